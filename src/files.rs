@@ -1,0 +1,130 @@
+//! Writing files so that a reader never sees half of one, and a killed process
+//! leaves nothing that looks whole. Not what is written.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use fs_err as fs;
+use rustix::fs::{CWD, RenameFlags};
+
+/// Replaces `path` with `bytes` in one step: readers see the old file or the new
+/// one. Creates the folders above. Errors name the path.
+pub fn write_atomically(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let name = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let mut file = tempfile::Builder::new()
+        .prefix(".rocmrpm-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(name)?;
+    file.write_all(bytes.as_ref()).map_err(name)?;
+    file.flush().map_err(name)?;
+    file.persist(path).map_err(|error| name(error.error))?;
+    Ok(())
+}
+
+/// Like [`write_atomically`], but leaves a file that already has these bytes
+/// alone, so that its time of change stays true. Tells whether it wrote.
+pub fn write_if_changed(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<bool> {
+    match fs::read(path) {
+        Ok(old) if old == bytes.as_ref() => Ok(false),
+        _ => write_atomically(path, bytes).map(|()| true),
+    }
+}
+
+/// Gives the file `from` a second name `to`: a hard link where the file system
+/// allows it, else a copy. Replaces `to` in one step.
+pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let holder = tempfile::Builder::new().prefix(".rocmrpm-").tempdir_in(folder)?;
+    let staged = holder.path().join("file");
+    if fs::hard_link(from, &staged).is_err() {
+        fs::copy(from, &staged)?;
+    }
+    fs::rename(&staged, to)
+}
+
+/// Removes a folder and all in it; one that is not there is fine. Folders in it that
+/// nobody may write to, as some sources have them, are removed all the same.
+pub fn remove_dir_if_there(path: &Path) -> io::Result<()> {
+    let forgiven = |done: io::Result<()>| match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    match forgiven(fs::remove_dir_all(path)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            for entry in walkdir::WalkDir::new(path).into_iter().filter_map(Result::ok) {
+                if entry.file_type().is_dir() {
+                    let open = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+                    fs::set_permissions(entry.path(), open)?;
+                }
+            }
+            forgiven(fs::remove_dir_all(path))
+        }
+        other => other,
+    }
+}
+
+/// Removes a file, or a folder and all in it; what is not there is fine.
+pub fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => remove_dir_if_there(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts the folder `new` where `old` is. One step where the file system can exchange
+/// names, which leaves the old folder at `new`; else two.
+pub fn exchange(new: &Path, old: &Path) -> io::Result<()> {
+    if !old.exists() {
+        return fs::rename(new, old);
+    }
+    if rustix::fs::renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    let aside = new.with_extension("old");
+    fs::rename(old, &aside)?;
+    fs::rename(new, old)?;
+    fs::rename(&aside, new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unchanged_file_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/c.txt");
+        assert!(write_if_changed(&path, "one").unwrap());
+        assert!(!write_if_changed(&path, "one").unwrap());
+        assert!(write_if_changed(&path, "two").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_change_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let (new, old) = (dir.path().join("new"), dir.path().join("old"));
+        write_atomically(&new.join("a"), "new").unwrap();
+        write_atomically(&old.join("a"), "old").unwrap();
+        exchange(&new, &old).unwrap();
+        let read = |path: &Path| fs::read_to_string(path.join("a")).unwrap();
+        assert_eq!((read(&old), read(&new)), ("new".into(), "old".into()));
+    }
+
+    #[test]
+    fn linking_replaces_the_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("x/to"));
+        fs::write(&from, "new").unwrap();
+        write_atomically(&to, "old").unwrap();
+        link_or_copy(&from, &to).unwrap();
+        assert_eq!(fs::read_to_string(&to).unwrap(), "new");
+    }
+}

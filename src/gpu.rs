@@ -1,0 +1,174 @@
+//! AMD GPU targets: the names that ROCm's compilers know and the numbers that
+//! code objects carry for them. Not how a build system wants them spelled.
+
+use std::fmt;
+
+/// One row of the ISA table: the target's name and its `EF_AMDGPU_MACH` value.
+struct Isa {
+    name: &'static str,
+    mach: u8,
+}
+
+/// Every AMDGCN processor and generic target, with the value of the low eight
+/// bits of a code object's `e_flags`. Source: LLVM, `AMDGPUUsage`, table
+/// "AMDGPU EF_AMDGPU_MACH Values" and `llvm/BinaryFormat/ELF.h`. `gfx940` and
+/// `gfx941` left LLVM with version 20 and stay here for files built before.
+#[rustfmt::skip]
+const ISAS: &[Isa] = &[
+    isa("gfx600", 0x20), isa("gfx601", 0x21), isa("gfx602", 0x3a),
+    isa("gfx700", 0x22), isa("gfx701", 0x23), isa("gfx702", 0x24), isa("gfx703", 0x25),
+    isa("gfx704", 0x26), isa("gfx705", 0x3b),
+    isa("gfx801", 0x28), isa("gfx802", 0x29), isa("gfx803", 0x2a), isa("gfx805", 0x3c),
+    isa("gfx810", 0x2b),
+    isa("gfx900", 0x2c), isa("gfx902", 0x2d), isa("gfx904", 0x2e), isa("gfx906", 0x2f),
+    isa("gfx908", 0x30), isa("gfx909", 0x31), isa("gfx90a", 0x3f), isa("gfx90c", 0x32),
+    isa("gfx940", 0x40), isa("gfx941", 0x4b), isa("gfx942", 0x4c), isa("gfx950", 0x4f),
+    isa("gfx1010", 0x33), isa("gfx1011", 0x34), isa("gfx1012", 0x35), isa("gfx1013", 0x42),
+    isa("gfx1030", 0x36), isa("gfx1031", 0x37), isa("gfx1032", 0x38), isa("gfx1033", 0x39),
+    isa("gfx1034", 0x3e), isa("gfx1035", 0x3d), isa("gfx1036", 0x45),
+    isa("gfx1100", 0x41), isa("gfx1101", 0x46), isa("gfx1102", 0x47), isa("gfx1103", 0x44),
+    isa("gfx1150", 0x43), isa("gfx1151", 0x4a), isa("gfx1152", 0x55), isa("gfx1153", 0x58),
+    isa("gfx1154", 0x57),
+    isa("gfx1170", 0x5d), isa("gfx1171", 0x5e), isa("gfx1172", 0x5c),
+    isa("gfx1200", 0x48), isa("gfx1201", 0x4e),
+    isa("gfx1250", 0x49), isa("gfx1251", 0x5a), isa("gfx1310", 0x50),
+    isa("gfx9-generic", 0x51), isa("gfx9-4-generic", 0x5f),
+    isa("gfx10-1-generic", 0x52), isa("gfx10-3-generic", 0x53),
+    isa("gfx11-generic", 0x54), isa("gfx11-7-generic", 0x62),
+    isa("gfx12-generic", 0x59), isa("gfx12-5-generic", 0x5b), isa("gfx13-generic", 0x63),
+];
+
+const fn isa(name: &'static str, mach: u8) -> Isa {
+    Isa { name, mach }
+}
+
+/// Which processors a generic target's code runs on. Source: LLVM,
+/// `AMDGPUUsage`, table "AMDGPU Generic Processors".
+#[rustfmt::skip]
+const GENERICS: &[(&str, &[&str])] = &[
+    ("gfx9-generic", &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"]),
+    ("gfx9-4-generic", &["gfx940", "gfx941", "gfx942", "gfx950"]),
+    ("gfx10-1-generic", &["gfx1010", "gfx1011", "gfx1012", "gfx1013"]),
+    ("gfx10-3-generic", &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"]),
+    ("gfx11-generic", &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"]),
+    ("gfx11-7-generic", &["gfx1170", "gfx1171", "gfx1172"]),
+    ("gfx12-generic", &["gfx1200", "gfx1201"]),
+    ("gfx12-5-generic", &["gfx1250", "gfx1251"]),
+    ("gfx13-generic", &["gfx1310"]),
+];
+
+/// A GPU target: a processor or generic name that LLVM knows, such as `gfx1151`,
+/// with optional features, such as `gfx90a:sramecc+:xnack-`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GpuTarget(String);
+
+impl GpuTarget {
+    /// Returns the target that `text` names, or `None` where its processor is not
+    /// in the table or a feature is not `xnack` or `sramecc` with `+` or `-`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let processor = parts.next()?;
+        let known = ISAS.iter().any(|isa| isa.name == processor);
+        let features = parts.all(|f| matches!(f, "xnack+" | "xnack-" | "sramecc+" | "sramecc-"));
+        (known && features).then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the target whose code objects carry `mach` in the low eight bits
+    /// of `e_flags`, or `None` where the number is not in the table.
+    pub fn from_mach(mach: u8) -> Option<Self> {
+        ISAS.iter().find(|isa| isa.mach == mach).map(|isa| Self(isa.name.to_owned()))
+    }
+
+    /// Returns the `EF_AMDGPU_MACH` value of this target's code objects.
+    pub fn mach(&self) -> u8 {
+        let isa = ISAS.iter().find(|isa| isa.name == self.processor());
+        isa.map_or(0, |isa| isa.mach)
+    }
+
+    /// Returns the names of all known processors and generic targets.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        ISAS.iter().map(|isa| isa.name)
+    }
+
+    /// Returns the whole text, features included.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the processor's name without features.
+    pub fn processor(&self) -> &str {
+        self.0.split(':').next().unwrap_or(&self.0)
+    }
+
+    /// Tells whether code compiled for `self` runs on the GPU `wanted`: the same
+    /// processor with no contradicting feature, or a generic target that covers
+    /// it. Source: LLVM, `AMDGPUUsage`, "Target ID" and "Generic Processors".
+    pub fn serves(&self, wanted: &GpuTarget) -> bool {
+        let processor = self.processor() == wanted.processor()
+            || GENERICS.iter().any(|(generic, covered)| {
+                *generic == self.processor() && covered.contains(&wanted.processor())
+            });
+        let features =
+            |target: &GpuTarget| -> Vec<String> { target.0.split(':').skip(1).map(str::to_owned).collect() };
+        let asked = features(wanted);
+        processor
+            && features(self).iter().all(|mine| {
+                let name = mine.trim_end_matches(['+', '-']);
+                !asked.iter().any(|a| a.trim_end_matches(['+', '-']) == name && a != mine)
+            })
+    }
+}
+
+impl fmt::Display for GpuTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl serde::Serialize for GpuTarget {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(text: &str) -> GpuTarget {
+        GpuTarget::parse(text).unwrap()
+    }
+
+    #[test]
+    fn strix_halo_has_its_number() {
+        assert_eq!(target("gfx1151").mach(), 0x4a);
+        assert_eq!(GpuTarget::from_mach(0x4a), Some(target("gfx1151")));
+        assert_eq!(GpuTarget::from_mach(0x27), None);
+    }
+
+    #[test]
+    fn the_table_has_no_name_and_no_number_twice() {
+        let names: std::collections::BTreeSet<_> = ISAS.iter().map(|i| i.name).collect();
+        let machs: std::collections::BTreeSet<_> = ISAS.iter().map(|i| i.mach).collect();
+        assert_eq!((names.len(), machs.len()), (ISAS.len(), ISAS.len()));
+        for (generic, covered) in GENERICS {
+            assert!(names.contains(generic) && covered.iter().all(|c| names.contains(c)));
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        for bad in ["gfx1155", "gfx", "", "gfx90a:xnack", "gfx90a:foo+", "GFX1151"] {
+            assert!(GpuTarget::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn generic_targets_and_open_features_serve() {
+        assert!(target("gfx11-generic").serves(&target("gfx1151")));
+        assert!(!target("gfx1100").serves(&target("gfx1151")));
+        assert!(target("gfx90a").serves(&target("gfx90a:xnack-")));
+        assert!(target("gfx90a:xnack-").serves(&target("gfx90a")));
+        assert!(!target("gfx90a:xnack+").serves(&target("gfx90a:xnack-")));
+    }
+}

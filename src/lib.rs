@@ -1,0 +1,11 @@
+//! rocmrpm: version pins in, inspected RPMs, wheels, a pip index and a container
+//! file out, for the ROCm stack on AMD GPUs. `docs/architecture.md` has the map.
+
+pub mod digest;
+pub mod error;
+pub mod events;
+pub mod files;
+pub mod gpu;
+pub mod machine;
+pub mod names;
+pub mod process;

@@ -1,0 +1,494 @@
+//! Every child process: started, logged, stopped when the user says so. Nothing
+//! else in the crate starts a program.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Diagnose, Kind};
+
+/// How often the user or the system asked us to stop. Signals belong to the
+/// process, so this does too.
+static STOP_REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+/// How long a child may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Counts the signals that ask a process to end, a closed terminal's among them, from
+/// now on instead of dying from them. Called once, by the binary.
+pub fn catch_signals() -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            STOP_REQUESTS.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    Ok(())
+}
+
+/// Tells whether the user or the system asked us to stop.
+pub fn stop_requested() -> bool {
+    STOP_REQUESTS.load(Ordering::SeqCst) > 0
+}
+
+/// Returns an error if we were asked to stop.
+pub fn check_stop() -> Result<(), ProcessError> {
+    if stop_requested() { Err(ProcessError::Stopped) } else { Ok(()) }
+}
+
+/// Why a child process did not do what it was started for.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The program is not installed.
+    #[error("the program `{program}` is not installed")]
+    Missing {
+        /// What was looked for on `PATH`.
+        program: String,
+    },
+    /// The program could not be started or waited for.
+    #[error("cannot run `{program}`")]
+    Start {
+        /// The program.
+        program: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// The program ended unsuccessfully.
+    #[error("`{program}` {how}{}", if tail.is_empty() { String::new() } else { format!(": {tail}") })]
+    Failed {
+        /// The program.
+        program: String,
+        /// How it ended, such as `exited with 22`.
+        how: String,
+        /// Its exit code, unless a signal ended it.
+        code: Option<i32>,
+        /// The last lines it wrote to stderr, or to its log.
+        tail: String,
+    },
+    /// We were asked to stop.
+    #[error("stopped on request")]
+    Stopped,
+}
+
+impl Diagnose for ProcessError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Missing { .. } => Kind::MissingTool,
+            Self::Start { .. } | Self::Failed { .. } => Kind::Environment,
+            Self::Stopped => Kind::Interrupted,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Missing { program } => vec![install_hint(program)],
+            Self::Stopped => vec!["run the same command again; it goes on where it stopped".into()],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// What it wrote to stdout, unless that went to a log.
+    pub stdout: Vec<u8>,
+    /// What it wrote to stderr, unless that went to a log.
+    pub stderr: Vec<u8>,
+    /// How long it ran.
+    pub elapsed: Duration,
+}
+
+impl Finished {
+    /// Tells whether the exit code is 0.
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// Says how it ended: `exited with 1`, `was ended by signal 9`.
+    pub fn how(&self) -> String {
+        match (self.code, self.signal) {
+            (Some(code), _) => format!("exited with {code}"),
+            (None, Some(signal)) => format!("was ended by signal {signal}"),
+            (None, None) => "ended".into(),
+        }
+    }
+}
+
+/// A program to run with its arguments and surroundings. Never through a shell.
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: String,
+    args: Vec<OsString>,
+    cwd: Option<PathBuf>,
+    env: Vec<(String, Option<OsString>)>,
+    clean: bool,
+    log: Option<PathBuf>,
+    stdin: Vec<u8>,
+    our_group: bool,
+}
+
+impl Command {
+    /// Returns a command that runs `program` as found on `PATH`.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            env: Vec::new(),
+            clean: false,
+            log: None,
+            stdin: Vec::new(),
+            our_group: false,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds several arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs it in this folder.
+    #[must_use]
+    pub fn cwd(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(dir.into());
+        self
+    }
+
+    /// Sets an environment variable for it.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.into(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    /// Takes an environment variable away from it.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl Into<String>) -> Self {
+        self.env.push((name.into(), None));
+        self
+    }
+
+    /// Gives it no other environment than what [`Command::env`] sets.
+    #[must_use]
+    pub fn clean_env(mut self) -> Self {
+        self.clean = true;
+        self
+    }
+
+    /// Appends what it writes to stdout and stderr to this file.
+    #[must_use]
+    pub fn log_to(mut self, path: impl Into<PathBuf>) -> Self {
+        self.log = Some(path.into());
+        self
+    }
+
+    /// Gives it these bytes as standard input; otherwise it has none.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Leaves it in our process group: for a program that runs as root on behalf of
+    /// an ordinary user, whom only the terminal's own Ctrl-C can stop at any time.
+    #[must_use]
+    pub fn in_our_group(mut self) -> Self {
+        self.our_group = true;
+        self
+    }
+
+    /// Returns the command as a user could type it.
+    pub fn line(&self) -> String {
+        let words = std::iter::once(self.program.clone())
+            .chain(self.args.iter().map(|a| a.to_string_lossy().into_owned()));
+        words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs it to its end, whatever its exit code. It gets a process group of its
+    /// own, which is ended when we are asked to stop: politely first, by force at
+    /// the second request or after a grace period. Where the system does not allow
+    /// us that, we try again until it does or the program ends by itself.
+    pub fn run(self) -> Result<Finished, ProcessError> {
+        check_stop()?;
+        let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
+        if !self.program.contains('/') && find_program(&self.program).is_none() {
+            return Err(ProcessError::Missing { program: self.program });
+        }
+        let mut expression = duct::cmd(&self.program, &self.args).unchecked();
+        if !self.our_group {
+            expression = expression.before_spawn(|command| {
+                std::os::unix::process::CommandExt::process_group(command, 0);
+                Ok(())
+            });
+        }
+        let signal = |handle: &duct::Handle, signal| signal_child(handle, signal, !self.our_group);
+        if self.clean {
+            let set = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+            expression = expression.full_env(set);
+        } else {
+            for (name, value) in &self.env {
+                expression = match value {
+                    Some(value) => expression.env(name, value),
+                    None => expression.env_remove(name),
+                };
+            }
+        }
+        if let Some(dir) = &self.cwd {
+            expression = expression.dir(dir);
+        }
+        expression = if self.stdin.is_empty() {
+            expression.stdin_null()
+        } else {
+            expression.stdin_bytes(self.stdin.clone())
+        };
+        expression = match &self.log {
+            Some(path) => {
+                let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+                expression.stderr_to_stdout().stdout_file(log.map_err(start_error)?)
+            }
+            None => expression.stdout_capture().stderr_capture(),
+        };
+        let started = Instant::now();
+        let handle = expression.start().map_err(start_error)?;
+        let mut asked: Option<Instant> = None;
+        let (mut heard, mut forced) = (false, false);
+        let output = loop {
+            match handle.wait_timeout(Duration::from_millis(100)) {
+                Ok(Some(output)) => break output.clone(),
+                Ok(None) => {}
+                Err(source) => return Err(start_error(source)),
+            }
+            let requests = STOP_REQUESTS.load(Ordering::SeqCst);
+            if requests > 0 && !heard {
+                heard = signal(&handle, rustix::process::Signal::TERM);
+                // The grace period begins when it has heard.
+                asked = Some(Instant::now());
+            }
+            if heard && !forced && asked.is_some_and(|at| requests > 1 || at.elapsed() > GRACE) {
+                forced = signal(&handle, rustix::process::Signal::KILL);
+            }
+        };
+        if asked.is_some() {
+            // The child ended; what it started may not have.
+            if !self.our_group {
+                signal(&handle, rustix::process::Signal::KILL);
+            }
+            return Err(ProcessError::Stopped);
+        }
+        Ok(Finished {
+            code: output.status.code(),
+            signal: std::os::unix::process::ExitStatusExt::signal(&output.status),
+            stdout: output.stdout,
+            stderr: output.stderr,
+            elapsed: started.elapsed(),
+        })
+    }
+
+    /// Runs it and returns what it wrote to stdout; an exit code other than 0 is
+    /// an error with the last lines of stderr.
+    pub fn output(self) -> Result<Vec<u8>, ProcessError> {
+        let (program, log) = (self.program.clone(), self.log.clone());
+        let finished = self.run()?;
+        if finished.success() {
+            return Ok(finished.stdout);
+        }
+        let said = match log {
+            Some(path) => std::fs::read(path).unwrap_or_default(),
+            None => finished.stderr.clone(),
+        };
+        let tail = last_lines(&said, 3).join("; ");
+        Err(ProcessError::Failed { program, how: finished.how(), code: finished.code, tail })
+    }
+
+    /// Like [`Command::output`], as text with the end trimmed.
+    pub fn text(self) -> Result<String, ProcessError> {
+        let bytes = self.output()?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+}
+
+/// A variable that builds have in their environment: their folder. It tells which
+/// processes belong to a build whose rocmrpm was killed.
+pub const BUILD_MARK: &str = "ROCMRPM_BUILD_FOLDER";
+
+/// Ends the processes that an earlier, killed rocmrpm left running in this build
+/// folder, and returns when they are gone.
+pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
+    let mark = [BUILD_MARK.as_bytes(), b"=", build.as_os_str().as_encoded_bytes()].concat();
+    let deadline = Instant::now() + GRACE;
+    loop {
+        let mut found = false;
+        for entry in fs_err::read_dir("/proc")?.flatten() {
+            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let Some(id) = id.and_then(rustix::process::Pid::from_raw) else { continue };
+            // Other users' processes cannot be read, and one that has ended has nothing.
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
+                found = true;
+                let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+            }
+        }
+        if !found {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(std::io::Error::other("they do not end"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends a signal to a child, or to its whole group. Tells whether that was allowed.
+fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: bool) -> bool {
+    let mut allowed = true;
+    for pid in handle.pids() {
+        let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { continue };
+        let send = if group { rustix::process::kill_process_group } else { rustix::process::kill_process };
+        // It may have ended in the meantime, which is what we want.
+        allowed &= send(pid, signal) != Err(rustix::io::Errno::PERM);
+    }
+    allowed
+}
+
+/// Returns the last non-empty lines of a program's output, oldest first.
+pub fn last_lines(bytes: &[u8], count: usize) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines: Vec<String> = text
+        .lines()
+        .rev()
+        .map(str::trim_end)
+        .filter(|l| !l.is_empty())
+        .take(count)
+        .map(str::to_owned)
+        .collect();
+    lines.reverse();
+    lines
+}
+
+/// Returns where `PATH` has this program, if anywhere.
+pub fn find_program(program: &str) -> Option<PathBuf> {
+    find_program_in(&std::env::var_os("PATH").unwrap_or_default(), program)
+}
+
+/// Returns where a list of folders, written as `PATH` is, has this program.
+pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
+    let runs = |path: &Path| {
+        let mode = std::fs::metadata(path).map(|m| std::os::unix::fs::PermissionsExt::mode(&m.permissions()));
+        path.is_file() && mode.is_ok_and(|mode| mode & 0o111 != 0)
+    };
+    std::env::split_paths(path).map(|dir| dir.join(program)).find(|candidate| runs(candidate))
+}
+
+/// Returns how the user can call this very program again: by its name if `PATH` has
+/// it, else by its path, below the current folder if it is there.
+pub fn own_program() -> String {
+    let Ok(own) = std::env::current_exe() else { return env!("CARGO_PKG_NAME").to_owned() };
+    let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if find_program(&name).and_then(|found| found.canonicalize().ok()) == own.canonicalize().ok() {
+        return name;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    quote(&own.strip_prefix(&here).unwrap_or(&own).to_string_lossy())
+}
+
+/// Which package brings a program: Fedora's name, then Debian's. An empty name
+/// means that the distribution has no package of it.
+const PACKAGES: &[(&str, &str, &str)] = &[
+    ("buildah", "buildah", "buildah"),
+    ("clang++-19", "", "clang-19"),
+    ("createrepo_c", "createrepo_c", "createrepo-c"),
+    ("curl", "curl", "curl"),
+    ("dnf", "dnf5", "dnf"),
+    ("git", "git-core", "git"),
+    ("hipcc", "hipcc", "hipcc"),
+    ("mock", "mock", ""),
+    ("pip", "python3-pip", "python3-pip"),
+    ("podman", "podman", "podman"),
+    ("python3", "python3", "python3"),
+    ("rpm", "rpm", "rpm"),
+    ("rpmbuild", "rpm-build", "rpm"),
+    ("rpmspec", "rpm-build", "rpm"),
+    ("tar", "tar", "tar"),
+    ("unshare", "util-linux", "util-linux"),
+];
+
+/// Says how to install a program on Fedora and on Debian.
+pub fn install_hint(program: &str) -> String {
+    let base = program.rsplit('/').next().unwrap_or(program);
+    match PACKAGES.iter().find(|(name, ..)| *name == base) {
+        Some((_, fedora, "")) => format!("on Fedora: `dnf install {fedora}`; Debian has no package of it"),
+        Some((_, "", debian)) => format!("on Debian: `apt-get install {debian}`"),
+        Some((_, fedora, debian)) => {
+            format!("on Fedora: `dnf install {fedora}`; on Debian: `apt-get install {debian}`")
+        }
+        None => format!("install `{base}` and see that it is on PATH"),
+    }
+}
+
+/// Quotes a word for a POSIX shell where it needs it.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_failure_are_told_apart() {
+        assert_eq!(Command::new("echo").arg("a b").text().unwrap(), "a b");
+        let error = Command::new("sh").args(["-c", "echo gone >&2; exit 7"]).text().unwrap_err();
+        assert_eq!(error.to_string(), "`sh` exited with 7: gone");
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let error = Command::new("no-such-program").run().unwrap_err();
+        assert_eq!(error.kind(), Kind::MissingTool);
+        assert!(install_hint("createrepo_c").contains("apt-get install createrepo-c"));
+    }
+
+    #[test]
+    fn lines_are_quoted_for_a_shell() {
+        assert_eq!(Command::new("rpm").args(["--eval", "%{x} 'y'"]).line(), r"rpm --eval '%{x} '\''y'\'''");
+    }
+
+    #[test]
+    fn a_program_has_its_own_group_unless_it_is_left_in_ours() {
+        // The fifth field of /proc/PID/stat (man 5 proc_pid_stat) is the process group.
+        let script = "set -- $(cat /proc/$$/stat); echo $5";
+        let group = |command: Command| command.args(["-c", script]).text().unwrap();
+        let ours = rustix::process::getpgrp().as_raw_nonzero().to_string();
+        assert_ne!(group(Command::new("sh")), ours);
+        assert_eq!(group(Command::new("sh").in_our_group()), ours);
+    }
+
+    #[test]
+    fn a_log_gets_both_streams() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        Command::new("sh").args(["-c", "echo out; echo err >&2"]).log_to(&log).run().unwrap();
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "out\nerr\n");
+    }
+}
