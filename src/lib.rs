@@ -9,3 +9,5 @@ pub mod gpu;
 pub mod machine;
 pub mod names;
 pub mod process;
+pub mod template;
+pub mod workspace;

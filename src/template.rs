@@ -1,0 +1,176 @@
+//! The template language of the workspace: tera with delimiters that spec text
+//! does not use. What is rendered, and from which values, is known elsewhere.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tera::{ErrorKind, Tera};
+
+use crate::error::{Diagnose, Kind, Problem};
+
+/// Templates by name, ready to render.
+pub struct Templates {
+    tera: Tera,
+    texts: BTreeMap<String, String>,
+}
+
+/// A template that does not parse or render: what is wrong, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("the template `{file}` does not render")]
+pub struct TemplateError {
+    file: String,
+    problem: Vec<Problem>,
+}
+
+impl Diagnose for TemplateError {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+
+    fn problems(&self) -> &[Problem] {
+        &self.problem
+    }
+}
+
+impl Templates {
+    /// Parses templates, each given as its path in the workspace and its text. One
+    /// may include another by that path without the leading `specs-templates/`.
+    pub fn parse(files: impl IntoIterator<Item = (String, String)>) -> Result<Self, TemplateError> {
+        let mut tera = Tera::default();
+        let delimiters = tera::Delimiters {
+            block_start: "<@".into(),
+            block_end: "@>".into(),
+            variable_start: "<{".into(),
+            variable_end: "}>".into(),
+            comment_start: "<#".into(),
+            comment_end: "#>".into(),
+        };
+        let texts: BTreeMap<String, String> =
+            files.into_iter().map(|(name, text)| (short(&name), text)).collect();
+        let fail = |error| to_error(&error, &texts, "");
+        tera.set_delimiters(delimiters).map_err(fail)?;
+        tera.autoescape_on(Vec::<&str>::new());
+        tera.register_filter("pystr", |text: &str, _: tera::Kwargs, _: &tera::State| python_literal(text));
+        tera.add_raw_templates(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+            .map_err(fail)?;
+        Ok(Self { tera, texts })
+    }
+
+    /// Renders one template with the fields of `values` as its variables.
+    pub fn render(&self, name: &str, values: &impl Serialize) -> Result<String, TemplateError> {
+        let name = short(name);
+        let context = tera::Context::from_serialize(values).map_err(|e| to_error(&e, &self.texts, &name))?;
+        self.tera.render(&name, &context).map_err(|e| to_error(&e, &self.texts, &name))
+    }
+}
+
+/// The folder that template names leave out.
+const TEMPLATES_DIR: &str = "specs-templates/";
+
+fn short(name: &str) -> String {
+    name.strip_prefix(TEMPLATES_DIR).unwrap_or(name).to_owned()
+}
+
+fn shown(name: &str) -> String {
+    // Other templates (`mock-configs/...`) have their whole path as their name.
+    if name.ends_with(".spec.tera") || name.starts_with("_shared/") {
+        format!("{TEMPLATES_DIR}{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+fn to_error(error: &tera::Error, texts: &BTreeMap<String, String>, template: &str) -> TemplateError {
+    let (file, span, message) = match error.kind() {
+        ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
+            (report.filename(), Some(report.span().range.clone()), report.message().to_owned())
+        }
+        // tera draws a frame of its own below the first line.
+        _ => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            (template, None, line.trim_start_matches("error: ").to_owned())
+        }
+    };
+    // tera names its usual delimiters, whatever was set.
+    let message = [("}}", "}>"), ("{{", "<{"), ("%}", "@>"), ("{%", "<@"), ("#}", "#>")]
+        .into_iter()
+        .fold(message, |text, (theirs, ours)| text.replace(theirs, ours));
+    let file = if file.is_empty() { texts.keys().next().map_or("", String::as_str) } else { file };
+    // The list of all variables that tera appends is longer than the message.
+    let known = [". Available variables: ", ". Available fields: "];
+    let (message, help) = match known.iter().find_map(|before| message.split_once(before)) {
+        Some((what, known)) => {
+            let wrong = what.split('`').nth(1).unwrap_or_default();
+            let near = crate::names::nearest(wrong, known.split(", "));
+            (what.to_owned(), near.map_or(format!("there is: {known}"), |n| format!("did you mean `{n}`?")))
+        }
+        None => (message, String::new()),
+    };
+    let mut letters = message.trim_end_matches('.').chars();
+    let message = letters.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(letters).collect();
+    let text = texts.get(file).cloned().unwrap_or_default();
+    let problem = Problem {
+        file: shown(file),
+        span: span.filter(|s| s.end <= text.len()),
+        text,
+        message,
+        label: String::new(),
+        help: (!help.is_empty()).then_some(help),
+    };
+    TemplateError { file: shown(if template.is_empty() { file } else { template }), problem: vec![problem] }
+}
+
+/// Returns `text` as a Python string literal.
+fn python_literal(text: &str) -> String {
+    let mut literal = String::from("'");
+    for c in text.chars() {
+        match c {
+            '\\' | '\'' => literal.extend(['\\', c]),
+            '\n' => literal.push_str("\\n"),
+            c if c.is_control() => literal.push_str(&format!("\\x{:02x}", c as u32)),
+            c => literal.push(c),
+        }
+    }
+    literal.push('\'');
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Values {
+        version: String,
+    }
+
+    fn render(text: &str) -> Result<String, TemplateError> {
+        let values = Values { version: "1<2'\\".into() };
+        Templates::parse([("specs-templates/a/a.spec.tera".into(), text.into())])?
+            .render("specs-templates/a/a.spec.tera", &values)
+    }
+
+    #[test]
+    fn spec_text_passes_untouched() {
+        let spec = "%{lua:print({{1,2}})} ${#a[@]} %{?x:%{y}} {% {{ }} [[ -n $x ]] <{ version }>\n";
+        assert_eq!(render(spec).unwrap(), spec.replace("<{ version }>", "1<2'\\"));
+        assert_eq!(render("<{ version | pystr }>").unwrap(), r"'1<2\'\\'");
+    }
+
+    #[test]
+    fn an_undefined_variable_is_an_error_with_its_place() {
+        let error = render("Name: a\nVersion: <{ verison }>\n").unwrap_err();
+        let problem = &error.problems()[0];
+        assert_eq!(problem.file, "specs-templates/a/a.spec.tera");
+        assert_eq!(&problem.text[problem.span.clone().unwrap()], "verison");
+        assert_eq!(problem.help.as_deref(), Some("did you mean `version`?"));
+        assert!(!problem.message.contains("Available"), "{}", problem.message);
+    }
+
+    #[test]
+    fn a_syntax_error_has_its_place_too() {
+        let error = render("<@ if x @>\n").unwrap_err();
+        assert!(error.problems()[0].span.is_some(), "{error:?}");
+    }
+}

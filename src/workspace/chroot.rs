@@ -1,0 +1,218 @@
+//! Chroots and ROCm providers: `mock-configs/*.toml` and `mock-configs/rocm/*.toml`
+//! as values. Making a mock config of them is `build`'s business.
+
+use std::collections::BTreeMap;
+
+use super::document::{At, File, Table};
+use super::manifest::{plain, text};
+use crate::error::Problem;
+use crate::names::{Soname, visible};
+
+/// The name of the chroot that is this machine.
+pub const HOST: &str = "host";
+
+/// What components are built against.
+#[derive(Debug, Clone)]
+pub struct Chroot {
+    /// The definition's file name without `.toml`; [`HOST`] is this machine.
+    pub name: String,
+    /// The release, such as `43`; empty for the host.
+    pub release: String,
+    /// The architecture, such as `x86_64`; empty for the host.
+    pub arch: String,
+    /// Python's version, such as `3.14`; empty for the host.
+    pub python: String,
+    /// The dist tag, such as `.fc43`; empty for the host, whose rpm knows it.
+    pub dist: String,
+    /// Whose ROCm is used: a name in `mock-configs/rocm/`.
+    pub rocm_provider: At<String>,
+    /// The config of mock-core-configs that ours includes; empty for the host.
+    pub base_config: String,
+    /// The image that the container file starts from; empty if there is none.
+    pub container_image: String,
+    /// The last day on which the release is supported, if it is known.
+    pub end_of_life: Option<jiff::civil::Date>,
+    /// RPM macros for the build root.
+    pub macros: BTreeMap<String, String>,
+    /// Package repositories beside the release's own.
+    pub repositories: Vec<Repository>,
+    /// The file it was read from.
+    pub file: File,
+}
+
+/// A package repository of a chroot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// The id in dnf's configuration.
+    pub id: String,
+    /// The base URL; `$basearch` and `$releasever` are dnf's.
+    pub url: String,
+    /// Where the key is; empty if packages are not signed.
+    pub gpg_key: String,
+    /// dnf's priority; lower wins, 99 is its default.
+    pub priority: i64,
+}
+
+impl Chroot {
+    /// Reads a chroot's definition.
+    pub fn read(name: &str, file: File, problems: &mut Vec<Problem>) -> Self {
+        let host = name == HOST;
+        file.clone().parse(problems, |root| {
+            let mut field = |key: &str, what: &str| {
+                text(if host { root.string(key) } else { root.required_string(key, what) })
+            };
+            let release = field("release", "the release's number");
+            let arch = field("arch", "the architecture, such as `x86_64`");
+            let python = field("python", "Python's version in this release");
+            let dist = field("dist", "the dist tag, such as `.fc43`");
+            let base_config = field("base-config", "a config file of mock-core-configs");
+            let rocm_provider = root.required_string("rocm-provider", "a name in mock-configs/rocm/");
+            Self {
+                name: name.to_owned(),
+                release,
+                arch,
+                python,
+                dist,
+                base_config,
+                rocm_provider: rocm_provider.unwrap_or(At { value: String::new(), span: 0..0 }),
+                container_image: text(root.string("container-image")),
+                end_of_life: end_of_life(root),
+                macros: macros(root),
+                repositories: root.tables("repositories", |table| Repository {
+                    id: plain(table, "id", "the repository's id"),
+                    url: text(table.required_string("url", "the repository's base URL")),
+                    gpg_key: text(table.string("gpg-key")),
+                    priority: table.integer("priority").unwrap_or(99),
+                }),
+                file,
+            }
+        })
+    }
+
+    /// Tells whether this is the machine itself.
+    pub fn is_host(&self) -> bool {
+        self.name == HOST
+    }
+}
+
+/// Reads rpm macros. rpm takes names of three characters or more (rpm-macros(7)); what
+/// it does not take it would split or cut without a word.
+fn macros(root: &mut Table<'_>) -> BTreeMap<String, String> {
+    let mut macros = BTreeMap::new();
+    for (name, At { value, span }) in root.string_map("macros") {
+        check_macro(root, &name, &span);
+        if value.chars().any(char::is_control) {
+            root.problem(
+                span,
+                format!("the macro `{name}` has a control character"),
+                "expected one line",
+                None,
+            );
+        }
+        macros.insert(name, value);
+    }
+    macros
+}
+
+fn check_macro(root: &mut Table<'_>, name: &str, span: &std::ops::Range<usize>) {
+    let inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.len() < 3 || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(inner) {
+        let message = format!("`{}` cannot be a macro's name", visible(name));
+        root.problem(span.clone(), message, "expected three or more letters, digits and `_`", None);
+    }
+}
+
+fn end_of_life(root: &mut Table<'_>) -> Option<jiff::civil::Date> {
+    let At { value, span } = root.string("end-of-life")?;
+    let day = value.parse().ok();
+    if day.is_none() {
+        root.problem(span, "this is not a day", "expected such as `2026-12-02`", None);
+    }
+    day
+}
+
+/// Whose ROCm RPMs a chroot uses.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    /// The definition's file name without `.toml`.
+    pub name: String,
+    /// The install prefix, such as `/usr`.
+    pub prefix: String,
+    /// ROCm's version, or where the machine has it written down.
+    pub version: RocmVersion,
+    /// RPM macros that hold the GPU target list in this provider's world.
+    pub gpu_macros: Vec<String>,
+    /// What the provider calls each capability.
+    pub capabilities: BTreeMap<String, Capability>,
+    /// The file it was read from.
+    pub file: File,
+}
+
+/// How ROCm's version is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RocmVersion {
+    /// It is written in the definition.
+    Known(String),
+    /// A header of the machine has it, as `HIP_VERSION_MAJOR` and `HIP_VERSION_MINOR`.
+    Header(String),
+}
+
+/// One capability, such as `hip`, as a provider's packages have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capability {
+    /// The package to run with.
+    pub runtime: Option<String>,
+    /// The package to build with.
+    pub devel: Option<String>,
+    /// The SONAME that programs need.
+    pub soname: Option<Soname>,
+}
+
+impl Provider {
+    /// Reads a provider's definition.
+    pub fn read(name: &str, file: File, problems: &mut Vec<Problem>) -> Self {
+        file.clone().parse(problems, |root| {
+            let prefix = text(root.required_string("prefix", "where ROCm is installed, such as `/usr`"));
+            let version = root.string("version");
+            let header = root.string("version-header");
+            let version = match (version, header) {
+                (Some(At { value, span }), None) => {
+                    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+                    if !value.split('.').all(number) {
+                        root.problem(span, "this is not a version of ROCm", "expected such as `7.2`", None);
+                    }
+                    RocmVersion::Known(value)
+                }
+                (None, Some(header)) => RocmVersion::Header(header.value),
+                (both, _) => {
+                    let span = both.map_or(0..0, |at| at.span);
+                    let message = "expected exactly one of `version` and `version-header`";
+                    root.problem(span, message, "ROCm's version decides how wheels are labelled", None);
+                    RocmVersion::Known(String::new())
+                }
+            };
+            let capabilities = root.table("capabilities", |table| {
+                table.each_table(|key, table| {
+                    let capability = Capability {
+                        runtime: table.string("runtime").map(|at| at.value),
+                        devel: table.string("devel").map(|at| at.value),
+                        soname: table.string("soname").map(|at| Soname::new(at.value)),
+                    };
+                    (key.value, capability)
+                })
+            });
+            Self {
+                name: name.to_owned(),
+                prefix,
+                version,
+                gpu_macros: {
+                    let names = root.strings("gpu-macros");
+                    names.iter().for_each(|at| check_macro(root, &at.value, &at.span));
+                    names.into_iter().map(|at| at.value).collect()
+                },
+                capabilities: capabilities.unwrap_or_default().into_iter().collect(),
+                file,
+            }
+        })
+    }
+}

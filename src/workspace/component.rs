@@ -1,0 +1,165 @@
+//! Components: `specs-templates/<name>/`, its `component.toml`, template and
+//! patches, as values. What they mean for a build is not known here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::document::{At, File};
+use super::manifest::gpu_targets;
+use crate::error::Problem;
+use crate::gpu::GpuTarget;
+use crate::names::{ComponentName, is_plain, visible};
+
+/// How one upstream project becomes RPMs.
+#[derive(Debug, Clone)]
+pub struct Component {
+    /// Its name.
+    pub name: ComponentName,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// The components that must be built before it, as written.
+    pub requires: Vec<At<String>>,
+    /// Whether the stack is complete without it.
+    pub optional: bool,
+    /// The peak of one compile job, in bytes.
+    pub memory_per_job: u64,
+    /// The GPU targets that upstream supports; `None` for all.
+    pub gpu_targets: Option<Vec<GpuTarget>>,
+    /// Environment variables of `%build`, placeholders not yet filled in.
+    pub env: BTreeMap<String, At<String>>,
+    /// Whether its packages must carry device code (`true`), must carry none
+    /// (`false`), or may do either.
+    pub device_code: Option<bool>,
+    /// The packages of this component that belong into the container image.
+    pub container_packages: Vec<At<String>>,
+    /// The template's path.
+    pub template: PathBuf,
+    /// The patches' file names, sorted.
+    pub patches: Vec<String>,
+    /// `component.toml`, for messages about it.
+    pub file: File,
+}
+
+/// What a compile job is assumed to take where `memory-per-job` is absent: 2 GB,
+/// Fedora's own figure for C++ in its PyTorch package.
+const DEFAULT_MEMORY_PER_JOB: u64 = 2_000_000_000;
+
+impl Component {
+    /// Reads a component's folder. `None` if the folder cannot be one; problems say
+    /// why. `shown` is the folder as messages call it.
+    pub fn read(dir: &Path, shown: &str, problems: &mut Vec<Problem>) -> std::io::Result<Option<Self>> {
+        let folder = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !dir.join("component.toml").is_file() {
+            let folder = File { name: shown.to_owned(), text: String::new() };
+            let problem = folder.problem(0..0, "the folder has no `component.toml`", "");
+            let help = "a component has one, if an empty one; folders beginning with `_` are no components";
+            problems.push(Problem { span: None, help: Some(help.to_owned()), ..problem });
+            return Ok(None);
+        }
+        let file = File::read(&dir.join("component.toml"), format!("{shown}/component.toml"))?;
+        let (mut templates, mut patches) = (Vec::new(), Vec::new());
+        for entry in fs_err::read_dir(dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".spec.tera") {
+                templates.push(name);
+            } else if name.ends_with(".patch") {
+                patches.push(name);
+            }
+        }
+        patches.sort();
+        templates.sort();
+        let whole = |message: String, help: &str| Problem {
+            help: Some(help.to_owned()),
+            span: None,
+            ..file.problem(0..0, message, "")
+        };
+        let name = ComponentName::parse(&folder);
+        if name.is_none() {
+            problems.push(whole(
+                format!("the folder `{folder}` cannot be a component's"),
+                "use lower-case letters, digits and `-`",
+            ));
+        }
+        if templates.len() != 1 {
+            problems.push(whole(
+                format!("the component has {} spec templates, not one", templates.len()),
+                "keep exactly one `*.spec.tera` in its folder",
+            ));
+        }
+        for patch in patches.iter().filter(|patch| !is_plain(patch)) {
+            problems.push(whole(
+                format!("`{}` cannot be a patch's name", visible(patch)),
+                "rename it, with letters, digits and . _ + - alone",
+            ));
+        }
+        let mut component = file.parse(problems, |root| Self {
+            name: ComponentName::parse("x").unwrap_or_else(|| unreachable!("`x` is a component name")),
+            dir: dir.to_owned(),
+            requires: root.strings("requires"),
+            optional: root.boolean("optional").unwrap_or(false),
+            memory_per_job: root
+                .string("memory-per-job")
+                .and_then(|at| {
+                    let bytes = parse_memory(&at.value);
+                    if bytes.is_none() {
+                        root.problem(
+                            at.span,
+                            "this is not an amount of memory",
+                            "expected an amount such as `4 GB`",
+                            None,
+                        );
+                    }
+                    bytes
+                })
+                .unwrap_or(DEFAULT_MEMORY_PER_JOB),
+            gpu_targets: root.has("gpu-targets").then(|| gpu_targets(root, "gpu-targets", false)),
+            env: root.string_map("env"),
+            device_code: root.table("inspect", |inspect| inspect.boolean("device-code")).flatten(),
+            container_packages: root
+                .table("container", |container| {
+                    let packages = container.strings("packages");
+                    packages.iter().for_each(|name| container.must_be_plain(name, "a package's name"));
+                    packages
+                })
+                .unwrap_or_default(),
+            template: PathBuf::new(),
+            patches,
+            file: file.clone(),
+        });
+        let (Some(name), [template]) = (name, templates.as_slice()) else { return Ok(None) };
+        component.name = name;
+        component.template = dir.join(template);
+        Ok(Some(component))
+    }
+
+    /// Returns the spec's file name: the template's without `.tera`.
+    pub fn spec_name(&self) -> String {
+        let name = self.template.file_name().unwrap_or_default().to_string_lossy();
+        name.trim_end_matches(".tera").to_owned()
+    }
+}
+
+/// Reads an amount such as `4 GB` or `512MB`: decimal units, as on memory's label.
+fn parse_memory(text: &str) -> Option<u64> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).trim_end();
+    let unit = match text[number.len()..].trim() {
+        "GB" => 1_000_000_000,
+        "MB" => 1_000_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok().filter(|n| *n > 0)?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_has_a_unit() {
+        assert_eq!(parse_memory("4 GB"), Some(4_000_000_000));
+        assert_eq!(parse_memory("512MB"), Some(512_000_000));
+        for bad in ["4", "GB", "-1 GB", "0 GB", "4 GiB", "99999999999999 GB"] {
+            assert_eq!(parse_memory(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The workspace: its TOML files parsed and validated, with the place of every
+//! mistake. Nothing here fetches, renders or builds.
+
+pub mod chroot;
+pub mod component;
+pub mod document;
+mod load;
+pub mod manifest;
+pub mod pin;
+pub mod pins;
+
+pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion};
+pub use component::Component;
+pub use load::{Selection, Workspace, WorkspaceError, find_root};
+pub use manifest::{CoprProject, Manifest};
+pub use pin::{Pin, Source};
+pub use pins::{Lock, LockEntry, PinSet};
