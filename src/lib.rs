@@ -9,5 +9,6 @@ pub mod gpu;
 pub mod machine;
 pub mod names;
 pub mod process;
+pub mod rpms;
 pub mod template;
 pub mod workspace;

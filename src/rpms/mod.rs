@@ -1,0 +1,64 @@
+//! RPM files and repositories of them: reading headers and payloads, and (in
+//! `repository`) the metadata that dnf reads. Not how RPMs are made.
+
+mod read;
+pub mod repository;
+
+pub use read::{Entry, EntryKind, Header, for_each_file, header};
+
+use std::path::PathBuf;
+
+use crate::error::{Diagnose, Kind};
+use crate::process::{ProcessError, quote};
+
+/// What can be wrong with an RPM file or a repository.
+#[derive(Debug, thiserror::Error)]
+pub enum RpmError {
+    /// The file is not an RPM, or a damaged one.
+    #[error("{}: not a readable RPM: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the reader said, in one line.
+        reason: String,
+    },
+    /// Two RPMs would have one name in a repository.
+    #[error("{} and {} would have the same name in the repository", one.display(), other.display())]
+    SameName {
+        /// One of the two.
+        one: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
+    /// The file system refuses.
+    #[error("cannot read or write a repository")]
+    Io(#[from] std::io::Error),
+    /// `createrepo_c` failed or is missing.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl Diagnose for RpmError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unreadable { .. } | Self::SameName { .. } => Kind::Usage,
+            Self::Io(_) => Kind::Environment,
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable { path, .. } => {
+                let file = quote(&path.to_string_lossy());
+                vec![format!(
+                    "`rpm -K --nosignature {file}` tells what rpm thinks of it; a result of a build is made \
+                     anew when its folder is removed"
+                )]
+            }
+            Self::SameName { .. } => Vec::new(),
+            Self::Io(_) => Vec::new(),
+            Self::Process(error) => error.hints(),
+        }
+    }
+}
