@@ -10,5 +10,6 @@ pub mod machine;
 pub mod names;
 pub mod process;
 pub mod rpms;
+pub mod sources;
 pub mod template;
 pub mod workspace;

@@ -1,0 +1,197 @@
+//! The content-addressed store: where each verified file lies, and the locks that
+//! keep two runs apart. Not how files get there.
+//!
+//! ```text
+//! sha256/<2 digits>/<64 digits>   verified files, named by their content
+//! partial/<sha256 of the URL>     downloads that are under way or broke off
+//! git/<sha256 of the URL>         bare repositories
+//! packed/<sha256 of a recipe>     the digest of the archive that a recipe gave
+//! lock/<key>                      locked while one of the above is written
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use super::SourceError;
+use crate::digest::Sha256;
+use crate::error::IoError;
+use crate::process;
+
+/// The store of everything fetched, shared by all workspaces of a user.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    dir: PathBuf,
+}
+
+/// Held while one key of the cache is being written; released on drop, or by the
+/// system when the process dies.
+pub(super) struct Lock {
+    _file: fs::File,
+}
+
+impl Cache {
+    /// Returns the cache that the environment names: `ROCMRPM_CACHE`, else
+    /// `$XDG_CACHE_HOME/rocmrpm`, else `~/.cache/rocmrpm`.
+    pub fn from_env() -> Result<Self, SourceError> {
+        Self::from_vars(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from))
+    }
+
+    fn from_vars(var: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, SourceError> {
+        // The base directory specification has relative values ignored.
+        let xdg = || var("XDG_CACHE_HOME").filter(|d| d.is_absolute()).map(|d| d.join("rocmrpm"));
+        let home = || var("HOME").map(|d| d.join(".cache/rocmrpm"));
+        let dir = var("ROCMRPM_CACHE").or_else(xdg).or_else(home).ok_or(SourceError::NoCache)?;
+        Ok(Self { dir: std::path::absolute(&dir).map_err(IoError::doing("find the cache"))? })
+    }
+
+    /// Returns the cache in this folder, which need not exist yet.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// Returns the cache's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns where the file with this content lies, or would lie.
+    pub fn path_of(&self, digest: &Sha256) -> PathBuf {
+        let name = digest.to_string();
+        self.dir.join("sha256").join(&name[..2]).join(name)
+    }
+
+    /// Tells whether the file with this content is here. What it holds was verified
+    /// when it came in; it is verified again when it is copied out.
+    pub fn has(&self, digest: &Sha256) -> bool {
+        self.path_of(digest).is_file()
+    }
+
+    /// Moves a verified file of the cache's own file system into its place.
+    pub(super) fn admit(&self, file: &Path, digest: &Sha256) -> Result<PathBuf, SourceError> {
+        let path = self.path_of(digest);
+        self.folder_of(&path)?;
+        fs::rename(file, &path).map_err(IoError::doing("store a file in the cache"))?;
+        Ok(path)
+    }
+
+    /// Returns where a download from this URL is collected.
+    pub(super) fn partial(&self, url: &str) -> Result<PathBuf, SourceError> {
+        let path = self.dir.join("partial").join(Sha256::of_bytes(url).to_string());
+        self.folder_of(&path)?;
+        Ok(path)
+    }
+
+    /// Returns where the bare repository for this URL lies.
+    pub(super) fn repository(&self, url: &str) -> Result<PathBuf, SourceError> {
+        let path = self.dir.join("git").join(Sha256::of_bytes(url).to_string());
+        self.folder_of(&path)?;
+        Ok(path)
+    }
+
+    /// Returns the archive that this recipe gave earlier, if it is still here.
+    pub(super) fn packed(&self, recipe: &str) -> Option<Sha256> {
+        let text = std::fs::read_to_string(self.packed_path(recipe)).ok()?;
+        Sha256::parse(text.trim()).filter(|digest| self.has(digest))
+    }
+
+    /// Records which archive a recipe gave.
+    pub(super) fn record_packed(&self, recipe: &str, digest: &Sha256) -> Result<(), SourceError> {
+        crate::files::write_atomically(&self.packed_path(recipe), format!("{digest}\n"))
+            .map_err(IoError::doing("record a packed source in the cache"))?;
+        Ok(())
+    }
+
+    fn packed_path(&self, recipe: &str) -> PathBuf {
+        self.dir.join("packed").join(Sha256::of_bytes(recipe).to_string())
+    }
+
+    /// Returns a new folder on the cache's file system, removed on drop.
+    pub(super) fn scratch(&self) -> Result<tempfile::TempDir, SourceError> {
+        let make = || {
+            fs::create_dir_all(&self.dir)?;
+            tempfile::Builder::new().prefix(".scratch-").tempdir_in(&self.dir)
+        };
+        Ok(make().map_err(IoError::doing(format!("make a folder in the cache {}", self.dir.display())))?)
+    }
+
+    /// Waits until no other thread or process writes what `key` stands for.
+    pub(super) fn lock(&self, key: &str) -> Result<Lock, SourceError> {
+        let path = self.dir.join("lock").join(Sha256::of_bytes(key).to_string());
+        self.folder_of(&path)?;
+        let doing = || IoError::doing(format!("lock {}", path.display()));
+        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(doing())?;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Lock { _file: file }),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    process::check_stop()?;
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(doing()(errno.into()).into()),
+            }
+        }
+    }
+
+    fn folder_of(&self, path: &Path) -> Result<(), SourceError> {
+        let folder = path.parent().unwrap_or(&self.dir);
+        fs::create_dir_all(folder).map_err(IoError::doing("make a folder in the cache"))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_where_the_cache_is() {
+        let from = |vars: &[(&str, &str)]| {
+            let vars: Vec<_> = vars.iter().map(|(k, v)| (k.to_string(), PathBuf::from(v))).collect();
+            Cache::from_vars(|name| vars.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone()))
+                .map(|cache| cache.dir)
+        };
+        let all = [("ROCMRPM_CACHE", "/r"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+        assert_eq!(from(&all).unwrap(), Path::new("/r"));
+        assert_eq!(from(&all[1..]).unwrap(), Path::new("/x/rocmrpm"));
+        assert_eq!(from(&all[2..]).unwrap(), Path::new("/h/.cache/rocmrpm"));
+        assert_eq!(from(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]).unwrap(), Path::new("/h/.cache/rocmrpm"));
+        assert!(matches!(from(&[]), Err(SourceError::NoCache)));
+    }
+
+    #[test]
+    fn a_lock_keeps_others_out_until_it_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        let lock = cache.lock("a").unwrap();
+        let _other_key = cache.lock("b").unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _lock = cache.lock("a").unwrap();
+                sender.send(()).unwrap();
+            });
+            assert!(receiver.recv_timeout(Duration::from_millis(200)).is_err());
+            drop(lock);
+            receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_recipe_counts_only_while_its_archive_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        let digest = Sha256::of_bytes("x");
+        cache.record_packed("recipe", &digest).unwrap();
+        assert_eq!(cache.packed("recipe"), None);
+        let file = dir.path().join("file");
+        fs::write(&file, "x").unwrap();
+        cache.admit(&file, &digest).unwrap();
+        assert_eq!(cache.packed("recipe"), Some(digest));
+        assert_eq!(cache.packed("another"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Transfers by curl, and what its exit codes mean. Neither digests nor the store.
+
+use std::path::Path;
+
+use super::SourceError;
+use super::url::{self, Credentials};
+use crate::error::IoError;
+use crate::process::{self, Command};
+
+/// What to transfer, and where to.
+pub(super) struct Transfer<'a> {
+    /// Without credentials.
+    pub url: &'a str,
+    pub credentials: Option<&'a Credentials>,
+    /// The file to write; what it has already is gone on with if `resume`.
+    pub to: &'a Path,
+    pub resume: bool,
+    /// The `Accept` header, if a special one is wanted.
+    pub accept: Option<&'a str>,
+}
+
+/// How a transfer that succeeded went.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// Where redirects led to, without credentials.
+    pub url: String,
+}
+
+/// Why a transfer did not succeed.
+pub(super) enum Failure {
+    /// The server cannot go on in the middle of this file.
+    CannotResume,
+    /// Anything else.
+    Error(SourceError),
+}
+
+impl<E: Into<SourceError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// Runs one transfer. The time it may take is bounded: a minute to connect, and a
+/// minute below a thousand bytes a second ends it.
+pub(super) fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
+    let shown = url::shown(transfer.url);
+    let mut config = format!("url = {}\n", config_value(transfer.url)?);
+    if let Some(Credentials { user, password }) = transfer.credentials {
+        // In the configuration and not among the arguments, which all users can see.
+        config.push_str(&format!("user = {}\n", config_value(&format!("{user}:{password}"))?));
+    }
+    let mut curl = Command::new("curl")
+        .args(["--fail", "--location", "--silent", "--show-error", "--globoff", "--netrc-optional"])
+        .args(["--proto", "=https,http,file", "--proto-redir", "=https,http", "--max-redirs", "10"])
+        .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
+        .args(["--retry", "2", "--retry-max-time", "300"])
+        .args(["--write-out", "%{http_code}\\n%{url_effective}\\n", "--config", "-"])
+        .arg("--output")
+        .arg(transfer.to)
+        .env("LC_ALL", "C")
+        .stdin(config);
+    if transfer.resume {
+        curl = curl.args(["--continue-at", "-"]);
+    }
+    if let Some(accept) = transfer.accept {
+        curl = curl.arg("--header").arg(format!("Accept: {accept}"));
+    }
+    let finished = curl.run()?;
+    let said = String::from_utf8_lossy(&finished.stdout).into_owned();
+    let mut lines = said.lines();
+    let status: u16 = lines.next().and_then(|code| code.parse().ok()).unwrap_or(0);
+    if finished.success() {
+        let url = lines.next().map_or(shown, url::shown);
+        return Ok(Done { url });
+    }
+    // 33: no ranges; 36: the offset is beyond the end; 416: HTTP's word for that.
+    let Some(code) = finished.code else {
+        let hint = None;
+        let reason = format!("curl {}", finished.how());
+        return Err(SourceError::Transfer { url: shown, reason, status, hint }.into());
+    };
+    if transfer.resume && (code == 33 || code == 36 || (code == 22 && status == 416)) {
+        return Err(Failure::CannotResume);
+    }
+    let mut tail = process::last_lines(&finished.stderr, 1).join("");
+    if let Some(credentials) = transfer.credentials.filter(|c| !c.password.is_empty()) {
+        tail = tail.replace(&credentials.password, "***");
+    }
+    let tail = tail.strip_prefix(&format!("curl: ({code}) ")).unwrap_or(&tail).to_owned();
+    Err(Failure::Error(meaning(code, status, &tail, &shown, transfer.to)?))
+}
+
+/// Writes a value as curl's configuration files want it.
+fn config_value(value: &str) -> Result<String, SourceError> {
+    if value.chars().any(char::is_control) {
+        let reason = "it has control characters";
+        return Err(SourceError::BadUrl { url: url::shown(value).escape_debug().to_string(), reason });
+    }
+    Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
+/// Says what curl's exit code means (curl(1), "EXIT CODES").
+fn meaning(code: i32, status: u16, tail: &str, url: &str, to: &Path) -> Result<SourceError, SourceError> {
+    const TLS: &str =
+        "if the server or a proxy has a certificate of its own, name its authority in CURL_CA_BUNDLE";
+    const LATER: &str = "run the same command again later";
+    const NET: &str = "is the network up, and is a proxy needed (https_proxy)?";
+    const LOGIN: &str = "are credentials needed (~/.netrc, or in the URL)?";
+    const PIN: &str = "check the URL and the version of the pin";
+    let url = url.to_owned();
+    let arrived = std::fs::metadata(to).map_or(0, |m| m.len());
+    let broke_off = matches!(code, 18 | 55 | 56 | 92) || (code == 28 && arrived > 0);
+    if broke_off && arrived > 0 {
+        return Ok(SourceError::Truncated { url, arrived, reason: tail.to_owned() });
+    }
+    if code == 23 {
+        let folder = to.parent().unwrap_or(to);
+        let stat = rustix::fs::statvfs(folder)
+            .map_err(|errno| IoError::doing(format!("look at {}", folder.display()))(errno.into()))?;
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        return Ok(SourceError::Write { path: to.to_owned(), url, free });
+    }
+    let (reason, hint) = match code {
+        1 => ("only https, http and file URLs are fetched".to_owned(), None),
+        3 => ("the URL is malformed".to_owned(), Some(PIN)),
+        5 => ("the proxy's name cannot be resolved".to_owned(), Some(NET)),
+        6 => ("the host's name cannot be resolved".to_owned(), Some(NET)),
+        7 => ("the host refuses the connection or cannot be reached".to_owned(), Some(NET)),
+        22 => {
+            let hint = match status {
+                401 | 403 | 407 => LOGIN,
+                404 | 410 => PIN,
+                _ => LATER,
+            };
+            (format!("the server answered with HTTP status {status}"), Some(hint))
+        }
+        28 => ("the transfer took too long".to_owned(), Some(LATER)),
+        35 | 51 | 53 | 54 | 58 | 59 | 60 | 66 | 77 | 80 | 82 | 83 | 90 | 91 => {
+            (format!("no trusted TLS connection: {tail}"), Some(TLS))
+        }
+        37 => ("the file does not exist or cannot be read".to_owned(), Some(PIN)),
+        47 => ("it redirects more than 10 times".to_owned(), Some(PIN)),
+        52 => ("the server answered with nothing".to_owned(), Some(LATER)),
+        67 => ("the server refuses the user or password".to_owned(), Some(LOGIN)),
+        18 | 55 | 56 | 92 => (format!("the connection was lost: {tail}"), Some(LATER)),
+        _ => (format!("curl ended with {code}: {tail}"), None),
+    };
+    Ok(SourceError::Transfer { url, reason, status, hint })
+}

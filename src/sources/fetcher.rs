@@ -1,0 +1,328 @@
+//! The fetcher: for each kind of source, what to ask, what to fetch, what to pack. The
+//! steps themselves are in the modules beside this one.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use fs_err as fs;
+
+use super::cache::Cache;
+use super::curl::{self, Failure, Transfer};
+use super::download::{self, Request};
+use super::git::Repository;
+use super::index::{self, Sdist};
+use super::url::{self, Credentials};
+use super::{
+    Fetched, Resolved, SourceError, archive, file_name, name, not_pinned, pack, pinned_commit, pip,
+    source_dir,
+};
+use crate::digest::Sha256;
+use crate::error::IoError;
+use crate::events::{Event, Events};
+use crate::workspace::pin::{Pin, Source};
+
+/// How large a project's page on an index may be, in bytes. The largest real ones
+/// have a few million.
+const MAX_PAGE: u64 = 64 << 20;
+
+/// The time that the members of packed folders get: 1990-01-01, which both rpm and zip
+/// can hold. It does not follow the environment, because the same folder must give
+/// the same archive.
+const MTIME: u64 = 631_152_000;
+
+/// Fetches sources into the cache.
+pub struct Fetcher<'a> {
+    cache: Cache,
+    workspace_root: &'a Path,
+    events: &'a dyn Events,
+    offline: bool,
+    /// The index with its credentials; pip is asked at the first need.
+    index: OnceLock<String>,
+}
+
+impl<'a> Fetcher<'a> {
+    /// Returns a fetcher that may use the network.
+    pub fn new(cache: Cache, workspace_root: &'a Path, events: &'a dyn Events) -> Self {
+        Self { cache, workspace_root, events, offline: false, index: OnceLock::new() }
+    }
+
+    /// Forbids the network, or allows it.
+    #[must_use]
+    pub fn offline(mut self, offline: bool) -> Self {
+        self.offline = offline;
+        self
+    }
+
+    /// Uses the index at this URL instead of the one that pip is configured with.
+    #[must_use]
+    pub fn index(mut self, index: impl Into<String>) -> Self {
+        self.index = OnceLock::from(index.into());
+        self
+    }
+
+    /// Returns the cache.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Makes sure that the pinned source is in the cache, verified. A pin without digest
+    /// or commit is refused. What the cache has needs no network.
+    pub fn obtain(&self, pin: &Pin) -> Result<Fetched, SourceError> {
+        let sha256 = match &pin.source {
+            Source::Url { url, sha256 } => {
+                let expected = sha256.ok_or_else(|| not_pinned(pin, "sha256"))?;
+                if !self.cache.has(&expected) {
+                    self.download(pin, url, None, Some(expected))?;
+                }
+                expected
+            }
+            Source::Sdist { project, sha256 } => {
+                let expected = sha256.ok_or_else(|| not_pinned(pin, "sha256"))?;
+                if !self.cache.has(&expected) {
+                    let sdist = self.sdist(project, Some(&pin.version))?;
+                    if let Some(found) = sdist.sha256.filter(|found| *found != expected) {
+                        return Err(SourceError::IndexDigest { file: sdist.file_name, expected, found });
+                    }
+                    let credentials = self.credentials_for(&sdist.url)?;
+                    self.download(pin, &sdist.url, credentials, Some(expected))?;
+                }
+                expected
+            }
+            Source::Git { url, commit } => self.pack_commit(pin, url, pinned_commit(pin, commit)?)?,
+            Source::Folder { path } => self.pack_folder(pin, path)?,
+        };
+        self.fetched(pin, sha256)
+    }
+
+    /// Finds out what makes the pin immutable, for the lock file. What has no digest yet
+    /// is fetched and trusted this once; a git version is looked up among the tags.
+    pub fn resolve(&self, pin: &Pin) -> Result<Resolved, SourceError> {
+        let pinned = |url| {
+            let Fetched { sha256, size, .. } = self.obtain(pin)?;
+            Ok(Resolved::File { url, sha256, size })
+        };
+        let (url, credentials, expected) = match &pin.source {
+            Source::Url { url, sha256: Some(_) } => return pinned(Some(url::shown(url))),
+            Source::Sdist { sha256: Some(_), .. } => return pinned(None),
+            Source::Folder { .. } => return Ok(Resolved::Folder),
+            Source::Git { commit: Some(commit), .. } => {
+                pinned_commit(pin, &Some(commit.clone()))?;
+                return Ok(Resolved::Commit { commit: commit.clone(), tag: None });
+            }
+            Source::Git { url, commit: None } => {
+                self.needs_network(|| format!("the tag of {} {}", pin.component, pin.version))?;
+                let (tag, commit) = self.repository(url).resolve(&pin.version, pin.component.as_str())?;
+                return Ok(Resolved::Commit { commit, tag: Some(tag) });
+            }
+            Source::Url { url, sha256: None } => (url.clone(), None, None),
+            Source::Sdist { project, sha256: None } => {
+                let sdist = self.sdist(project, Some(&pin.version))?;
+                if sdist.yanked {
+                    let warning = format!("{} is yanked: upstream took it back", sdist.file_name);
+                    self.events.event(Event::Warning(warning));
+                }
+                (sdist.url.clone(), self.credentials_for(&sdist.url)?, sdist.sha256)
+            }
+        };
+        let sha256 = self.download(pin, &url, credentials, expected)?;
+        let size = self.fetched(pin, sha256)?.size;
+        Ok(Resolved::File { url: Some(url::shown(&url)), sha256, size })
+    }
+
+    /// Returns the greatest final version on the index that has an sdist and was not
+    /// yanked.
+    pub fn latest_sdist(&self, project: &str) -> Result<Sdist, SourceError> {
+        self.sdist(project, None)
+    }
+
+    /// Returns the sdist of one version, or of the greatest final one, from the index.
+    pub fn sdist(&self, project: &str, version: Option<&str>) -> Result<Sdist, SourceError> {
+        self.needs_network(|| format!("the page of `{project}` on the package index"))?;
+        let (index, credentials) = url::split_credentials(self.index_url()?);
+        let page_url = index::page_url(&index, project);
+        let scratch = self.cache.scratch()?;
+        let to = scratch.path().join("page");
+        let accept = Some(index::ACCEPT);
+        let credentials = credentials.as_ref();
+        let done = curl::run(&Transfer { url: &page_url, credentials, to: &to, resume: false, accept });
+        let url = match done {
+            Ok(done) => done.url,
+            Err(Failure::Error(SourceError::Transfer { status, .. }))
+                if status == 404 || (status == 0 && is_missing(&page_url)) =>
+            {
+                return Err(SourceError::NoProject { index, project: name::normalized(project) });
+            }
+            Err(Failure::Error(error)) => return Err(error),
+            // Only a transfer that resumes ends like this.
+            Err(Failure::CannotResume) => {
+                let reason = "the server answered to a range that was not asked for".into();
+                return Err(SourceError::IndexPage { url: page_url, reason });
+            }
+        };
+        let text = read_page(&to, &url)?;
+        index::pick(index::read_page(&text, &url, project)?, version, project, &index)
+    }
+
+    /// Copies a fetched file into a folder under its name, verifying it once more: the
+    /// cache may have been damaged since. A damaged entry is removed.
+    pub fn copy_to(&self, fetched: &Fetched, dir: &Path) -> Result<PathBuf, SourceError> {
+        let action =
+            || IoError::doing(format!("copy `{}` from the cache to `{}`", fetched.file_name, dir.display()));
+        let to = dir.join(&fetched.file_name);
+        fs::create_dir_all(dir).map_err(action())?;
+        let source = fs::File::open(&fetched.path).map_err(action())?;
+        let mut target = tempfile::Builder::new()
+            .prefix(".rocmrpm-")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(dir)
+            .map_err(action())?;
+        let (found, _) = Sha256::of_reader(Tee { source, target: target.as_file_mut() }).map_err(action())?;
+        if found != fetched.sha256 {
+            fs::remove_file(&fetched.path).map_err(IoError::doing("remove a damaged file"))?;
+            let path = fetched.path.clone();
+            return Err(SourceError::Damaged { path, expected: fetched.sha256, found });
+        }
+        target.persist(&to).map_err(|error| action()(error.error))?;
+        Ok(to)
+    }
+
+    fn download(
+        &self,
+        pin: &Pin,
+        url: &str,
+        credentials: Option<Credentials>,
+        expected: Option<Sha256>,
+    ) -> Result<Sha256, SourceError> {
+        let name = file_name(pin);
+        let (url, own) = url::split_credentials(url);
+        self.needs_network(|| format!("`{name}` from {url}"))?;
+        self.phase(pin, "Fetching", name.clone());
+        let credentials = own.or(credentials);
+        let request = Request { url: &url, credentials: credentials.as_ref(), name: &name, expected };
+        download::file(&self.cache, &request)
+    }
+
+    fn pack_commit(&self, pin: &Pin, url: &str, commit: &str) -> Result<Sha256, SourceError> {
+        let prefix = source_dir(pin);
+        let recipe = format!("git archive 1\n{commit}\n{prefix}\n");
+        if let Some(digest) = self.cache.packed(&recipe) {
+            return Ok(digest);
+        }
+        self.needs_network(|| format!("commit {commit} of {}", url::shown(url)))?;
+        self.phase(pin, "Fetching", format!("{} at {commit}", url::shown(url)));
+        let scratch = self.cache.scratch()?;
+        let tar = scratch.path().join("tar");
+        if self.repository(url).archive(commit, &prefix, &tar)?.submodules {
+            let warning = format!(
+                "`{}`: commit {commit} has submodules, which the source does not contain",
+                pin.component
+            );
+            self.events.event(Event::Warning(warning));
+        }
+        self.phase(pin, "Packing", file_name(pin));
+        let packed = scratch.path().join("tar.gz");
+        pack::compress(&tar, &packed)?;
+        self.keep(&packed, &recipe)
+    }
+
+    fn pack_folder(&self, pin: &Pin, path: &Path) -> Result<Sha256, SourceError> {
+        let (prefix, component) = (source_dir(pin), pin.component.as_str());
+        let folder = self.workspace_root.join(path);
+        let content = pack::digest(&folder, component)?;
+        let recipe = format!("folder 2\n{content}\n{prefix}\n");
+        if let Some(digest) = self.cache.packed(&recipe) {
+            return Ok(digest);
+        }
+        self.phase(pin, "Packing", path.display().to_string());
+        let scratch = self.cache.scratch()?;
+        let packed = scratch.path().join("tar.gz");
+        pack::folder(&folder, component, &prefix, MTIME, &packed)?;
+        self.keep(&packed, &recipe)
+    }
+
+    /// Takes an archive that we packed into the store.
+    fn keep(&self, packed: &Path, recipe: &str) -> Result<Sha256, SourceError> {
+        let (digest, _) = Sha256::of_file(packed).map_err(IoError::doing("read a packed source"))?;
+        self.cache.admit(packed, &digest)?;
+        self.cache.record_packed(recipe, &digest)?;
+        Ok(digest)
+    }
+
+    fn fetched(&self, pin: &Pin, sha256: Sha256) -> Result<Fetched, SourceError> {
+        let (path, file_name) = (self.cache.path_of(&sha256), file_name(pin));
+        let size = fs::metadata(&path).map_err(IoError::doing("look into the cache"))?.len();
+        match archive::check(&path, &file_name)? {
+            Ok(top_folder) => Ok(Fetched { path, file_name, sha256, size, top_folder }),
+            Err(not) => Err(SourceError::NotAnArchive {
+                file: format!("`{file_name}`"),
+                expected: not.expected,
+                begins: not.begins,
+            }),
+        }
+    }
+
+    fn repository<'b>(&'b self, url: &'b str) -> Repository<'b> {
+        Repository { cache: &self.cache, url, workspace_root: self.workspace_root }
+    }
+
+    /// Returns the index as a URL, with credentials if it has some.
+    fn index_url(&self) -> Result<&str, SourceError> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
+        }
+        let index = pip::as_url(&pip::pip_index()?)?;
+        // Another thread may have been faster; it found the same.
+        Ok(self.index.get_or_init(|| index))
+    }
+
+    /// Returns the index's credentials if they are meant for this URL as well.
+    fn credentials_for(&self, url: &str) -> Result<Option<Credentials>, SourceError> {
+        let index = self.index_url()?;
+        Ok(url::split_credentials(index).1.filter(|_| url::same_origin(index, url)))
+    }
+
+    fn needs_network(&self, what: impl Fn() -> String) -> Result<(), SourceError> {
+        if !self.offline {
+            return Ok(());
+        }
+        Err(SourceError::Offline { what: what(), cache: self.cache.dir().to_owned() })
+    }
+
+    fn phase(&self, pin: &Pin, phase: &'static str, detail: String) {
+        self.events.event(Event::Phase { component: pin.component.clone(), phase, detail });
+    }
+}
+
+/// Tells whether a `file:` URL names nothing.
+fn is_missing(url: &str) -> bool {
+    url.strip_prefix("file://").is_some_and(|path| !Path::new(&url::percent_decode(path)).exists())
+}
+
+/// Reads a page that was downloaded from `url`.
+fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
+    let wrong = |reason: String| SourceError::IndexPage { url: url.to_owned(), reason };
+    let size = std::fs::metadata(path).map_or(0, |m| m.len());
+    if size > MAX_PAGE {
+        return Err(wrong(format!("it has {size} bytes; at most {MAX_PAGE} are read")));
+    }
+    if size == 0 {
+        return Err(wrong("it is empty".into()));
+    }
+    let bytes = fs::read(path).map_err(IoError::doing("read a page of the package index"))?;
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".into()))
+}
+
+/// Writes what is read from `source` to `target` on the way.
+struct Tee<'t> {
+    source: fs::File,
+    target: &'t mut std::fs::File,
+}
+
+impl Read for Tee<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.target.write_all(&buffer[..count])?;
+        Ok(count)
+    }
+}

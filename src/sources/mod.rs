@@ -1,0 +1,115 @@
+//! From a pin to a verified file: fetched, or packed by us, and kept in a store that is
+//! addressed by content. What a pin says is `workspace`'s business, what is built from
+//! the file is `build`'s.
+
+mod archive;
+mod cache;
+mod curl;
+mod download;
+mod error;
+mod fetcher;
+mod git;
+mod html;
+mod index;
+mod name;
+mod pack;
+mod pip;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod testserver;
+mod url;
+
+use std::path::{Path, PathBuf};
+
+pub use cache::Cache;
+pub use error::SourceError;
+pub use fetcher::Fetcher;
+pub use index::Sdist;
+pub use name::{file_name, source_dir};
+pub use pack::is_packed;
+pub use pip::pip_index;
+pub use url::shown as shown_url;
+
+use crate::digest::Sha256;
+use crate::workspace::pin::{Pin, Source};
+
+/// A verified file in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// Where it lies in the cache.
+    pub path: PathBuf,
+    /// What it is called beside the spec; see [`file_name`].
+    pub file_name: String,
+    /// Its digest.
+    pub sha256: Sha256,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The folder that the archive's first member lies in, where the archive is a tar
+    /// file, plain or in gzip, and has one. It should be the pin's [`source_dir`].
+    pub top_folder: Option<String>,
+}
+
+/// What makes a pin immutable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// For URLs and sdists.
+    File {
+        /// Where it was, without credentials; `None` if an sdist was in the cache
+        /// already, so that the index was not asked.
+        url: Option<String>,
+        /// Its digest.
+        sha256: Sha256,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// For git repositories.
+    Commit {
+        /// The full commit.
+        commit: String,
+        /// The tag that led to it; `None` if the pin had the commit already.
+        tag: Option<String>,
+    },
+    /// A folder of the workspace needs no pinning: the workspace's own history does.
+    Folder,
+}
+
+impl Resolved {
+    /// Writes the digest or commit into the pin that it was found for.
+    pub fn settle(self, pin: &mut Pin) {
+        match (&mut pin.source, self) {
+            (Source::Url { sha256, .. } | Source::Sdist { sha256, .. }, Self::File { sha256: found, .. }) => {
+                *sha256 = Some(found);
+            }
+            (Source::Git { commit, .. }, Self::Commit { commit: found, .. }) => *commit = Some(found),
+            _ => {}
+        }
+    }
+}
+
+/// Returns what identifies a source's content, without any network, for build keys:
+/// the pinned digest, the commit, or a digest over the folder's content.
+pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError> {
+    match &pin.source {
+        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => {
+            sha256.map(|digest| format!("sha256:{digest}")).ok_or_else(|| not_pinned(pin, "sha256"))
+        }
+        Source::Git { commit, .. } => Ok(format!("commit:{}", pinned_commit(pin, commit)?)),
+        Source::Folder { path } => {
+            let digest = pack::digest(&workspace_root.join(path), pin.component.as_str())?;
+            Ok(format!("folder:{digest}"))
+        }
+    }
+}
+
+fn not_pinned(pin: &Pin, missing: &'static str) -> SourceError {
+    SourceError::NotPinned { component: pin.component.to_string(), version: pin.version.clone(), missing }
+}
+
+fn pinned_commit<'p>(pin: &Pin, commit: &'p Option<String>) -> Result<&'p str, SourceError> {
+    let commit = commit.as_deref().ok_or_else(|| not_pinned(pin, "commit"))?;
+    if git::is_commit(commit) {
+        return Ok(commit);
+    }
+    Err(SourceError::BadCommit { component: pin.component.to_string(), commit: commit.to_owned() })
+}

@@ -1,0 +1,293 @@
+//! Archives that we make: a folder of the workspace, or what `git archive` wrote, as
+//! a `.tar.gz` whose bytes depend on the content alone. Also the digest of a folder.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use flate2::{Compression, GzBuilder};
+use fs_err as fs;
+use sha2::Digest as _;
+use walkdir::{DirEntry, WalkDir};
+
+use super::SourceError;
+use crate::digest::Sha256;
+use crate::error::IoError;
+
+/// One thing to pack.
+struct Member {
+    /// Relative to the folder.
+    path: PathBuf,
+    what: What,
+}
+
+enum What {
+    File { executable: bool },
+    Link { target: PathBuf },
+}
+
+/// Lists what of a folder is source: its files and links, sorted by name. Folders
+/// themselves do not count, as in git, so that a fresh clone packs the same.
+fn members(folder: &Path, component: &str) -> Result<Vec<Member>, SourceError> {
+    let wrong =
+        |problem| SourceError::Folder { path: folder.to_owned(), component: component.to_owned(), problem };
+    match std::fs::metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(wrong("does not exist")),
+        Ok(meta) if !meta.is_dir() => return Err(wrong("is not a folder")),
+        _ => {}
+    }
+    let mut members = Vec::new();
+    let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
+    for entry in walk.filter_entry(is_source) {
+        let entry = entry.map_err(|e| IoError::doing(format!("read {}", folder.display()))(e.into()))?;
+        // The entries of a walk begin with its root.
+        let Ok(path) = entry.path().strip_prefix(folder).map(Path::to_owned) else { continue };
+        let kind = entry.file_type();
+        let what = if kind.is_dir() {
+            continue;
+        } else if kind.is_symlink() {
+            let target = fs::read_link(entry.path()).map_err(IoError::doing("pack a folder"))?;
+            if !stays_inside(&path, &target) {
+                let problem =
+                    format!("it is a link to {}, outside of {}", target.display(), folder.display());
+                return Err(SourceError::Unpackable { path: entry.path().to_owned(), problem });
+            }
+            What::Link { target }
+        } else if kind.is_file() {
+            let meta = fs::metadata(entry.path()).map_err(IoError::doing("pack a folder"))?;
+            What::File { executable: meta.permissions().mode() & 0o100 != 0 }
+        } else {
+            let problem = "it is neither a file nor a folder nor a link".to_owned();
+            return Err(SourceError::Unpackable { path: entry.path().to_owned(), problem });
+        };
+        members.push(Member { path, what });
+    }
+    if members.is_empty() { Err(wrong("has no files")) } else { Ok(members) }
+}
+
+/// Tells whether an entry is source and not something made from it.
+fn is_source(entry: &DirEntry) -> bool {
+    let top_build = entry.depth() == 1 && entry.file_name() == "build" && entry.file_type().is_dir();
+    !top_build && is_source_name(entry.file_name())
+}
+
+fn is_source_name(name: &OsStr) -> bool {
+    !(name == "__pycache__" || name == ".git" || name.as_bytes().ends_with(b".pyc"))
+}
+
+/// Tells whether a file below a source folder is packed with it; both paths are
+/// relative to the same place.
+pub fn is_packed(path: &str, folder: &str) -> bool {
+    let Ok(inside) = Path::new(path).strip_prefix(folder) else { return false };
+    let top_build = inside.components().count() > 1 && inside.starts_with("build");
+    !top_build && inside.iter().all(is_source_name)
+}
+
+/// Tells whether a link at `path` leads to a place in the same folder.
+fn stays_inside(path: &Path, target: &Path) -> bool {
+    let mut depth = path.components().count() as isize - 1;
+    for component in target.components() {
+        match component {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir => depth -= 1,
+            Component::RootDir | Component::Prefix(_) => return false,
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns a digest over what [`folder`] would pack: paths, executable bits, bytes.
+pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceError> {
+    // Every part has its length before it, so that no two folders read the same.
+    let mut hasher = sha2::Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hasher.update((bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    for Member { path, what } in members(folder, component)? {
+        part(path.as_os_str().as_bytes());
+        match what {
+            What::File { executable } => {
+                part(if executable { b"x" } else { b"f" });
+                let (content, _) =
+                    Sha256::of_file(&folder.join(&path)).map_err(IoError::doing("read a source folder"))?;
+                part(content.as_bytes());
+            }
+            What::Link { target } => {
+                part(b"l");
+                part(target.as_os_str().as_bytes());
+            }
+        }
+    }
+    Ok(Sha256::of_bytes(hasher.finalize()))
+}
+
+/// Packs a folder into `to` below the top folder `prefix`; every member gets the time
+/// `mtime`, in seconds since 1970.
+pub(super) fn folder(
+    folder: &Path,
+    component: &str,
+    prefix: &str,
+    mtime: u64,
+    to: &Path,
+) -> Result<(), SourceError> {
+    let action = || IoError::doing(format!("pack {}", folder.display()));
+    let mut builder = tar::Builder::new(gzip(to)?);
+    for Member { path, what } in members(folder, component)? {
+        let (place, name) = (folder.join(&path), Path::new(prefix).join(&path));
+        let mut header = tar::Header::new_gnu();
+        header.set_mtime(mtime);
+        header.set_uid(0);
+        header.set_gid(0);
+        match what {
+            What::File { executable } => {
+                let file = fs::File::open(&place).map_err(action())?;
+                let size = file.metadata().map_err(action())?.len();
+                header.set_mode(if executable { 0o755 } else { 0o644 });
+                header.set_size(size);
+                let mut content = file.take(size);
+                builder.append_data(&mut header, name, &mut content).map_err(action())?;
+                if content.limit() > 0 {
+                    let problem = "it shrank while it was read".to_owned();
+                    return Err(SourceError::Unpackable { path: place, problem });
+                }
+            }
+            What::Link { target } => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                header.set_mode(0o777);
+                header.set_size(0);
+                builder.append_link(&mut header, name, target).map_err(action())?;
+            }
+        }
+    }
+    let gzip = builder.into_inner().map_err(action())?;
+    finish(gzip).map_err(action())?;
+    Ok(())
+}
+
+/// Compresses a tar file into `to`.
+pub(super) fn compress(tar: &Path, to: &Path) -> Result<(), SourceError> {
+    let action = || IoError::doing(format!("compress {}", tar.display()));
+    let mut gzip = gzip(to)?;
+    io::copy(&mut fs::File::open(tar).map_err(action())?, &mut gzip).map_err(action())?;
+    finish(gzip).map_err(action())?;
+    Ok(())
+}
+
+type Gzip = flate2::write::GzEncoder<io::BufWriter<fs::File>>;
+
+/// Returns a gzip stream that says nothing of when and where it was made.
+fn gzip(to: &Path) -> Result<Gzip, SourceError> {
+    let file = fs::File::create(to).map_err(IoError::doing("pack a source"))?;
+    Ok(GzBuilder::new().mtime(0).write(io::BufWriter::new(file), Compression::default()))
+}
+
+fn finish(gzip: Gzip) -> io::Result<()> {
+    gzip.finish()?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(dir: &Path) {
+        for (path, text) in [
+            ("b.py", "b"),
+            ("a/x.sh", "run"),
+            ("build/out", "no"),
+            ("a/build/keep", "yes"),
+            ("a/y.pyc", "no"),
+        ] {
+            crate::files::write_atomically(&dir.join(path), text).unwrap();
+        }
+        for path in ["a/__pycache__/z", ".git/config"] {
+            crate::files::write_atomically(&dir.join(path), "no").unwrap();
+        }
+        fs::set_permissions(dir.join("a/x.sh"), PermissionsExt::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink("../b.py", dir.join("a/link")).unwrap();
+    }
+
+    fn pack(dir: &Path) -> Vec<u8> {
+        let out = tempfile::NamedTempFile::new().unwrap();
+        folder(dir, "demo", "demo-1", 5, out.path()).unwrap();
+        fs::read(out.path()).unwrap()
+    }
+
+    #[test]
+    fn the_same_content_gives_the_same_bytes() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        sample(one.path());
+        sample(two.path());
+        // Neither times, nor folders, nor the bits that git does not keep matter.
+        fs::set_permissions(two.path().join("b.py"), PermissionsExt::from_mode(0o600)).unwrap();
+        fs::create_dir(two.path().join("empty")).unwrap();
+        let (bytes, id) = (pack(one.path()), digest(one.path(), "demo").unwrap());
+        assert_eq!(bytes, pack(two.path()));
+        assert_eq!(id, digest(two.path(), "demo").unwrap());
+
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bytes[..]));
+        let listed: Vec<_> = archive
+            .entries()
+            .unwrap()
+            .map(|e| {
+                let e = e.unwrap();
+                let header = e.header();
+                assert_eq!(
+                    (header.uid().unwrap(), header.gid().unwrap(), header.mtime().unwrap()),
+                    (0, 0, 5)
+                );
+                (e.path().unwrap().display().to_string(), header.mode().unwrap())
+            })
+            .collect();
+        let expected = [
+            ("demo-1/a/build/keep", 0o644),
+            ("demo-1/a/link", 0o777),
+            ("demo-1/a/x.sh", 0o755),
+            ("demo-1/b.py", 0o644),
+        ];
+        assert_eq!(listed, expected.map(|(p, m)| (p.to_owned(), m)));
+    }
+
+    #[test]
+    fn every_change_of_content_changes_the_digest() {
+        let dir = tempfile::tempdir().unwrap();
+        sample(dir.path());
+        let mut seen = std::collections::BTreeSet::from([digest(dir.path(), "demo").unwrap()]);
+        fs::write(dir.path().join("b.py"), "c").unwrap();
+        assert!(seen.insert(digest(dir.path(), "demo").unwrap()), "bytes");
+        fs::rename(dir.path().join("b.py"), dir.path().join("c.py")).unwrap();
+        assert!(seen.insert(digest(dir.path(), "demo").unwrap()), "name");
+        fs::set_permissions(dir.path().join("c.py"), PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(seen.insert(digest(dir.path(), "demo").unwrap()), "mode");
+        fs::write(dir.path().join("a/new.pyc"), "c").unwrap();
+        assert!(!seen.insert(digest(dir.path(), "demo").unwrap()), "made file");
+    }
+
+    #[test]
+    fn what_cannot_be_packed_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("none");
+        let error = digest(&missing, "demo").unwrap_err().to_string();
+        assert_eq!(error, format!("the source folder {} of `demo` does not exist", missing.display()));
+        assert!(digest(dir.path(), "demo").unwrap_err().to_string().ends_with("has no files"));
+        for target in ["/etc/passwd", "../x", "a/../../x"] {
+            let link = dir.path().join("l");
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            let error = digest(dir.path(), "demo").unwrap_err().to_string();
+            assert!(
+                error.contains("l cannot be packed: it is a link to") && error.contains(target),
+                "{error}"
+            );
+            fs::remove_file(link).unwrap();
+        }
+        let socket = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
+        assert!(matches!(digest(dir.path(), "demo"), Err(SourceError::Unpackable { .. })));
+        drop(socket);
+    }
+}

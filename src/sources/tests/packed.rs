@@ -1,0 +1,180 @@
+//! What we pack, commits and folders; pins that say too little; working offline.
+
+use super::*;
+
+#[test]
+fn what_is_not_pinned_is_refused_with_the_remedy() {
+    let place = Place::new();
+    let git = |commit: Option<&str>| {
+        pin("1", Source::Git { url: "https://u:pw@h/r".into(), commit: commit.map(str::to_owned) })
+    };
+    for unpinned in [url_pin("http://127.0.0.1/x", None), sdist_pin("x", "1", None), git(None)] {
+        for error in [
+            place.fetcher().obtain(&unpinned).unwrap_err(),
+            identity(&unpinned, place.dir.path()).unwrap_err(),
+        ] {
+            assert!(matches!(error, SourceError::NotPinned { .. }), "{error}");
+            assert!(error.hints()[0].contains("rocmrpm lock"));
+            assert_eq!(error.kind(), Kind::Config);
+        }
+    }
+    for bad in ["main", "-x", "0123456", &"g".repeat(40)] {
+        assert!(matches!(place.fetcher().obtain(&git(Some(bad))), Err(SourceError::BadCommit { .. })));
+    }
+    let commit = "0".repeat(40);
+    assert_eq!(identity(&git(Some(&commit)), place.dir.path()).unwrap(), format!("commit:{commit}"));
+}
+
+#[test]
+fn offline_names_what_is_missing() {
+    let place = Place::new();
+    let digest = Some(Sha256::of_bytes("x"));
+    let git = Source::Git { url: "https://u:secret@h/r".into(), commit: Some("0".repeat(40)) };
+    for (pin, named) in [
+        (url_pin("https://u:secret@h/demo-1.tar.gz", digest), "`demo-1.tar.gz` from https://h/demo-1.tar.gz"),
+        (sdist_pin("Foo", "1", digest), "`Foo` on the package index"),
+        (pin("1", git), "of https://h/r"),
+    ] {
+        let error = place.fetcher().offline(true).obtain(&pin).unwrap_err();
+        assert_eq!(error.kind(), Kind::Network);
+        let text = error.to_string();
+        assert!(text.contains(named) && text.contains("--offline") && !text.contains("secret"), "{text}");
+    }
+}
+
+#[test]
+fn a_folder_is_packed_again_only_when_it_changes() {
+    let place = Place::new();
+    crate::files::write_atomically(&place.dir.path().join("src/demo/main.c"), "int x;").unwrap();
+    let pin = pin("1", Source::Folder { path: "src/demo".into() });
+    let fetched = place.fetcher().offline(true).obtain(&pin).unwrap();
+    assert_eq!(fetched.top_folder, Some(source_dir(&pin)));
+    let id = identity(&pin, place.dir.path()).unwrap();
+    assert_eq!(place.fetcher().obtain(&pin).unwrap(), fetched);
+    fs::write(place.dir.path().join("src/demo/main.c"), "int y;").unwrap();
+    assert_ne!(place.fetcher().obtain(&pin).unwrap().sha256, fetched.sha256);
+    assert_ne!(identity(&pin, place.dir.path()).unwrap(), id);
+    assert_eq!(place.fetcher().resolve(&pin).unwrap(), Resolved::Folder);
+}
+
+/// Makes a repository with two commits, the first tagged `v1` by an annotated tag and
+/// `2` by a light one, and returns the first commit.
+fn repository(dir: &Path) -> String {
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git").cwd(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        for role in ["AUTHOR", "COMMITTER"] {
+            git = git
+                .env(format!("GIT_{role}_NAME"), "A")
+                .env(format!("GIT_{role}_EMAIL"), "a@example.org")
+                .env(format!("GIT_{role}_DATE"), "2026-01-02T03:04:05Z");
+        }
+        git.args(args).text().unwrap()
+    };
+    fs::create_dir_all(dir).unwrap();
+    git(&["init", "--quiet"]);
+    fs::write(dir.join("main.c"), "int x;").unwrap();
+    git(&["add", "main.c"]);
+    git(&["commit", "--quiet", "-m", "one"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    git(&["tag", "-a", "-m", "one", "v1"]);
+    git(&["tag", "2"]);
+    fs::write(dir.join("main.c"), "int y;").unwrap();
+    git(&["commit", "--quiet", "-a", "-m", "two"]);
+    git(&["update-server-info"]);
+    commit
+}
+
+fn git_pin(version: &str, url: &str, commit: Option<&str>) -> Pin {
+    pin(version, Source::Git { url: url.into(), commit: commit.map(str::to_owned) })
+}
+
+#[test]
+fn a_commit_is_packed_and_then_needs_no_git() {
+    let (place, other) = (Place::new(), Place::new());
+    let commit = repository(&place.dir.path().join("upstream"));
+    assert_eq!(repository(&other.dir.path().join("upstream")), commit);
+    let pin = git_pin("1", "upstream", Some(&commit));
+    let fetched = place.fetcher().obtain(&pin).unwrap();
+    assert_eq!(fetched.top_folder, Some(source_dir(&pin)));
+    assert_eq!(fetched.file_name, "demo-1.tar.gz");
+    assert_eq!(other.fetcher().obtain(&pin).unwrap().sha256, fetched.sha256, "the same bytes elsewhere");
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(fs::File::open(&fetched.path).unwrap()));
+    let mut text = String::new();
+    let mut entry = archive
+        .entries()
+        .unwrap()
+        .map(Result::unwrap)
+        .find(|e| e.path().unwrap() == Path::new("demo-1/main.c"))
+        .unwrap();
+    entry.read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), entry.header().mode().unwrap()), ("int x;", 0o644));
+
+    fs::remove_dir_all(place.dir.path().join("upstream")).unwrap();
+    assert_eq!(place.fetcher().offline(true).obtain(&pin).unwrap(), fetched);
+}
+
+#[test]
+fn a_server_that_gives_no_single_commits_is_fetched_whole() {
+    let place = Place::new();
+    let dir = place.dir.path().join("upstream");
+    let commit = repository(&dir);
+    // git's dumb protocol: files alone, and no shallow fetches.
+    let server = TestServer::start(move |seen| {
+        let path = seen.path.split('?').next().unwrap_or_default();
+        match fs::read(dir.join(".git").join(path.trim_start_matches("/r/"))) {
+            Ok(bytes) => Reply::file(bytes),
+            Err(_) => Reply::status(404),
+        }
+    });
+    let url = server.url("/r");
+    place.fetcher().obtain(&git_pin("1", &url, Some(&commit))).unwrap();
+    let none = "1".repeat(40);
+    let error = place.fetcher().obtain(&git_pin("1", &url, Some(&none))).unwrap_err();
+    assert_eq!(error.to_string(), format!("the git repository {url} has no commit {none}"));
+}
+
+#[test]
+fn missing_commits_and_repositories_are_named() {
+    let place = Place::new();
+    repository(&place.dir.path().join("upstream"));
+    let none = "1".repeat(40);
+    let error = place.fetcher().obtain(&git_pin("1", "upstream", Some(&none))).unwrap_err();
+    assert_eq!(error.to_string(), format!("the git repository upstream has no commit {none}"));
+    let error = place.fetcher().obtain(&git_pin("1", "nowhere", Some(&none))).unwrap_err();
+    assert_eq!(error.kind(), Kind::Network);
+    assert!(error.to_string().starts_with("cannot fetch from the git repository nowhere: "), "{error}");
+}
+
+#[test]
+fn tags_lead_to_commits() {
+    let place = Place::new();
+    let commit = repository(&place.dir.path().join("upstream"));
+    for (version, tag) in [("1", "v1"), ("2", "2")] {
+        let resolved = place.fetcher().resolve(&git_pin(version, "upstream", None)).unwrap();
+        assert_eq!(resolved, Resolved::Commit { commit: commit.clone(), tag: Some(tag.into()) });
+    }
+    let error = place.fetcher().resolve(&git_pin("3", "upstream", None)).unwrap_err();
+    let expected =
+        "the git repository upstream has no tag for version 3; looked for v3, 3, rocm-3, demo-3, demo-v3";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.hints()[0], "the nearest are v1, 2");
+}
+
+#[test]
+fn work_is_told() {
+    struct Notes(Mutex<Vec<String>>);
+    impl Events for Notes {
+        fn event(&self, event: Event) {
+            if let Event::Phase { phase, detail, .. } = event {
+                self.0.lock().unwrap().push(format!("{phase} {detail}"));
+            }
+        }
+    }
+    let (place, notes) = (Place::new(), Notes(Mutex::new(Vec::new())));
+    crate::files::write_atomically(&place.dir.path().join("src/a"), "x").unwrap();
+    let fetcher = Fetcher::new(Cache::at(place.dir.path().join("cache")), place.dir.path(), &notes);
+    let pin = pin("1", Source::Folder { path: "src".into() });
+    fetcher.obtain(&pin).unwrap();
+    fetcher.obtain(&pin).unwrap();
+    assert_eq!(*notes.0.lock().unwrap(), ["Packing src"]);
+}

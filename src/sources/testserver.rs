@@ -1,0 +1,145 @@
+//! A small HTTP/1.1 server on 127.0.0.1 for tests: ranges, answers that break off,
+//! wrong content. It ends when it is dropped.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A request as the server saw it.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub path: String,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+}
+
+/// What to answer.
+pub struct Reply {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+    cut: Option<usize>,
+    ranges: bool,
+}
+
+impl Reply {
+    /// A file, of which ranges can be had.
+    pub fn file(body: impl Into<Vec<u8>>) -> Self {
+        Self { status: 200, headers: Vec::new(), body: body.into(), cut: None, ranges: true }
+    }
+
+    /// An answer without content.
+    pub fn status(status: u16) -> Self {
+        Self { status, ..Self::file("") }
+    }
+
+    /// Always the whole file, whatever range was asked for.
+    pub fn without_ranges(self) -> Self {
+        Self { ranges: false, ..self }
+    }
+
+    /// Closes the connection after so many bytes of the body.
+    pub fn cut_after(self, bytes: usize) -> Self {
+        Self { cut: Some(bytes), ..self }
+    }
+
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+pub struct TestServer {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TestServer {
+    /// Starts a server that answers as `answer` says.
+    pub fn start(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (seen_by_thread, stop_of_thread) = (seen.clone(), stop.clone());
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stop_of_thread.load(Ordering::SeqCst) {
+                    return;
+                }
+                // A client that hangs up is part of some tests.
+                let _ = stream.and_then(|stream| serve(stream, &seen_by_thread, &answer));
+            }
+        });
+        Self { address, seen, stop, thread: Some(thread) }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What was asked so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // Wakes the thread, which waits for a connection.
+        let _ = TcpStream::connect(self.address);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    seen: &Mutex<Vec<Seen>>,
+    answer: &(impl Fn(&Seen) -> Reply + ?Sized),
+) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let first = lines.next().transpose()?.unwrap_or_default();
+    let path = first.split(' ').nth(1).unwrap_or("/").to_owned();
+    let mut headers = BTreeMap::new();
+    for line in lines {
+        let line = line?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let request = Seen { path, headers };
+    let mut reply = answer(&request);
+    let range =
+        request.header("range").and_then(|r| r.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    seen.lock().unwrap().push(request);
+    let whole = reply.body.len();
+    if let Some(from) = range.filter(|_| reply.ranges && reply.status == 200) {
+        if from >= whole {
+            (reply.status, reply.body) = (416, Vec::new());
+            reply = reply.header("Content-Range", format!("bytes */{whole}"));
+        } else {
+            (reply.status, reply.body) = (206, reply.body.split_off(from));
+            reply = reply.header("Content-Range", format!("bytes {from}-{}/{whole}", whole - 1));
+        }
+    }
+    let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", reply.status);
+    for (name, value) in &reply.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += &format!("Content-Length: {}\r\n\r\n", reply.body.len());
+    stream.write_all(head.as_bytes())?;
+    let end = reply.cut.unwrap_or(reply.body.len()).min(reply.body.len());
+    stream.write_all(&reply.body[..end])
+}
