@@ -6,6 +6,7 @@ pub mod error;
 pub mod events;
 pub mod files;
 pub mod gpu;
+pub mod inspect;
 pub mod machine;
 pub mod names;
 pub mod process;

@@ -1,0 +1,207 @@
+//! Single pieces of GPU code, told by their first bytes: AMDGPU ELF files with
+//! the processor in `e_flags`, and SPIR-V. Not the bundles around them.
+
+use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG};
+
+use super::entry_id::known_target;
+use crate::gpu::GpuTarget;
+
+/// How many of a code object's first bytes tell what it is: an ELF64 header.
+pub(super) const HEAD: usize = 64;
+
+/// `e_machine` of AMD GPUs.
+pub(super) const EM_AMDGPU: u16 = 224;
+
+const ELFOSABI_AMDGPU_HSA: u8 = 64;
+
+/// What a piece of GPU code is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Object {
+    /// An AMDGPU ELF file.
+    Amdgpu {
+        /// The target in its flags; `None` where the table does not have it or
+        /// the code object's version states none.
+        target: Option<GpuTarget>,
+        /// `EF_AMDGPU_MACH`; `None` in code object version 2, which has none.
+        mach: Option<u8>,
+    },
+    /// SPIR-V.
+    Spirv,
+}
+
+/// Tells what code of `size` bytes is that begins with `head`, which has [`HEAD`]
+/// bytes or all there are. The error says why it is nothing that a GPU runs.
+pub(super) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
+    if head.starts_with(&[0x03, 0x02, 0x23, 0x07]) {
+        return Ok(Object::Spirv);
+    }
+    if !head.starts_with(ELFMAG) {
+        return Err(match head {
+            [b'B', b'C', 0xc0, 0xde, ..] => "holds LLVM bitcode where a code object is expected".into(),
+            _ => "holds neither an ELF file nor SPIR-V".into(),
+        });
+    }
+    let Some(head) = head.first_chunk::<HEAD>() else {
+        return Err(format!("holds an ELF file of {size} bytes, shorter than its header"));
+    };
+    let u16_at = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+    let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+    if head[EI_CLASS] != ELFCLASS64 || head[EI_DATA] != ELFDATA2LSB || u16_at(18) != EM_AMDGPU {
+        return Err(format!("holds an ELF file for machine {}, not for AMD GPUs ({EM_AMDGPU})", u16_at(18)));
+    }
+    for (what, offset, entry, count) in
+        [("program", u64_at(32), u16_at(54), u16_at(56)), ("section", u64_at(40), u16_at(58), u16_at(60))]
+    {
+        let end = offset.checked_add(u64::from(entry) * u64::from(count));
+        if count > 0 && end.is_none_or(|end| end > size) {
+            return Err(format!(
+                "holds an ELF file cut short: {size} bytes, but its {what} headers begin at {offset}"
+            ));
+        }
+    }
+    let flags = u32::from_le_bytes([head[48], head[49], head[50], head[51]]);
+    Ok(from_flags(flags, head[EI_ABIVERSION], head[7] == ELFOSABI_AMDGPU_HSA))
+}
+
+/// Source: LLVM, `AMDGPUUsage`, tables "AMDGPU ELF Header `e_flags`" for code
+/// object versions 2, 3, and 4 to 6, which are ABI versions 0, 1, and 2 to 4.
+fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
+    if hsa && abi == 0 {
+        return Object::Amdgpu { target: None, mach: None };
+    }
+    let mach = flags as u8;
+    let sign = |bits: u32| match bits & 3 {
+        2 => "-",
+        3 => "+",
+        _ => "",
+    };
+    let (sramecc, xnack) = match hsa && abi == 1 {
+        true => (if flags & 0x200 != 0 { "+" } else { "" }, if flags & 0x100 != 0 { "+" } else { "" }),
+        false => (sign(flags >> 10), sign(flags >> 8)),
+    };
+    let target = GpuTarget::from_mach(mach).map(|processor| {
+        let mut text = processor.as_str().to_owned();
+        for (name, sign) in [("sramecc", sramecc), ("xnack", xnack)] {
+            if !sign.is_empty() {
+                text = format!("{text}:{name}{sign}");
+            }
+        }
+        GpuTarget::parse(&text).unwrap_or(processor)
+    });
+    Object::Amdgpu { target, mach: Some(mach) }
+}
+
+/// Returns where the ELF file at the beginning of `bytes` ends: behind its
+/// headers, segments and, in a whole file, the section headers, which compilers
+/// write last. `None` where that is not inside `bytes`.
+pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
+    let head = bytes.first_chunk::<HEAD>()?;
+    let number = |at: usize| -> u64 { u64::from_le_bytes(std::array::from_fn(|i| head[at + i])) };
+    let count = |at: usize| -> u64 { u64::from(u16::from_le_bytes([head[at], head[at + 1]])) };
+    let (phoff, shoff) = (number(32), number(40));
+    let mut end = (HEAD as u64).max(phoff.checked_add(count(54) * count(56))?);
+    end = end.max(shoff.checked_add(count(58) * count(60))?);
+    if end > bytes.len() as u64 {
+        return None;
+    }
+    for index in 0..count(56) {
+        let segment = usize::try_from(phoff + index * count(54)).ok()?;
+        let field = |at: usize| bytes.get(segment + at..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
+        end = end.max(field(8)?.checked_add(field(32)?)?);
+    }
+    usize::try_from(end).ok().filter(|end| *end <= bytes.len())
+}
+
+/// Returns what the flags say, where that contradicts the target text of an ID:
+/// another processor, or the opposite of a feature.
+pub(super) fn contradiction(id_target: &str, object: &Object) -> Option<String> {
+    let Object::Amdgpu { target, mach: Some(mach) } = object else { return None };
+    if id_target.is_empty() {
+        return None;
+    }
+    let said = known_target(id_target);
+    match (said, target) {
+        (None, None) => None,
+        (_, None) => Some(format!("processor {mach:#04x}")),
+        (None, Some(is)) => Some(is.to_string()),
+        (Some(said), Some(is)) => {
+            // `serves` knows which features contradict each other; a generic
+            // target must be named as such, so the processors must be equal.
+            let same = said.processor() == is.processor() && is.serves(&said);
+            (!same).then(|| is.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::testing::code_object;
+
+    fn target_of(head: &[u8]) -> String {
+        match identify(head, head.len() as u64) {
+            Ok(Object::Amdgpu { target: Some(target), .. }) => target.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn with_flags(flags: u32, abi: u8) -> Vec<u8> {
+        let mut object = code_object("gfx1151", 256);
+        object[48..52].copy_from_slice(&flags.to_le_bytes());
+        object[8] = abi;
+        object
+    }
+
+    #[test]
+    fn flags_of_every_version_are_read() {
+        // The values are from LLVM's own tests.
+        assert_eq!(target_of(&with_flags(0x54c, 2)), "gfx942");
+        assert_eq!(target_of(&with_flags(0x63f, 3)), "gfx90a:xnack-");
+        assert_eq!(target_of(&with_flags(0x73f, 4)), "gfx90a:xnack+");
+        assert_eq!(target_of(&with_flags(0x0100_0054, 4)), "gfx11-generic");
+        assert_eq!(target_of(&with_flags(0x4a, 4)), "gfx1151");
+        assert_eq!(target_of(&with_flags(0x32f, 1)), "gfx906:sramecc+:xnack+");
+        assert_eq!(
+            identify(&with_flags(0x60, 4), 256),
+            Ok(Object::Amdgpu { target: None, mach: Some(0x60) })
+        );
+        assert_eq!(identify(&with_flags(0x01, 0), 256), Ok(Object::Amdgpu { target: None, mach: None }));
+    }
+
+    #[test]
+    fn what_is_no_gpu_code_says_what_it_is() {
+        let mut host = code_object("gfx1151", 256);
+        host[18..20].copy_from_slice(&62u16.to_le_bytes());
+        assert!(identify(&host, 256).unwrap_err().contains("machine 62"));
+        assert!(identify(b"BC\xc0\xde....", 8).unwrap_err().contains("bitcode"));
+        assert!(identify(b"", 0).is_err());
+        let object = code_object("gfx1151", 256);
+        for length in 0..HEAD {
+            assert!(identify(&object[..length], length as u64).is_err(), "{length}");
+        }
+        let mut far = object;
+        far[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+        far[58..62].copy_from_slice(&[64, 0, 2, 0]);
+        assert!(identify(&far, 256).unwrap_err().contains("cut short"));
+    }
+
+    #[test]
+    fn ids_contradict_flags_only_where_they_differ() {
+        let object = |flags| identify(&with_flags(flags, 4), 256).unwrap();
+        for (id, flags) in
+            [("gfx1151", 0x4a), ("gfx90a", 0x73f), ("gfx90a:xnack+", 0x73f), ("", 0x4a), ("gfx9999", 0x60)]
+        {
+            assert_eq!(contradiction(id, &object(flags)), None, "{id}");
+        }
+        assert_eq!(contradiction("gfx1250-strict", &object(0x49)), None);
+        for (id, flags, found) in [
+            ("gfx1151", 0x41, "gfx1100"),
+            ("gfx1151", 0x60, "processor 0x60"),
+            ("gfx9999", 0x41, "gfx1100"),
+            ("gfx90a:xnack+", 0x63f, "gfx90a:xnack-"),
+            ("gfx1151", 0x0100_0054, "gfx11-generic"),
+        ] {
+            assert_eq!(contradiction(id, &object(flags)).as_deref(), Some(found), "{id}");
+        }
+    }
+}

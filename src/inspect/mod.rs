@@ -1,0 +1,129 @@
+//! Inspection: what RPMs, wheels, folders and single files hold of linkage and
+//! GPU code, and what of that is wrong. Nothing here prints, and nothing is
+//! extracted: archives are read as streams, files on disk are mapped.
+
+mod bundle;
+mod ccob;
+mod code_object;
+mod device;
+mod elf;
+mod entry_id;
+mod image;
+mod report;
+mod rules;
+mod sources;
+#[cfg(test)]
+mod testing;
+
+use std::path::{Path, PathBuf};
+
+pub use report::{
+    Compression, Damage, DeviceCode, ElfFacts, Expectations, FileFacts, Finding, Mismatch, Report, SCHEMA,
+    Storage, Subject, SubjectKind, Target,
+};
+pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule};
+
+use crate::error::{Diagnose, Kind};
+use crate::process::ProcessError;
+use crate::rpms::RpmError;
+
+/// Inspects everything at `paths` and judges it as one set: RPMs, wheels, ELF
+/// files, code objects, bundles, and folders, which are walked without following
+/// symbolic links and whose RPMs and wheels become subjects of their own.
+///
+/// Damage inside ELF files and bundles is a finding, not an error. Errors are a
+/// path that is missing or of another kind, and an archive that cannot be read.
+pub fn inspect(paths: &[PathBuf], expectations: &Expectations) -> Result<Report, InspectError> {
+    let mut subjects = Vec::new();
+    for path in paths {
+        subjects.extend(sources::read(path)?);
+    }
+    subjects.sort_by(|a, b| a.path.cmp(&b.path));
+    subjects.dedup_by(|a, b| a.path == b.path);
+    let findings = rules::apply(&subjects, expectations);
+    Ok(Report::new(subjects, findings))
+}
+
+/// What can keep files from being inspected.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// The path does not exist.
+    #[error("{}: no such file or folder", path.display())]
+    Missing {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The file is of no kind that is inspected.
+    #[error("{}: neither an RPM, a wheel, an ELF file, an offload bundle nor a folder", path.display())]
+    Unknown {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// An RPM cannot be read.
+    #[error(transparent)]
+    Rpm(#[from] RpmError),
+    /// A wheel cannot be read.
+    #[error("{}: not a readable wheel", path.display())]
+    Wheel {
+        /// The wheel.
+        path: PathBuf,
+        /// What the reader said.
+        source: zip::result::ZipError,
+    },
+    /// A member of an archive cannot be read.
+    #[error("{}: cannot read `{member}`", archive.display())]
+    Member {
+        /// The RPM or wheel.
+        archive: PathBuf,
+        /// The member's name as the archive states it.
+        member: String,
+        /// What the reader said.
+        source: std::io::Error,
+    },
+    /// An archive decompresses to more than any real one does.
+    #[error(
+        "{}: `{member}` brings the content to more than {limit} bytes, the limit for an archive of this size",
+        archive.display()
+    )]
+    TooLarge {
+        /// The RPM or wheel.
+        archive: PathBuf,
+        /// The member that went over the limit.
+        member: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The file system refuses.
+    #[error("cannot read what is to be inspected")]
+    Io(#[from] std::io::Error),
+    /// The user asked to stop.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl Diagnose for InspectError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Missing { .. }
+            | Self::Unknown { .. }
+            | Self::Wheel { .. }
+            | Self::Member { .. }
+            | Self::TooLarge { .. } => Kind::Usage,
+            Self::Rpm(error) => error.kind(),
+            Self::Io(_) => Kind::Environment,
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let test = |path: &Path| vec![format!("`unzip -t {}` tests the archive", path.display())];
+        match self {
+            Self::Rpm(error) => error.hints(),
+            Self::Process(error) => error.hints(),
+            Self::Wheel { path, .. } => test(path),
+            Self::Member { archive, .. } if archive.extension().is_some_and(|e| e == "whl") => test(archive),
+            Self::TooLarge { .. } => vec!["was the archive made to exhaust its reader?".into()],
+            _ => Vec::new(),
+        }
+    }
+}

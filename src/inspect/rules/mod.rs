@@ -1,0 +1,155 @@
+//! The rules of an inspection: one table of what each is about, one file for each
+//! group of them, and the way from facts to findings. Reading files is done
+//! before.
+
+mod damage;
+mod linkage;
+mod targets;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::report::{Expectations, FileFacts, Finding, Subject};
+
+/// How bad a finding is. Ordered from worst to best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The set must not be used.
+    Error,
+    /// It works, but probably not as meant.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        })
+    }
+}
+
+/// The stable name of a rule, such as `gpu-target-missing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct RuleId(&'static str);
+
+impl RuleId {
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// What a rule is about.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its stable name.
+    pub id: RuleId,
+    /// How bad its findings are.
+    pub severity: Severity,
+    /// What it finds, in one sentence.
+    pub what: &'static str,
+    /// Why that matters.
+    pub why: &'static str,
+    /// How to mend it.
+    pub mend: &'static str,
+}
+
+/// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
+/// accepted is inspected anew.
+pub const RULES_VERSION: u32 = 1;
+
+/// All rules.
+pub const RULES: &[Rule] = &[
+    targets::MISSING,
+    targets::ABSENT,
+    targets::UNEXPECTED,
+    targets::BROADER,
+    targets::KPACK,
+    linkage::RPATH_BUILD,
+    linkage::RUNPATH_BUILD,
+    linkage::RPATH_RELATIVE,
+    linkage::RUNPATH_RELATIVE,
+    linkage::NEEDED_ABSOLUTE,
+    damage::BUNDLE,
+    damage::MISMATCH,
+    damage::ELF,
+];
+
+/// Returns the rule with this name.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id.0 == id)
+}
+
+/// Judges the subjects as one set.
+pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
+    let mut findings = targets::check(subjects, expectations);
+    for subject in subjects {
+        for file in &subject.files {
+            findings.extend(linkage::check(subject, file, expectations));
+            findings.extend(damage::check(subject, file));
+        }
+    }
+    findings
+}
+
+impl Rule {
+    /// Returns a finding about the whole set, with the rule's remedy.
+    fn finding(&self, found: impl Into<String>, expected: impl Into<String>) -> Finding {
+        Finding {
+            severity: self.severity,
+            subject: None,
+            file: None,
+            id: self.id,
+            found: printable(found.into()),
+            expected: printable(expected.into()),
+            remedy: self.mend.to_owned(),
+        }
+    }
+}
+
+impl Finding {
+    fn at(self, subject: &Subject, file: &FileFacts) -> Self {
+        Self { subject: Some(subject.path.clone()), file: Some(file.path.clone()), ..self }
+    }
+}
+
+/// Findings quote names from files that nobody vouches for: a terminal must not
+/// be given their control characters.
+fn printable(text: String) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_its_own_name_and_all_texts() {
+        let names: std::collections::BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
+        assert_eq!(names.len(), RULES.len());
+        for Rule { id, what, why, mend, .. } in RULES {
+            assert!(id.0.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{id}");
+            assert!([what, why, mend].iter().all(|text| text.len() > 20), "{id}");
+        }
+        assert_eq!(rule("needed-absolute").unwrap().severity, Severity::Error);
+        assert!(rule("no-such-rule").is_none());
+    }
+
+    #[test]
+    fn findings_have_no_control_characters() {
+        let finding = linkage::NEEDED_ABSOLUTE.finding("/lib/\x1b[31mred\n.so", "x");
+        assert_eq!(finding.found, "/lib/\u{fffd}[31mred\u{fffd}.so");
+    }
+}

@@ -1,0 +1,231 @@
+//! Files for tests, made byte by byte: code objects, bundles of every format, a
+//! host's ELF file. Not compiled outside of tests; compiled fixtures are in
+//! `tests/`.
+
+use std::io::Write as _;
+
+use crate::gpu::GpuTarget;
+
+/// A code object of `size` bytes, which has nothing but its header.
+pub(crate) fn code_object(target: &str, size: usize) -> Vec<u8> {
+    let target = GpuTarget::parse(target).unwrap();
+    let mut bytes = vec![0; size.max(64)];
+    bytes[..9].copy_from_slice(b"\x7fELF\x02\x01\x01\x40\x04");
+    bytes[16..18].copy_from_slice(&3u16.to_le_bytes());
+    bytes[18..20].copy_from_slice(&224u16.to_le_bytes());
+    let generic = if target.as_str().ends_with("generic") { 1 << 24 } else { 0 };
+    bytes[48..52].copy_from_slice(&(u32::from(target.mach()) | generic).to_le_bytes());
+    // A section header table of one entry at the end, so that the end is known.
+    if size >= 128 {
+        bytes[40..48].copy_from_slice(&(size as u64 - 64).to_le_bytes());
+        bytes[58..62].copy_from_slice(&[64, 0, 1, 0]);
+    }
+    // Something that does not compress to nothing.
+    let mut random = 0x9e37_79b9_7f4a_7c15;
+    bytes[64..].iter_mut().for_each(|byte| *byte = xorshift(&mut random) as u8);
+    bytes
+}
+
+/// An uncompressed bundle, its entries aligned to 4096 bytes.
+pub(crate) fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let table: usize = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
+    let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    let mut offset = table.next_multiple_of(4096);
+    let mut content = Vec::new();
+    for (id, code) in entries {
+        for number in [offset, code.len(), id.len()] {
+            bytes.extend((number as u64).to_le_bytes());
+        }
+        bytes.extend(id.as_bytes());
+        content.push((offset, code));
+        offset = (offset + code.len()).next_multiple_of(4096);
+    }
+    for (offset, code) in content.into_iter().filter(|(_, code)| !code.is_empty()) {
+        bytes.resize(offset, 0);
+        bytes.extend(*code);
+    }
+    bytes
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Method {
+    Zlib,
+    Zstd,
+}
+
+/// A compressed bundle of the given version.
+pub(crate) fn ccob(plain: &[u8], version: u16, method: Method) -> Vec<u8> {
+    let payload = match method {
+        Method::Zlib => {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(plain).unwrap();
+            encoder.finish().unwrap()
+        }
+        Method::Zstd => zstd::stream::encode_all(plain, 3).unwrap(),
+    };
+    let header = [20, 24, 32][usize::from(version) - 1];
+    let (total, plain) = ((header + payload.len()) as u64, plain.len() as u64);
+    let mut bytes = b"CCOB".to_vec();
+    bytes.extend(version.to_le_bytes());
+    bytes.extend((method as u16).to_le_bytes());
+    match version {
+        1 => bytes.extend((plain as u32).to_le_bytes()),
+        2 => bytes.extend([(total as u32).to_le_bytes(), (plain as u32).to_le_bytes()].concat()),
+        _ => bytes.extend([total.to_le_bytes(), plain.to_le_bytes()].concat()),
+    }
+    bytes.extend([0; 8]);
+    bytes.extend(payload);
+    bytes
+}
+
+/// The pieces one after the other, each at a multiple of 4096 bytes.
+pub(crate) fn aligned(pieces: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for piece in pieces {
+        bytes.resize(bytes.len().next_multiple_of(4096), 0);
+        bytes.extend(piece);
+    }
+    bytes
+}
+
+/// A shared library for x86_64 with a dynamic section and `.hip_fatbin`.
+#[derive(Default)]
+pub(crate) struct HostElf {
+    dynamic: Vec<(u64, String)>,
+    fatbin: Vec<u8>,
+    fatbin_size: Option<u64>,
+    empty: Vec<String>,
+    kpack: bool,
+}
+
+impl HostElf {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    fn entry(mut self, tag: u64, text: &str) -> Self {
+        self.dynamic.push((tag, text.to_owned()));
+        self
+    }
+
+    pub(crate) fn needed(self, text: &str) -> Self {
+        self.entry(1, text)
+    }
+
+    pub(crate) fn soname(self, text: &str) -> Self {
+        self.entry(14, text)
+    }
+
+    pub(crate) fn rpath(self, text: &str) -> Self {
+        self.entry(15, text)
+    }
+
+    pub(crate) fn runpath(self, text: &str) -> Self {
+        self.entry(29, text)
+    }
+
+    pub(crate) fn fatbin(mut self, bytes: &[u8]) -> Self {
+        self.fatbin = bytes.to_vec();
+        self
+    }
+
+    /// States another size of the section than it has.
+    pub(crate) fn fatbin_size(mut self, size: u64) -> Self {
+        self.fatbin_size = Some(size);
+        self
+    }
+
+    /// Makes a section NOBITS.
+    pub(crate) fn empty(mut self, section: &str) -> Self {
+        self.empty.push(section.to_owned());
+        self
+    }
+
+    pub(crate) fn kpack(mut self) -> Self {
+        self.kpack = true;
+        self
+    }
+
+    pub(crate) fn build(&self) -> Vec<u8> {
+        let mut strings = vec![0];
+        let mut dynamic = Vec::new();
+        for (tag, text) in &self.dynamic {
+            dynamic.extend([*tag, strings.len() as u64]);
+            strings.extend(text.as_bytes());
+            strings.push(0);
+        }
+        let start = 64 + 2 * 56;
+        dynamic.extend([5, start, 10, strings.len() as u64, 0, 0]);
+        let dynamic: Vec<u8> = dynamic.iter().flat_map(|n: &u64| n.to_le_bytes()).collect();
+        let mut parts = vec![
+            (".dynstr", 3u32, strings),
+            (".dynamic", 6, dynamic),
+            (".hip_fatbin", 1, self.fatbin.clone()),
+        ];
+        if self.kpack {
+            parts.push((".rocm_kpack_ref", 1, b"\x80".to_vec()));
+        }
+        let names: String = parts.iter().map(|(name, ..)| format!("\0{name}")).collect();
+        parts.push((".shstrtab", 3, format!("{names}\0.shstrtab\0").into_bytes()));
+
+        let mut body = Vec::new();
+        let mut headers = vec![0; 64];
+        let mut name = 1u32;
+        let mut places = Vec::new();
+        for (section, kind, content) in &parts {
+            let offset = start + body.len() as u64;
+            let size = self.fatbin_size.filter(|_| *section == ".hip_fatbin").unwrap_or(content.len() as u64);
+            let kind = if self.empty.iter().any(|empty| empty == section) { 8 } else { *kind };
+            headers.extend([name.to_le_bytes(), kind.to_le_bytes()].concat());
+            headers.extend([2, offset, offset, size, 0, 1, 0].iter().flat_map(|n: &u64| n.to_le_bytes()));
+            body.extend(content);
+            body.resize(body.len().next_multiple_of(8), 0);
+            name += section.len() as u32 + 1;
+            places.push((offset, content.len() as u64));
+        }
+        let shoff = start + body.len() as u64;
+        let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+        bytes.extend([0, 64, shoff].iter().flat_map(|n: &u64| n.to_le_bytes()));
+        bytes.extend([0; 4]);
+        let count = parts.len() as u16;
+        bytes.extend([64, 56, 2, 64, count + 1, count].iter().flat_map(|n: &u16| n.to_le_bytes()));
+        let (at, size) = places[1];
+        for (kind, offset, size) in [(1u32, 0, shoff), (2, at, size)] {
+            bytes.extend([kind.to_le_bytes(), 4u32.to_le_bytes()].concat());
+            bytes.extend([offset, offset, offset, size, size, 8].iter().flat_map(|n: &u64| n.to_le_bytes()));
+        }
+        bytes.extend(body);
+        bytes.extend(headers);
+        bytes
+    }
+}
+
+/// Calls `try_it` with `count` copies of `bytes`, in each of which a few bytes are
+/// others, and which now and then ends early. The same copies in every run.
+pub(crate) fn flip_bytes(bytes: &[u8], count: usize, mut try_it: impl FnMut(&[u8])) {
+    let mut random = 0x2545_f491_4f6c_dd1d;
+    for _ in 0..count {
+        let mut copy = bytes.to_vec();
+        for _ in 0..1 + xorshift(&mut random) % 6 {
+            let at = xorshift(&mut random) as usize % copy.len();
+            copy[at] = match xorshift(&mut random) % 4 {
+                0 => 0xff,
+                1 => 0,
+                2 => copy[at] ^ 1 << (xorshift(&mut random) % 8),
+                _ => xorshift(&mut random) as u8,
+            };
+        }
+        if xorshift(&mut random).is_multiple_of(8) {
+            copy.truncate(xorshift(&mut random) as usize % copy.len());
+        }
+        try_it(&copy);
+    }
+}
+
+fn xorshift(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
