@@ -1,0 +1,162 @@
+//! Which file of an RPM becomes which member of a wheel, by its path alone. The
+//! scheme folders are those of the binary distribution format, ".data directory".
+
+/// Where a file belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place<'a> {
+    /// In a site-packages folder.
+    Library(Library<'a>),
+    /// A command in `/usr/bin`, by its name.
+    Command(&'a str),
+    /// Below the wheel's `.data` folder, with the path there.
+    Data(String),
+    /// Not in a wheel: what it is for does not exist in a virtual environment.
+    Dropped,
+    /// Nowhere, though the package needs it: why, and the remedy.
+    Refused(&'static str, &'static str),
+}
+
+/// A file in a site-packages folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Library<'a> {
+    /// The path below site-packages.
+    pub path: &'a str,
+    /// The Python version that the folder's name states.
+    pub python: Option<(u32, u32)>,
+}
+
+/// Folders below `/usr` whose files a wheel leaves out.
+const DROPPED: [&str; 9] = [
+    "lib/.build-id/",
+    "lib/debug/",
+    "src/debug/",
+    "share/doc/",
+    "share/info/",
+    "share/licenses/",
+    "share/man/",
+    "share/applications/",
+    "share/metainfo/",
+];
+
+/// Returns where the file with this absolute path belongs.
+pub(super) fn place(path: &str) -> Place<'_> {
+    if path.ends_with(".pyc") || path.contains("/__pycache__/") {
+        return Place::Dropped;
+    }
+    if let Some(library) = library(path) {
+        return Place::Library(library);
+    }
+    if let Some(rest) = path.strip_prefix("/etc/") {
+        return Place::Data(format!("data/etc/{rest}"));
+    }
+    let below = path.strip_prefix("/usr/local/").or_else(|| path.strip_prefix("/usr/"));
+    let Some(rest) = below else { return elsewhere(path) };
+    if DROPPED.iter().any(|folder| rest.starts_with(folder)) {
+        return Place::Dropped;
+    }
+    if let Some(rest) = rest.strip_prefix("bin/") {
+        return if rest.contains('/') { elsewhere(path) } else { Place::Command(rest) };
+    }
+    if let Some(header) = rest.strip_prefix("include/") {
+        // `include/python3.14/<distribution>/` is where installers put the headers scheme.
+        let own = header.split_once('/').filter(|(folder, _)| python_folder(folder).is_some());
+        return match own.and_then(|(_, rest)| rest.split_once('/')) {
+            Some((_, rest)) => Place::Data(format!("headers/{rest}")),
+            None => Place::Data(format!("data/include/{header}")),
+        };
+    }
+    if rest.starts_with("share/") || rest.starts_with("etc/") {
+        return Place::Data(format!("data/{rest}"));
+    }
+    elsewhere(path)
+}
+
+fn elsewhere(path: &str) -> Place<'_> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if name.ends_with(".so") || name.contains(".so.") {
+        return Place::Refused(
+            "a shared library outside site-packages, which the wheel's modules would not find",
+            "install it inside the Python package and let the modules find it by a RUNPATH of $ORIGIN",
+        );
+    }
+    Place::Refused(
+        "this folder has no counterpart in a virtual environment",
+        "install the file inside the Python package or below /usr/share, or put it into another subpackage",
+    )
+}
+
+/// Recognizes `.../pythonX.Y/site-packages/...`, also Debian's `dist-packages`.
+fn library(path: &str) -> Option<Library<'_>> {
+    let (folder, rest) = ["/site-packages/", "/dist-packages/"]
+        .iter()
+        .filter_map(|name| path.split_once(name))
+        .min_by_key(|(folder, _)| folder.len())?;
+    let python = python_folder(folder.rsplit('/').next()?)?;
+    Some(Library { path: rest, python })
+}
+
+/// Returns what a folder named `python3.14` states; `Some(None)` for `python3`.
+fn python_folder(name: &str) -> Option<Option<(u32, u32)>> {
+    let version = name.strip_prefix("python")?;
+    let (major, minor) = match version.split_once('.') {
+        Some((major, minor)) => (major, Some(minor.trim_end_matches('t').parse().ok()?)),
+        None => (version, None),
+    };
+    let major = major.parse().ok()?;
+    Some(minor.map(|minor| (major, minor)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(path: &str) -> Place<'static> {
+        Place::Data(path.to_owned())
+    }
+
+    #[test]
+    fn every_kind_of_path_has_its_place() {
+        let module = Library { path: "a/b.py", python: Some((3, 14)) };
+        for root in ["/usr/lib", "/usr/lib64", "/usr/local/lib64", "/opt/x/lib"] {
+            let path = format!("{root}/python3.14/site-packages/a/b.py");
+            assert_eq!(place(&path), Place::Library(module.clone()));
+        }
+        for (path, expected) in [
+            ("/usr/lib/python3/dist-packages/a.py", Place::Library(Library { path: "a.py", python: None })),
+            (
+                "/usr/lib/python3.9/site-packages/x/site-packages/y",
+                Place::Library(Library { path: "x/site-packages/y", python: Some((3, 9)) }),
+            ),
+            ("/usr/lib/python3.14/site-packages/__pycache__/a.cpython-314.pyc", Place::Dropped),
+            ("/usr/bin/demo", Place::Command("demo")),
+            ("/usr/include/python3.14/demo/x/a.h", data("headers/x/a.h")),
+            ("/usr/include/demo/a.h", data("data/include/demo/a.h")),
+            ("/usr/share/demo/t.txt", data("data/share/demo/t.txt")),
+            ("/usr/etc/demo.conf", data("data/etc/demo.conf")),
+            ("/etc/demo.conf", data("data/etc/demo.conf")),
+            ("/usr/share/doc/demo/README", Place::Dropped),
+            ("/usr/share/licenses/demo/COPYING", Place::Dropped),
+            ("/usr/share/man/man1/demo.1.gz", Place::Dropped),
+            ("/usr/lib/.build-id/ab/cdef", Place::Dropped),
+        ] {
+            assert_eq!(place(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_a_wheel_would_not_find_is_refused() {
+        for (path, expected) in [
+            ("/usr/lib64/libdemo.so.1", "shared library"),
+            ("/opt/rocm/lib/libdemo.so", "shared library"),
+            ("/usr/libexec/demo", "no counterpart"),
+            ("/usr/bin/a/b", "no counterpart"),
+            ("/usr/lib64/pkgconfig/demo.pc", "no counterpart"),
+            ("/usr/lib64/perl5/site-packages/a", "no counterpart"),
+        ] {
+            match place(path) {
+                Place::Refused(reason, _) => assert!(reason.contains(expected), "{path}: {reason}"),
+                other => panic!("{path}: {other:?}"),
+            }
+        }
+    }
+}

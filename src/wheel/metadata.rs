@@ -1,0 +1,151 @@
+//! The text files of a dist-info folder: METADATA, WHEEL and entry_points.txt,
+//! read and (the version alone) changed. Not where they come from.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::str::FromStr;
+
+use pep440_rs::Version;
+
+/// What METADATA says that a wheel's name and an index need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    /// `Name`, as written.
+    pub name: String,
+    /// `Name`, normalized as on an index.
+    pub normalized: String,
+    /// `Version`.
+    pub version: Version,
+    /// `Requires-Python`, as written.
+    pub requires_python: Option<String>,
+    /// Where in the text the version's value is.
+    span: Range<usize>,
+}
+
+impl Metadata {
+    /// Reads the header fields; the error says what is wrong with them.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let [name, version, python] = fields(text, ["Name", "Version", "Requires-Python"])?;
+        let name = text[name.ok_or("it has no Name")?].to_owned();
+        let normalized = super::name::normalized(&name)
+            .ok_or_else(|| format!("`{name}` is not a valid name of a distribution"))?;
+        let span = version.ok_or("it has no Version")?;
+        let version = Version::from_str(&text[span.clone()])
+            .map_err(|_| format!("`{}` is not a version", &text[span.clone()]))?;
+        let requires_python = python.map(|span| text[span].to_owned());
+        Ok(Self { name, normalized, version, requires_python, span })
+    }
+
+    /// Returns `text`, from which `self` was read, with another version and not a
+    /// byte else changed.
+    pub fn with_version(&self, text: &str, change: impl FnOnce(&str) -> String) -> String {
+        let (before, after) = (&text[..self.span.start], &text[self.span.end..]);
+        format!("{before}{}{after}", change(&text[self.span.clone()]))
+    }
+}
+
+/// Returns where the values of these header fields are. One that occurs twice or
+/// goes on over several lines is an error: nobody can say which part counts.
+fn fields<const N: usize>(text: &str, names: [&str; N]) -> Result<[Option<Range<usize>>; N], String> {
+    let mut found = [const { None }; N];
+    let mut last = None;
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_end_matches(['\r', '\n']);
+        if content.is_empty() {
+            break;
+        }
+        if content.starts_with([' ', '\t']) {
+            if let Some(at) = last {
+                let name: &str = names[at];
+                return Err(format!("its {name} goes on over several lines"));
+            }
+        } else if let Some((field, value)) = content.split_once(':') {
+            last = names.iter().position(|name| name.eq_ignore_ascii_case(field.trim_end()));
+            if let Some(at) = last {
+                let from = start + field.len() + 1 + (value.len() - value.trim_start().len());
+                let span = from..from + value.trim().len();
+                if found[at].replace(span).is_some() {
+                    return Err(format!("it has {} twice", names[at]));
+                }
+            }
+        }
+        start += line.len();
+    }
+    Ok(found)
+}
+
+/// Returns the tags that a WHEEL file lists, as written.
+pub(crate) fn wheel_tags(text: &str) -> BTreeSet<String> {
+    let tag = |line: &str| Some(line.trim().strip_prefix("Tag:")?.trim().to_owned());
+    text.lines().filter_map(tag).collect()
+}
+
+/// Returns the text of a WHEEL file with these tags.
+pub(crate) fn wheel_file(pure: bool, tags: &BTreeSet<String>) -> String {
+    let mut text = format!(
+        "Wheel-Version: 1.0\nGenerator: rocmrpm ({})\nRoot-Is-Purelib: {pure}\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for tag in tags {
+        text += &format!("Tag: {tag}\n");
+    }
+    text
+}
+
+/// Returns the names of the commands that installers make from entry_points.txt.
+pub(crate) fn commands(text: &str) -> BTreeSet<String> {
+    let mut commands = BTreeSet::new();
+    let mut inside = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            inside = matches!(section.trim(), "console_scripts" | "gui_scripts");
+        } else if let Some((name, _)) = line.split_once('=')
+            && inside
+            && !line.starts_with(['#', ';'])
+        {
+            commands.insert(name.trim().to_owned());
+        }
+    }
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Metadata-Version: 2.1\r\nName: Flash_Attn\r\nversion:  1.0rc1 \r\n\
+        Requires-Python: >=3.9,<4\r\nLicense: a\r\n b\r\n\r\nVersion: 9 in the text\r\n";
+
+    #[test]
+    fn reads_the_header_and_changes_the_version_alone() {
+        let metadata = Metadata::parse(TEXT).unwrap();
+        assert_eq!(metadata.name, "Flash_Attn");
+        assert_eq!(metadata.normalized, "flash-attn");
+        assert_eq!(metadata.requires_python.as_deref(), Some(">=3.9,<4"));
+        let changed = metadata.with_version(TEXT, |version| format!("{version}+x"));
+        assert_eq!(changed, TEXT.replace("1.0rc1", "1.0rc1+x"));
+    }
+
+    #[test]
+    fn an_unclear_header_is_refused() {
+        for (text, expected) in [
+            ("Name: a\n", "no Version"),
+            ("Version: 1\n", "no Name"),
+            ("Name: a\nVersion: 1\nVersion: 2\n", "Version twice"),
+            ("Name: a\nVersion: 1\n 2\n", "several lines"),
+            ("Name: a\nVersion: x\n", "`x` is not a version"),
+            ("Name: ../a\nVersion: 1\n", "not a valid name"),
+            ("\nName: a\nVersion: 1\n", "no Name"),
+        ] {
+            let error = Metadata::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn commands_come_from_both_groups() {
+        let text = "[console_scripts]\nfoo = a:b\n# no = x\n\n[other]\nbar = c:d\n[gui_scripts]\nbaz=e:f\n";
+        assert_eq!(commands(text).into_iter().collect::<Vec<_>>(), ["baz", "foo"]);
+    }
+}

@@ -1,0 +1,276 @@
+//! Wheels from the payload of RPMs, and wheels read back and checked. One build,
+//! two formats: nothing is compiled here, and no index is written.
+
+mod archive;
+mod elf;
+mod label;
+mod layout;
+mod metadata;
+mod name;
+mod payload;
+mod plan;
+mod read;
+mod record;
+mod tags;
+
+pub use label::LocalLabel;
+pub use name::normalized;
+pub use read::read;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::digest::Sha256;
+use crate::error::{Diagnose, IoError, Kind};
+use crate::process::{self, ProcessError};
+use crate::rpms::RpmError;
+use payload::{Payload, Spool};
+use plan::Plan;
+
+/// What [`build`] needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The RPMs of one component. Source packages and debugging data are passed over.
+    pub rpms: &'a [PathBuf],
+    /// The label that the version gets.
+    pub label: &'a LocalLabel,
+    /// The time that all members get, in seconds since 1970.
+    pub source_date_epoch: i64,
+    /// Where the wheels are written.
+    pub out_dir: &'a Path,
+}
+
+/// A wheel on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wheel {
+    /// The file.
+    pub path: PathBuf,
+    /// The distribution's name, as METADATA has it.
+    pub distribution: String,
+    /// The version with its label, normalized.
+    pub version: String,
+    /// All compatibility tags, sorted.
+    pub tags: Vec<String>,
+    /// The file's digest.
+    pub sha256: Sha256,
+    /// The file's size in bytes.
+    pub size: u64,
+    /// `Requires-Python`, as METADATA has it.
+    pub requires_python: Option<String>,
+    /// The whole METADATA.
+    pub metadata: String,
+}
+
+/// Why no wheel could be made, or why a wheel is not one.
+#[derive(Debug, thiserror::Error)]
+pub enum WheelError {
+    /// An RPM cannot be read.
+    #[error(transparent)]
+    Rpm(#[from] RpmError),
+    /// The file system refuses.
+    #[error(transparent)]
+    Io(IoError),
+    /// We were asked to stop.
+    #[error(transparent)]
+    Stopped(#[from] ProcessError),
+    /// The ROCm version that the label is to name is not one.
+    #[error("`{0}` is not a ROCm version of dotted numbers such as 7.14")]
+    RocmVersion(String),
+    /// A file of an RPM cannot be in a wheel.
+    #[error("{}: {path}: {reason}", rpm.display())]
+    File {
+        /// The RPM.
+        rpm: PathBuf,
+        /// The file's path in it.
+        path: String,
+        /// Why.
+        reason: String,
+        /// The remedy, if one is known.
+        hint: Option<&'static str>,
+    },
+    /// The files of an RPM as a whole are no wheel.
+    #[error("{}: {reason}", rpm.display())]
+    Package {
+        /// The RPM.
+        rpm: PathBuf,
+        /// Why.
+        reason: String,
+        /// The remedy, if one is known.
+        hint: Option<&'static str>,
+    },
+    /// A file is not a wheel, or a wrong one.
+    #[error("{}: {reason}", wheel.display())]
+    Invalid {
+        /// The file.
+        wheel: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl From<io::Error> for WheelError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(IoError::doing("read or write a wheel")(error))
+    }
+}
+
+impl WheelError {
+    fn file(rpm: &Path, path: &str, reason: &str) -> Self {
+        Self::File { rpm: rpm.to_owned(), path: shown(path), reason: shown(reason), hint: None }
+    }
+
+    fn package(rpm: &Path, reason: impl AsRef<str>) -> Self {
+        Self::Package { rpm: rpm.to_owned(), reason: shown(reason.as_ref()), hint: None }
+    }
+
+    fn invalid(wheel: &Path, reason: impl AsRef<str>) -> Self {
+        Self::Invalid { wheel: wheel.to_owned(), reason: shown(reason.as_ref()) }
+    }
+
+    fn hinted(mut self, remedy: &'static str) -> Self {
+        if let Self::File { hint, .. } | Self::Package { hint, .. } = &mut self {
+            *hint = Some(remedy);
+        }
+        self
+    }
+}
+
+/// Escapes control characters: names and texts of strangers must not steer a terminal.
+fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+impl Diagnose for WheelError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Rpm(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+            Self::Stopped(error) => error.kind(),
+            Self::RocmVersion(_) => Kind::Config,
+            Self::File { .. } | Self::Package { .. } => Kind::Build,
+            Self::Invalid { .. } => Kind::Usage,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Rpm(error) => error.hints(),
+            Self::Stopped(error) => error.hints(),
+            Self::File { hint, .. } | Self::Package { hint, .. } => {
+                hint.iter().map(|h| (*h).to_owned()).collect()
+            }
+            Self::RocmVersion(_) => vec!["the version comes from the chroot's ROCm provider".into()],
+            Self::Invalid { .. } => {
+                vec!["`rocmrpm wheel` makes it anew from the component's RPMs".into()]
+            }
+            Self::Io(error) => error.hints(),
+        }
+    }
+}
+
+/// Makes the wheels of a component from its RPMs: none where no RPM has a
+/// dist-info folder, one where one distribution is spread over the RPMs, and one
+/// for each RPM where each has its own. On an error nothing is written.
+pub fn build(request: Request<'_>) -> Result<Vec<Wheel>, WheelError> {
+    fs_err::create_dir_all(request.out_dir)?;
+    let mut spool = Spool::new(request.out_dir)?;
+    let mut payloads = Vec::new();
+    for rpm in request.rpms {
+        process::check_stop()?;
+        payloads.extend(Payload::read(rpm, &mut spool)?);
+    }
+    let mut wheels: Vec<Wheel> = Vec::new();
+    let mut files = Vec::new();
+    for (payload, dist_info) in by_distribution(payloads)? {
+        process::check_stop()?;
+        let plan = Plan::new(&payload, &dist_info, request.label, &spool)?;
+        let (file, wheel) = write(&plan, request, &spool)?;
+        if let Some(other) = wheels.iter().find(|other| other.path == wheel.path) {
+            let reason = format!("a second package makes {}", other.path.display());
+            return Err(WheelError::package(payload.rpm(), reason));
+        }
+        wheels.push(wheel);
+        files.push(file);
+    }
+    for (file, wheel) in files.into_iter().zip(&wheels) {
+        archive::persist(file, &wheel.path)?;
+    }
+    wheels.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(wheels)
+}
+
+fn write(
+    plan: &Plan,
+    request: Request<'_>,
+    spool: &Spool,
+) -> Result<(tempfile::NamedTempFile, Wheel), WheelError> {
+    let path = request.out_dir.join(&plan.file_name);
+    let temporary = tempfile::Builder::new()
+        .prefix(".rocmrpm-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(request.out_dir)?;
+    let mut file = fs_err::OpenOptions::new().write(true).open(temporary.path())?;
+    archive::write(&mut file, &plan.members, &plan.dist_info, request.source_date_epoch, spool)?;
+    let (sha256, size) = Sha256::of_file(temporary.path())?;
+    let wheel = Wheel {
+        path,
+        distribution: plan.distribution.clone(),
+        version: plan.version.clone(),
+        tags: plan.tags.iter().cloned().collect(),
+        sha256,
+        size,
+        requires_python: plan.requires_python.clone(),
+        metadata: plan.metadata.clone(),
+    };
+    Ok((temporary, wheel))
+}
+
+/// Groups the payloads of a component by the distribution that they belong to,
+/// with the name of its dist-info folder.
+fn by_distribution(payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>, WheelError> {
+    let found: Vec<BTreeSet<String>> = payloads.iter().map(plan::dist_infos).collect();
+    let all: BTreeSet<&String> = found.iter().flatten().collect();
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let [name] = all.into_iter().collect::<Vec<_>>().as_slice() {
+        let name = (*name).clone();
+        let mut payloads = payloads.into_iter();
+        let Some(mut whole) = payloads.next() else { return Ok(Vec::new()) };
+        for payload in payloads {
+            whole.merge(payload)?;
+        }
+        return Ok(vec![(whole, name)]);
+    }
+    let mut groups: BTreeMap<String, Payload> = BTreeMap::new();
+    for (payload, mut names) in payloads.into_iter().zip(found) {
+        if names.len() > 1 {
+            let names: Vec<String> = names.into_iter().collect();
+            let reason = format!("it has several distributions: {}", names.join(", "));
+            return Err(WheelError::package(payload.rpm(), reason)
+                .hinted("put each distribution into a subpackage of its own"));
+        }
+        match names.pop_first() {
+            Some(name) => match groups.get_mut(&name) {
+                Some(group) => group.merge(payload)?,
+                None => drop(groups.insert(name, payload)),
+            },
+            None => {
+                if let Some(path) = plan::wanted_path(&payload) {
+                    let reason = "no dist-info tells to which of the component's wheels this file belongs";
+                    return Err(WheelError::file(payload.rpm(), path, reason)
+                        .hinted("put it into the subpackage of its distribution"));
+                }
+            }
+        }
+    }
+    Ok(groups.into_iter().map(|(name, payload)| (payload, name)).collect())
+}

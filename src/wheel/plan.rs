@@ -1,0 +1,258 @@
+//! The members of a wheel, its name and tags, worked out from a payload before
+//! anything is written. Not how members are stored.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+use pep440_rs::Version;
+
+use super::archive::{Content, Member, python_shebang};
+use super::layout::{Place, place};
+use super::metadata::{self, Metadata};
+use super::payload::{Node, Payload, Spool, Stored, Target};
+use super::tags::Evidence;
+use super::{LocalLabel, WheelError, elf};
+
+/// Upper bound on the text files of a dist-info folder, which are read as a whole.
+const TEXT_LIMIT: u64 = 16 << 20;
+/// Upper bound on members, since links to folders could multiply without end.
+const MAX_MEMBERS: usize = 1_000_000;
+/// What installers write, and what describes the RPM rather than the wheel.
+const OWN_FILES: [&str; 6] =
+    ["INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json"];
+
+/// A wheel that can be written.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub file_name: String,
+    pub dist_info: String,
+    pub members: BTreeMap<String, Member>,
+    pub distribution: String,
+    pub version: String,
+    pub tags: BTreeSet<String>,
+    pub requires_python: Option<String>,
+    pub metadata: String,
+}
+
+/// Returns the names of the dist-info folders that have a METADATA.
+pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
+    let name = |path: &str| match place(path) {
+        Place::Library(library) => {
+            let folder = library.path.strip_suffix("/METADATA")?;
+            (folder.ends_with(".dist-info") && !folder.contains('/')).then(|| folder.to_owned())
+        }
+        _ => None,
+    };
+    payload.nodes.keys().filter_map(|path| name(path)).collect()
+}
+
+/// Returns the first file that a wheel would have to take.
+pub(super) fn wanted_path(payload: &Payload) -> Option<&str> {
+    payload.nodes.keys().map(String::as_str).find(|path| place(path) != Place::Dropped)
+}
+
+impl Plan {
+    /// Plans the wheel of the distribution with this dist-info folder.
+    pub fn new(
+        payload: &Payload,
+        dist_info: &str,
+        label: &LocalLabel,
+        spool: &Spool,
+    ) -> Result<Self, WheelError> {
+        let text = |name: &str| text(payload, &format!("{dist_info}/{name}"), spool);
+        let Some((path, original)) = text("METADATA")? else {
+            let reason = format!("{dist_info}/METADATA is not a file");
+            return Err(WheelError::package(payload.rpm(), reason));
+        };
+        let wrong = |reason: String| WheelError::file(payload.rpm(), &path, &reason);
+        let old = Metadata::parse(&original).map_err(wrong)?;
+        agrees(dist_info, &old).map_err(wrong)?;
+        let changed = old.with_version(&original, |version| label.apply(version));
+        let new = Metadata::parse(&changed).map_err(wrong)?;
+        let stem = format!("{}-{}", new.normalized.replace('-', "_"), new.version);
+
+        let commands = text("entry_points.txt")?.map(|(_, text)| metadata::commands(&text));
+        let mut gathering = Gathering {
+            payload,
+            spool,
+            old_dist_info: dist_info,
+            stem: &stem,
+            commands: commands.unwrap_or_default(),
+            members: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            evidence: Evidence::default(),
+        };
+        gathering.run()?;
+        let Gathering { mut members, evidence, .. } = gathering;
+
+        let backend = text("WHEEL")?.map(|(_, text)| metadata::wheel_tags(&text)).unwrap_or_default();
+        let tags = evidence.tags(&backend).map_err(|reason| WheelError::package(payload.rpm(), reason))?;
+        let dist_info = format!("{stem}.dist-info");
+        let wheel = metadata::wheel_file(tags.pure(), &tags.expanded());
+        for (name, text) in [("METADATA", &changed), ("WHEEL", &wheel)] {
+            let content = Content::Text(text.clone().into_bytes());
+            members.insert(format!("{dist_info}/{name}"), Member { content, executable: false });
+        }
+        Ok(Self {
+            file_name: format!("{stem}-{}.whl", tags.compressed()),
+            dist_info,
+            members,
+            distribution: new.name,
+            version: new.version.to_string(),
+            tags: tags.expanded(),
+            requires_python: new.requires_python,
+            metadata: changed,
+        })
+    }
+}
+
+/// Reads a text file below site-packages, with its path in the payload.
+fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, String)>, WheelError> {
+    let found = payload.nodes.iter().find_map(|(path, node)| match (place(path), node) {
+        (Place::Library(library), Node::File(stored)) if library.path == name => Some((path, stored)),
+        _ => None,
+    });
+    let Some((path, stored)) = found else { return Ok(None) };
+    let wrong = |reason: &str| WheelError::file(payload.rpm(), path, reason);
+    let bytes = spool.small(*stored, TEXT_LIMIT)?.ok_or_else(|| wrong("larger than 16 MiB"))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("the text is not UTF-8"))?;
+    Ok(Some((path.clone(), text)))
+}
+
+/// Checks that the dist-info folder is named after what METADATA says.
+fn agrees(dist_info: &str, metadata: &Metadata) -> Result<(), String> {
+    let stem = dist_info.strip_suffix(".dist-info").unwrap_or(dist_info);
+    let (name, version) = stem.rsplit_once('-').unwrap_or((stem, ""));
+    let same = super::name::normalized(name).as_deref() == Some(metadata.normalized.as_str())
+        // Old build backends wrote `_` for characters of the version; that cannot be read back.
+        && Version::from_str(version).map_or(version.contains('_'), |version| version == metadata.version);
+    let (name, version) = (&metadata.name, &metadata.version);
+    if same { Ok(()) } else { Err(format!("it says {name} {version}, its folder is named {dist_info}")) }
+}
+
+struct Gathering<'a> {
+    payload: &'a Payload,
+    spool: &'a Spool,
+    old_dist_info: &'a str,
+    /// `name-version` of the wheel, from which its folders are named.
+    stem: &'a str,
+    commands: BTreeSet<String>,
+    members: BTreeMap<String, Member>,
+    /// Which path of the payload each member comes from.
+    origins: BTreeMap<String, String>,
+    evidence: Evidence,
+}
+
+impl Gathering<'_> {
+    fn run(&mut self) -> Result<(), WheelError> {
+        for (path, node) in &self.payload.nodes {
+            match node {
+                _ if place(path) == Place::Dropped => {}
+                Node::File(stored) => self.add(path, path, *stored)?,
+                Node::Link(target) => self.add_link(path, target)?,
+            }
+        }
+        for member in self.members.keys() {
+            let above = member.match_indices('/').map(|(at, _)| &member[..at]);
+            if let Some(file) = above.into_iter().find(|above| self.members.contains_key(*above)) {
+                let reason = format!("the wheel would have `{file}` both as a file and as a folder");
+                return Err(self.refuse(&self.origins[member], &reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, path: &str, reason: &str) -> WheelError {
+        WheelError::file(self.payload.rpm(), path, reason)
+    }
+
+    /// Puts copies in place of a link: a wheel cannot hold one.
+    fn add_link(&mut self, path: &str, target: &str) -> Result<(), WheelError> {
+        let payload = self.payload;
+        match payload.follow(path) {
+            Some(Target::File(end, stored)) => self.add(path, &end, stored),
+            Some(Target::Folder(folder)) if !path.starts_with(&format!("{folder}/")) => {
+                for (inner, node) in payload.below(&folder) {
+                    let copy = format!("{path}{}", &inner[folder.len()..]);
+                    match (node, payload.follow(inner)) {
+                        _ if place(&copy) == Place::Dropped => {}
+                        (_, Some(Target::File(end, stored))) => self.add(&copy, &end, stored)?,
+                        _ => {
+                            return Err(self.refuse(inner, "a link inside of a folder that is itself linked"));
+                        }
+                    }
+                }
+                Ok(())
+            }
+            Some(Target::Folder(_)) => {
+                Err(self.refuse(path, &format!("a link to a folder above it: {target}")))
+            }
+            None => Err(self.refuse(path, &format!("a link that leaves the package: {target}")).hinted(
+                "a wheel holds copies of what links lead to; install the target in the same package",
+            )),
+        }
+    }
+
+    /// Adds the file that is at `path`, with the content of the one at `end`.
+    fn add(&mut self, path: &str, end: &str, stored: Stored) -> Result<(), WheelError> {
+        let mut content = Content::File(stored);
+        let name = match place(path) {
+            Place::Dropped => return Ok(()),
+            Place::Refused(reason, hint) => return Err(self.refuse(path, reason).hinted(hint)),
+            Place::Data(rest) => format!("{}.data/{rest}", self.stem),
+            Place::Command(name) => {
+                // Also a second name of such a command, as `pip3` is one of `pip`.
+                let made = |path| matches!(place(path), Place::Command(name) if self.commands.contains(name));
+                if made(path) || made(end) {
+                    return Ok(());
+                }
+                if let Some(first_line) = python_shebang(self.spool, &stored)? {
+                    content = Content::Script(stored, first_line);
+                }
+                format!("{}.data/scripts/{name}", self.stem)
+            }
+            Place::Library(library) => {
+                if let Some(python) = library.python {
+                    self.evidence.folder(python, path);
+                }
+                match self.library_member(path, library.path)? {
+                    Some(name) => name,
+                    None => return Ok(()),
+                }
+            }
+        };
+        if let Some(elf) = elf::look(stored.size, |at, buffer| self.spool.read_at(&stored, at, buffer))? {
+            self.evidence.elf(elf, path);
+        }
+        if let Some(Member { content: Content::File(other) | Content::Script(other, _), .. }) =
+            self.members.get(&name)
+            && other.sha256 != stored.sha256
+        {
+            let reason = format!("another file than {}, for the same place", self.origins[&name]);
+            return Err(self.refuse(path, &reason));
+        }
+        if self.members.len() >= MAX_MEMBERS {
+            return Err(self.refuse(path, "links multiply the files to more than a million"));
+        }
+        self.members.insert(name.clone(), Member { content, executable: stored.executable });
+        self.origins.insert(name, path.to_owned());
+        Ok(())
+    }
+
+    /// Returns a library file's name in the wheel, `None` for one that is made anew.
+    fn library_member(&self, path: &str, below: &str) -> Result<Option<String>, WheelError> {
+        let (top, rest) = below.split_once('/').unwrap_or((below, ""));
+        if top.ends_with(".data") && !rest.is_empty() {
+            return Err(self.refuse(path, "an installer would take this folder for the wheel's own data"));
+        }
+        if !top.ends_with(".dist-info") || rest.is_empty() {
+            return Ok(Some(below.to_owned()));
+        }
+        if top != self.old_dist_info {
+            let reason = format!("a second dist-info folder beside {}", self.old_dist_info);
+            return Err(self.refuse(path, &reason));
+        }
+        let made = OWN_FILES.contains(&rest) || matches!(rest, "METADATA" | "WHEEL");
+        Ok((!made).then(|| format!("{}.dist-info/{rest}", self.stem)))
+    }
+}

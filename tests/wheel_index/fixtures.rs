@@ -1,0 +1,155 @@
+//! RPMs and wheels for the tests to work on.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rocmrpm::gpu::GpuTarget;
+use rocmrpm::wheel::{self, LocalLabel, Request, Wheel, WheelError};
+
+pub(crate) const LIB: &str = "/usr/lib/python3.14/site-packages";
+pub(crate) const LIB64: &str = "/usr/lib64/python3.14/site-packages";
+pub(crate) const EPOCH: i64 = 1_700_000_000;
+
+/// An RPM under construction.
+pub(crate) struct Package {
+    name: String,
+    arch: &'static str,
+    builder: rpm::PackageBuilder,
+}
+
+impl Package {
+    pub(crate) fn new(name: &str, arch: &'static str) -> Self {
+        let mut builder = rpm::PackageBuilder::new(name, "1.0", "MIT", arch, "a demo");
+        builder.release("1.fc43");
+        Self { name: name.to_owned(), arch, builder }
+    }
+
+    /// A pure distribution: its dist-info and a module.
+    pub(crate) fn pure(name: &str, distribution: &str) -> Self {
+        let dist_info = format!("{LIB}/{distribution}-1.0.dist-info");
+        Self::new(name, "noarch")
+            .file(&format!("{dist_info}/METADATA"), metadata(distribution, "1.0"))
+            .file(&format!("{dist_info}/WHEEL"), "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            .file(&format!("{dist_info}/INSTALLER"), "rpm\n")
+            .file(&format!("{LIB}/{distribution}/__init__.py"), "def main():\n    print('it runs')\n")
+    }
+
+    pub(crate) fn file(self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.with(rpm::FileOptions::new(path).permissions(0o644), content)
+    }
+
+    pub(crate) fn program(self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.with(rpm::FileOptions::new(path).permissions(0o755), content)
+    }
+
+    pub(crate) fn with(mut self, options: impl Into<rpm::FileOptions>, content: impl Into<Vec<u8>>) -> Self {
+        self.builder.with_file_contents(content, options).unwrap();
+        self
+    }
+
+    pub(crate) fn link(mut self, path: &str, target: &str) -> Self {
+        self.builder.with_symlink(rpm::FileOptions::symlink(path, target)).unwrap();
+        self
+    }
+
+    pub(crate) fn write(mut self, dir: &Path) -> PathBuf {
+        let path = dir.join(format!("{}-1.0-1.fc43.{}.rpm", self.name, self.arch));
+        self.builder.build().unwrap().write_file(&path).unwrap();
+        path
+    }
+}
+
+pub(crate) fn metadata(name: &str, version: &str) -> String {
+    format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Python: >=3.8\n\n# {name}\n")
+}
+
+/// A minimal ELF header for this machine's or another `e_machine`.
+pub(crate) fn elf(machine: u16) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+    bytes
+}
+
+pub(crate) const X86_64: u16 = 62;
+pub(crate) const AMDGPU: u16 = 224;
+
+pub(crate) fn label() -> LocalLabel {
+    LocalLabel::new("7.14", &[GpuTarget::parse("gfx1151").unwrap()]).unwrap()
+}
+
+pub(crate) fn build(rpms: &[PathBuf], out_dir: &Path) -> Result<Vec<Wheel>, WheelError> {
+    wheel::build(Request { rpms, label: &label(), source_date_epoch: EPOCH, out_dir })
+}
+
+pub(crate) fn one(rpms: &[PathBuf], out_dir: &Path) -> Wheel {
+    let mut wheels = build(rpms, out_dir).unwrap();
+    assert_eq!(wheels.len(), 1);
+    let wheel = wheels.remove(0);
+    assert_eq!(wheel::read(&wheel.path).unwrap(), wheel, "the wheel read back says something else");
+    wheel
+}
+
+/// The members of a wheel in the archive's order, with their contents.
+pub(crate) fn members(wheel: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(wheel).unwrap()).unwrap();
+    let mut members = Vec::new();
+    for at in 0..archive.len() {
+        let mut member = archive.by_index(at).unwrap();
+        let mut content = Vec::new();
+        member.read_to_end(&mut content).unwrap();
+        members.push((String::from_utf8(member.name_raw().to_vec()).unwrap(), content));
+    }
+    members
+}
+
+pub(crate) fn names(wheel: &Path) -> Vec<String> {
+    members(wheel).into_iter().map(|(name, _)| name).collect()
+}
+
+pub(crate) fn text(wheel: &Path, name: &str) -> String {
+    let found = members(wheel).into_iter().find(|(member, _)| member == name);
+    String::from_utf8(found.unwrap_or_else(|| panic!("no {name}")).1).unwrap()
+}
+
+/// A distribution as Fedora's macros leave it in a package, with all that a wheel leaves out.
+pub(crate) fn rich(dir: &Path) -> PathBuf {
+    let info = format!("{LIB}/Demo_Tool-1.0.dist-info");
+    Package::new("python3-demo-tool", "noarch")
+        .file(
+            &format!("{info}/METADATA"),
+            "Metadata-Version: 2.1\r\nName: Demo.Tool\r\nVersion: 1.0\r\n\r\nVersion: 1.0\r\n",
+        )
+        .file(&format!("{info}/WHEEL"), "Wheel-Version: 1.0\nTag: py2-none-any\nTag: py3-none-any\n")
+        .file(&format!("{info}/INSTALLER"), "rpm\n")
+        .file(&format!("{info}/RECORD"), "stale,,\n")
+        .file(&format!("{info}/direct_url.json"), "{}\n")
+        .file(&format!("{info}/licenses/LICENSE"), "MIT\n")
+        .file(&format!("{info}/entry_points.txt"), "[console_scripts]\ndemo-tool = demo_tool:main\n")
+        .file(&format!("{LIB}/demo_tool/__init__.py"), "def main():\n    print('it runs')\n")
+        .file(&format!("{LIB}/demo_tool/a, \"b\".txt"), "odd name\n")
+        .file(&format!("{LIB}/demo_tool/__pycache__/__init__.cpython-314.pyc"), "compiled")
+        .link(&format!("{LIB}/demo_tool/copy.txt"), "../../../../share/demo-tool/data.txt")
+        .link(&format!("{LIB}/demo_tool/all"), "/usr/share/demo-tool")
+        .program("/usr/bin/demo-tool", "#!/usr/bin/python3 -sP\nraise SystemExit('the copied script ran')\n")
+        .link("/usr/bin/demo-tool-3", "demo-tool")
+        .program(
+            "/usr/bin/demo-extra",
+            "#!/usr/bin/python3 -sP\nimport demo_tool, sys\nprint('extra', sys.prefix)\n",
+        )
+        .program("/usr/bin/demo-shell", "#!/bin/sh\necho shell\n")
+        .file("/usr/share/demo-tool/data.txt", "data\n")
+        .file("/usr/share/doc/python3-demo-tool/README.md", "read me\n")
+        .file("/usr/share/licenses/python3-demo-tool/LICENSE", "MIT\n")
+        .file("/usr/share/man/man1/demo-tool.1.gz", "manual")
+        .write(dir)
+}
+
+pub(crate) fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    assert_eq!(from.len(), to.len());
+    for at in 0..bytes.len() - from.len() {
+        if &bytes[at..at + from.len()] == from {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+}
