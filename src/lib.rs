@@ -1,6 +1,7 @@
 //! rocmrpm: version pins in, inspected RPMs, wheels, a pip index and a container
 //! file out, for the ROCm stack on AMD GPUs. `docs/architecture.md` has the map.
 
+pub mod container;
 pub mod digest;
 pub mod error;
 pub mod events;
@@ -13,6 +14,8 @@ pub mod names;
 pub mod process;
 pub mod rpms;
 pub mod sources;
+pub mod spec;
+pub mod stack;
 pub mod template;
 pub mod wheel;
 pub mod workspace;

@@ -1,0 +1,8 @@
+//! Specs: the template of a component rendered with its pin, targets, chroot and
+//! history. The same inputs give the same bytes; nothing is fetched or built.
+
+mod history;
+mod render;
+
+pub use history::{History, HistoryError, Release};
+pub use render::{Rendered, SpecError, render, rocm_version};

@@ -1,0 +1,328 @@
+//! Rendering a component's spec: the values that a template sees, and the text
+//! that comes of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::history::{History, Release};
+use crate::digest::Sha256;
+use crate::error::{Diagnose, Kind, Problem};
+use crate::machine;
+use crate::names::nearest;
+use crate::process::ProcessError;
+use crate::sources;
+use crate::stack::Stack;
+use crate::template::{TemplateError, Templates};
+use crate::workspace::{Capability, Component, Provider, RocmVersion, Source, Workspace};
+
+/// A rendered spec and what else a build needs to know of it.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// The spec's file name.
+    pub file_name: String,
+    /// The spec's text.
+    pub text: String,
+    /// The text's digest.
+    pub digest: Sha256,
+    /// The name under which the spec expects its source.
+    pub source_file: String,
+    /// Release and changelog, as they stand in the spec.
+    pub release: Release,
+}
+
+/// Why a spec could not be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// The template is wrong.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A value that the template needs is wrong in `component.toml`.
+    #[error("`{component}` has environment variables that cannot be filled in")]
+    Env {
+        /// Which component.
+        component: String,
+        /// Where.
+        problems: Vec<Problem>,
+    },
+    /// ROCm's version is not written where the provider says.
+    #[error("ROCm's version is not in `{}`", path.display())]
+    NoRocm {
+        /// The header that was looked at.
+        path: PathBuf,
+    },
+    /// A template cannot be read.
+    #[error("cannot read a template")]
+    Io(#[from] std::io::Error),
+    /// The machine cannot be asked.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl Diagnose for SpecError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Template(_) | Self::Env { .. } => Kind::Config,
+            Self::NoRocm { .. } => Kind::MissingTool,
+            Self::Io(_) => Kind::Environment,
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Template(error) => error.hints(),
+            Self::NoRocm { .. } => {
+                vec![
+                    "on Fedora: `dnf install rocm-hip-devel`; on Debian: `apt-get install libamdhip64-dev`"
+                        .into(),
+                ]
+            }
+            Self::Process(error) => error.hints(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Template(error) => error.problems(),
+            Self::Env { problems, .. } => problems,
+            _ => &[],
+        }
+    }
+}
+
+/// What a spec template sees.
+#[derive(Serialize)]
+struct Values<'a> {
+    name: &'a str,
+    version: String,
+    release: &'a str,
+    changelog: &'a str,
+    source: String,
+    source_url: String,
+    source_dir: String,
+    patches: &'a [String],
+    gpu_targets: Vec<&'a str>,
+    exports: Vec<Export>,
+    memory_per_job_mb: u64,
+    rocm: BTreeMap<&'a str, RocmValue>,
+    chroot: ChrootValues,
+}
+
+#[derive(Serialize)]
+struct Export {
+    name: String,
+    value: String,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum RocmValue {
+    Text(String),
+    Capability(BTreeMap<&'static str, String>),
+}
+
+#[derive(Serialize)]
+struct ChrootValues {
+    name: String,
+    release: String,
+    python: String,
+}
+
+/// The names under which build systems want the GPU targets, all for the same list.
+const TARGET_VARIABLES: &[&str] = &[
+    "AMDGPU_TARGETS",
+    "AOTRITON_TARGET_ARCH",
+    "CMAKE_HIP_ARCHITECTURES",
+    "GPU_ARCHS",
+    "GPU_TARGETS",
+    "PYTORCH_ROCM_ARCH",
+];
+
+/// Renders the spec of one component of the stack.
+pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Result<Rendered, SpecError> {
+    let workspace = stack.workspace;
+    let pin = workspace.pin(component);
+    let release = history.release(workspace, component);
+    let targets: Vec<&str> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
+    let source_file = sources::file_name(pin);
+    let values = Values {
+        name: component.name.as_str(),
+        version: escape(&pin.version),
+        release: &release.release,
+        changelog: &release.changelog,
+        source: escape(&source_file),
+        source_url: escape(&match &pin.source {
+            // Without the credentials that it may hold: specs are published.
+            Source::Url { url, .. } if url.ends_with(&source_file) => sources::shown_url(url),
+            Source::Url { url, .. } => format!("{}#/{source_file}", sources::shown_url(url)),
+            _ => source_file.clone(),
+        }),
+        source_dir: escape(&sources::source_dir(pin)),
+        patches: &component.patches,
+        exports: exports(component, &workspace.provider, &targets)?,
+        gpu_targets: targets,
+        memory_per_job_mb: component.memory_per_job / 1_000_000,
+        rocm: rocm_values(&workspace.provider),
+        chroot: chroot_values(workspace)?,
+    };
+    let template = relative(&workspace.root, &component.template);
+    let templates = Templates::parse(template_files(workspace, component)?)?;
+    let text = templates.render(&template, &values)?;
+    let text = format!("{}\n", text.trim_end());
+    let digest = Sha256::of_bytes(&text);
+    Ok(Rendered { file_name: component.spec_name(), digest, text, source_file, release })
+}
+
+/// Returns the version of the provider's ROCm, such as `7.2`.
+pub fn rocm_version(provider: &Provider) -> Result<String, SpecError> {
+    match &provider.version {
+        RocmVersion::Known(version) => Ok(version.clone()),
+        RocmVersion::Header(path) => {
+            let path = Path::new(path);
+            machine::hip_version(path).ok_or_else(|| SpecError::NoRocm { path: path.to_owned() })
+        }
+    }
+}
+
+fn template_files(workspace: &Workspace, component: &Component) -> std::io::Result<Vec<(String, String)>> {
+    let mut paths = vec![component.template.clone()];
+    let shared = workspace.root.join("specs-templates/_shared");
+    if shared.is_dir() {
+        for entry in fs_err::read_dir(shared)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|e| e == "tera") {
+                paths.push(path);
+            }
+        }
+    }
+    let read = |path: &PathBuf| Ok((relative(&workspace.root, path), fs_err::read_to_string(path)?));
+    paths.iter().map(read).collect()
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+fn exports(component: &Component, provider: &Provider, targets: &[&str]) -> Result<Vec<Export>, SpecError> {
+    let joined = targets.join(";");
+    let mut exports: BTreeMap<String, String> =
+        TARGET_VARIABLES.iter().map(|name| ((*name).to_owned(), joined.clone())).collect();
+    let mut problems = Vec::new();
+    for (name, at) in &component.env {
+        if !is_variable_name(name) {
+            let message = format!("`{name}` cannot be the name of an environment variable");
+            let label = "expected letters, digits and `_`, not beginning with a digit";
+            problems.push(component.file.problem(at.span.clone(), message, label));
+            continue;
+        }
+        match fill_in(&at.value, &[("prefix", &provider.prefix), ("gpu-targets", &joined)]) {
+            Ok(value) => {
+                exports.insert(name.clone(), value);
+            }
+            Err(unknown) => {
+                let near = nearest(&unknown, ["prefix", "gpu-targets"]);
+                let message = format!("unknown placeholder `{{{unknown}}}` in `{name}`");
+                let problem =
+                    component.file.problem(at.span.clone(), message, "there is {prefix} and {gpu-targets}");
+                problems.push(Problem { help: near.map(|n| format!("did you mean `{{{n}}}`?")), ..problem });
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(SpecError::Env { component: component.name.to_string(), problems });
+    }
+    Ok(exports
+        .into_iter()
+        .map(|(name, value)| Export { name, value: escape(&single_quoted(&value)) })
+        .collect())
+}
+
+/// Tells whether the shell takes `name` as a variable's name.
+fn is_variable_name(name: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(word) && name.starts_with(|c: char| !c.is_ascii_digit())
+}
+
+/// Makes a value stand for itself between the single quotes that the templates put
+/// around it.
+fn single_quoted(value: &str) -> String {
+    value.replace('\'', r"'\''")
+}
+
+/// Replaces `{name}` by its value; the first unknown name is the error. `${NAME}`
+/// is the shell's and stays.
+fn fill_in(text: &str, values: &[(&str, &str)]) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let (before, inner) = rest.split_at(open);
+        out.push_str(before);
+        rest = inner;
+        let Some(close) = inner.find('}') else { break };
+        let name = &inner[1..close];
+        if before.ends_with('$') {
+            out.push_str(&inner[..=close]);
+        } else {
+            let value = values.iter().find(|(known, _)| *known == name);
+            out.push_str(value.ok_or_else(|| name.to_owned())?.1);
+        }
+        rest = &inner[close + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn rocm_values(provider: &Provider) -> BTreeMap<&str, RocmValue> {
+    let text = |value: &str| RocmValue::Text(escape(value));
+    let mut values: BTreeMap<&str, RocmValue> = provider
+        .capabilities
+        .iter()
+        .map(|(name, Capability { runtime, devel, soname })| {
+            let fields = [
+                ("runtime", runtime.as_deref()),
+                ("devel", devel.as_deref()),
+                ("soname", soname.as_ref().map(|s| s.as_str())),
+            ];
+            let fields =
+                fields.into_iter().filter_map(|(key, value)| value.map(|value| (key, escape(value))));
+            (name.as_str(), RocmValue::Capability(fields.collect()))
+        })
+        .collect();
+    values.insert("provider", text(&provider.name));
+    values.insert("prefix", text(&provider.prefix));
+    if let Ok(version) = rocm_version(provider) {
+        values.insert("version", text(&version));
+    }
+    values
+}
+
+fn chroot_values(workspace: &Workspace) -> Result<ChrootValues, SpecError> {
+    let chroot = &workspace.chroot;
+    let name = chroot.name.clone();
+    if chroot.is_host() {
+        let release = machine::os_release().version_id;
+        return Ok(ChrootValues { name, release: escape(&release), python: machine::python_version()? });
+    }
+    Ok(ChrootValues { name, release: escape(&chroot.release), python: escape(&chroot.python) })
+}
+
+/// Doubles `%`, so that rpm takes a value literally.
+fn escape(text: &str) -> String {
+    text.replace('%', "%%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_filled_in_and_shell_variables_stay() {
+        let values = [("prefix", "/usr")];
+        assert_eq!(fill_in("{prefix}/lib:${HOME}/x", &values).unwrap(), "/usr/lib:${HOME}/x");
+        assert_eq!(fill_in("{prefx}", &values).unwrap_err(), "prefx");
+        assert_eq!(fill_in("a{b", &values).unwrap(), "a{b");
+    }
+}

@@ -1,0 +1,177 @@
+//! Which components there are to build, for which GPU targets, after which others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::{Diagnose, Kind, Problem};
+use crate::gpu::GpuTarget;
+use crate::names::ComponentName;
+use crate::workspace::{Component, Workspace};
+
+/// A workspace's components in build order.
+#[derive(Debug, Clone)]
+pub struct Stack<'w> {
+    /// The workspace they belong to.
+    pub workspace: &'w Workspace,
+    order: Vec<&'w Component>,
+    targets: BTreeMap<ComponentName, Vec<GpuTarget>>,
+    /// Optional components that are left out, with the reason.
+    pub left_out: BTreeMap<ComponentName, String>,
+}
+
+/// Why components cannot be put in order.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// Components require each other, or none of the wanted GPU targets is
+    /// supported upstream.
+    #[error("{message}")]
+    Impossible {
+        /// What is impossible.
+        message: String,
+        /// Where it is written.
+        problems: Vec<Problem>,
+    },
+}
+
+impl Diagnose for StackError {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+
+    fn problems(&self) -> &[Problem] {
+        let Self::Impossible { problems, .. } = self;
+        problems
+    }
+}
+
+impl<'w> Stack<'w> {
+    /// Orders the components; among those that could come next, by name.
+    pub fn new(workspace: &'w Workspace) -> Result<Self, StackError> {
+        let mut targets = BTreeMap::new();
+        let mut left_out = BTreeMap::new();
+        for component in workspace.components.values() {
+            let wanted = &workspace.manifest.gpu_targets;
+            let mine: Vec<GpuTarget> = match &component.gpu_targets {
+                Some(supported) => {
+                    let same = |w: &&GpuTarget| supported.iter().any(|s| s.processor() == w.processor());
+                    wanted.iter().filter(same).cloned().collect()
+                }
+                None => wanted.clone(),
+            };
+            if mine.is_empty() {
+                let reason =
+                    format!("upstream supports none of the workspace's GPU targets ({})", list(wanted));
+                if !component.optional {
+                    return Err(unsupported(component, &reason));
+                }
+                left_out.insert(component.name.clone(), reason);
+            }
+            targets.insert(component.name.clone(), mine);
+        }
+        let mut order = Vec::new();
+        let mut path = Vec::new();
+        let mut done = BTreeSet::new();
+        for component in workspace.components.values() {
+            visit(workspace, component, &mut path, &mut done, &mut order)?;
+        }
+        for component in &order {
+            let lost = component.requires.iter().find(|r| left_out.keys().any(|l| l.as_str() == r.value));
+            if let Some(lost) = lost.filter(|_| !left_out.contains_key(&component.name)) {
+                let reason = format!("it requires `{}`, which is left out", lost.value);
+                if !component.optional {
+                    return Err(unsupported(component, &reason));
+                }
+                left_out.insert(component.name.clone(), reason);
+            }
+        }
+        order.retain(|component| !left_out.contains_key(&component.name));
+        Ok(Self { workspace, order, targets, left_out })
+    }
+
+    /// Returns the components in build order: each after all that it requires.
+    pub fn order(&self) -> &[&'w Component] {
+        &self.order
+    }
+
+    /// Returns the GPU targets that a component is built for.
+    pub fn gpu_targets(&self, component: &Component) -> &[GpuTarget] {
+        self.targets.get(&component.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the named components and all that they require, in build order; all
+    /// components if none is named.
+    pub fn select(&self, wanted: &[&Component]) -> Vec<&'w Component> {
+        if wanted.is_empty() {
+            return self.order.clone();
+        }
+        let mut keep: BTreeSet<&str> = wanted.iter().map(|c| c.name.as_str()).collect();
+        // Backwards: whatever requires a component stands after it.
+        for component in self.order.iter().rev() {
+            if keep.contains(component.name.as_str()) {
+                keep.extend(component.requires.iter().map(|r| r.value.as_str()));
+            }
+        }
+        self.order.iter().copied().filter(|c| keep.contains(c.name.as_str())).collect()
+    }
+
+    /// Groups components by how many others must be built, one after the other,
+    /// before them: those of one group do not depend on each other.
+    pub fn waves(&self, selected: &[&'w Component]) -> Vec<Vec<&'w Component>> {
+        let mut depth: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut waves: Vec<Vec<&'w Component>> = Vec::new();
+        for &component in selected {
+            let before = component.requires.iter().filter_map(|r| depth.get(r.value.as_str()));
+            let own = before.max().map_or(0, |d| d + 1);
+            depth.insert(component.name.as_str(), own);
+            if waves.len() <= own {
+                waves.push(Vec::new());
+            }
+            waves[own].push(component);
+        }
+        waves
+    }
+}
+
+fn visit<'w>(
+    workspace: &'w Workspace,
+    component: &'w Component,
+    path: &mut Vec<&'w Component>,
+    done: &mut BTreeSet<&'w str>,
+    order: &mut Vec<&'w Component>,
+) -> Result<(), StackError> {
+    if done.contains(component.name.as_str()) {
+        return Ok(());
+    }
+    path.push(component);
+    let mut requires: Vec<_> = component.requires.iter().collect();
+    requires.sort_by(|a, b| a.value.cmp(&b.value));
+    for required in requires {
+        if let Some(start) = path.iter().position(|c| c.name.as_str() == required.value) {
+            let circle: Vec<&str> =
+                path[start..].iter().map(|c| c.name.as_str()).chain([required.value.as_str()]).collect();
+            let message = format!("components require each other in a circle: {}", circle.join(" -> "));
+            let problem =
+                component.file.problem(required.span.clone(), message.clone(), "this closes the circle");
+            return Err(StackError::Impossible { message, problems: vec![problem] });
+        }
+        // Requirements on unknown components were refused when the workspace was read.
+        if let Some(next) = workspace.components.values().find(|c| c.name.as_str() == required.value) {
+            visit(workspace, next, path, done, order)?;
+        }
+    }
+    path.pop();
+    done.insert(component.name.as_str());
+    order.push(component);
+    Ok(())
+}
+
+fn unsupported(component: &Component, reason: &str) -> StackError {
+    let message = format!("`{}` cannot be built: {reason}", component.name);
+    let help = "set `optional = true` to build the stack without it".to_owned();
+    let problem =
+        Problem { span: None, help: Some(help), ..component.file.problem(0..0, message.clone(), "") };
+    StackError::Impossible { message, problems: vec![problem] }
+}
+
+fn list(targets: &[GpuTarget]) -> String {
+    targets.iter().map(GpuTarget::as_str).collect::<Vec<_>>().join(", ")
+}

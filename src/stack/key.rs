@@ -1,0 +1,71 @@
+//! Build keys: a digest over everything that can change a build's result. The
+//! inputs are kept beside it, so that a plan can say which of them changed.
+
+use std::collections::BTreeMap;
+
+use crate::digest::Sha256;
+
+/// The inputs of a build by name, each as text or digest. Their order does not
+/// matter; their names are what a plan shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct KeyInputs(BTreeMap<String, String>);
+
+impl KeyInputs {
+    /// Adds one input.
+    pub fn add(&mut self, name: impl Into<String>, value: impl ToString) {
+        self.0.insert(name.into(), value.to_string());
+    }
+
+    /// Returns one input.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Returns the key: the digest over all names and values, each preceded by its
+    /// length so that no two sets of inputs spell the same bytes.
+    pub fn key(&self) -> Sha256 {
+        let mut bytes = b"rocmrpm build key 1\n".to_vec();
+        for (name, value) in &self.0 {
+            for part in [name, value] {
+                bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+        Sha256::of_bytes(bytes)
+    }
+
+    /// Returns the names of the inputs that differ, sorted.
+    pub fn changed_since(&self, old: &KeyInputs) -> Vec<String> {
+        let mut names: Vec<&String> = self.0.keys().chain(old.0.keys()).collect();
+        names.sort();
+        names.dedup();
+        names.into_iter().filter(|name| self.0.get(*name) != old.0.get(*name)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(pairs: &[(&str, &str)]) -> KeyInputs {
+        let mut inputs = KeyInputs::default();
+        pairs.iter().for_each(|(name, value)| inputs.add(*name, value));
+        inputs
+    }
+
+    #[test]
+    fn every_input_counts_and_none_runs_into_the_next() {
+        let a = inputs(&[("spec", "x"), ("source", "y")]);
+        assert_eq!(a.key(), inputs(&[("source", "y"), ("spec", "x")]).key());
+        assert_ne!(a.key(), inputs(&[("spec", "x"), ("source", "z")]).key());
+        assert_ne!(inputs(&[("a", "bc")]).key(), inputs(&[("ab", "c")]).key());
+    }
+
+    #[test]
+    fn changes_are_named() {
+        let old = inputs(&[("spec", "x"), ("patch a", "1")]);
+        let new = inputs(&[("spec", "y"), ("patch b", "1")]);
+        assert_eq!(new.changed_since(&old), ["patch a", "patch b", "spec"]);
+    }
+}
