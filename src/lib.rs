@@ -1,6 +1,7 @@
 //! rocmrpm: version pins in, inspected RPMs, wheels, a pip index and a container
 //! file out, for the ROCm stack on AMD GPUs. `docs/architecture.md` has the map.
 
+pub mod build;
 pub mod container;
 pub mod digest;
 pub mod error;
@@ -11,6 +12,7 @@ pub mod index;
 pub mod inspect;
 pub mod machine;
 pub mod names;
+pub mod outputs;
 pub mod process;
 pub mod rpms;
 pub mod sources;

@@ -1,0 +1,278 @@
+//! The `host` builder: rpmbuild on this machine, in a folder of its own, with a
+//! clean environment. Where the machine's rpm lacks Fedora's macros, ours stand in.
+
+use std::path::{Path, PathBuf};
+
+use super::failure::Failure;
+use super::requires::needs_of;
+use super::{BuildError, Builder, BuiltRpms, Job};
+use crate::digest::Sha256;
+use crate::gpu::GpuTarget;
+use crate::machine;
+use crate::process::{BUILD_MARK, Command, ProcessError, find_program, quote};
+use crate::spec::rocm_version;
+use crate::workspace::Workspace;
+
+/// Definitions that apply where the machine's own macro files have none.
+const FALLBACK_MACROS: &str = include_str!("fallback.macros");
+
+/// Where programs are looked for during a build: the distribution's folders, so
+/// that nothing from a user's home takes part.
+const BUILD_PATH: &str = "/usr/bin:/usr/sbin:/bin:/sbin";
+
+/// rpmbuild's exit code where generated BuildRequires are missing. Source: rpm,
+/// build/build.c, `RPMRC_MISSINGBUILDREQUIRES`; rpmbuild(1), "-br".
+const MISSING_BUILDREQUIRES: i32 = 11;
+
+/// rpm's macro files where `rpm --showrc` does not tell them. Source: rpm's
+/// man page rpm-config(5).
+const DEFAULT_MACRO_PATH: &str = "/usr/lib/rpm/macros:/usr/lib/rpm/macros.d/macros.*:\
+     /usr/lib/rpm/platform/%{_target}/macros:/usr/lib/rpm/fileattrs/*.attr:/etc/rpm/macros.*:/etc/rpm/macros";
+
+/// Builds with rpmbuild on this machine.
+pub struct HostBuilder {
+    defines: Vec<(String, String)>,
+    gpu_macros: Vec<String>,
+    identity: String,
+}
+
+impl HostBuilder {
+    /// Returns a builder for a workspace's chosen chroot, which need not be `host`:
+    /// the chroot's dist tag and macros are used either way.
+    pub fn new(workspace: &Workspace) -> Self {
+        let chroot = &workspace.chroot;
+        let mut defines = Vec::new();
+        if !chroot.dist.is_empty() {
+            defines.push(("dist".to_owned(), chroot.dist.clone()));
+        }
+        defines.extend(chroot.macros.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let os = machine::os_release();
+        let identity = format!(
+            "rpmbuild on {} {}, Python {}, ROCm {}, fallback macros {}",
+            os.id,
+            os.version_id,
+            machine::python_version().unwrap_or_default(),
+            rocm_version(&workspace.provider).unwrap_or_default(),
+            Sha256::of_bytes(FALLBACK_MACROS),
+        );
+        Self { defines, gpu_macros: workspace.provider.gpu_macros.clone(), identity }
+    }
+
+    /// Returns rpmbuild or rpmspec with our macro files and definitions.
+    fn rpm_tool(&self, program: &str, job: &Job<'_>) -> Result<Command, BuildError> {
+        refuse_path(&job.work)?;
+        let fallback = job.work.join("fallback.macros");
+        fs_err::write(&fallback, FALLBACK_MACROS)?;
+        let top = job.work.join("rpmbuild");
+        let tmp = job.work.join("tmp");
+        for dir in [&top, &tmp] {
+            fs_err::create_dir_all(dir)?;
+        }
+        // The last definition of a macro wins: ours come first.
+        let path = format!("{}:{}", fallback.display(), system_macro_path()?);
+        let folder = |dir: &Path| dir.to_string_lossy().replace('%', "%%");
+        let defines = vec![
+            ("_topdir".to_owned(), folder(&top)),
+            ("_tmppath".to_owned(), folder(&tmp)),
+            ("_smp_build_ncpus".to_owned(), job.jobs.to_string()),
+            ("_buildhost".to_owned(), "localhost".to_owned()),
+            ("use_source_date_epoch_as_buildtime".to_owned(), "1".to_owned()),
+            ("clamp_mtime_to_source_date_epoch".to_owned(), "1".to_owned()),
+        ];
+        let mut command = Command::new(program).arg("--macros").arg(path);
+        // The chroot's first: what the build itself stands on is not theirs to change.
+        for (name, value) in self.defines.iter().cloned().chain(defines) {
+            command = command.arg("--define").arg(format!("{name} {value}"));
+        }
+        Ok(command
+            .args(gpu_defines(&self.gpu_macros, job.gpu_targets))
+            .cwd(&job.work)
+            .clean_env()
+            .env(BUILD_MARK, &job.work)
+            .env("PATH", BUILD_PATH)
+            .env("HOME", &tmp)
+            .env("TMPDIR", &tmp)
+            .env("LC_ALL", "C.UTF-8")
+            .env("SOURCE_DATE_EPOCH", job.spec.release.seconds.to_string()))
+    }
+
+    /// Returns all BuildRequires of the spec, a line each, those that only
+    /// `%generate_buildrequires` knows included.
+    fn build_requires(&self, job: &Job<'_>) -> Result<String, BuildError> {
+        let query = self.rpm_tool("rpmspec", job)?.args(["-q", "--buildrequires"]);
+        let mut all = query.arg(self.spec_path(job)).text()?;
+        if job.spec.text.contains("\n%generate_buildrequires") {
+            let folder = job.sources.to_string_lossy().replace('%', "%%");
+            let (sources, specs) = (format!("_sourcedir {folder}"), format!("_specdir {folder}"));
+            let args = ["-br", "--nodeps", "--define", &sources, "--define", &specs];
+            self.rpmbuild(job, "buildrequires.log", &args, &self.spec_path(job))?;
+            for package in rpms_below(&job.work.join("rpmbuild/SRPMS"))? {
+                if package.to_string_lossy().ends_with(".buildreqs.nosrc.rpm") {
+                    let list = Command::new("rpm").args(["-qp", "--requires"]).arg(package).text()?;
+                    all = format!("{all}\n{list}");
+                }
+            }
+        }
+        Ok(all.lines().filter(|line| !line.starts_with("rpmlib(")).map(|line| format!("{line}\n")).collect())
+    }
+
+    fn spec_path(&self, job: &Job<'_>) -> PathBuf {
+        job.sources.join(&job.spec.file_name)
+    }
+
+    /// Runs rpmbuild with its output in a log; explains a failure.
+    fn rpmbuild(&self, job: &Job<'_>, log: &str, args: &[&str], file: &Path) -> Result<(), BuildError> {
+        let log = job.logs.join(log);
+        let command = self.rpm_tool("rpmbuild", job)?.args(args).arg(file).log_to(&log);
+        let done = command.run()?;
+        // `-br` says with 11 that it wrote down what is missing, which is its purpose.
+        if done.success() || args.contains(&"-br") && done.code == Some(MISSING_BUILDREQUIRES) {
+            return Ok(());
+        }
+        let spec = (self.spec_path(job), &job.spec.text);
+        let mut failure = Failure::from_log(job.component.name.as_str(), &log, (&spec.0, spec.1), &job.retry);
+        if failure.lines.is_empty() && failure.problems.is_empty() {
+            failure.lines.push(format!("rpmbuild {}", done.how()));
+        }
+        if failure.phase == "BuildRequires" {
+            let spec = quote(&spec.0.to_string_lossy());
+            failure.remedy = Some(format!("to install them: sudo dnf builddep {spec}"));
+        }
+        let build_root = job.work.join("rpmbuild/BUILD");
+        failure.enter = build_root.is_dir().then(|| format!("cd {}", quote(&build_root.to_string_lossy())));
+        Err(failure.into())
+    }
+}
+
+/// Refuses a build folder that rpm cannot work in: it writes the path into shell
+/// scripts, lists and command lines without quotes.
+fn refuse_path(dir: &Path) -> Result<(), BuildError> {
+    let text = dir.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./+,@=~%".contains(c);
+    match text.chars().find(|c| !plain(*c)) {
+        None => Ok(()),
+        Some(odd) => Err(BuildError::Environment {
+            message: match odd {
+                ' ' => format!("rpmbuild cannot build in `{text}`: the path has a space"),
+                odd => format!("rpmbuild cannot build in `{text}`: the path has the character `{odd}`"),
+            },
+            hint: "move the workspace to a folder whose path has letters, digits, `-`, `_` and `.` only"
+                .into(),
+        }),
+    }
+}
+
+/// Returns the arguments that set a provider's GPU macros to a component's targets.
+pub(super) fn gpu_defines(macros: &[String], targets: &[GpuTarget]) -> Vec<String> {
+    let list = targets.iter().map(GpuTarget::as_str).collect::<Vec<_>>().join(";");
+    macros.iter().flat_map(|name| ["--define".to_owned(), format!("{name} \"{list}\"")]).collect()
+}
+
+/// Returns rpm's own macro files, the user's left out.
+fn system_macro_path() -> Result<String, ProcessError> {
+    let text = Command::new("rpm").arg("--showrc").text()?;
+    let told = text.lines().find_map(|line| line.strip_prefix("Macro path:"));
+    let path = told.map_or(DEFAULT_MACRO_PATH, str::trim);
+    let parts: Vec<&str> =
+        path.split(':').filter(|part| !part.starts_with('~') && !part.is_empty()).collect();
+    Ok(parts.join(":"))
+}
+
+impl Builder for HostBuilder {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn ready(&self) -> Result<(), BuildError> {
+        match find_program("rpmbuild") {
+            Some(_) => Ok(()),
+            None => Err(ProcessError::Missing { program: "rpmbuild".into() }.into()),
+        }
+    }
+
+    fn srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
+        // Only here: `--rebuild` removes what it finds in these two folders.
+        let folder = job.sources.to_string_lossy().replace('%', "%%");
+        let (sources, specs) = (format!("_sourcedir {folder}"), format!("_specdir {folder}"));
+        let args = ["-bs", "--nodeps", "--define", &sources, "--define", &specs];
+        self.rpmbuild(job, "srpm.log", &args, &self.spec_path(job))?;
+        let made = rpms_below(&job.work.join("rpmbuild/SRPMS"))?;
+        made.into_iter().next().ok_or_else(|| BuildError::Environment {
+            message: "rpmbuild succeeded but made no SRPM".into(),
+            hint: format!("its log: {}", job.logs.join("srpm.log").display()),
+        })
+    }
+
+    fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError> {
+        refuse_path(&job.work)?;
+        let mut built = BuiltRpms::default();
+        let mut args = vec!["--rebuild"];
+        if machine::packages_are_rpms() {
+            let list = Command::new("rpm").args(["-qa"]).text()?;
+            built.buildroot = list.lines().map(str::to_owned).collect();
+            built.buildroot.sort();
+        } else {
+            let needs = needs_of(&self.build_requires(job)?, BUILD_PATH)?;
+            let list =
+                Command::new("dpkg-query").args(["-W", "-f", "${Package}-${Version}.${Architecture}\n"]);
+            // A machine with neither RPMs nor Debian's packages has nothing to list.
+            built.buildroot = list.text().unwrap_or_default().lines().map(str::to_owned).collect();
+            if !needs.missing.is_empty() {
+                let list: Vec<&str> = needs.missing.iter().map(|(name, _)| name.as_str()).collect();
+                let packages: Vec<&str> = needs.missing.iter().map(|(_, debian)| debian.as_str()).collect();
+                return Err(BuildError::Missing {
+                    component: job.component.name.to_string(),
+                    what: list.join(", "),
+                    hint: format!("`apt-get install {}`", packages.join(" ")),
+                });
+            }
+            built.unchecked = needs.unchecked;
+            args.push("--nodeps");
+        }
+        self.rpmbuild(job, "build.log", &args, srpm)?;
+        built.rpms = rpms_below(&job.work.join("rpmbuild/RPMS"))?;
+        Ok(built)
+    }
+
+    fn build_roots(&self, job: &Job<'_>) -> Vec<String> {
+        vec![job.work.to_string_lossy().into_owned()]
+    }
+}
+
+/// Returns the RPM files below a folder, sorted.
+pub(super) fn rpms_below(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut rpms = Vec::new();
+    for entry in walkdir::WalkDir::new(dir).sort_by_file_name() {
+        let entry = entry?;
+        if entry.file_type().is_file() && entry.path().extension().is_some_and(|e| e == "rpm") {
+            rpms.push(entry.into_path());
+        }
+    }
+    Ok(rpms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpu_macros_get_the_quoted_list() {
+        let targets = ["gfx1100", "gfx1151"].map(|name| GpuTarget::parse(name).unwrap());
+        assert_eq!(
+            gpu_defines(&["rocm_gpu_list".into()], &targets),
+            ["--define", "rocm_gpu_list \"gfx1100;gfx1151\""]
+        );
+    }
+
+    #[test]
+    fn paths_that_rpm_does_not_quote_are_refused() {
+        for bad in ["/a b", "/a:b", "/a{b", "/a'b", "/a$b"] {
+            assert!(refuse_path(Path::new(bad)).is_err(), "{bad}");
+        }
+        assert!(refuse_path(Path::new("/home/ü/x-1.2_3%/y")).is_ok());
+    }
+}

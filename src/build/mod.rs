@@ -1,0 +1,177 @@
+//! Builds: from a plan to inspected results on disk. Builders turn specs and
+//! sources into RPMs; the scheduler decides what runs at the same time; a failed
+//! build is explained.
+
+mod component;
+mod failure;
+mod host;
+mod mock;
+mod record;
+mod requires;
+mod run;
+mod schedule;
+mod shelf;
+mod stage;
+
+pub use component::{Built, ComponentError};
+pub use failure::Failure;
+pub use host::HostBuilder;
+pub use mock::MockBuilder;
+pub use record::{BuildRecord, FileRecord, Results};
+pub use requires::{HostNeeds, needs_of};
+pub use run::{BuildLock, Options, Outcome, Prepared, Run, prepare, run};
+pub use shelf::result_rpms;
+pub use stage::Stage;
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Diagnose, Kind};
+use crate::gpu::GpuTarget;
+use crate::process::ProcessError;
+use crate::spec::Rendered;
+use crate::template::TemplateError;
+use crate::workspace::Component;
+
+/// Everything a builder needs to build one component.
+pub struct Job<'a> {
+    /// Which component.
+    pub component: &'a Component,
+    /// The GPU targets that it is built for.
+    pub gpu_targets: &'a [GpuTarget],
+    /// Its spec.
+    pub spec: &'a Rendered,
+    /// A folder with the spec, its source and its patches, and nothing else.
+    pub sources: PathBuf,
+    /// A folder for the builder's own use, empty at first.
+    pub work: PathBuf,
+    /// Where logs go.
+    pub logs: PathBuf,
+    /// How many compile jobs memory and cores allow.
+    pub jobs: usize,
+    /// The repository of what was built before, for builders that can use it.
+    pub repository: PathBuf,
+    /// The command that builds this component again, for messages.
+    pub retry: String,
+}
+
+/// What came of one SRPM.
+#[derive(Debug, Default)]
+pub struct BuiltRpms {
+    /// The binary RPMs, sorted.
+    pub rpms: Vec<PathBuf>,
+    /// The packages of the build root, where the builder knows them.
+    pub buildroot: Vec<String>,
+    /// BuildRequires that nothing checked.
+    pub unchecked: Vec<String>,
+}
+
+/// What turns a spec and its sources into an SRPM and that into RPMs.
+pub trait Builder: Sync {
+    /// The builder's name, as `--builder` takes it.
+    fn name(&self) -> &'static str;
+
+    /// Everything about the builder that can change a result, for the build key.
+    fn identity(&self) -> String;
+
+    /// Tells what keeps this builder from working at all, before anything is fetched.
+    fn ready(&self) -> Result<(), BuildError>;
+
+    /// Makes the SRPM.
+    fn srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError>;
+
+    /// Makes the RPMs.
+    fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError>;
+
+    /// Tells whether it reads the repository of what was built before, which then has
+    /// to be there even if it is empty.
+    fn reads_repository(&self) -> bool {
+        false
+    }
+
+    /// Returns the folders that the build runs in, which no RPATH may name.
+    fn build_roots(&self, job: &Job<'_>) -> Vec<String>;
+}
+
+/// Why a builder could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The build itself failed.
+    #[error(transparent)]
+    Failed(Box<Failure>),
+    /// The builder's surroundings refuse.
+    #[error("{message}")]
+    Environment {
+        /// What refuses.
+        message: String,
+        /// How to mend it.
+        hint: String,
+    },
+    /// The machine lacks what the spec requires.
+    #[error("`{component}` requires what this machine lacks: {what}")]
+    Missing {
+        /// Which component.
+        component: String,
+        /// The BuildRequires.
+        what: String,
+        /// How to install them.
+        hint: String,
+    },
+    /// A template of the workspace is wrong.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A program is missing, or we were asked to stop.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The file system refuses.
+    #[error("cannot prepare the build")]
+    Io(#[from] std::io::Error),
+}
+
+impl From<Failure> for BuildError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
+}
+
+impl Diagnose for BuildError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Failed(failure) => failure.kind(),
+            Self::Environment { .. } | Self::Io(_) => Kind::Environment,
+            Self::Missing { .. } => Kind::MissingTool,
+            Self::Template(error) => error.kind(),
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Failed(failure) => failure.hints(),
+            Self::Environment { hint, .. } | Self::Missing { hint, .. } => vec![hint.clone()],
+            Self::Template(error) => error.hints(),
+            Self::Process(error) => {
+                let mut hints = error.hints();
+                if matches!(error, ProcessError::Missing { program } if program == "mock") {
+                    hints.push("`--chroot host` builds on this machine instead, without mock".into());
+                }
+                hints
+            }
+            Self::Io(_) => Vec::new(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Failed(failure) => failure.lines.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn problems(&self) -> &[crate::error::Problem] {
+        match self {
+            Self::Failed(failure) => &failure.problems,
+            Self::Template(error) => error.problems(),
+            _ => &[],
+        }
+    }
+}

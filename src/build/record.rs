@@ -1,0 +1,145 @@
+//! `build.json`: what went into a build and what came out of it, written beside
+//! the results; and the results folder itself. A result without a record does not
+//! exist.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::stage::Stage;
+use crate::digest::Sha256;
+use crate::files;
+use crate::gpu::GpuTarget;
+use crate::names::ComponentName;
+use crate::stack::{KeyInputs, Recorded};
+
+/// The format of `build.json`.
+pub const SCHEMA: &str = "rocmrpm/build/1";
+
+/// What `build.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BuildRecord {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Which component.
+    pub component: String,
+    /// Its upstream version.
+    pub version: String,
+    /// Its Release, as the spec has it.
+    pub release: String,
+    /// Whether something was not committed, or a pin was overridden.
+    pub dirty: bool,
+    /// The time that the outputs carry, in seconds since 1970: the changelog's newest.
+    pub source_date_epoch: i64,
+    /// The build key.
+    pub key: Sha256,
+    /// What the key was made of.
+    pub inputs: KeyInputs,
+    /// The chroot's name.
+    pub chroot: String,
+    /// The builder's name.
+    pub builder: String,
+    /// The last stage of the component's way: `srpm` or `rpm`.
+    pub stage: String,
+    /// The GPU targets it was built for.
+    pub gpu_targets: Vec<String>,
+    /// The version of the ROCm it was built with, where it is known.
+    pub rocm: Option<String>,
+    /// The source and the patches.
+    pub sources: Vec<FileRecord>,
+    /// The files that came out, those of the results folder.
+    pub outputs: Vec<FileRecord>,
+    /// The build root's packages, where the builder knows them.
+    pub buildroot: Vec<String>,
+    /// BuildRequires that nothing checked.
+    pub unchecked_build_requires: Vec<String>,
+    /// Seconds that each phase took.
+    pub seconds: BTreeMap<String, f64>,
+    /// When it was done, RFC 3339 in UTC.
+    pub finished: String,
+}
+
+/// One file with its digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// The file's name.
+    pub file: String,
+    /// Its digest.
+    pub sha256: Sha256,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl FileRecord {
+    /// Reads a file's digest and size.
+    pub fn of(path: &Path) -> std::io::Result<Self> {
+        let (sha256, size) = Sha256::of_file(path)?;
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { file, sha256, size })
+    }
+}
+
+/// The folder with one component's results.
+#[derive(Debug, Clone)]
+pub struct Results {
+    dir: PathBuf,
+}
+
+impl Results {
+    /// Returns a component's results below a chroot's build folder. SRPMs that were
+    /// asked for alone have a folder of their own, so that asking for one does not
+    /// take the RPMs out of the repository.
+    pub fn of(build_dir: &Path, stage: Stage, component: &ComponentName) -> Self {
+        let folder = if stage <= Stage::Srpm { "srpms" } else { "results" };
+        Self { dir: build_dir.join(folder).join(component.as_str()) }
+    }
+
+    /// Returns the folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the record, if there is a whole one of our format.
+    pub fn record(&self) -> Option<BuildRecord> {
+        let bytes = fs_err::read(self.dir.join("build.json")).ok()?;
+        serde_json::from_slice(&bytes).ok().filter(|record: &BuildRecord| record.schema == SCHEMA)
+    }
+
+    /// Returns what a plan compares with, if there is a record. Files are checked
+    /// by presence and size; digests are checked where they are used.
+    pub fn recorded(&self) -> Option<Recorded> {
+        let record = self.record()?;
+        let damaged =
+            record.outputs.iter().find_map(|output| match fs_err::metadata(self.dir.join(&output.file)) {
+                Ok(metadata) if metadata.len() == output.size => None,
+                Ok(_) => Some(format!("{} changed on disk", output.file)),
+                Err(_) => Some(format!("{} is gone", output.file)),
+            });
+        Some(Recorded { inputs: record.inputs, damaged })
+    }
+
+    /// Returns the RPMs of the results, source packages left out; none if a result is
+    /// damaged, so that a repository can be made without it.
+    pub fn rpms(&self) -> Vec<PathBuf> {
+        let whole = self.recorded().is_some_and(|recorded| recorded.damaged.is_none());
+        let Some(record) = self.record().filter(|_| whole) else { return Vec::new() };
+        let binary = |name: &str| name.ends_with(".rpm") && !name.ends_with(".src.rpm");
+        let mut rpms: Vec<PathBuf> =
+            record.outputs.iter().filter(|o| binary(&o.file)).map(|o| self.dir.join(&o.file)).collect();
+        rpms.sort();
+        rpms
+    }
+
+    /// Puts a folder with new results, record included, in the place of the old
+    /// ones. A process killed in between leaves the old ones or the new ones.
+    pub fn replace_with(&self, new: &Path) -> std::io::Result<()> {
+        fs_err::create_dir_all(self.dir.parent().unwrap_or(Path::new(".")))?;
+        files::exchange(new, &self.dir)
+    }
+}
+
+/// Returns target names as records have them.
+pub fn target_names(targets: &[GpuTarget]) -> Vec<String> {
+    targets.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,286 @@
+//! A run: the plan of a stack against its results on disk, then every stale
+//! component built, and the repository kept in step.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::Builder;
+use super::component::{Built, Way};
+use super::record::Results;
+use super::schedule::{End, Limits, Task, run_tasks};
+use super::shelf::Shelf;
+use super::stage::Stage;
+use crate::digest::Sha256;
+use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
+use crate::events::{self, Event, Events};
+use crate::inspect::RULES_VERSION;
+use crate::machine;
+use crate::names::ComponentName;
+use crate::sources::{self, Fetcher, SourceError};
+use crate::spec::{self, History, Rendered};
+use crate::stack::{KeyInputs, Plan, Stack, Verdict};
+use crate::workspace::{Component, Workspace};
+
+/// What a run is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How far to go.
+    pub until: Stage,
+    /// Whether to go on after a failure with what does not depend on it.
+    pub keep_going: bool,
+}
+
+/// Everything that is known before anything is built.
+pub struct Prepared<'s, 'w> {
+    /// The stack.
+    pub stack: &'s Stack<'w>,
+    /// What was asked for and what that requires, in build order.
+    pub selected: Vec<&'w Component>,
+    /// The rendered specs.
+    pub specs: BTreeMap<ComponentName, Rendered>,
+    /// What would be built, and why.
+    pub plan: Plan,
+    /// Things worth knowing about the workspace.
+    pub warnings: Vec<String>,
+}
+
+/// How one component of a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Built and accepted.
+    Built(Built),
+    /// Nothing was to do.
+    Fresh,
+    /// It failed.
+    Failed(Error),
+    /// It was not tried; the reason.
+    Skipped(String),
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Run {
+    /// Every selected component, in build order.
+    pub outcomes: Vec<(ComponentName, Outcome)>,
+}
+
+impl Run {
+    /// Tells whether every component is there in the end.
+    pub fn complete(&self) -> bool {
+        self.outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Built(_) | Outcome::Fresh))
+    }
+}
+
+/// Renders the specs of the selected components and compares their build keys with
+/// the results on disk. Mistakes in several templates and pins are told together.
+pub fn prepare<'s, 'w>(
+    stack: &'s Stack<'w>,
+    selected: Vec<&'w Component>,
+    builder: &dyn Builder,
+    until: Stage,
+) -> Result<Prepared<'s, 'w>, Error> {
+    let workspace = stack.workspace;
+    let history = History::read(workspace)?;
+    let mut specs = BTreeMap::new();
+    let mut problems: Vec<Problem> = Vec::new();
+    let mut plan = Plan::default();
+    let mut unpinned: Vec<(&Component, SourceError)> = Vec::new();
+    for component in &selected {
+        let rendered = match spec::render(stack, component, &history) {
+            Ok(rendered) => Some(rendered),
+            Err(error) => {
+                let error = Error::from(error);
+                if error.problems().is_empty() {
+                    return Err(error);
+                }
+                problems.extend(
+                    error.problems().iter().filter(|p| !problems.contains(p)).cloned().collect::<Vec<_>>(),
+                );
+                None
+            }
+        };
+        let source = match sources::identity(workspace.pin(component), &workspace.root) {
+            Ok(source) => Some(source),
+            Err(error @ SourceError::NotPinned { .. }) => {
+                unpinned.push((*component, error));
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let (Some(rendered), Some(source)) = (rendered, source) else { continue };
+        let inputs = key_inputs(stack, component, &rendered, source, builder)?;
+        let recorded = Results::of(&workspace.build_dir(), until, &component.name).recorded();
+        let requires: Vec<&str> = component.requires.iter().map(|at| at.value.as_str()).collect();
+        plan.push(&component.name, &requires, inputs, recorded.as_ref());
+        specs.insert(component.name.clone(), rendered);
+    }
+    if !problems.is_empty() {
+        problems.extend(unpinned.iter().map(|(component, error)| not_pinned(workspace, component, error)));
+        return Err(Problems(problems).into());
+    }
+    if unpinned.len() > 1 {
+        let list: Vec<String> = unpinned.iter().map(|(_, error)| error.to_string()).collect();
+        let message = format!("{} pins are not immutable: {}", list.len(), list.join("; "));
+        let hints = unpinned[0].1.hints();
+        return Err(hints.into_iter().fold(Error::new(Kind::Config, message), Error::hinted));
+    }
+    if let Some((_, error)) = unpinned.pop() {
+        return Err(error.into());
+    }
+    let mut warnings: Vec<String> = history.warning.iter().cloned().collect();
+    warnings.extend(end_of_life(workspace));
+    for (name, reason) in &stack.left_out {
+        warnings.push(format!("`{name}` is left out: {reason}"));
+    }
+    Ok(Prepared { stack, selected, specs, plan, warnings })
+}
+
+/// Shows a pin that is not immutable at its place, beside other mistakes.
+fn not_pinned(workspace: &Workspace, component: &Component, error: &SourceError) -> Problem {
+    let set = &workspace.pins;
+    let span = set.pins.get(&component.name).map_or(0..0, |at| at.span.clone());
+    Problem { help: error.hints().pop(), ..set.file.problem(span, error.to_string(), "") }
+}
+
+/// Lists everything that can change a component's result.
+fn key_inputs(
+    stack: &Stack<'_>,
+    component: &Component,
+    rendered: &Rendered,
+    source: String,
+    builder: &dyn Builder,
+) -> Result<KeyInputs, Error> {
+    let workspace = stack.workspace;
+    let (chroot, provider) = (&workspace.chroot, &workspace.provider);
+    let mut inputs = KeyInputs::default();
+    inputs.add("spec", rendered.digest);
+    inputs.add("source", source);
+    for patch in &component.patches {
+        let digest = Sha256::of_file(&component.dir.join(patch)).map_err(IoError::doing("read a patch"))?.0;
+        inputs.add(format!("patch {patch}"), digest);
+    }
+    let repositories: Vec<_> =
+        chroot.repositories.iter().map(|r| (&r.id, &r.url, &r.gpg_key, r.priority)).collect();
+    let system = (&chroot.release, &chroot.arch, &chroot.python, &chroot.dist, &chroot.base_config);
+    let definition = format!("{:?}", (system, &chroot.macros, repositories));
+    inputs.add("chroot", Sha256::of_bytes(definition));
+    let definition = format!("{:?}", (&provider.prefix, &provider.version, &provider.gpu_macros));
+    inputs.add("ROCm provider", Sha256::of_bytes(definition));
+    let targets: Vec<_> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
+    inputs.add("GPU targets", targets.join(" "));
+    inputs.add("inspection", format!("rules {RULES_VERSION}, device code {:?}", component.device_code));
+    inputs.add("builder", builder.identity());
+    Ok(inputs)
+}
+
+/// Warns when the chroot's release is no longer supported.
+fn end_of_life(workspace: &Workspace) -> Option<String> {
+    let day = workspace.chroot.end_of_life?;
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    (today > day)
+        .then(|| format!("the release of chroot `{}` is not supported since {day}", workspace.chroot.name))
+}
+
+/// Builds what the plan calls stale.
+///
+/// `_lock` is the caller's proof that nobody else builds there, now and while the
+/// caller makes something of the results.
+pub fn run(
+    _lock: &BuildLock,
+    prepared: &Prepared<'_, '_>,
+    builder: &dyn Builder,
+    fetcher: &Fetcher<'_>,
+    options: Options,
+    events: &dyn Events,
+) -> Result<Run, Error> {
+    let Prepared { stack, selected, specs, plan, .. } = prepared;
+    let stale: Vec<&Component> = selected
+        .iter()
+        .copied()
+        .filter(|c| plan.steps.iter().any(|s| s.component == c.name && s.verdict != Verdict::Fresh))
+        .collect();
+    let workspace = stack.workspace;
+    let shelf = Shelf::new(stack, stale.iter().map(|component| component.name.clone()));
+    let mut ends = BTreeMap::new();
+    if !stale.is_empty() {
+        builder.ready()?;
+    }
+    if options.until > Stage::Srpm || builder.reads_repository() {
+        // Even with nothing to build: an earlier run may not have come so far. And the
+        // first build of all finds a repository, if an empty one.
+        shelf.refresh()?;
+    }
+    if !stale.is_empty() {
+        events.event(Event::Planned { total: stale.len() });
+        let way = Way { workspace, builder, fetcher, events, until: options.until, shelf: &shelf };
+        let tasks: Vec<Task> = stale.iter().map(|component| task(component)).collect();
+        let limits = Limits { cores: machine::cores(), memory: machine::available_memory() };
+        let results = run_tasks(&tasks, limits, options.keep_going, |task, jobs| {
+            let started = Instant::now();
+            let component = stale.iter().find(|c| c.name.as_str() == task.name);
+            let step = plan.steps.iter().find(|s| s.component.as_str() == task.name);
+            let (Some(component), Some(step)) = (component, step) else {
+                return Err(Error::new(Kind::Internal, format!("the task `{}` has no component", task.name)));
+            };
+            let targets = stack.gpu_targets(component);
+            let result = way.build(component, &specs[&component.name], step, targets, jobs);
+            let result = result.and_then(|built| {
+                if options.until > Stage::Srpm {
+                    shelf.accept(&component.name)?;
+                }
+                Ok(built)
+            });
+            let (outcome, detail) = match &result {
+                Ok(built) => (events::Outcome::Built, built.summary.clone()),
+                Err(error) if error.kind() == Kind::Interrupted => (events::Outcome::Stopped, String::new()),
+                Err(_) => (events::Outcome::Failed, String::new()),
+            };
+            let seconds = started.elapsed().as_secs_f64();
+            events.event(Event::Finished { component: component.name.clone(), outcome, seconds, detail });
+            result
+        });
+        ends = stale.iter().map(|c| c.name.clone()).zip(results).collect();
+    }
+    let outcome = |component: &&Component| match ends.remove(&component.name) {
+        None => Outcome::Fresh,
+        Some(End::Done(built)) => Outcome::Built(built),
+        Some(End::Failed(error)) => Outcome::Failed(error),
+        Some(End::Skipped(reason)) => Outcome::Skipped(reason),
+    };
+    let mut outcome = outcome;
+    Ok(Run { outcomes: selected.iter().map(|c| (c.name.clone(), outcome(c))).collect() })
+}
+
+fn task(component: &Component) -> Task {
+    Task {
+        name: component.name.to_string(),
+        requires: component.requires.iter().map(|at| at.value.clone()).collect(),
+        memory_per_job: component.memory_per_job,
+    }
+}
+
+/// Keeps two runs from working in the same build folder at the same time. It ends
+/// with the process, however that ends.
+#[derive(Debug)]
+pub struct BuildLock(#[expect(dead_code, reason = "the lock is the open file")] std::fs::File);
+
+impl BuildLock {
+    /// Takes the lock of a workspace's build folder for the chosen chroot.
+    pub fn take(workspace: &Workspace) -> Result<Self, Error> {
+        let build_dir = workspace.build_dir();
+        let path = build_dir.join(".lock");
+        let refused = || IoError::doing(format!("lock `{}`", path.display()));
+        fs_err::create_dir_all(&build_dir).map_err(refused())?;
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.create(true).truncate(false).write(true).open(&path).map_err(refused())?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(std::fs::TryLockError::Error(error)) => Err(refused()(error).into()),
+            Err(std::fs::TryLockError::WouldBlock) => Err(Error::new(
+                Kind::Environment,
+                format!("another rocmrpm is working in `{}`", build_dir.display()),
+            )
+            .hinted("wait until it is done, or use another chroot")),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What runs when: tasks start when all that they require is done and when cores
+//! and memory allow it. What a task does is the caller's business.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::process::stop_requested;
+
+/// One task.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Its name, unique among the tasks.
+    pub name: String,
+    /// The tasks that must be done before it; names that are no tasks count as done.
+    pub requires: Vec<String>,
+    /// What one job inside the task takes, in bytes.
+    pub memory_per_job: u64,
+}
+
+/// What all tasks together may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many jobs may run at the same time.
+    pub cores: usize,
+    /// How many bytes they may take.
+    pub memory: u64,
+}
+
+/// How a task ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End<T, E> {
+    /// Well.
+    Done(T),
+    /// It failed.
+    Failed(E),
+    /// It was not started: the first field says why.
+    Skipped(String),
+}
+
+struct State<T, E> {
+    waiting: Vec<usize>,
+    running: usize,
+    free_cores: usize,
+    free_memory: u64,
+    ends: BTreeMap<usize, End<T, E>>,
+    failed: bool,
+}
+
+/// Runs all tasks and returns how each ended, in the order given. `work` gets the
+/// task and how many jobs it may run inside. After a failure, or when we are asked
+/// to stop, nothing new starts, unless `keep_going` says to go on with what does
+/// not depend on the failure.
+pub fn run_tasks<T: Send, E: Send>(
+    tasks: &[Task],
+    limits: Limits,
+    keep_going: bool,
+    work: impl Fn(&Task, usize) -> Result<T, E> + Sync,
+) -> Vec<End<T, E>> {
+    let cores = limits.cores.max(1);
+    let state = Mutex::new(State {
+        waiting: (0..tasks.len()).collect(),
+        running: 0,
+        free_cores: cores,
+        free_memory: limits.memory,
+        ends: BTreeMap::new(),
+        failed: false,
+    });
+    let changed = Condvar::new();
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(tasks.len()) {
+            scope.spawn(|| {
+                let mut guard = lock(&state);
+                loop {
+                    skip_hopeless(&mut guard, tasks, keep_going);
+                    if guard.waiting.is_empty() {
+                        break;
+                    }
+                    let Some((index, jobs)) = pick(&guard, tasks) else {
+                        guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                        continue;
+                    };
+                    let memory = (jobs as u64).saturating_mul(tasks[index].memory_per_job);
+                    let memory = memory.min(guard.free_memory);
+                    guard.waiting.retain(|waiting| *waiting != index);
+                    guard.running += 1;
+                    guard.free_cores -= jobs;
+                    guard.free_memory -= memory;
+                    drop(guard);
+                    let result = work(&tasks[index], jobs);
+                    guard = lock(&state);
+                    guard.running -= 1;
+                    guard.free_cores += jobs;
+                    guard.free_memory += memory;
+                    guard.failed |= result.is_err();
+                    guard.ends.insert(index, result.map_or_else(End::Failed, End::Done));
+                    changed.notify_all();
+                }
+                changed.notify_all();
+            });
+        }
+    });
+    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    state.ends.into_values().collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the tasks that can never start.
+fn skip_hopeless<T, E>(state: &mut State<T, E>, tasks: &[Task], keep_going: bool) {
+    let stop = stop_requested();
+    loop {
+        let hopeless = state.waiting.iter().copied().find_map(|index| {
+            let lost = tasks[index].requires.iter().find(|required| {
+                let end = tasks.iter().position(|t| t.name == **required).and_then(|i| state.ends.get(&i));
+                matches!(end, Some(End::Failed(_) | End::Skipped(_)))
+            });
+            match lost {
+                Some(lost) => Some((index, format!("it requires `{lost}`, which was not built"))),
+                None if stop => Some((index, "the run was stopped".to_owned())),
+                None if state.failed && !keep_going => Some((index, "another component failed".to_owned())),
+                None => None,
+            }
+        });
+        let Some((index, reason)) = hopeless else { return };
+        state.waiting.retain(|waiting| *waiting != index);
+        state.ends.insert(index, End::Skipped(reason));
+    }
+}
+
+/// Returns the next task that can start, and with how many jobs: its share of the
+/// free cores and of the free memory, at least one job if that fits. A task always
+/// starts if nothing else runs.
+fn pick<T, E>(state: &State<T, E>, tasks: &[Task]) -> Option<(usize, usize)> {
+    let done = |name: &String| match tasks.iter().position(|task| task.name == *name) {
+        Some(index) => matches!(state.ends.get(&index), Some(End::Done(_))),
+        None => true,
+    };
+    let ready: Vec<usize> =
+        state.waiting.iter().copied().filter(|index| tasks[*index].requires.iter().all(done)).collect();
+    if state.free_cores == 0 {
+        return None;
+    }
+    let sharers = ready.len().clamp(1, state.free_cores);
+    let core_share = state.free_cores.div_ceil(sharers);
+    let memory_share = state.free_memory / sharers as u64;
+    ready.into_iter().find_map(|index| {
+        let per_job = tasks[index].memory_per_job.max(1);
+        let by_memory = usize::try_from(memory_share / per_job).unwrap_or(usize::MAX);
+        let fits = state.free_memory >= per_job || state.running == 0;
+        fits.then_some((index, core_share.min(by_memory).max(1)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    fn task(name: &str, requires: &[&str], memory_per_job: u64) -> Task {
+        let requires = requires.iter().map(|r| (*r).to_owned()).collect();
+        Task { name: name.into(), requires, memory_per_job }
+    }
+
+    fn peak_of(tasks: &[Task], limits: Limits) -> (usize, Vec<End<usize, ()>>) {
+        let (now, peak) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let ends = run_tasks(tasks, limits, false, |_, jobs| {
+            peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(30));
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(jobs)
+        });
+        (peak.into_inner(), ends)
+    }
+
+    #[test]
+    fn independent_tasks_run_together_as_far_as_memory_allows() {
+        let tasks = [task("a", &[], 4), task("b", &[], 4), task("c", &[], 4)];
+        assert_eq!(peak_of(&tasks, Limits { cores: 4, memory: 100 }).0, 3);
+        assert_eq!(peak_of(&tasks, Limits { cores: 4, memory: 8 }).0, 2);
+        let (peak, ends) = peak_of(&tasks, Limits { cores: 4, memory: 1 });
+        assert_eq!((peak, ends), (1, vec![End::Done(1), End::Done(1), End::Done(1)]));
+    }
+
+    #[test]
+    fn a_task_alone_gets_all_cores_that_memory_feeds() {
+        let (_, ends) = peak_of(&[task("a", &[], 2)], Limits { cores: 8, memory: 10 });
+        assert_eq!(ends, [End::Done(5)]);
+    }
+
+    #[test]
+    fn order_is_kept() {
+        let order = Mutex::new(Vec::new());
+        let tasks = [task("c", &["b"], 1), task("b", &["a"], 1), task("a", &["not a task"], 1)];
+        let limits = Limits { cores: 3, memory: 100 };
+        run_tasks::<_, ()>(&tasks, limits, false, |task, _| {
+            order.lock().unwrap().push(task.name.clone());
+            Ok(())
+        });
+        assert_eq!(order.into_inner().unwrap(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_failure_stops_what_depends_on_it_or_everything() {
+        let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &[], 1)];
+        let limits = Limits { cores: 1, memory: 100 };
+        let run = |keep_going| {
+            run_tasks(&tasks, limits, keep_going, |task, _| if task.name == "a" { Err(()) } else { Ok(()) })
+        };
+        let skipped = |reason: &str| End::Skipped(reason.to_owned());
+        assert_eq!(
+            run(true),
+            [End::Failed(()), skipped("it requires `a`, which was not built"), End::Done(())]
+        );
+        assert_eq!(
+            run(false),
+            [
+                End::Failed(()),
+                skipped("it requires `a`, which was not built"),
+                skipped("another component failed")
+            ]
+        );
+    }
+}

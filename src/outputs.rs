@@ -1,0 +1,126 @@
+//! What is made from the inspected RPMs of a whole workspace: the wheels of every
+//! component, and the index over them. Remembers what it made, so that a second
+//! run does nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::build::{BuildLock, BuildRecord, FileRecord, Results, Stage};
+use crate::digest::Sha256;
+use crate::error::{Error, IoError};
+use crate::events::{Event, Events};
+use crate::files;
+use crate::gpu::GpuTarget;
+use crate::spec::rocm_version;
+use crate::stack::Stack;
+use crate::wheel::{self, LocalLabel, Request};
+use crate::workspace::Component;
+
+/// The format of the note beside a component's wheels.
+const SCHEMA: &str = "rocmrpm/wheels/1";
+
+/// The name of that note.
+const NOTE: &str = "wheels.json";
+
+/// What was made for one component: what from, and the files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    schema: String,
+    made_from: Sha256,
+    wheels: Vec<FileRecord>,
+}
+
+/// The wheels of a workspace.
+#[derive(Debug, Clone, Default)]
+pub struct Wheels {
+    /// All wheels, sorted by path.
+    pub paths: Vec<PathBuf>,
+    /// How many of them were made just now.
+    pub made: usize,
+}
+
+/// Makes the wheels of every component that has inspected RPMs. Wheels of
+/// components that are no longer there are removed. They are labelled with what the
+/// RPMs were built for, whatever the workspace says now.
+pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Wheels, Error> {
+    let workspace = stack.workspace;
+    let build_dir = workspace.build_dir();
+    let dir = build_dir.join("wheels");
+    let mut wheels = Wheels::default();
+    let mut kept = BTreeSet::new();
+    for component in stack.order() {
+        let results = Results::of(&build_dir, Stage::Rpm, &component.name);
+        let rpms = results.rpms();
+        // Damaged results have no RPMs. A note that they gave no wheel would hold for the
+        // same RPMs built again.
+        let Some(record) = results.record().filter(|_| !rpms.is_empty()) else { continue };
+        kept.insert(component.name.as_str());
+        let own = dir.join(component.name.as_str());
+        let rocm = record.rocm.clone().map_or_else(|| rocm_version(&workspace.provider), Ok)?;
+        let targets: Vec<GpuTarget> = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
+        let label = LocalLabel::new(&rocm, &targets)?;
+        let label = if record.dirty { label.dirty() } else { label };
+        let (files, made) = component_wheels(component, &record, &rpms, &label, &own, events)?;
+        wheels.made += if made { files.len() } else { 0 };
+        wheels.paths.extend(files.iter().map(|file| own.join(&file.file)));
+    }
+    remove_others(&dir, &kept).map_err(IoError::doing("remove old wheels"))?;
+    wheels.paths.sort();
+    Ok(wheels)
+}
+
+fn component_wheels(
+    component: &Component,
+    record: &BuildRecord,
+    rpms: &[PathBuf],
+    label: &LocalLabel,
+    dir: &Path,
+    events: &dyn Events,
+) -> Result<(Vec<FileRecord>, bool), Error> {
+    let epoch = record.source_date_epoch;
+    let outputs: Vec<_> = record.outputs.iter().map(|output| (&output.file, output.sha256)).collect();
+    let made_from = format!("{outputs:?} {label:?} {epoch} {}", env!("CARGO_PKG_VERSION"));
+    let made_from = Sha256::of_bytes(made_from);
+    let note_path = dir.join(NOTE);
+    if let Some(note) = read_note(&note_path)
+        && note.made_from == made_from
+        && note.wheels.iter().all(|w| fs_err::metadata(dir.join(&w.file)).is_ok_and(|m| m.len() == w.size))
+    {
+        return Ok((note.wheels, false));
+    }
+    let action = || IoError::doing(format!("make the wheels of `{}`", component.name));
+    // The note goes first and comes last, so that it never speaks of half a folder.
+    files::remove_dir_if_there(dir).map_err(action())?;
+    fs_err::create_dir_all(dir).map_err(action())?;
+    let wheels = wheel::build(Request { rpms, label, source_date_epoch: epoch, out_dir: dir })?;
+    let mut files = Vec::new();
+    for wheel in &wheels {
+        let file = wheel.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        events.event(Event::Step { word: "Wheel", detail: file.clone() });
+        files.push(FileRecord { file, sha256: wheel.sha256, size: wheel.size });
+    }
+    files.sort_by(|a, b| a.file.cmp(&b.file));
+    let note = Note { schema: SCHEMA.to_owned(), made_from, wheels: files.clone() };
+    let json = serde_json::to_vec_pretty(&note).map_err(std::io::Error::from).map_err(action())?;
+    files::write_atomically(&note_path, json).map_err(action())?;
+    Ok((files, true))
+}
+
+fn read_note(path: &Path) -> Option<Note> {
+    let note: Note = serde_json::from_slice(&fs_err::read(path).ok()?).ok()?;
+    (note.schema == SCHEMA).then_some(note)
+}
+
+fn remove_others(dir: &Path, kept: &BTreeSet<&str>) -> std::io::Result<()> {
+    if dir.is_dir() {
+        for entry in fs_err::read_dir(dir)? {
+            let entry = entry?;
+            if !kept.contains(entry.file_name().to_string_lossy().as_ref()) {
+                files::remove_if_there(&entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}
