@@ -2,6 +2,7 @@
 //! file out, for the ROCm stack on AMD GPUs. `docs/architecture.md` has the map.
 
 pub mod build;
+pub mod cli;
 pub mod container;
 pub mod digest;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod machine;
 pub mod names;
 pub mod outputs;
 pub mod process;
+pub mod report;
 pub mod rpms;
 pub mod sources;
 pub mod spec;

@@ -1,0 +1,333 @@
+//! Every command's arguments, as clap reads them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::build::Stage;
+use crate::names::is_version;
+
+/// Turn version pins into inspected RPMs, wheels, a pip index and a container file
+/// of the ROCm stack
+#[derive(Debug, Parser)]
+#[command(name = "rocmrpm", version, max_term_width = 100, infer_subcommands = false)]
+#[command(after_help = "Exit codes: 0 ok, 1 findings or a difference, 2 usage, 3 configuration, \
+    10 a build failed, 11 timeout, 20 chroot or host, 30 network, 40 a tool is missing, 70 our mistake, \
+    130 interrupted.")]
+pub struct Arguments {
+    /// Use the workspace that contains this folder
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub directory: PathBuf,
+
+    /// Say nothing but warnings and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, global = true)]
+    pub color: ColorChoice,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub enum ColorChoice {
+    /// Where the stream is a terminal that wants them.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColorChoice {
+    /// Makes both streams follow the choice.
+    pub fn apply(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a workspace
+    Init(Init),
+    /// Add a component: its folder and its pin
+    Add(Add),
+    /// Record what every pin's source is: digest and size, or commit
+    Lock(Lock),
+    /// Render the specs and the container file
+    Render(Render),
+    /// Show what would be built, and why
+    Plan(Plan),
+    /// Build what is stale: RPMs, inspection, repository, wheels, index, container file
+    Build(Build),
+    /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
+    Inspect(Inspect),
+    /// Make wheels from the RPMs that passed inspection
+    Wheel(Wheel),
+    /// Write the pip index of the wheels
+    Index(Index),
+    /// Render the container file
+    Container(Container),
+    /// Tell what this machine has and lacks
+    Doctor(Doctor),
+    /// Print shell completions
+    Completions(Completions),
+}
+
+/// Which chroot and pin set a command uses.
+#[derive(Debug, Clone, Args)]
+pub struct Choice {
+    /// Build against this chroot of mock-configs/; `host` is this machine
+    #[arg(long, value_name = "NAME")]
+    pub chroot: Option<String>,
+
+    /// Use this pin set of pins/
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+}
+
+/// Versions that override pins.
+#[derive(Debug, Clone, Args)]
+pub struct PinArgs {
+    /// Use another version of a component; marks every output dirty (can be repeated)
+    #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_pin)]
+    pub overrides: Vec<(String, String)>,
+}
+
+fn parse_pin(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, version)) if !name.is_empty() && is_version(version) => {
+            Ok((name.to_owned(), version.to_owned()))
+        }
+        Some((name, version)) if !name.is_empty() && !version.is_empty() => {
+            Err(format!("`{version}` cannot be the version of an RPM; it has letters, digits and . _ + ~ ^"))
+        }
+        _ => Err("expected NAME=VERSION, such as vllm=0.21.0".into()),
+    }
+}
+
+/// `rocmrpm init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The stack's name; the folder's name where absent
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// A GPU target to build for (can be repeated)
+    #[arg(long = "gpu-target", value_name = "TARGET", default_value = "gfx1151")]
+    pub gpu_targets: Vec<String>,
+}
+
+/// `rocmrpm add`.
+#[derive(Debug, Args)]
+pub struct Add {
+    /// The component's name
+    pub name: String,
+
+    /// The upstream version; the newest on the index where absent
+    #[arg(long)]
+    pub version: Option<String>,
+
+    /// Take the source distribution of this project on the pip index (the default, with the
+    /// component's name)
+    #[arg(long, value_name = "PROJECT", group = "origin")]
+    pub sdist: Option<String>,
+
+    /// Take a file; `{version}` in it stands for the version
+    #[arg(long, value_name = "URL", group = "origin", requires = "version")]
+    pub url: Option<String>,
+
+    /// Take a commit of a git repository; the tag of the version is resolved
+    #[arg(long, value_name = "URL", group = "origin", requires = "version")]
+    pub git: Option<String>,
+
+    /// Take a folder of the workspace
+    #[arg(long, value_name = "DIR", group = "origin", requires = "version")]
+    pub path: Option<String>,
+
+    /// Add the pin to this pin set
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+}
+
+/// `rocmrpm lock`.
+#[derive(Debug, Args)]
+pub struct Lock {
+    /// Lock this pin set
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+}
+
+/// `rocmrpm render`.
+#[derive(Debug, Args)]
+pub struct Render {
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Write nothing; exit with 1 if the committed container file is not what would be rendered
+    #[arg(long)]
+    pub check: bool,
+
+    /// Show how the files on disk differ from what would be rendered; write nothing
+    #[arg(long)]
+    pub diff: bool,
+
+    /// Print JSON
+    #[arg(long, conflicts_with = "diff")]
+    pub json: bool,
+}
+
+/// `rocmrpm plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// Plan only these components and what they require
+    #[arg(value_name = "COMPONENT")]
+    pub components: Vec<String>,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Who builds
+    #[arg(long, value_enum)]
+    pub builder: Option<BuilderName>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm build`.
+#[derive(Debug, Args)]
+pub struct Build {
+    /// Build only these components and what they require
+    #[arg(value_name = "COMPONENT")]
+    pub components: Vec<String>,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Who builds: mock for chroots, rpmbuild for `host`
+    #[arg(long, value_enum)]
+    pub builder: Option<BuilderName>,
+
+    /// Stop after this stage
+    #[arg(long, value_name = "STAGE", value_parser = parse_stage, default_value = "container")]
+    #[arg(help = "Stop after this stage: sources, spec, srpm, rpm, wheel, index, container")]
+    pub until: Stage,
+
+    /// After a failure, go on with what does not depend on it
+    #[arg(long)]
+    pub keep_going: bool,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_stage(text: &str) -> Result<Stage, String> {
+    Stage::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+        match crate::names::nearest(text, names.iter().copied()) {
+            Some(near) => format!("there is no stage `{text}`; did you mean `{near}`?"),
+            None => format!("there is no stage `{text}`; there is: {}", names.join(", ")),
+        }
+    })
+}
+
+/// Builders by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BuilderName {
+    /// mock, in a clean chroot.
+    Mock,
+    /// rpmbuild, on this machine.
+    Host,
+}
+
+/// `rocmrpm inspect`.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// RPMs, wheels, folders, ELF files, code objects; together they are judged as one set
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+
+    /// A GPU target that must be served (can be repeated); the workspace's where absent
+    #[arg(long = "gpu-target", value_name = "TARGET")]
+    pub gpu_targets: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm wheel`.
+#[derive(Debug, Args)]
+pub struct Wheel {
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm index`.
+#[derive(Debug, Args)]
+pub struct Index {
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm container`.
+#[derive(Debug, Args)]
+pub struct Container {
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Print it instead of writing it
+    #[arg(long)]
+    pub print: bool,
+}
+
+/// `rocmrpm doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}

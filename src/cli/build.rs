@@ -1,0 +1,337 @@
+//! `rocmrpm build`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Done, args, container, context};
+use crate::build::{
+    BuildLock, Options, Outcome, Prepared, Results, Run, Stage, prepare, result_rpms, run as run_plan,
+};
+use crate::error::{Error, IoError, Kind, Problem};
+use crate::events::{Event, Events};
+use crate::index;
+use crate::machine;
+use crate::names::{ComponentName, nearest};
+use crate::outputs;
+use crate::process::{check_stop, own_program, quote};
+use crate::report::{Progress, Shell, Style, count, human_size, show_error};
+use crate::rpms::header;
+use crate::sources::{Cache, Fetcher};
+use crate::stack::Stack;
+use crate::workspace::{Component, Workspace};
+
+pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
+    let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
+    let progress = Progress::new(shell);
+    let events: &dyn Events = &progress;
+    let root = workspace.root.clone();
+    let fetcher = Fetcher::new(Cache::from_env()?, &root, events).offline(args.offline);
+    context::resolve_overrides(&mut workspace, &fetcher)?;
+    let stack = Stack::new(&workspace)?;
+    let selected = context::components(&stack, &args.components)?;
+    if args.until <= Stage::Sources {
+        let done = fetch_sources(&workspace, &selected, &fetcher, args, shell);
+        drop(progress);
+        return done;
+    }
+    let (builder, note) = context::builder(&stack, args.builder, args.until);
+    let lock = if args.until >= Stage::Srpm { Some(BuildLock::take(&workspace)?) } else { None };
+    let prepared = prepare(&stack, selected, builder.as_ref(), args.until)?;
+    for warning in prepared.warnings.iter().chain(note.as_ref().filter(|_| prepared.plan.stale() > 0)) {
+        shell.warning(warning);
+    }
+    let Some(lock) = lock else {
+        drop(progress);
+        return render_specs(&prepared, args.json, shell);
+    };
+    let options = Options { until: args.until, keep_going: args.keep_going };
+    let done = run_plan(&lock, &prepared, builder.as_ref(), &fetcher, options, events)?;
+    let outputs =
+        if done.complete() { Some(make_outputs(&lock, &stack, args.until, events, shell)?) } else { None };
+    drop(progress);
+    if args.json {
+        shell.json(&document(&workspace, &done, args.until, outputs.as_ref()))?;
+    }
+    let code = report_failures(&done, shell);
+    if let Some(outputs) = outputs {
+        summary(&prepared, &done, &outputs, args.until, shell);
+    }
+    Ok(code)
+}
+
+fn render_specs(prepared: &Prepared<'_, '_>, json: bool, shell: &Shell) -> Done {
+    let dir = prepared.stack.workspace.build_dir().join("specs");
+    let mut specs = Vec::new();
+    for (name, rendered) in &prepared.specs {
+        let path = dir.join(&rendered.file_name);
+        crate::files::write_if_changed(&path, &rendered.text)
+            .map_err(IoError::doing(format!("write `{}`", path.display())))?;
+        if !json {
+            shell.data(path.display())?;
+        }
+        specs.push(json!({"component": name.as_str(), "path": path, "sha256": rendered.digest}));
+    }
+    if json {
+        shell.json(&json!({"schema": "rocmrpm/specs/1", "specs": specs}))?;
+    }
+    Ok(0)
+}
+
+/// Fetches the sources of the selected components and no more.
+fn fetch_sources(
+    workspace: &Workspace,
+    selected: &[&Component],
+    fetcher: &Fetcher<'_>,
+    args: &args::Build,
+    shell: &Shell,
+) -> Done {
+    let mut failed: Option<Error> = None;
+    let mut sources = Vec::new();
+    for component in selected {
+        match fetcher.obtain(workspace.pin(component)) {
+            Ok(fetched) => sources.push(json!({
+                "component": component.name.as_str(), "file": fetched.file_name, "path": fetched.path,
+                "sha256": fetched.sha256, "size": fetched.size,
+            })),
+            Err(error) => {
+                let last = failed.replace(error.into());
+                last.iter().for_each(|error| show_error(shell, error));
+                if !args.keep_going {
+                    break;
+                }
+            }
+        }
+    }
+    if args.json {
+        shell.json(&json!({"schema": "rocmrpm/sources/1", "sources": sources}))?;
+    }
+    shell.status(Style::Good, "Fetched", count(sources.len(), "source"));
+    failed.map_or(Ok(0), Err)
+}
+
+/// What was made of the RPMs of a complete run.
+#[derive(Default)]
+struct Outputs {
+    wheels: usize,
+    index: Option<index::Written>,
+    container: Option<std::path::PathBuf>,
+}
+
+fn make_outputs(
+    lock: &BuildLock,
+    stack: &Stack<'_>,
+    until: Stage,
+    events: &dyn Events,
+    shell: &Shell,
+) -> Result<Outputs, Error> {
+    let workspace = stack.workspace;
+    let mut outputs = Outputs::default();
+    if until >= Stage::Wheel {
+        check_stop()?;
+        let wheels = outputs::make_wheels(lock, stack, events)?;
+        outputs.wheels = wheels.paths.len();
+        let index_dir = workspace.build_dir().join("index");
+        if until >= Stage::Index && (!wheels.paths.is_empty() || index_dir.exists()) {
+            let written = index::write(&wheels.paths, &index_dir)?;
+            if written.changed {
+                let detail = count(written.distributions.len(), "distribution");
+                events.event(Event::Step { word: "Indexed", detail });
+            }
+            outputs.index = Some(written);
+        }
+    }
+    if until >= Stage::Container {
+        for warning in unknown_packages(stack)? {
+            events.event(Event::Warning(warning));
+        }
+    }
+    if until >= Stage::Container
+        && let Some((path, text)) = container::wanted(workspace)?
+    {
+        container::write(&path, &text, workspace, shell)?;
+        outputs.container = Some(path);
+    }
+    Ok(outputs)
+}
+
+/// Warns of packages that belong into the image and that no component brought.
+fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, Error> {
+    let names = result_rpms(stack, &BTreeSet::new())
+        .iter()
+        .map(|path| Ok(header(path)?.name))
+        .collect::<Result<Vec<_>, Error>>()?;
+    let mut warnings = Vec::new();
+    let build_dir = stack.workspace.build_dir();
+    let built = |name| Results::of(&build_dir, Stage::Rpm, name).record().is_some();
+    for component in stack.order().iter().filter(|c| built(&c.name)) {
+        for package in component.container_packages.iter().filter(|p| !names.contains(&p.value)) {
+            let near = nearest(&package.value, names.iter().map(String::as_str));
+            let near = near.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            let file = &component.file.name;
+            warnings.push(format!("{file}: no built package is called `{}`{near}", package.value));
+        }
+    }
+    Ok(warnings)
+}
+
+/// Shows every failure and returns the exit code: the first failure's.
+fn report_failures(done: &Run, shell: &Shell) -> u8 {
+    let mut code = 0;
+    let (mut built, mut failed, mut not_tried) = (0, 0, 0);
+    for (name, outcome) in &done.outcomes {
+        match outcome {
+            Outcome::Failed(error) => {
+                // A run is stopped once, however many components it stops.
+                if error.kind() != Kind::Interrupted || code != Kind::Interrupted.exit_code() {
+                    shell.line("");
+                    show_error(shell, error);
+                }
+                if code == 0 {
+                    code = error.kind().exit_code();
+                }
+                failed += 1;
+            }
+            Outcome::Skipped(reason) => {
+                shell.status(Style::Warning, "Skipped", format!("{name}: {reason}"));
+                not_tried += 1;
+            }
+            Outcome::Built(_) | Outcome::Fresh => built += 1,
+        }
+    }
+    if code == 0 && !done.complete() {
+        code = Kind::Interrupted.exit_code();
+    }
+    if failed + not_tried > 0 {
+        shell.line("");
+        let text = format!("{failed} not built, {not_tried} not tried, {built} there");
+        shell.status(Style::Bad, "Incomplete", text);
+    }
+    code
+}
+
+/// Says what there is now, where it lies, and what to try next.
+fn summary(prepared: &Prepared<'_, '_>, done: &Run, outputs: &Outputs, until: Stage, shell: &Shell) {
+    let workspace = prepared.stack.workspace;
+    let built: Vec<&ComponentName> =
+        done.outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Built(_))).map(|(name, _)| name).collect();
+    let fresh = done.outcomes.len() - built.len();
+    let here = std::env::current_dir().unwrap_or_default();
+    let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
+    shell.status(Style::Good, "Finished", format!("{} built, {fresh} fresh", built.len()));
+    // An SRPM is all that was asked for, so its place is told in any case.
+    let all = || done.outcomes.iter().map(|(name, _)| name).collect();
+    let listed = if built.is_empty() && until <= Stage::Srpm { all() } else { built };
+    if !listed.is_empty() {
+        shell.talk("");
+    }
+    for name in listed {
+        let results = Results::of(&workspace.build_dir(), until, name);
+        let Some(record) = results.record() else { continue };
+        for file in record.outputs.iter().filter(|f| f.file.ends_with(".rpm")) {
+            let path = shown(&results.dir().join(&file.file));
+            shell.talk(format!("  {path}  {}", Style::Dim.paint(human_size(file.size))));
+        }
+        if !record.unchecked_build_requires.is_empty() {
+            let list = record.unchecked_build_requires.join(", ");
+            let text = format!("unchecked BuildRequires of {name}: {list}");
+            shell.talk(format!("  {}", Style::Dim.paint(text)));
+        }
+    }
+    if until >= Stage::Rpm {
+        let repository = workspace.build_dir().join("repository");
+        shell.talk(format!("\n  repository      {}", shown(&repository)));
+    }
+    if let Some(index) = &outputs.index {
+        let wheels = count(outputs.wheels, "wheel");
+        shell.talk(format!("  pip index       {} ({wheels})", shown(&index.simple)));
+    }
+    if let Some(path) = &outputs.container {
+        shell.talk(format!("  container file  {}", shown(path)));
+    }
+    let next = what_next(prepared, done, outputs, until, &shown);
+    if !next.is_empty() {
+        shell.talk(format!("\n{}", Style::Bold.paint("What to try next:")));
+    }
+    for (what, command) in next {
+        shell.talk(format!("  {what}:\n    {}", Style::Hint.paint(command)));
+    }
+}
+
+/// Lists commands that show the results at work, each with what it is good for.
+fn what_next(
+    prepared: &Prepared<'_, '_>,
+    done: &Run,
+    outputs: &Outputs,
+    until: Stage,
+    shown: &impl Fn(&Path) -> String,
+) -> Vec<(&'static str, String)> {
+    let workspace = prepared.stack.workspace;
+    let mut next = Vec::new();
+    let Some((component, _)) = done.outcomes.last().filter(|_| until >= Stage::Rpm) else { return next };
+    let results = Results::of(&workspace.build_dir(), until, component);
+    let rpms = format!("{}/*.rpm", quote(&shown(results.dir())));
+    next.push(("see what is in the packages", format!("{} inspect {rpms}", own_program())));
+    let package = prepared.selected.iter().flat_map(|c| &c.container_packages).next_back();
+    if let Some(package) = package.filter(|_| workspace.chroot.is_host() && machine::packages_are_rpms()) {
+        let repository = workspace.build_dir().join("repository");
+        let origin = quote(&format!("local,file://{}", repository.display()));
+        let command =
+            format!("sudo dnf install --repofrompath={origin} --setopt=local.gpgcheck=0 {}", package.value);
+        next.push(("install a package", command));
+    }
+    let distribution = outputs.index.as_ref().and_then(|index| index.distributions.keys().next_back());
+    if let (Some(index), Some(distribution)) = (&outputs.index, distribution) {
+        let url = quote(&format!("file://{}", index.simple.display()));
+        let install = format!("try/bin/pip install --index-url {url} {distribution}");
+        next.push(("install a wheel", format!("{} -m venv try && {install}", machine::PYTHON)));
+    }
+    next
+}
+
+fn problem(problem: &Problem) -> serde_json::Value {
+    let start = problem.span.as_ref().map(|span| span.start);
+    let before = start.and_then(|start| problem.text.get(..start));
+    json!({
+        "file": problem.file,
+        "line": before.map(|text| text.matches('\n').count() + 1),
+        "message": problem.message,
+        "help": problem.help,
+    })
+}
+
+fn document(workspace: &Workspace, done: &Run, until: Stage, outputs: Option<&Outputs>) -> serde_json::Value {
+    let components: Vec<_> = done
+        .outcomes
+        .iter()
+        .map(|(name, outcome)| {
+            let results = Results::of(&workspace.build_dir(), until, name);
+            match outcome {
+                Outcome::Built(_) => {
+                    json!({"component": name.as_str(), "outcome": "built", "results": results.dir()})
+                }
+                Outcome::Fresh => {
+                    json!({"component": name.as_str(), "outcome": "fresh", "results": results.dir()})
+                }
+                Outcome::Failed(error) => json!({
+                    "component": name.as_str(), "outcome": "failed", "error": error.to_string(),
+                    "causes": error.causes(), "hints": error.hints(), "details": error.details(),
+                    "problems": error.problems().iter().map(problem).collect::<Vec<_>>(),
+                }),
+                Outcome::Skipped(reason) => {
+                    json!({"component": name.as_str(), "outcome": "skipped", "reason": reason})
+                }
+            }
+        })
+        .collect();
+    json!({
+        "schema": "rocmrpm/run/1",
+        "chroot": workspace.chroot.name,
+        "complete": done.complete(),
+        "components": components,
+        "wheels": outputs.map(|o| o.wheels),
+        "index": outputs.and_then(|o| o.index.as_ref()).map(|written| &written.simple),
+        "container": outputs.and_then(|o| o.container.as_ref()),
+    })
+}

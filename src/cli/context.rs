@@ -1,0 +1,60 @@
+//! What most commands begin with: the workspace, the builder, the fetcher.
+
+use std::path::Path;
+
+use super::args::{BuilderName, Choice};
+use crate::build::{Builder, HostBuilder, MockBuilder, Stage};
+use crate::error::Error;
+use crate::process::find_program;
+use crate::sources::Fetcher;
+use crate::stack::Stack;
+use crate::workspace::{Component, Selection, Workspace};
+
+/// Reads the workspace with the chosen chroot, pin set and overrides.
+pub fn workspace(dir: &Path, choice: &Choice, overrides: &[(String, String)]) -> Result<Workspace, Error> {
+    let selection = Selection {
+        chroot: choice.chroot.clone(),
+        pins: choice.pins.clone(),
+        overrides: overrides.iter().cloned().collect(),
+    };
+    Ok(Workspace::load(dir, &selection)?)
+}
+
+/// Finds digests and commits for versions that came from the command line: what the
+/// pin set records is about other versions.
+pub fn resolve_overrides(workspace: &mut Workspace, fetcher: &Fetcher<'_>) -> Result<(), Error> {
+    for at in workspace.pins.pins.values_mut().filter(|at| at.value.overridden) {
+        fetcher.resolve(&at.value)?.settle(&mut at.value);
+    }
+    Ok(())
+}
+
+/// Returns the components that were named, all if none was.
+pub fn components<'w>(stack: &Stack<'w>, names: &[String]) -> Result<Vec<&'w Component>, Error> {
+    let wanted = names.iter().map(|name| stack.workspace.component(name)).collect::<Result<Vec<_>, _>>()?;
+    if let Some((name, reason)) = wanted.iter().find_map(|c| stack.left_out.get_key_value(&c.name)) {
+        let message = format!("`{name}` cannot be built: {reason}");
+        return Err(Error::new(crate::error::Kind::Config, message));
+    }
+    Ok(stack.select(&wanted))
+}
+
+/// Returns the builder that was asked for, or the chroot's usual one. The second
+/// value is something to tell the user about the choice.
+pub fn builder<'w>(
+    stack: &Stack<'w>,
+    asked: Option<BuilderName>,
+    until: Stage,
+) -> (Box<dyn Builder + 'w>, Option<String>) {
+    let workspace = stack.workspace;
+    let usual = if workspace.chroot.is_host() { BuilderName::Host } else { BuilderName::Mock };
+    match asked.unwrap_or(usual) {
+        BuilderName::Mock if asked.is_none() && until <= Stage::Srpm && find_program("mock").is_none() => {
+            let note = "mock is not installed: the SRPM is made by rpmbuild on this machine, with this \
+                        machine's macros where the chroot defines none";
+            (Box::new(HostBuilder::new(workspace)), Some(note.to_owned()))
+        }
+        BuilderName::Mock => (Box::new(MockBuilder::new(workspace)), None),
+        BuilderName::Host => (Box::new(HostBuilder::new(workspace)), None),
+    }
+}

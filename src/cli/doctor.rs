@@ -1,0 +1,132 @@
+//! `rocmrpm doctor`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Done, args};
+use crate::error::Kind;
+use crate::machine;
+use crate::process::{Command, find_program, install_hint};
+use crate::report::{Shell, Style, Table, human_size};
+use crate::sources::{Cache, pip_index};
+
+/// A program, what it is for, whether nothing works without it, and the option that
+/// makes it say its version.
+const TOOLS: &[(&str, &str, bool, &str)] = &[
+    ("rpmbuild", "building and reading specs", true, "--version"),
+    ("createrepo_c", "the repository", true, "--version"),
+    ("curl", "downloads", true, "--version"),
+    ("git", "git sources, Release and changelog", true, "--version"),
+    ("/usr/bin/python3", "Python packages", true, "--version"),
+    ("mock", "building in a clean chroot", false, "--version"),
+    ("hipcc", "device code on Fedora", false, "--version"),
+    ("clang++-19", "device code on Debian 12", false, "--version"),
+    ("dnf", "installing what was built", false, "--version"),
+    ("podman", "building the container image", false, "--version"),
+    ("buildah", "building the container image", false, "--version"),
+];
+
+pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {
+    let os = machine::os_release();
+    let mut missing = 0;
+    let mut tools = Vec::new();
+    for (name, purpose, required, option) in TOOLS {
+        let found =
+            if name.starts_with('/') { Path::new(name).exists() } else { find_program(name).is_some() };
+        let version = if found { version(name, option) } else { None };
+        missing += usize::from(*required && !found);
+        tools.push((*name, *purpose, *required, found, version));
+    }
+    // The index may hold credentials in its URL.
+    let index = pip_index().ok().map(|url| without_credentials(&url));
+    let facts = [
+        ("system", os.pretty_name.clone()),
+        (
+            "packages",
+            if machine::packages_are_rpms() {
+                "RPMs"
+            } else {
+                "not RPMs: only some BuildRequires can be checked"
+            }
+            .into(),
+        ),
+        ("cores", machine::cores().to_string()),
+        ("free memory", human_size(machine::available_memory())),
+        (
+            "ROCm (HIP)",
+            machine::hip_version(Path::new("/usr/include/hip/hip_version.h"))
+                .unwrap_or_else(|| "no headers in /usr/include/hip".into()),
+        ),
+        (
+            "GPU driver",
+            if Path::new("/dev/kfd").exists() {
+                "/dev/kfd"
+            } else {
+                "no /dev/kfd: nothing here runs device code"
+            }
+            .into(),
+        ),
+        ("pip index", index.unwrap_or_else(|| "pip does not say".into())),
+        ("cache", Cache::from_env().map(|c| c.dir().display().to_string()).unwrap_or_else(|e| e.to_string())),
+    ];
+    if args.json {
+        let list: Vec<_> = tools
+            .iter()
+            .map(|(name, purpose, required, found, version)| {
+                json!({"tool": name, "for": purpose, "required": required, "found": found, "version": version})
+            })
+            .collect();
+        let machine: serde_json::Map<String, serde_json::Value> =
+            facts.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        shell.json(&json!({"schema": "rocmrpm/doctor/1", "machine": machine, "tools": list}))?;
+    } else {
+        let mut table = Table::new(&["machine", ""]);
+        for (name, value) in &facts {
+            table.row([*name, value.as_str()]);
+        }
+        let mut text = table.text();
+        text.push('\n');
+        let mut table = Table::new(&["tool", "is", "for", "version, or how to get it"]);
+        for (name, purpose, required, found, version) in &tools {
+            let (style, state) = match (found, required) {
+                (true, _) => (Style::Good, "there"),
+                (false, true) => (Style::Bad, "missing"),
+                (false, false) => (Style::Dim, "absent"),
+            };
+            let last = if *found { version.clone().unwrap_or_default() } else { install_hint(name) };
+            let cell = |text: &str| (None, text.to_owned());
+            table.styled_row(vec![cell(name), (Some(style), state.to_owned()), cell(purpose), cell(&last)]);
+        }
+        text.push_str(&table.text());
+        shell.data(text)?;
+    }
+    Ok(if missing > 0 { Kind::MissingTool.exit_code() } else { 0 })
+}
+
+/// Returns the line of a program's version text that has a number in it.
+fn version(program: &str, option: &str) -> Option<String> {
+    let text = Command::new(program).arg(option).text().ok()?;
+    let line = text.lines().find(|line| line.bytes().any(|b| b.is_ascii_digit()))?;
+    // Behind the first bracket stand platforms and features.
+    let line = line.split(" (").next().unwrap_or(line);
+    Some(line.trim().to_owned())
+}
+
+fn without_credentials(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+        Some((scheme, rest)) => format!("{scheme}://{rest}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_not_shown() {
+        assert_eq!(without_credentials("https://u:p@h/simple"), "https://h/simple");
+        assert_eq!(without_credentials("https://h/simple"), "https://h/simple");
+    }
+}

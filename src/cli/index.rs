@@ -1,0 +1,32 @@
+//! `rocmrpm index`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Done, args, context};
+use crate::build::BuildLock;
+use crate::index;
+use crate::outputs;
+use crate::report::{Progress, Shell};
+use crate::stack::Stack;
+
+pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let lock = BuildLock::take(&workspace)?;
+    let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
+    let written = index::write(&wheels.paths, &workspace.build_dir().join("index"))?;
+    let url = format!("file://{}", written.simple.display());
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/index/1",
+            "url": url,
+            "changed": written.changed,
+            "distributions": written.distributions,
+        }))?;
+    } else {
+        shell.data(url)?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,76 @@
+//! `rocmrpm init`.
+
+use std::path::Path;
+
+use super::{Done, args, inspect};
+use crate::error::{Error, IoError, Kind};
+use crate::files;
+use crate::names::{is_plain, visible};
+use crate::report::{Shell, Style};
+
+/// What a new workspace consists of beside `rocmrpm.toml`. The files are those of
+/// the project's own quickstart, so that there is one truth of each.
+const FILES: &[(&str, &str)] = &[
+    ("mock-configs/host.toml", include_str!("../../examples/quickstart/mock-configs/host.toml")),
+    ("mock-configs/fedora-43.toml", include_str!("../../examples/quickstart/mock-configs/fedora-43.toml")),
+    ("mock-configs/mock.cfg.tera", include_str!("../../examples/quickstart/mock-configs/mock.cfg.tera")),
+    ("mock-configs/rocm/host.toml", include_str!("../../examples/quickstart/mock-configs/rocm/host.toml")),
+    (
+        "mock-configs/rocm/fedora.toml",
+        include_str!("../../examples/quickstart/mock-configs/rocm/fedora.toml"),
+    ),
+    (
+        "mock-configs/rocm/amdrocm.toml",
+        include_str!("../../examples/quickstart/mock-configs/rocm/amdrocm.toml"),
+    ),
+    (
+        "specs-templates/_shared/header.tera",
+        include_str!("../../examples/quickstart/specs-templates/_shared/header.tera"),
+    ),
+    (
+        "specs-templates/_shared/build-env.tera",
+        include_str!("../../examples/quickstart/specs-templates/_shared/build-env.tera"),
+    ),
+    ("pins/stable.toml", "# One table per component: version and source. `rocmrpm add NAME` adds one.\n"),
+    (".gitignore", "/build/\n"),
+];
+
+pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
+    let action = || IoError::doing(format!("make a workspace in `{}`", dir.display()));
+    let targets =
+        args.gpu_targets.iter().map(|name| inspect::target(name)).collect::<Result<Vec<_>, Error>>()?;
+    fs_err::create_dir_all(dir).map_err(action())?;
+    let root = fs_err::canonicalize(dir).map_err(action())?;
+    if root.join("rocmrpm.toml").exists() {
+        let message = format!("`{}` is a workspace already", root.display());
+        return Err(Error::new(Kind::Usage, message).hinted("`rocmrpm add NAME` adds a component to it"));
+    }
+    let folder = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = args.name.clone().unwrap_or(folder);
+    if !is_plain(&name) {
+        let message = format!("`{}` cannot be the stack's name", visible(&name));
+        let error = Error::new(Kind::Usage, message);
+        return Err(error.hinted("choose one of letters, digits and `-`: `rocmrpm init --name NAME`"));
+    }
+    let targets: Vec<String> = targets.iter().map(|target| format!("\"{target}\"")).collect();
+    let manifest = format!(
+        "[stack]\nname = {}\n# Every component is built for these; `gfx1151` is Strix Halo.\n\
+         gpu-targets = [{}]\ndefault-chroot = \"fedora-43\"\ndefault-pins = \"stable\"\n",
+        toml_edit::Value::from(name.as_str()),
+        targets.join(", "),
+    );
+    for (path, text) in FILES {
+        let to = root.join(path);
+        // What is there already is somebody's work.
+        if !to.exists() {
+            files::write_atomically(&to, text).map_err(action())?;
+        }
+    }
+    // Last, because it is what makes the folder a workspace.
+    files::write_atomically(&root.join("rocmrpm.toml"), manifest).map_err(action())?;
+    shell.status(Style::Good, "Made", format!("the workspace `{name}` in {}", root.display()));
+    let next = Style::Hint.paint("next:");
+    shell.talk(format!("\n{next} add a component: `rocmrpm add NAME`, then build it on this machine with"));
+    shell.talk("      `rocmrpm build --chroot host`, or with mock in the default chroot: `rocmrpm build`");
+    Ok(0)
+}

@@ -1,0 +1,76 @@
+//! The command line: arguments in, library call, report out. One file a command.
+
+mod add;
+mod args;
+mod build;
+mod completions;
+mod container;
+mod context;
+mod doctor;
+mod index;
+mod init;
+mod inspect;
+mod lock;
+mod plan;
+mod render;
+mod wheel;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::error::{Error, IoError};
+use crate::process;
+use crate::report::{Shell, show_error};
+use args::{Arguments, Command};
+
+/// Runs the program and returns its exit code.
+pub fn main() -> ExitCode {
+    install_panic_report();
+    let arguments = Arguments::parse();
+    arguments.color.apply();
+    let shell = Shell::new(arguments.quiet);
+    match run(&arguments, &shell) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            show_error(&shell, &error);
+            ExitCode::from(error.kind().exit_code())
+        }
+    }
+}
+
+/// What a command returns: its exit code, or an error that has one.
+type Done = Result<u8, Error>;
+
+fn run(arguments: &Arguments, shell: &Shell) -> Done {
+    process::catch_signals().map_err(IoError::doing("catch signals"))?;
+    let dir = arguments.directory.clone();
+    match &arguments.command {
+        Command::Init(command) => init::run(command, &dir, shell),
+        Command::Add(command) => add::run(command, &dir, shell),
+        Command::Lock(command) => lock::run(command, &dir, shell),
+        Command::Render(command) => render::run(command, &dir, shell),
+        Command::Plan(command) => plan::run(command, &dir, shell),
+        Command::Build(command) => build::run(command, &dir, shell),
+        Command::Inspect(command) => inspect::run(command, &dir, shell),
+        Command::Wheel(command) => wheel::run(command, &dir, shell),
+        Command::Index(command) => index::run(command, &dir, shell),
+        Command::Container(command) => container::run(command, &dir, shell),
+        Command::Doctor(command) => doctor::run(command, &dir, shell),
+        Command::Completions(command) => completions::run(command, shell),
+    }
+}
+
+/// Makes a panic say that it is our mistake, and where to tell us.
+fn install_panic_report() {
+    std::panic::set_hook(Box::new(|info| {
+        let shell = Shell::new(false);
+        shell.line(format!("internal error: {info}"));
+        let words: Vec<String> = std::env::args().collect();
+        shell.line(format!("  rocmrpm {} was called as: {}", env!("CARGO_PKG_VERSION"), words.join(" ")));
+        shell.line("\nhint: this is a mistake of rocmrpm, not yours; please report it with the lines above");
+        // The exit code of a panic is the runtime's; ours says what it was.
+        #[expect(clippy::exit, reason = "the only place where no error value can reach main")]
+        std::process::exit(70);
+    }));
+}

@@ -1,0 +1,82 @@
+//! `rocmrpm plan`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Done, args, context};
+use crate::build::{Stage, prepare};
+use crate::report::{Progress, Shell, Style, Table};
+use crate::sources::{Cache, Fetcher};
+use crate::stack::{Stack, Verdict};
+
+pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
+    let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
+    let progress = Progress::new(shell);
+    let root = workspace.root.clone();
+    context::resolve_overrides(&mut workspace, &Fetcher::new(Cache::from_env()?, &root, &progress))?;
+    drop(progress);
+    let stack = Stack::new(&workspace)?;
+    let selected = context::components(&stack, &args.components)?;
+    let (builder, _) = context::builder(&stack, args.builder, Stage::Rpm);
+    let prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
+    for warning in &prepared.warnings {
+        shell.warning(warning);
+    }
+    let waves = stack.waves(&prepared.selected);
+    let wave =
+        |name: &str| waves.iter().position(|w| w.iter().any(|c| c.name.as_str() == name)).map(|at| at + 1);
+    if args.json {
+        let steps: Vec<_> = prepared
+            .plan
+            .steps
+            .iter()
+            .map(|step| {
+                let name = step.component.as_str();
+                let spec = &prepared.specs[&step.component];
+                let reasons = match &step.verdict {
+                    Verdict::Fresh => Vec::new(),
+                    Verdict::Stale(reasons) => reasons.clone(),
+                };
+                json!({
+                    "component": name,
+                    "version": workspace.pins.pins[&step.component].value.version,
+                    "release": spec.release.release,
+                    "dirty": spec.release.dirty,
+                    "wave": wave(name),
+                    "key": step.key,
+                    "stale": !reasons.is_empty(),
+                    "reasons": reasons,
+                })
+            })
+            .collect();
+        shell.json(&json!({
+            "schema": "rocmrpm/plan/1",
+            "chroot": workspace.chroot.name,
+            "pins": workspace.pins.name,
+            "builder": builder.name(),
+            "stale": prepared.plan.stale(),
+            "steps": steps,
+            "left-out": stack.left_out.iter().map(|(n, r)| json!({"component": n.as_str(), "reason": r})).collect::<Vec<_>>(),
+        }))?;
+        return Ok(0);
+    }
+    let mut table = Table::new(&["wave", "component", "version", "plan", "why"]);
+    for step in &prepared.plan.steps {
+        let pin = &workspace.pins.pins[&step.component].value;
+        let release = prepared.specs[&step.component].release.release.replace("%{?dist}", "");
+        let (style, verdict, why) = match &step.verdict {
+            Verdict::Fresh => (Style::Dim, "fresh", "nothing changed".to_owned()),
+            Verdict::Stale(reasons) => (Style::Good, "build", reasons.join(", ")),
+        };
+        table.styled_row(vec![
+            (None, wave(step.component.as_str()).map_or_else(String::new, |wave| wave.to_string())),
+            (None, step.component.to_string()),
+            (None, format!("{}-{release}", pin.version)),
+            (Some(style), verdict.to_owned()),
+            (None, why),
+        ]);
+    }
+    shell.data(table.text())?;
+    Ok(0)
+}

@@ -1,0 +1,112 @@
+//! `rocmrpm render`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{Done, args, container, context};
+use crate::error::{Error, IoError, Problems};
+use crate::files;
+use crate::report::{Shell, Style, count};
+use crate::spec::{self, History};
+use crate::stack::Stack;
+
+/// A file as it should be.
+struct Wanted {
+    path: PathBuf,
+    text: String,
+    /// Whether the file belongs into the workspace's history, so that `--check`
+    /// minds it.
+    committed: bool,
+}
+
+pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
+    let stack = Stack::new(&workspace)?;
+    let history = History::read(&workspace)?;
+    if let Some(warning) = &history.warning {
+        shell.warning(warning);
+    }
+    let mut wanted = Vec::new();
+    let mut problems = Vec::new();
+    for component in stack.order() {
+        match spec::render(&stack, component, &history) {
+            Ok(rendered) => wanted.push(Wanted {
+                path: workspace.build_dir().join("specs").join(&rendered.file_name),
+                text: rendered.text,
+                committed: false,
+            }),
+            Err(error) => {
+                let error = Error::from(error);
+                if error.problems().is_empty() {
+                    return Err(error);
+                }
+                for problem in error.problems() {
+                    if !problems.contains(problem) {
+                        problems.push(problem.clone());
+                    }
+                }
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
+    if let Some((path, text)) = container::wanted(&workspace)? {
+        let committed = args.pin.overrides.is_empty();
+        wanted.push(Wanted { path, text, committed });
+    }
+
+    let mut different = 0;
+    let mut files = Vec::new();
+    for Wanted { path, text, committed } in &wanted {
+        let shown = path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string();
+        let old = fs_err::read_to_string(path).unwrap_or_default();
+        files.push(json!({"path": path, "committed": committed, "differs": old != *text}));
+        if args.diff {
+            let diff = similar::TextDiff::from_lines(&old, text);
+            let unified = diff.unified_diff().header(&shown, &shown).to_string();
+            if !unified.is_empty() {
+                shell.data(colored(&unified))?;
+            }
+        }
+        if args.check || args.diff {
+            if old != *text && *committed {
+                different += 1;
+                shell.status(Style::Bad, "Differs", &shown);
+            }
+        } else if files::write_if_changed(path, text).map_err(IoError::doing(format!("write `{shown}`")))? {
+            shell.status(Style::Good, "Rendered", &shown);
+        } else {
+            shell.status(Style::Dim, "Unchanged", &shown);
+        }
+    }
+    if args.json {
+        shell.json(&json!({"schema": "rocmrpm/render/1", "files": files}))?;
+    }
+    if different > 0 {
+        shell.talk(format!("\n{} `rocmrpm render` writes what is missing", Style::Hint.paint("hint:")));
+        return Ok(u8::from(args.check));
+    }
+    if args.check {
+        let committed = wanted.iter().filter(|file| file.committed).count();
+        let specs = count(wanted.len() - committed, "spec");
+        shell.status(
+            Style::Good,
+            "Checked",
+            format!("{}; {specs} rendered", count(committed, "committed file")),
+        );
+    }
+    Ok(0)
+}
+
+/// Colours the added and removed lines of a diff.
+fn colored(diff: &str) -> String {
+    let paint = |line: &str| match line.chars().next() {
+        Some('+') => Style::Good.paint(line),
+        Some('-') => Style::Bad.paint(line),
+        Some('@') => Style::Hint.paint(line),
+        _ => line.to_owned(),
+    };
+    diff.lines().map(|line| paint(line) + "\n").collect()
+}

@@ -1,0 +1,81 @@
+//! How errors look: what is wrong, where, what caused it, how to mend it.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use super::{Shell, Style};
+use crate::error::{Error, Problem};
+
+/// How many mistakes are shown whole; more would only scroll away.
+const MAX_PROBLEMS: usize = 20;
+
+/// Writes an error to stderr.
+pub fn show_error(shell: &Shell, error: &Error) {
+    for problem in error.problems().iter().take(MAX_PROBLEMS) {
+        shell.line(snippet(problem));
+        shell.line("");
+    }
+    let hidden = error.problems().len().saturating_sub(MAX_PROBLEMS);
+    if hidden > 0 {
+        shell.line(format!("... and {hidden} more"));
+    }
+    // An error that is one of its own mistakes has been told above.
+    let message = error.to_string();
+    if !error.problems().iter().any(|problem| problem.message == message) {
+        shell.line(format!("{} {message}", Style::Bad.paint("error:")));
+    }
+    for cause in error.causes() {
+        shell.line(format!("  caused by: {cause}"));
+    }
+    for line in error.details() {
+        shell.line(format!("    {line}"));
+    }
+    if !error.hints().is_empty() {
+        shell.line("");
+    }
+    for hint in error.hints() {
+        shell.line(format!("{} {hint}", Style::Hint.paint("hint:")));
+    }
+}
+
+/// Renders a mistake with its file, line, column and the text around it.
+fn snippet(problem: &Problem) -> String {
+    let renderer = Renderer::styled();
+    let mut group =
+        Level::ERROR.primary_title(&problem.message).elements(Vec::<annotate_snippets::Element<'_>>::new());
+    group = match &problem.span {
+        Some(span) if span.end <= problem.text.len() => {
+            // A place of no width would be invisible.
+            let end = if span.is_empty() { (span.start + 1).min(problem.text.len()) } else { span.end };
+            let annotation = AnnotationKind::Primary.span(span.start..end).label(&problem.label);
+            group.element(Snippet::source(&problem.text).path(&problem.file).annotation(annotation))
+        }
+        _ => group.element(annotate_snippets::Origin::path(&problem.file)),
+    };
+    if let Some(help) = &problem.help {
+        group = group.element(Level::HELP.message(help));
+    }
+    renderer.render(&[group])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_shows_its_place() {
+        let problem = Problem {
+            file: "rocmrpm.toml".into(),
+            text: "[stack]\nnmae = \"x\"\n".into(),
+            span: Some(8..12),
+            message: "unknown key `nmae`".into(),
+            label: "not a key of this table".into(),
+            help: Some("did you mean `name`?".into()),
+        };
+        let plain = anstream::adapter::strip_str(&snippet(&problem)).to_string();
+        for part in
+            ["error: unknown key `nmae`", "rocmrpm.toml:2:1", "nmae = \"x\"", "help: did you mean `name`?"]
+        {
+            assert!(plain.contains(part), "{part}: {plain}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Progress of a run: rows that change in place on a terminal; elsewhere a line an
+//! event, and a sign of life from time to time.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use super::{Shell, Style, human_time};
+use crate::events::{Event, Events, Outcome};
+use crate::names::ComponentName;
+
+/// How often a run without a terminal says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+
+/// Shows events. Ends its thread when dropped.
+pub struct Progress<'s> {
+    shell: &'s Shell,
+    state: std::sync::Arc<Mutex<State>>,
+    live: Option<MultiProgress>,
+    stop: Option<(Sender<()>, std::thread::JoinHandle<()>)>,
+}
+
+#[derive(Default)]
+struct State {
+    total: usize,
+    done: usize,
+    running: BTreeMap<ComponentName, Row>,
+    total_bar: Option<ProgressBar>,
+}
+
+struct Row {
+    phase: &'static str,
+    since: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl<'s> Progress<'s> {
+    /// Returns a reporter that writes to `shell`.
+    pub fn new(shell: &'s Shell) -> Self {
+        let state = std::sync::Arc::new(Mutex::new(State::default()));
+        let live = shell.is_live().then(MultiProgress::new);
+        shell.set_bars(live.clone());
+        let stop = (live.is_none() && !shell.is_quiet()).then(|| heartbeat(state.clone()));
+        Self { shell, state, live, stop }
+    }
+
+    fn phase(&self, component: ComponentName, phase: &'static str, detail: &str) {
+        let mut state = lock(&self.state);
+        let counter = format!("({}/{})", state.done + 1, state.total.max(1));
+        let known = state.running.remove(&component);
+        let (since, bar) = match known {
+            Some(row) => (row.since, row.bar),
+            None => (Instant::now(), self.live.as_ref().map(|bars| row_bar(bars, &component))),
+        };
+        match &bar {
+            Some(bar) => {
+                bar.set_prefix(Style::Good.paint(format!("{phase:>12}")));
+                bar.set_message(format!("{component} {}", Style::Dim.paint(detail)));
+            }
+            None => {
+                let text = format!("{component} {detail}");
+                self.shell.status(Style::Good, phase, format!("{counter} {}", text.trim_end()));
+            }
+        }
+        state.running.insert(component, Row { phase, since, bar });
+    }
+
+    fn finished(&self, component: &ComponentName, outcome: Outcome, seconds: f64, detail: &str) {
+        let mut state = lock(&self.state);
+        state.done += 1;
+        if let Some(bar) = state.running.remove(component).and_then(|row| row.bar) {
+            bar.finish_and_clear();
+        }
+        if let Some(bar) = &state.total_bar {
+            bar.set_position(state.done as u64);
+        }
+        drop(state);
+        let (style, word) = match outcome {
+            Outcome::Built => (Style::Good, "Built"),
+            Outcome::Failed => (Style::Bad, "Failed"),
+            Outcome::Stopped => (Style::Warning, "Stopped"),
+        };
+        let how_long = if outcome == Outcome::Stopped { "after" } else { "in" };
+        let text = format!("{component} {detail}");
+        self.shell.status(style, word, format!("{} {how_long} {}", text.trim_end(), human_time(seconds)));
+    }
+}
+
+impl Events for Progress<'_> {
+    fn event(&self, event: Event) {
+        match event {
+            Event::Planned { total } => {
+                let mut state = lock(&self.state);
+                state.total = total;
+                state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total));
+            }
+            Event::Phase { component, phase, detail } => self.phase(component, phase, &detail),
+            Event::Finished { component, outcome, seconds, detail } => {
+                self.finished(&component, outcome, seconds, &detail);
+            }
+            Event::Warning(text) => self.shell.warning(text),
+            Event::Step { word, detail } => self.shell.status(Style::Good, word, detail),
+        }
+    }
+}
+
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.stop.take() {
+            drop(stop);
+            // A heartbeat that panicked has nothing more to say.
+            let _ = thread.join();
+        }
+        if let Some(bar) = lock(&self.state).total_bar.take() {
+            bar.finish_and_clear();
+        }
+        self.shell.set_bars(None);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn row_bar(bars: &MultiProgress, component: &ComponentName) -> ProgressBar {
+    let bar = bars.insert_from_back(1, ProgressBar::new_spinner());
+    // The template is a constant; were it wrong, the default would do.
+    if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(component.to_string());
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+fn total_bar(bars: &MultiProgress, total: usize) -> ProgressBar {
+    let bar = bars.add(ProgressBar::new(total as u64));
+    let template = format!("{} [{{bar:30}}] {{pos}}/{{len}}", Style::Hint.paint("       Total"));
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.tick();
+    bar
+}
+
+fn heartbeat(state: std::sync::Arc<Mutex<State>>) -> (Sender<()>, std::thread::JoinHandle<()>) {
+    let (stop, stopped) = channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let shell = Shell::new(false);
+        while stopped.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
+            for (component, row) in &lock(&state).running {
+                let time = human_time(row.since.elapsed().as_secs_f64());
+                shell.status(Style::Dim, row.phase, format!("{component}, {time} so far"));
+            }
+        }
+    });
+    (stop, thread)
+}
