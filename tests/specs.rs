@@ -1,0 +1,201 @@
+//! What the committed workspaces render to: specs that rpm reads, the same bytes every
+//! time, a mock config that is Python, container files that are up to date.
+//!
+//! The specs in `tests/golden/` are what a copy without git history renders for
+//! `fedora-43`. After a change that is meant, write them anew and review the difference:
+//!
+//! ```text
+//! UPDATE_GOLDEN=1 cargo test --test specs --test commands
+//! git diff tests/golden
+//! ```
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{Lab, REPOSITORY, golden};
+use rocmrpm::build::MockBuilder;
+use rocmrpm::process::Command;
+use rocmrpm::workspace::{Selection, Workspace};
+
+/// The committed workspaces, and what their golden specs lie under.
+const WORKSPACES: &[(&str, &str)] = &[("", "stack"), ("examples/quickstart", "quickstart")];
+
+/// Returns the names of the TOML files in a folder of a committed workspace.
+fn names(workspace: &str, folder: &str) -> Vec<String> {
+    let dir = Path::new(REPOSITORY).join(workspace).join(folder);
+    let mut names: Vec<String> = fs_err::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert!(!names.is_empty(), "{workspace}/{folder}");
+    names
+}
+
+/// Returns the rendered specs of a chroot by file name.
+fn rendered(lab: &Lab, chroot: &str) -> Vec<(String, String)> {
+    let dir = lab.path(&format!("build/{chroot}/specs"));
+    let mut specs: Vec<(String, String)> = fs_err::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            (path.file_name().unwrap().to_string_lossy().into_owned(), fs_err::read_to_string(path).unwrap())
+        })
+        .collect();
+    specs.sort();
+    specs
+}
+
+#[test]
+fn every_spec_of_every_pin_set_and_chroot_is_read_by_rpm() {
+    for (workspace, _) in WORKSPACES {
+        let lab = Lab::copy_of(workspace);
+        let components = fs_err::read_dir(lab.path("specs-templates")).unwrap().count() - 1;
+        for pins in names(workspace, "pins") {
+            for chroot in names(workspace, "mock-configs") {
+                lab.run(&["render", "--pins", &pins, "--chroot", &chroot]).exits(0);
+                let specs = rendered(&lab, &chroot);
+                assert_eq!(specs.len(), components, "{workspace} {pins} {chroot}: {specs:?}");
+                for (name, _) in specs {
+                    let path = lab.path(&format!("build/{chroot}/specs/{name}"));
+                    let parsed = common::rpmspec(&path, &["-P"]);
+                    for left in ["<{", "<@", "@>", "<#"] {
+                        assert!(!parsed.contains(left), "{name} for {chroot} has `{left}`:\n{parsed}");
+                    }
+                    let query = ["-q", "--qf", "%{name} %{license} %{summary}\\n"];
+                    let packages = common::rpmspec(&path, &query);
+                    assert!(packages.lines().any(|line| line.starts_with("python3-")), "{name}: {packages}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rendered_specs_are_the_golden_ones() {
+    for (workspace, folder) in WORKSPACES {
+        let lab = Lab::copy_of(workspace);
+        lab.run(&["render", "--chroot", "fedora-43", "--pins", "stable"]).exits(0);
+        for (name, text) in rendered(&lab, "fedora-43") {
+            golden(&format!("{folder}/{name}"), &text);
+        }
+    }
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bytes() {
+    for (workspace, _) in WORKSPACES {
+        let (one, other) = (Lab::copy_of(workspace), Lab::copy_of(workspace));
+        for lab in [&one, &other] {
+            lab.commit("Begin");
+            lab.run(&["render"]).exits(0);
+        }
+        similar_asserts::assert_eq!(rendered(&one, "fedora-43"), rendered(&other, "fedora-43"));
+        assert_eq!(one.read("Containerfile.fedora43"), other.read("Containerfile.fedora43"));
+        let again = one.run(&["render"]).exits(0).says(&["Unchanged Containerfile.fedora43"]);
+        assert!(!again.stderr.contains("Rendered"), "{}", again.stderr);
+    }
+}
+
+#[test]
+fn the_committed_container_files_are_up_to_date() {
+    let lab = Lab::empty();
+    for (workspace, _) in WORKSPACES {
+        let dir = Path::new(REPOSITORY).join(workspace);
+        lab.run(&["-C", dir.to_str().unwrap(), "render", "--check"]).exits(0).says(&["Checked"]);
+    }
+}
+
+#[test]
+fn a_container_file_that_is_not_up_to_date_is_told_and_shown() {
+    let lab = Lab::copy_of("examples/quickstart");
+    lab.run(&["render", "--check"]).exits(1).says(&["Differs Containerfile.fedora43", "`rocmrpm render`"]);
+    lab.run(&["render"]).exits(0).says(&["Rendered Containerfile.fedora43"]);
+    lab.run(&["render", "--check"]).exits(0);
+    lab.replace("pins/stable.toml", "7.0.2", "7.1.0");
+    let before = lab.files();
+    lab.run(&["render", "--check"]).exits(1).says(&["Differs Containerfile.fedora43"]);
+    let ran = lab.run(&["render", "--diff"]).exits(0);
+    ran.prints(&[
+        "--- Containerfile.fedora43\n",
+        "-    io.rocmrpm.component.amdsmi.version=\"7.0.2\"",
+        "+    io.rocmrpm.component.amdsmi.version=\"7.1.0\"",
+        "-Version:        7.0.2",
+        "+Version:        7.1.0",
+    ]);
+    assert!(lab.files() == before, "neither writes");
+    // An override is for a look, not for the history.
+    lab.replace("pins/stable.toml", "7.1.0", "7.0.2");
+    let file = lab.read("Containerfile.fedora43");
+    lab.run(&["render", "--pin", "amdsmi=7.1.0"]).exits(0);
+    assert_eq!(lab.read("Containerfile.fedora43"), file);
+    let dirty = lab.read("build/fedora-43/Containerfile.fedora43");
+    assert!(dirty.contains("io.rocmrpm.dirty=\"true\""), "{dirty}");
+    lab.run(&["render", "--check", "--pin", "amdsmi=7.1.0"]).exits(0);
+}
+
+/// What a mock config comes to, as Python sees it.
+fn mock_config(lab: &Lab, chroot: &str) -> serde_json::Value {
+    let selection = Selection { chroot: Some(chroot.into()), ..Selection::default() };
+    let workspace = Workspace::load(&lab.root(), &selection).unwrap();
+    let builder = MockBuilder::new(&workspace);
+    let text = builder.config(Path::new("/srv/it's here")).unwrap();
+    lab.write("mock.cfg", &text);
+    lab.write(
+        "run.py",
+        "import configparser, json\n\
+         config_opts = {'macros': {}, 'dnf.conf': '[main]\\nbest=1\\n'}\n\
+         included = []\n\
+         exec(compile(open('mock.cfg').read(), 'mock.cfg', 'exec'), {'config_opts': config_opts, 'include': included.append})\n\
+         dnf = configparser.ConfigParser(interpolation=None)\n\
+         dnf.read_string(config_opts.pop('dnf.conf'))\n\
+         print(json.dumps({'included': included, 'opts': config_opts, 'dnf': {s: dict(dnf[s]) for s in dnf.sections()}}))\n",
+    );
+    let ran = Command::new("/usr/bin/python3").args(["-B", "run.py"]).cwd(lab.root()).text();
+    let ran = ran.unwrap_or_else(|error| panic!("{error} (package: python3)\n{text}"));
+    serde_json::from_str(&ran).unwrap()
+}
+
+#[test]
+fn the_mock_config_is_python_and_says_what_the_chroot_says() {
+    let lab = Lab::copy_of("");
+    let config = mock_config(&lab, "fedora-43");
+    assert_eq!(config["included"], serde_json::json!(["fedora-43-x86_64.cfg"]));
+    assert_eq!(config["opts"]["root"], "rocm-gfx1151-fedora-43");
+    assert_eq!(config["opts"]["rpmbuild_networking"], false);
+    assert_eq!(config["opts"]["cleanup_on_failure"], false, "the hint enters the root of a failed build");
+    let macros = &config["opts"]["macros"];
+    for (name, value) in [
+        ("%dist", ".fc43"),
+        ("%_buildhost", "localhost"),
+        ("%source_date_epoch_from_changelog", "1"),
+        ("%build_mtime_policy", "clamp_to_source_date_epoch"),
+    ] {
+        assert_eq!(macros[name], value, "{name}: {macros}");
+    }
+    let dnf = &config["dnf"];
+    assert_eq!(dnf["rocmrpm-local"]["baseurl"], "file:///srv/it%27s%20here");
+    assert_eq!(dnf["rocmrpm-local"]["gpgcheck"], "0");
+    assert_eq!(dnf["amdrocm"]["gpgcheck"], "1");
+    let priority = |id: &str| dnf[id]["priority"].as_str().unwrap().parse::<u32>().unwrap();
+    assert!(priority("rocmrpm-local") < priority("amdrocm"), "what was built here comes first: {dnf}");
+    assert_eq!(dnf["main"]["best"], "1", "the release's own configuration stays");
+}
+
+#[test]
+fn hostile_values_stay_values_in_the_mock_config() {
+    let lab = Lab::copy_of("");
+    lab.write("x", "");
+    let text = lab.read("mock-configs/fedora-43.toml");
+    let text =
+        text.replace("[macros]\n", "[macros]\nevil = \"'\\\\'); import os; os.remove('x')#{{ 1 }}\"\n");
+    lab.write("mock-configs/fedora-43.toml", &text);
+    let config = mock_config(&lab, "fedora-43");
+    assert_eq!(config["opts"]["macros"]["%evil"], "'\\'); import os; os.remove('x')#{{ 1 }}");
+    assert!(lab.path("x").exists());
+}
