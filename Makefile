@@ -1,0 +1,35 @@
+# The commands of a newcomer and of a developer. `make` alone lists them.
+
+# rustup's folder is not on the PATH of every shell.
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+# Not the first python3 on PATH, which may belong to pyenv or to a virtual environment:
+# packages are built with the system's.
+PYTHON := /usr/bin/python3
+
+.PHONY: help quickstart test build install clean
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
+
+quickstart: ## install what is missing, build rocmrpm, build examples/quickstart with it
+	@bash tools/setup.sh quickstart
+	cargo run --locked -- -C examples/quickstart build --chroot host
+
+test: ## install what is missing, run every check and test
+	@bash tools/setup.sh test
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+	cargo test --locked
+	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
+
+build: ## build rocmrpm, optimised, into target/release
+	@bash tools/setup.sh build
+	cargo build --release --locked
+
+install: ## build rocmrpm and put it where cargo puts programs
+	@bash tools/setup.sh build
+	cargo install --path . --locked
+
+clean: ## remove what was built; caches outside this folder stay
+	rm -rf target build examples/*/build

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Installs the system packages that a make target needs, and only those that are missing.
+# Exits as rocmrpm does: 2 usage, 20 this machine, 30 network, 40 something to install by hand.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+log=build/setup.log
+lock_wait=120 # seconds
+
+# Each list includes those above it. An empty column: the distribution has it anyway.
+packages() {
+    cat <<'END'
+# list     | what for                    | Debian                                 | Fedora
+build      | cargo downloads and links   | ca-certificates gcc libc6-dev          | ca-certificates gcc glibc-devel
+build      | the Makefile                | make                                   | make
+quickstart | rpmbuild and rpmspec        | rpm                                    | rpm-build
+quickstart | what rpmbuild calls         | tar xz-utils patch file                | tar
+quickstart | Fedora's macros             |                                        | redhat-rpm-config pyproject-rpm-macros
+quickstart | the RPM repository          | createrepo-c                           | createrepo_c
+quickstart | downloads                   | curl git                               | curl git-core
+quickstart | compiler for host and GPU   | clang-19 clang-tools-19 lld-19 llvm-19 | hipcc gcc-c++
+quickstart | HIP headers and libamdhip64 | libamdhip64-dev                        | rocm-hip-devel
+quickstart | Python and its packages     | python3 python3-pip                    | python3-devel python3-pip
+quickstart | their build backend         | python3-setuptools python3-wheel       | python3-setuptools python3-wheel
+quickstart | rpm's python3dist() names   | python3-packaging                      |
+quickstart | trying the wheels           | python3-venv                           |
+test       | installing the built RPMs   | dnf                                    |
+test       | reading ELF and bundles     |                                        | llvm clang-tools-extra
+test       | building the container file | buildah busybox-static                 | buildah busybox
+END
+}
+
+say() { printf '%s\n' "$*" >&2; }
+
+# fail CODE MESSAGE [HINT]...
+fail() {
+    local code=$1 hint
+    say "error: $2"
+    for hint in "${@:3}"; do say "hint: $hint"; done
+    exit "$code"
+}
+
+# Rust comes from the user: a distribution's is often too old, and whoever has
+# rustup does not want a second one.
+check_rust() {
+    local needed have rustup="install Rust with rustup, see https://rustup.rs"
+    needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
+    if ! command -v cargo >/dev/null; then
+        [[ -z ${SUDO_USER-} ]] || rustup="run make without sudo: the Rust of $SUDO_USER is used then"
+        fail 40 "cargo is not installed; rocmrpm needs Rust $needed or newer" "$rustup"
+    fi
+    have=$(rustc --version 2>&1) || fail 40 "rustc does not run: $have" "$rustup"
+    have=${have#rustc } have=${have%% *}
+    printf '%s\n' "$needed" "$have" | sort -VC ||
+        fail 40 "Rust $have is too old; rocmrpm needs $needed or newer" "rustup update stable" "$rustup"
+    [[ $1 != test ]] || { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 ||
+        fail 40 "cargo fmt or cargo clippy is not installed" "rustup component add rustfmt clippy"
+}
+
+# Prints those of its arguments that are not installed.
+missing() {
+    if [[ $manager == dnf ]]; then
+        { rpm -q --whatprovides "$@" 2>&1 || true; } | sed -n 's/^no package provides //p'
+    else
+        comm -13 <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
+            sed -n 's/^installed //p' | sort) <(printf '%s\n' "$@" | sort)
+    fi
+}
+
+locked() { tail -n 4 "$log" | grep -q 'Could not get lock'; }
+
+# Runs a command as root with its output in the log, again and again while another
+# program holds a lock: apt itself waits for dpkg's lock only, not for its lists'.
+run() {
+    local end=$((SECONDS + lock_wait))
+    until "${as_root[@]}" env "${environment[@]}" "$@" </dev/null >>"$log" 2>&1; do
+        locked && ((SECONDS < end)) || return 1
+        [[ -n ${told-} ]] || say "waiting for another program that is installing packages"
+        told=yes
+        sleep 3
+    done
+}
+
+explain_failure() {
+    local code=20 reason="$manager failed"
+    if locked; then
+        reason="another program has held the package manager's lock for $lock_wait seconds"
+    elif grep -qE 'Temporary failure|Could not (resolve|connect)|Connection (failed|timed)|unreachable|Curl error' "$log"; then
+        code=30 reason="the package servers cannot be reached"
+    elif grep -qE 'Unable to locate|no installation candidate|No match for argument' "$log"; then
+        reason="$release does not have all the packages; Debian 12 and Fedora 43 do"
+    fi
+    say "error: cannot install packages: $reason"
+    tail -n 15 "$log" | sed 's/^/    /' >&2
+    say "hint: the whole output is in $log; once the cause is gone, run the same command again"
+    exit "$code"
+}
+
+case $* in
+    build) lists=(build) ;;
+    quickstart) lists=(build quickstart) ;;
+    test) lists=(build quickstart test) ;;
+    *) fail 2 "usage: tools/setup.sh build|quickstart|test" ;;
+esac
+check_rust "$1"
+
+# A Debian machine may have dnf too, as a tool, and a Fedora machine apt-get.
+# shellcheck source=/dev/null
+IFS='|' read -r release family < <(. /etc/os-release && echo "$PRETTY_NAME| $ID ${ID_LIKE-} ")
+if [[ $family != *" fedora "* ]] && command -v apt-get >/dev/null; then
+    manager=apt-get install=(apt-get install -y --no-install-recommends)
+elif command -v dnf >/dev/null; then
+    manager=dnf install=(dnf install -y --setopt=install_weak_deps=False)
+else
+    manager=
+fi
+wanted=()
+while IFS='|' read -r list _ debian fedora; do
+    [[ " ${lists[*]} " == *" ${list%% *} "* ]] || continue
+    if [[ $manager == apt-get ]]; then row=$debian; else row=$fedora; fi
+    read -r -a names <<<"$row"
+    wanted+=("${names[@]}")
+done < <(packages)
+[[ -n $manager ]] || fail 40 "$release has neither apt-get nor dnf" \
+    "install what these Fedora packages hold, then use cargo instead of make: ${wanted[*]}"
+mapfile -t absent < <(missing "${wanted[@]}")
+[[ ${#absent[@]} != 0 ]] || exit 0
+
+as_root=()
+if ((EUID != 0)); then
+    as_root=(sudo -p '[sudo] password for %p, to install packages: ')
+    [[ -t 0 ]] || as_root+=(-n)
+    if ! command -v sudo >/dev/null || ! "${as_root[@]}" true; then
+        fail 40 "packages are missing, and only root may install them" \
+            "as root, run: ${install[*]} ${absent[*]}"
+    fi
+fi
+# sudo hands on hardly any variable.
+environment=(LC_ALL=C DEBIAN_FRONTEND=noninteractive)
+for name in http_proxy https_proxy no_proxy; do
+    [[ -z ${!name-} ]] || environment+=("$name=${!name}")
+done
+
+(mkdir -p build && : >"$log") 2>/dev/null ||
+    fail 20 "cannot write $log" "is build/ owned by another user, from a run as root perhaps?"
+say "installing with $manager: ${absent[*]}"
+# A third party's repository that is out of order must not stop us: the install decides.
+[[ $manager != apt-get ]] || run apt-get update || true
+run "${install[@]}" "${absent[@]}" || explain_failure
