@@ -375,3 +375,16 @@ fn a_full_disk_while_the_results_are_stored() {
     let workspace = with(&Parts { clean, ..Parts::default() });
     on_a_full_disk(&workspace, 4000, &["cannot", "No space left on device", NO_SPACE]);
 }
+
+#[test]
+fn a_source_folder_that_leads_out_of_the_workspace_is_refused() {
+    let workspace = with(&Parts::default());
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("hello"), "hello\n").unwrap();
+    std::fs::remove_dir_all(workspace.path("src/demo")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), workspace.path("src/demo")).unwrap();
+    build_fails(&workspace, 3).says(["src/demo", "outside the workspace"]);
+    std::fs::remove_file(workspace.path("src/demo")).unwrap();
+    workspace.write("src/demo/hello", "hello\n");
+    build_succeeds(&workspace);
+}

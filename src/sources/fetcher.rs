@@ -14,8 +14,8 @@ use super::git::Repository;
 use super::index::{self, Sdist};
 use super::url::{self, Credentials};
 use super::{
-    Fetched, Resolved, SourceError, archive, file_name, name, not_pinned, pack, pinned_commit, pip,
-    source_dir,
+    Fetched, Resolved, SourceError, archive, file_name, folder_in, name, not_pinned, pack, pinned_commit,
+    pip, source_dir,
 };
 use crate::digest::Sha256;
 use crate::error::IoError;
@@ -228,7 +228,7 @@ impl<'a> Fetcher<'a> {
 
     fn pack_folder(&self, pin: &Pin, path: &Path) -> Result<Sha256, SourceError> {
         let (prefix, component) = (source_dir(pin), pin.component.as_str());
-        let folder = self.workspace_root.join(path);
+        let folder = folder_in(self.workspace_root, path)?;
         let content = pack::digest(&folder, component)?;
         let recipe = format!("folder 2\n{content}\n{prefix}\n");
         if let Some(digest) = self.cache.packed(&recipe) {

@@ -96,10 +96,26 @@ pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError>
         }
         Source::Git { commit, .. } => Ok(format!("commit:{}", pinned_commit(pin, commit)?)),
         Source::Folder { path } => {
-            let digest = pack::digest(&workspace_root.join(path), pin.component.as_str())?;
+            let folder = folder_in(workspace_root, path)?;
+            let digest = pack::digest(&folder, pin.component.as_str())?;
             Ok(format!("folder:{digest}"))
         }
     }
+}
+
+/// Returns a source folder of the workspace. One that is a link to a place outside is
+/// refused: nobody would see its changes in the workspace's history.
+fn folder_in(workspace_root: &Path, path: &Path) -> Result<PathBuf, SourceError> {
+    let folder = workspace_root.join(path);
+    // A folder that is not there is told by whoever reads it.
+    let (Ok(real), Ok(root)) = (folder.canonicalize(), workspace_root.canonicalize()) else {
+        return Ok(folder);
+    };
+    if real.starts_with(&root) {
+        return Ok(folder);
+    }
+    let problem = format!("it is a link to `{}`, outside the workspace", real.display());
+    Err(SourceError::Unpackable { path: folder, problem })
 }
 
 fn not_pinned(pin: &Pin, missing: &'static str) -> SourceError {
