@@ -74,9 +74,9 @@ pub enum Command {
     /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
     Inspect(Inspect),
     /// Make wheels from the RPMs that passed inspection
-    Wheel(Wheel),
+    Wheel(Made),
     /// Write the pip index of the wheels
-    Index(Index),
+    Index(Made),
     /// Render the container file
     Container(Container),
     /// Tell what this machine has and lacks
@@ -283,20 +283,9 @@ pub struct Inspect {
     pub json: bool,
 }
 
-/// `rocmrpm wheel`.
+/// `rocmrpm wheel` and `rocmrpm index`.
 #[derive(Debug, Args)]
-pub struct Wheel {
-    #[command(flatten)]
-    pub choice: Choice,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `rocmrpm index`.
-#[derive(Debug, Args)]
-pub struct Index {
+pub struct Made {
     #[command(flatten)]
     pub choice: Choice,
 
