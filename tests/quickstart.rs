@@ -209,6 +209,15 @@ fn another_gpu_target_behind_the_back_is_found() {
     workspace.assert_whole("rocm-smoke");
 }
 
+#[test]
+fn code_for_a_target_that_nobody_wants_is_a_warning() {
+    let workspace = smoke();
+    workspace.replace(SETUP, RIGHT, "targets = [*targets, \"gfx1100\"]; command = compiler(targets, work)");
+    let ran = build(&workspace);
+    ran.exits(0).says(["warning: rocm-smoke: ", "gfx1100", "[gpu-target-unexpected]", "1 built, 0 fresh"]);
+    workspace.assert_whole("rocm-smoke");
+}
+
 /// A component with one library, linked with these flags.
 fn library(workspace: &Workspace, toml: &str, flags: &str) {
     let build = format!(

@@ -13,7 +13,7 @@ use crate::error::{Diagnose, Error, IoError, Kind};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
-use crate::inspect::{self, Expectations, Report};
+use crate::inspect::{self, Expectations, Report, Severity};
 use crate::process::{check_stop, end_leftovers, own_program, quote};
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
@@ -259,6 +259,9 @@ impl Way<'_> {
             build_roots: self.builder.build_roots(job),
         };
         let report = inspect::inspect(rpms, &expectations)?;
+        for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+            self.events.event(Event::Warning(format!("{}: {finding}", component.name)));
+        }
         if report.has_errors() {
             let path = work.join("inspection.json");
             files::write_atomically(&path, inspection_json(&report))

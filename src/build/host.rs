@@ -102,10 +102,7 @@ impl HostBuilder {
         let query = self.rpm_tool("rpmspec", job)?.args(["-q", "--buildrequires"]);
         let mut all = query.arg(self.spec_path(job)).text()?;
         if job.spec.text.contains("\n%generate_buildrequires") {
-            let folder = job.sources.to_string_lossy().replace('%', "%%");
-            let (sources, specs) = (format!("_sourcedir {folder}"), format!("_specdir {folder}"));
-            let args = ["-br", "--nodeps", "--define", &sources, "--define", &specs];
-            self.rpmbuild(job, "buildrequires.log", &args, &self.spec_path(job))?;
+            self.rpmbuild_spec(job, "buildrequires.log", "-br")?;
             for package in rpms_below(&job.work.join("rpmbuild/SRPMS"))? {
                 if package.to_string_lossy().ends_with(".buildreqs.nosrc.rpm") {
                     let list = Command::new("rpm").args(["-qp", "--requires"]).arg(package).text()?;
@@ -118,6 +115,15 @@ impl HostBuilder {
 
     fn spec_path(&self, job: &Job<'_>) -> PathBuf {
         job.sources.join(&job.spec.file_name)
+    }
+
+    /// Runs rpmbuild on the spec beside its sources. `--rebuild` is not told of that
+    /// folder, because it removes what it finds there.
+    fn rpmbuild_spec(&self, job: &Job<'_>, log: &str, stage: &str) -> Result<(), BuildError> {
+        let folder = job.sources.to_string_lossy().replace('%', "%%");
+        let (sources, specs) = (format!("_sourcedir {folder}"), format!("_specdir {folder}"));
+        let args = [stage, "--nodeps", "--define", &sources, "--define", &specs];
+        self.rpmbuild(job, log, &args, &self.spec_path(job))
     }
 
     /// Runs rpmbuild with its output in a log; explains a failure.
@@ -195,11 +201,7 @@ impl Builder for HostBuilder {
     }
 
     fn srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
-        // Only here: `--rebuild` removes what it finds in these two folders.
-        let folder = job.sources.to_string_lossy().replace('%', "%%");
-        let (sources, specs) = (format!("_sourcedir {folder}"), format!("_specdir {folder}"));
-        let args = ["-bs", "--nodeps", "--define", &sources, "--define", &specs];
-        self.rpmbuild(job, "srpm.log", &args, &self.spec_path(job))?;
+        self.rpmbuild_spec(job, "srpm.log", "-bs")?;
         let made = rpms_below(&job.work.join("rpmbuild/SRPMS"))?;
         made.into_iter().next().ok_or_else(|| BuildError::Environment {
             message: "rpmbuild succeeded but made no SRPM".into(),
@@ -208,7 +210,6 @@ impl Builder for HostBuilder {
     }
 
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError> {
-        refuse_path(&job.work)?;
         let mut built = BuiltRpms::default();
         let mut args = vec!["--rebuild"];
         if machine::packages_are_rpms() {
@@ -223,7 +224,10 @@ impl Builder for HostBuilder {
             built.buildroot = list.text().unwrap_or_default().lines().map(str::to_owned).collect();
             if !needs.missing.is_empty() {
                 let list: Vec<&str> = needs.missing.iter().map(|(name, _)| name.as_str()).collect();
-                let packages: Vec<&str> = needs.missing.iter().map(|(_, debian)| debian.as_str()).collect();
+                let mut packages: Vec<&str> =
+                    needs.missing.iter().map(|(_, debian)| debian.as_str()).collect();
+                packages.sort_unstable();
+                packages.dedup();
                 return Err(BuildError::Missing {
                     component: job.component.name.to_string(),
                     what: list.join(", "),
