@@ -1,6 +1,7 @@
 //! What happens while work is under way, as values: domain modules send them,
 //! `report` shows them. Neither knows the other.
 
+use crate::error::Error;
 use crate::names::ComponentName;
 
 /// Something worth telling while a command runs.
@@ -57,6 +58,10 @@ pub enum Outcome {
 pub trait Events: Sync {
     /// Takes note of one event.
     fn event(&self, event: Event);
+
+    /// Takes note of why a component failed, as soon as it did: others may go on for
+    /// hours.
+    fn failure(&self, _error: &Error) {}
 }
 
 /// Drops all events: for tests and for commands that have nothing to tell.

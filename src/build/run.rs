@@ -237,6 +237,9 @@ pub fn run(
             };
             let seconds = started.elapsed().as_secs_f64();
             events.event(Event::Finished { component: component.name.clone(), outcome, seconds, detail });
+            if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
+                events.failure(error);
+            }
             result
         });
         ends = stale.iter().map(|c| c.name.clone()).zip(results).collect();

@@ -176,7 +176,8 @@ fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, Error> {
     Ok(warnings)
 }
 
-/// Shows every failure and returns the exit code: the first failure's.
+/// Says what the run did not reach and returns the exit code: the first failure's.
+/// Each failure was shown when it happened, but for the request to stop.
 fn report_failures(done: &Run, shell: &Shell) -> u8 {
     let mut code = 0;
     let (mut built, mut failed, mut not_tried) = (0, 0, 0);
@@ -184,9 +185,10 @@ fn report_failures(done: &Run, shell: &Shell) -> u8 {
         match outcome {
             Outcome::Failed(error) => {
                 // A run is stopped once, however many components it stops.
-                if error.kind() != Kind::Interrupted || code != Kind::Interrupted.exit_code() {
+                if error.kind() == Kind::Interrupted && code != Kind::Interrupted.exit_code() {
                     shell.line("");
                     show_error(shell, error);
+                    shell.line("");
                 }
                 if code == 0 {
                     code = error.kind().exit_code();
@@ -204,7 +206,6 @@ fn report_failures(done: &Run, shell: &Shell) -> u8 {
         code = Kind::Interrupted.exit_code();
     }
     if failed + not_tried > 0 {
-        shell.line("");
         let text = format!("{failed} not built, {not_tried} not tried, {built} there");
         shell.status(Style::Bad, "Incomplete", text);
     }

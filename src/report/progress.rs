@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::{Shell, Style, human_time};
+use super::{Shell, Style, human_time, show_error};
+use crate::error::Error;
 use crate::events::{Event, Events, Outcome};
 use crate::names::ComponentName;
 
@@ -104,6 +105,12 @@ impl Events for Progress<'_> {
             Event::Warning(text) => self.shell.warning(text),
             Event::Step { word, detail } => self.shell.status(Style::Good, word, detail),
         }
+    }
+
+    fn failure(&self, error: &Error) {
+        self.shell.line("");
+        show_error(self.shell, error);
+        self.shell.line("");
     }
 }
 
