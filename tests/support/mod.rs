@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rocmrpm::digest::Sha256;
 
+#[path = "../../src/sources/testserver.rs"]
 pub mod server;
 
 /// A workspace in a temporary folder, with a cache of its own.
