@@ -21,5 +21,6 @@ pub mod sources;
 pub mod spec;
 pub mod stack;
 pub mod template;
+pub mod text;
 pub mod wheel;
 pub mod workspace;

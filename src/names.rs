@@ -51,12 +51,6 @@ pub fn is_plain(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(inner)
 }
 
-/// Makes control characters visible: names come from strangers, and a terminal would
-/// obey them.
-pub fn visible(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
-}
-
 /// A shared library's SONAME, such as `libamdhip64.so.7`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Soname(String);

@@ -14,6 +14,7 @@ use crate::error::Kind;
 use crate::files;
 use crate::process::{Command, Finished, ProcessError, find_program, last_lines};
 use crate::template::Templates;
+use crate::text::percent_encoded;
 use crate::workspace::Workspace;
 
 /// Where the template of the mock config is, in the workspace.
@@ -123,15 +124,7 @@ impl<'w> MockBuilder<'w> {
 /// Returns a path as a URL. dnf splits a base URL at spaces and commas, and takes `$`
 /// for the beginning of a variable.
 fn file_url(path: &Path) -> String {
-    let mut url = "file://".to_owned();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => url.push(char::from(*byte)),
-            byte if byte.is_ascii_alphanumeric() => url.push(char::from(*byte)),
-            byte => url += &format!("%{byte:02X}"),
-        }
-    }
-    url
+    format!("file://{}", percent_encoded(path.as_os_str().as_bytes(), b"/"))
 }
 
 /// Returns mock with the component's own build root: the name's first part is the

@@ -9,7 +9,7 @@ use crate::error::Kind;
 use crate::machine;
 use crate::process::{Command, find_program, install_hint};
 use crate::report::{Shell, Style, Table, human_size};
-use crate::sources::{Cache, pip_index};
+use crate::sources::{Cache, pip_index, shown_url};
 
 /// A program, what it is for, whether nothing works without it, and the option that
 /// makes it say its version.
@@ -39,7 +39,7 @@ pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {
         tools.push((*name, *purpose, *required, found, version));
     }
     // The index may hold credentials in its URL.
-    let index = pip_index().ok().map(|url| without_credentials(&url));
+    let index = pip_index().ok().map(|url| shown_url(&url));
     let facts = [
         ("system", os.pretty_name.clone()),
         (
@@ -113,20 +113,13 @@ fn version(program: &str, option: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-fn without_credentials(url: &str) -> String {
-    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
-        Some((scheme, rest)) => format!("{scheme}://{rest}"),
-        None => url.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn credentials_are_not_shown() {
-        assert_eq!(without_credentials("https://u:p@h/simple"), "https://h/simple");
-        assert_eq!(without_credentials("https://h/simple"), "https://h/simple");
+        assert_eq!(shown_url("https://u:p@h/simple"), "https://h/simple");
+        assert_eq!(shown_url("https://h/simple"), "https://h/simple");
     }
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 use super::{Done, args, inspect};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
-use crate::names::{is_plain, visible};
+use crate::names::is_plain;
 use crate::report::{Shell, Style};
+use crate::text::visible;
 
 /// What a new workspace consists of beside `rocmrpm.toml`. The files are those of
 /// the project's own quickstart, so that there is one truth of each.

@@ -2,6 +2,7 @@
 //! where the pages are written.
 
 use crate::digest::Sha256;
+use crate::text::percent_encoded;
 
 /// A file on a distribution's page.
 #[derive(Debug, Clone)]
@@ -63,17 +64,10 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Encodes a file name for a URL's path: all but the unreserved characters of RFC
-/// 3986, so that no server takes the `+` of a local version for a space.
+/// Encodes a file name for a URL's path, so that no server takes the `+` of a local
+/// version for a space.
 fn url_path(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte as char),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    percent_encoded(name.as_bytes(), b"")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Style, human_size};
 use crate::inspect::{Report, Severity, Subject};
-use crate::names::visible;
+use crate::text::visible;
 
 /// Returns a report as text for a terminal.
 pub fn inspection_text(report: &Report) -> String {

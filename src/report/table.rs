@@ -2,7 +2,7 @@
 //! around them.
 
 use super::Style;
-use crate::names::visible;
+use crate::text::visible;
 
 /// Rows of cells with a header.
 pub struct Table {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::RpmError;
-use crate::names::visible;
+use crate::text::visible;
 
 /// What an RPM's header says of the package.
 #[derive(Debug, Clone, PartialEq, Eq)]

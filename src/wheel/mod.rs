@@ -25,6 +25,7 @@ use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::{self, ProcessError};
 use crate::rpms::RpmError;
+use crate::text::visible;
 use payload::{Payload, Spool};
 use plan::Plan;
 
@@ -117,15 +118,15 @@ impl From<io::Error> for WheelError {
 
 impl WheelError {
     fn file(rpm: &Path, path: &str, reason: &str) -> Self {
-        Self::File { rpm: rpm.to_owned(), path: shown(path), reason: shown(reason), hint: None }
+        Self::File { rpm: rpm.to_owned(), path: visible(path), reason: visible(reason), hint: None }
     }
 
     fn package(rpm: &Path, reason: impl AsRef<str>) -> Self {
-        Self::Package { rpm: rpm.to_owned(), reason: shown(reason.as_ref()), hint: None }
+        Self::Package { rpm: rpm.to_owned(), reason: visible(reason.as_ref()), hint: None }
     }
 
     fn invalid(wheel: &Path, reason: impl AsRef<str>) -> Self {
-        Self::Invalid { wheel: wheel.to_owned(), reason: shown(reason.as_ref()) }
+        Self::Invalid { wheel: wheel.to_owned(), reason: visible(reason.as_ref()) }
     }
 
     fn hinted(mut self, remedy: &'static str) -> Self {
@@ -134,18 +135,6 @@ impl WheelError {
         }
         self
     }
-}
-
-/// Escapes control characters: names and texts of strangers must not steer a terminal.
-fn shown(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
-    }
-    out
 }
 
 impl Diagnose for WheelError {

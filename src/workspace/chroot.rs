@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::document::{At, File, Table};
 use super::manifest::{plain, text};
 use crate::error::Problem;
-use crate::names::{Soname, visible};
+use crate::names::Soname;
+use crate::text::visible;
 
 /// The name of the chroot that is this machine.
 pub const HOST: &str = "host";

@@ -8,7 +8,8 @@ use super::document::{At, File};
 use super::manifest::gpu_targets;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
-use crate::names::{ComponentName, is_plain, visible};
+use crate::names::{ComponentName, is_plain};
+use crate::text::visible;
 
 /// How one upstream project becomes RPMs.
 #[derive(Debug, Clone)]

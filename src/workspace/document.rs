@@ -9,7 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Problem;
-use crate::names::{is_plain, nearest, visible};
+use crate::names::{is_plain, nearest};
+use crate::text::visible;
 
 /// What is said of text that does not parse.
 pub(super) const INVALID: &str = "this is not valid TOML";
