@@ -8,6 +8,7 @@ use crate::error::{Diagnose, Kind};
 use crate::names::ComponentName;
 use crate::process::{Command, ProcessError, quote};
 use crate::sources;
+use crate::stack::Stack;
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Component, Lock, Pin, PinSet, Source, Workspace};
@@ -187,22 +188,17 @@ impl History {
         Ok(())
     }
 
-    /// Tells whether a component's spec or source has something that is not committed
-    /// or comes from the command line, or requires a component of which that is true.
-    fn is_dirty(&self, workspace: &Workspace, component: &Component, committed: Option<&Pin>) -> bool {
+    /// Tells whether a component's own spec or source has something that is not
+    /// committed or comes from the command line.
+    fn is_dirty(&self, workspace: &Workspace, component: &Component) -> bool {
         let pin = workspace.pin(component);
         let own = self.own_paths(component, pin);
         let touched = |path: &String| own.iter().any(|own| below(path, own));
-        let pin_changed =
-            [&self.pins_path, &self.lock_path].iter().any(|path| self.uncommitted.contains(*path))
-                && committed != Some(pin);
-        let requires = component.requires.iter();
-        let required =
-            requires.filter_map(|at| workspace.components.values().find(|c| c.name.as_str() == at.value));
+        let pins_touched =
+            [&self.pins_path, &self.lock_path].iter().any(|path| self.uncommitted.contains(*path));
         pin.overridden
-            || pin_changed
+            || (pins_touched && self.committed_pin(component) != Some(pin))
             || self.uncommitted.iter().any(touched)
-            || required.into_iter().any(|c| self.is_dirty(workspace, c, self.committed_pin(c)))
     }
 
     /// Returns the pin as the newest commit has it.
@@ -221,14 +217,15 @@ impl History {
 
     /// Derives a component's Release: how many commits concern it since its version
     /// last changed.
-    pub fn release(&self, workspace: &Workspace, component: &Component) -> Release {
+    pub fn release(&self, stack: &Stack<'_>, component: &Component) -> Release {
+        let workspace = stack.workspace;
         let pin = workspace.pin(component);
         // What is built on something new is itself something new.
-        let family = with_required(workspace, component);
+        let family = stack.select(&[component]);
         let own: Vec<String> = family.iter().flat_map(|c| self.own_paths(c, workspace.pin(c))).collect();
         let concerns = |path: &String| own.iter().any(|own| below(path, own));
-        let family_pins = |set| family.iter().skip(1).map(|c| find(set, &c.name)).collect::<Vec<_>>();
-        let mut family_before = Vec::new();
+        let family_pins = |set| family.iter().map(|c| find(set, &c.name)).collect::<Vec<_>>();
+        let mut family_before = vec![None; family.len()];
         // Oldest first, with the version that each commit left pinned.
         let mut entries: Vec<(&Commit, String)> = Vec::new();
         let mut before: Option<&Pin> = None;
@@ -238,14 +235,14 @@ impl History {
                 None => before,
             };
             let family_now = self.sets.get(&commit.hash).map_or_else(|| family_before.clone(), family_pins);
-            if now != before || family_now != family_before || commit.paths.iter().any(concerns) {
+            if family_now != family_before || commit.paths.iter().any(concerns) {
                 let version = now.map_or_else(|| pin.version.clone(), |p| p.version.clone());
                 entries.push((commit, version));
             }
             (before, family_before) = (now, family_now);
         }
         let committed = before.is_some_and(|before| before.version == pin.version);
-        let dirty = self.is_dirty(workspace, component, before);
+        let dirty = family.iter().any(|c| self.is_dirty(workspace, c));
 
         let mut numbered: Vec<(&Commit, &str, usize)> = Vec::new();
         for (commit, version) in &entries {
@@ -283,20 +280,6 @@ impl History {
             seconds,
         }
     }
-}
-
-/// Returns a component and all that it requires, the component first.
-fn with_required<'w>(workspace: &'w Workspace, component: &'w Component) -> Vec<&'w Component> {
-    let mut family = vec![component];
-    let mut next = 0;
-    while let Some(member) = family.get(next).copied() {
-        for required in &member.requires {
-            let known = workspace.components.values().find(|c| c.name.as_str() == required.value);
-            family.extend(known.filter(|known| !family.iter().any(|c| c.name == known.name)));
-        }
-        next += 1;
-    }
-    family
 }
 
 fn find<'s>(set: &'s PinSet, name: &ComponentName) -> Option<&'s Pin> {

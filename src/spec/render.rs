@@ -145,7 +145,7 @@ const TARGET_VARIABLES: &[&str] = &[
 pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Result<Rendered, SpecError> {
     let workspace = stack.workspace;
     let pin = workspace.pin(component);
-    let release = history.release(workspace, component);
+    let release = history.release(stack, component);
     let targets: Vec<&str> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     let source_file = sources::file_name(pin);
     let values = Values {
