@@ -86,9 +86,26 @@ pub struct Problem {
 }
 
 /// Mistakes in several files, told together.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Default, thiserror::Error)]
 #[error("{} in the workspace's files", if .0.len() == 1 { "1 mistake".to_owned() } else { format!("{} mistakes", .0.len()) })]
 pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Takes the mistakes that an error consists of, each once. An error of another kind
+    /// comes back.
+    pub fn absorb(&mut self, error: impl Into<Error>) -> Result<(), Error> {
+        let error = error.into();
+        if error.problems().is_empty() {
+            return Err(error);
+        }
+        for problem in error.problems() {
+            if !self.0.contains(problem) {
+                self.0.push(problem.clone());
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Diagnose for Problems {
     fn kind(&self) -> Kind {

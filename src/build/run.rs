@@ -82,20 +82,14 @@ pub fn prepare<'s, 'w>(
     let workspace = stack.workspace;
     let history = History::read(workspace)?;
     let mut specs = BTreeMap::new();
-    let mut problems: Vec<Problem> = Vec::new();
+    let mut problems = Problems::default();
     let mut plan = Plan::default();
     let mut unpinned: Vec<(&Component, SourceError)> = Vec::new();
     for component in &selected {
         let rendered = match spec::render(stack, component, &history) {
             Ok(rendered) => Some(rendered),
             Err(error) => {
-                let error = Error::from(error);
-                if error.problems().is_empty() {
-                    return Err(error);
-                }
-                problems.extend(
-                    error.problems().iter().filter(|p| !problems.contains(p)).cloned().collect::<Vec<_>>(),
-                );
+                problems.absorb(error)?;
                 None
             }
         };
@@ -114,9 +108,9 @@ pub fn prepare<'s, 'w>(
         plan.push(&component.name, &requires, inputs, recorded.as_ref());
         specs.insert(component.name.clone(), rendered);
     }
-    if !problems.is_empty() {
-        problems.extend(unpinned.iter().map(|(component, error)| not_pinned(workspace, component, error)));
-        return Err(Problems(problems).into());
+    if !problems.0.is_empty() {
+        problems.0.extend(unpinned.iter().map(|(component, error)| not_pinned(workspace, component, error)));
+        return Err(problems.into());
     }
     if unpinned.len() > 1 {
         let list: Vec<String> = unpinned.iter().map(|(_, error)| error.to_string()).collect();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Done, args, container, context};
-use crate::error::{Error, IoError, Problems};
+use crate::error::{IoError, Problems};
 use crate::files;
 use crate::report::{Shell, Style, count};
 use crate::spec::{self, History};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
         shell.warning(warning);
     }
     let mut wanted = Vec::new();
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     for component in stack.order() {
         match spec::render(&stack, component, &history) {
             Ok(rendered) => wanted.push(Wanted {
@@ -36,21 +36,11 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
                 text: rendered.text,
                 committed: false,
             }),
-            Err(error) => {
-                let error = Error::from(error);
-                if error.problems().is_empty() {
-                    return Err(error);
-                }
-                for problem in error.problems() {
-                    if !problems.contains(problem) {
-                        problems.push(problem.clone());
-                    }
-                }
-            }
+            Err(error) => problems.absorb(error)?,
         }
     }
-    if !problems.is_empty() {
-        return Err(Problems(problems).into());
+    if !problems.0.is_empty() {
+        return Err(problems.into());
     }
     if let Some((path, text)) = container::wanted(&workspace)? {
         let committed = args.pin.overrides.is_empty();
