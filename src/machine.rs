@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::process::{Command, ProcessError, find_program};
 
@@ -39,11 +40,16 @@ pub fn packages_are_rpms() -> bool {
     !dpkg && find_program("rpm").is_some()
 }
 
-/// Returns the version of [`PYTHON`], such as `3.14`.
+/// Returns the version of [`PYTHON`], such as `3.14`. Python is asked once; every
+/// component's spec wants to know.
 pub fn python_version() -> Result<String, ProcessError> {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    if let Some(version) = VERSION.get() {
+        return Ok(version.clone());
+    }
     let text = Command::new(PYTHON).arg("--version").text()?;
     let version = text.trim_start_matches("Python ").split('.').take(2).collect::<Vec<_>>().join(".");
-    Ok(version)
+    Ok(VERSION.get_or_init(|| version).clone())
 }
 
 /// Returns how many cores this process may use.

@@ -32,42 +32,31 @@ struct Note {
     wheels: Vec<FileRecord>,
 }
 
-/// The wheels of a workspace.
-#[derive(Debug, Clone, Default)]
-pub struct Wheels {
-    /// All wheels, sorted by path.
-    pub paths: Vec<PathBuf>,
-    /// How many of them were made just now.
-    pub made: usize,
-}
-
-/// Makes the wheels of every component that has inspected RPMs. Wheels of
-/// components that are no longer there are removed. They are labelled with what the
+/// Makes the wheels of every component that has inspected RPMs and returns all of
+/// them, sorted. Wheels of components that are no longer there are removed. They are labelled with what the
 /// RPMs were built for, whatever the workspace says now.
-pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Wheels, Error> {
+pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
     let workspace = stack.workspace;
     let build_dir = workspace.build_dir();
     let dir = build_dir.join("wheels");
-    let mut wheels = Wheels::default();
+    let mut wheels = Vec::new();
     let mut kept = BTreeSet::new();
     for component in stack.order() {
         let results = Results::of(&build_dir, Stage::Rpm, &component.name);
-        let rpms = results.rpms();
-        // Damaged results have no RPMs. A note that they gave no wheel would hold for the
-        // same RPMs built again.
-        let Some(record) = results.record().filter(|_| !rpms.is_empty()) else { continue };
+        // Damaged results are not accepted ones. A note that they gave no wheel would hold
+        // for the same RPMs built again.
+        let Some((record, rpms)) = results.accepted().filter(|(_, rpms)| !rpms.is_empty()) else { continue };
         kept.insert(component.name.as_str());
         let own = dir.join(component.name.as_str());
         let rocm = record.rocm.clone().map_or_else(|| rocm_version(&workspace.provider), Ok)?;
         let targets: Vec<GpuTarget> = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
         let label = LocalLabel::new(&rocm, &targets)?;
         let label = if record.dirty { label.dirty() } else { label };
-        let (files, made) = component_wheels(component, &record, &rpms, &label, &own, events)?;
-        wheels.made += if made { files.len() } else { 0 };
-        wheels.paths.extend(files.iter().map(|file| own.join(&file.file)));
+        let files = component_wheels(component, &record, &rpms, &label, &own, events)?;
+        wheels.extend(files.iter().map(|file| own.join(&file.file)));
     }
     remove_others(&dir, &kept).map_err(IoError::doing("remove old wheels"))?;
-    wheels.paths.sort();
+    wheels.sort();
     Ok(wheels)
 }
 
@@ -78,7 +67,7 @@ fn component_wheels(
     label: &LocalLabel,
     dir: &Path,
     events: &dyn Events,
-) -> Result<(Vec<FileRecord>, bool), Error> {
+) -> Result<Vec<FileRecord>, Error> {
     let epoch = record.source_date_epoch;
     let outputs: Vec<_> = record.outputs.iter().map(|output| (&output.file, output.sha256)).collect();
     let made_from = format!("{outputs:?} {label:?} {epoch} {}", env!("CARGO_PKG_VERSION"));
@@ -88,7 +77,7 @@ fn component_wheels(
         && note.made_from == made_from
         && note.wheels.iter().all(|w| fs_err::metadata(dir.join(&w.file)).is_ok_and(|m| m.len() == w.size))
     {
-        return Ok((note.wheels, false));
+        return Ok(note.wheels);
     }
     let action = || IoError::doing(format!("make the wheels of `{}`", component.name));
     // The note goes first and comes last, so that it never speaks of half a folder.
@@ -105,7 +94,7 @@ fn component_wheels(
     let note = Note { schema: SCHEMA.to_owned(), made_from, wheels: files.clone() };
     let json = serde_json::to_vec_pretty(&note).map_err(std::io::Error::from).map_err(action())?;
     files::write_atomically(&note_path, json).map_err(action())?;
-    Ok((files, true))
+    Ok(files)
 }
 
 fn read_note(path: &Path) -> Option<Note> {

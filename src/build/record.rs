@@ -110,25 +110,32 @@ impl Results {
     /// by presence and size; digests are checked where they are used.
     pub fn recorded(&self) -> Option<Recorded> {
         let record = self.record()?;
-        let damaged =
-            record.outputs.iter().find_map(|output| match fs_err::metadata(self.dir.join(&output.file)) {
-                Ok(metadata) if metadata.len() == output.size => None,
-                Ok(_) => Some(format!("{} changed on disk", output.file)),
-                Err(_) => Some(format!("{} is gone", output.file)),
-            });
+        let damaged = self.damage(&record);
         Some(Recorded { inputs: record.inputs, damaged })
     }
 
-    /// Returns the RPMs of the results, source packages left out; none if a result is
-    /// damaged, so that a repository can be made without it.
-    pub fn rpms(&self) -> Vec<PathBuf> {
-        let whole = self.recorded().is_some_and(|recorded| recorded.damaged.is_none());
-        let Some(record) = self.record().filter(|_| whole) else { return Vec::new() };
+    fn damage(&self, record: &BuildRecord) -> Option<String> {
+        record.outputs.iter().find_map(|output| match fs_err::metadata(self.dir.join(&output.file)) {
+            Ok(metadata) if metadata.len() == output.size => None,
+            Ok(_) => Some(format!("{} changed on disk", output.file)),
+            Err(_) => Some(format!("{} is gone", output.file)),
+        })
+    }
+
+    /// Returns the record and the RPMs of the results, source packages left out; nothing
+    /// if a result is damaged, so that a repository can be made without it.
+    pub fn accepted(&self) -> Option<(BuildRecord, Vec<PathBuf>)> {
+        let record = self.record().filter(|record| self.damage(record).is_none())?;
         let binary = |name: &str| name.ends_with(".rpm") && !name.ends_with(".src.rpm");
         let mut rpms: Vec<PathBuf> =
             record.outputs.iter().filter(|o| binary(&o.file)).map(|o| self.dir.join(&o.file)).collect();
         rpms.sort();
-        rpms
+        Some((record, rpms))
+    }
+
+    /// Returns the RPMs of accepted results, source packages left out.
+    pub fn rpms(&self) -> Vec<PathBuf> {
+        self.accepted().map(|(_, rpms)| rpms).unwrap_or_default()
     }
 
     /// Puts a folder with new results, record included, in the place of the old

@@ -17,7 +17,7 @@ use crate::names::{ComponentName, nearest};
 use crate::outputs;
 use crate::process::{check_stop, own_program, quote};
 use crate::report::{Progress, Shell, Style, count, human_size, show_error};
-use crate::rpms::header;
+use crate::rpms::name_of_file;
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::workspace::{Component, Workspace};
@@ -131,10 +131,10 @@ fn make_outputs(
     if until >= Stage::Wheel {
         check_stop()?;
         let wheels = outputs::make_wheels(lock, stack, events)?;
-        outputs.wheels = wheels.paths.len();
+        outputs.wheels = wheels.len();
         let index_dir = workspace.build_dir().join("index");
-        if until >= Stage::Index && (!wheels.paths.is_empty() || index_dir.exists()) {
-            let written = index::write(&wheels.paths, &index_dir)?;
+        if until >= Stage::Index && (!wheels.is_empty() || index_dir.exists()) {
+            let written = index::write(&wheels, &index_dir)?;
             if written.changed {
                 let detail = count(written.distributions.len(), "distribution");
                 events.event(Event::Step { word: "Indexed", detail });
@@ -143,7 +143,7 @@ fn make_outputs(
         }
     }
     if until >= Stage::Container {
-        for warning in unknown_packages(stack)? {
+        for warning in unknown_packages(stack) {
             events.event(Event::Warning(warning));
         }
     }
@@ -157,23 +157,21 @@ fn make_outputs(
 }
 
 /// Warns of packages that belong into the image and that no component brought.
-fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, Error> {
-    let names = result_rpms(stack, &BTreeSet::new())
-        .iter()
-        .map(|path| Ok(header(path)?.name))
-        .collect::<Result<Vec<_>, Error>>()?;
+fn unknown_packages(stack: &Stack<'_>) -> Vec<String> {
+    let rpms = result_rpms(stack, &BTreeSet::new());
+    let names: Vec<&str> = rpms.iter().filter_map(|path| name_of_file(path)).collect();
     let mut warnings = Vec::new();
     let build_dir = stack.workspace.build_dir();
     let built = |name| Results::of(&build_dir, Stage::Rpm, name).record().is_some();
     for component in stack.order().iter().filter(|c| built(&c.name)) {
-        for package in component.container_packages.iter().filter(|p| !names.contains(&p.value)) {
-            let near = nearest(&package.value, names.iter().map(String::as_str));
+        for package in component.container_packages.iter().filter(|p| !names.contains(&p.value.as_str())) {
+            let near = nearest(&package.value, names.iter().copied());
             let near = near.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
             let file = &component.file.name;
             warnings.push(format!("{file}: no built package is called `{}`{near}", package.value));
         }
     }
-    Ok(warnings)
+    warnings
 }
 
 /// Says what the run did not reach and returns the exit code: the first failure's.

@@ -16,7 +16,7 @@ pub(super) fn run(args: &args::Made, dir: &Path, shell: &Shell) -> Done {
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
-    let written = index::write(&wheels.paths, &workspace.build_dir().join("index"))?;
+    let written = index::write(&wheels, &workspace.build_dir().join("index"))?;
     let url = format!("file://{}", written.simple.display());
     if args.json {
         shell.json(&json!({

@@ -12,10 +12,11 @@ use crate::stack::{Stack, Verdict};
 
 pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
-    let progress = Progress::new(shell);
-    let root = workspace.root.clone();
-    context::resolve_overrides(&mut workspace, &Fetcher::new(Cache::from_env()?, &root, &progress))?;
-    drop(progress);
+    if !args.pin.overrides.is_empty() {
+        let progress = Progress::new(shell);
+        let root = workspace.root.clone();
+        context::resolve_overrides(&mut workspace, &Fetcher::new(Cache::from_env()?, &root, &progress))?;
+    }
     let stack = Stack::new(&workspace)?;
     let selected = context::components(&stack, &args.components)?;
     let (builder, _) = context::builder(&stack, args.builder, Stage::Rpm);

@@ -18,7 +18,7 @@ pub(super) fn run(args: &args::Made, dir: &Path, shell: &Shell) -> Done {
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
     if args.json {
         let mut list = Vec::new();
-        for path in &wheels.paths {
+        for path in &wheels {
             let (sha256, size) =
                 crate::digest::Sha256::of_file(path).map_err(IoError::doing("read a wheel"))?;
             list.push(json!({"path": path, "sha256": sha256, "size": size}));
@@ -26,10 +26,10 @@ pub(super) fn run(args: &args::Made, dir: &Path, shell: &Shell) -> Done {
         shell.json(&json!({"schema": "rocmrpm/wheel/1", "wheels": list}))?;
         return Ok(0);
     }
-    for path in &wheels.paths {
+    for path in &wheels {
         shell.data(path.display())?;
     }
-    if wheels.paths.is_empty() {
+    if wheels.is_empty() {
         shell.warning("no component has been built that has a Python distribution");
     }
     Ok(0)

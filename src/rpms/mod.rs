@@ -6,10 +6,18 @@ pub mod repository;
 
 pub use read::{Entry, EntryKind, Header, for_each_file, header};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnose, Kind};
 use crate::process::{ProcessError, quote};
+
+/// Returns the package's name from an RPM's file name, which rpmbuild makes as
+/// `NAME-VERSION-RELEASE.ARCH.rpm` (`_build_name_fmt` in rpm's macros): neither version
+/// nor release can have a dash.
+pub fn name_of_file(path: &Path) -> Option<&str> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".rpm")?;
+    stem.rsplitn(3, '-').nth(2).filter(|name| !name.is_empty())
+}
 
 /// What can be wrong with an RPM file or a repository.
 #[derive(Debug, thiserror::Error)]
@@ -60,5 +68,18 @@ impl Diagnose for RpmError {
             Self::Io(_) => Vec::new(),
             Self::Process(error) => error.hints(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_has_the_packages_name() {
+        let name = |file| name_of_file(Path::new(file));
+        assert_eq!(name("/x/python3-rocm-smoke-1.0.0-1~dirty.fc43.x86_64.rpm"), Some("python3-rocm-smoke"));
+        assert_eq!(name("x-1.rpm"), None);
+        assert_eq!(name("x-1-1.noarch"), None);
     }
 }
