@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rocmrpm::gpu::GpuTarget;
 use rocmrpm::inspect::{
-    Expectations, FileFacts, InspectError, Report, Storage, Subject, SubjectKind, inspect,
+    Depth, Expectations, FileFacts, InspectError, Report, Storage, Subject, SubjectKind, inspect,
 };
 use rocmrpm::process::Command;
 
@@ -97,7 +97,7 @@ fn expecting(targets: &[&str]) -> Expectations {
 }
 
 fn report(path: &Path, expectations: &Expectations) -> Report {
-    inspect(&[path.to_owned()], expectations).unwrap()
+    inspect(&[path.to_owned()], expectations, Depth::Deep).unwrap()
 }
 
 fn targets(report: &Report) -> Vec<String> {
@@ -384,7 +384,7 @@ fn rpms_wheels_and_folders_give_the_same_facts() {
     // One document, the same each time, with its schema.
     let json = serde_json::to_string(&of_rpm).unwrap();
     assert_eq!(json, serde_json::to_string(&report(&package, &expectations)).unwrap());
-    assert!(json.starts_with(r#"{"schema":"rocmrpm/inspection/1","subjects":["#), "{json}");
+    assert!(json.starts_with(r#"{"schema":"rocmrpm/inspection/2","depth":"deep","#), "{json}");
     assert!(json.contains(r#""device":[{"target":"gfx1151","storage":"hip-fatbin","compression":null,"#));
 }
 
@@ -397,15 +397,15 @@ fn a_set_is_judged_together_without_its_debugging_packages() {
     let other = rpm(&lab, "k-kernels", &[(&library, "/usr/lib64/b.so")]);
     let debug = rpm(&lab, "k-debuginfo", &[(&library, "/usr/lib/debug/b.so.debug")]);
     let expectations = expecting(&["gfx1151"]);
-    assert_eq!(ids(&inspect(&[main.clone(), other], &expectations).unwrap()), [""; 0]);
-    assert_eq!(ids(&inspect(&[main, debug], &expectations).unwrap()), ["device-code-absent"]);
+    assert_eq!(ids(&inspect(&[main.clone(), other], &expectations, Depth::Deep).unwrap()), [""; 0]);
+    assert_eq!(ids(&inspect(&[main, debug], &expectations, Depth::Deep).unwrap()), ["device-code-absent"]);
 }
 
 #[test]
 fn paths_and_archives_that_cannot_be_read_are_errors_that_name_them() {
     let lab = Lab::new();
     let fails = |name: &str| {
-        let error = inspect(&[lab.path(name)], &Expectations::default()).unwrap_err();
+        let error = inspect(&[lab.path(name)], &Expectations::default(), Depth::Deep).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
         error
     };

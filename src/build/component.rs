@@ -13,7 +13,7 @@ use crate::error::{Diagnose, Error, IoError, Kind};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
-use crate::inspect::{self, Expectations, Report, Severity};
+use crate::inspect::{self, Depth, Expectations, Report, Severity};
 use crate::process::{check_stop, end_leftovers, own_program, quote};
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
@@ -257,8 +257,9 @@ impl Way<'_> {
             gpu_targets: targets.to_vec(),
             device_code: component.device_code,
             build_roots: self.builder.build_roots(job),
+            ..Expectations::default()
         };
-        let report = inspect::inspect(rpms, &expectations)?;
+        let report = inspect::inspect(rpms, &expectations, Depth::Deep)?;
         for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
             self.events.event(Event::Warning(format!("{}: {finding}", component.name)));
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Done, args};
 use crate::error::{Error, Kind};
 use crate::gpu::GpuTarget;
-use crate::inspect::{Expectations, inspect};
+use crate::inspect::{Depth, Expectations, inspect};
 use crate::names::nearest;
 use crate::report::{Shell, inspection_text};
 use crate::workspace::{Selection, Workspace, find_root};
@@ -16,7 +16,7 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
         named => named.iter().map(|name| target(name)).collect::<Result<_, _>>()?,
     };
     let expectations = Expectations { gpu_targets, ..Expectations::default() };
-    let report = inspect(&args.paths, &expectations)?;
+    let report = inspect(&args.paths, &expectations, Depth::Deep)?;
     if args.json {
         shell.json(&report)?;
     } else {

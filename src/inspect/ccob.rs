@@ -5,7 +5,7 @@
 use std::io::{self, BufReader, Read};
 
 use super::bundle::{self, Broken, Bundle, Forward};
-use super::report::Compression;
+use super::facts::Compression;
 
 /// The first bytes of a compressed bundle.
 pub(super) const MAGIC: &[u8; 4] = b"CCOB";

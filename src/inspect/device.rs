@@ -9,7 +9,7 @@ use super::bundle::{self, Broken, Bundle};
 use super::ccob;
 use super::code_object::{self, HEAD, Object};
 use super::entry_id::{EntryId, known_target, processor};
-use super::report::{Compression, Damage, DeviceCode, Mismatch, Storage, Target};
+use super::facts::{Compression, Damage, DeviceCode, Mismatch, Storage, Target};
 
 /// Where bundles begin in a section, as the section's own alignment demands.
 const ALIGNMENT: usize = 4096;
@@ -90,8 +90,10 @@ impl<'a> Device<'a> {
             target,
             storage,
             compression,
+            version: None,
             count,
             bytes,
+            kernels: None,
         });
         let mismatches = self.mismatches.into_iter();
         let mismatches =

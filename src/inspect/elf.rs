@@ -13,7 +13,8 @@ use goblin::elf::section_header::{SHN_XINDEX, SHT_NOBITS, SHT_NOTE, SectionHeade
 use goblin::elf::{Elf, header};
 
 use super::code_object::EM_AMDGPU;
-use super::report::{Damage, ElfFacts};
+use super::facts::{Damage, ElfFacts};
+use super::report::Depth;
 use crate::names::Soname;
 
 // Many entries may refer to one long string, so that without limits a small file
@@ -25,17 +26,32 @@ const MAX_SECTION_NAME: usize = 64;
 /// What an ELF file's headers say.
 pub(super) struct Host {
     pub(super) facts: ElfFacts,
-    /// Where the sections `.hip_fatbin` lie in the file, by offset, apart from
-    /// each other.
-    pub(super) fatbins: Vec<Range<usize>>,
-    /// Whether the GPU code was moved to kpack archives.
-    pub(super) kpack: bool,
+    /// Where its GPU code may lie.
+    pub(super) places: Places,
     /// What could not be read.
     pub(super) damage: Vec<Damage>,
 }
 
+/// Where in an ELF file GPU code may lie: ranges of the file, none beyond its end,
+/// those of one kind sorted and apart from each other.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// The sections `.hip_fatbin` that have content.
+    pub(super) fatbins: Vec<Range<usize>>,
+    /// The sections `.hipFatBinSegment`: wrappers of 24 bytes.
+    pub(super) wrappers: Vec<Range<usize>>,
+    /// The sections `.llvm.offloading`.
+    pub(super) offloading: Vec<Range<usize>>,
+    /// The section `.rocm_kpack_ref`.
+    pub(super) kpack_reference: Option<Range<usize>>,
+    /// What else may hold bundles: sections of data, or, where there are no section
+    /// headers, segments.
+    pub(super) others: Vec<Range<usize>>,
+}
+
 /// Reads an ELF file. The error is a header that cannot be read at all.
-pub(super) fn read(file: &[u8]) -> Result<Host, Damage> {
+pub(super) fn read(file: &[u8], depth: Depth) -> Result<Host, Damage> {
+    let _ = depth;
     let fail =
         |what: &str, error: goblin::error::Error| damage(0, format!("has an unreadable {what}: {error}"));
     let header = Elf::parse_header(file).map_err(|e| fail("ELF header", e))?;
@@ -73,6 +89,7 @@ pub(super) fn read(file: &[u8]) -> Result<Host, Damage> {
         rpath: Vec::new(),
         runpath: Vec::new(),
         build_id: build_id(&sections, &programs, ctx),
+        ..ElfFacts::default()
     };
     // In separate debugging data the program headers speak of another file.
     if !debug && let Err(what) = dynamic(file, &programs, ctx, &mut facts) {
@@ -80,8 +97,10 @@ pub(super) fn read(file: &[u8]) -> Result<Host, Damage> {
         damages.push(damage(at.map_or(0, |p| p.p_offset), what));
     }
     let fatbins = fatbins(&sections, &mut damages);
-    let kpack = sections.named(b".rocm_kpack_ref").next().is_some();
-    Ok(Host { facts, fatbins, kpack, damage: damages })
+    let reference = sections.named(b".rocm_kpack_ref").next();
+    let kpack_reference = reference.and_then(|s| range(file, s.sh_offset, s.sh_size));
+    let places = Places { fatbins, kpack_reference, ..Places::default() };
+    Ok(Host { facts, places, damage: damages })
 }
 
 fn damage(offset: u64, what: impl Into<String>) -> Damage {
@@ -228,6 +247,10 @@ fn machine(number: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(file: &[u8]) -> Result<Host, Damage> {
+        super::read(file, Depth::Deep)
+    }
     use crate::inspect::testing::{HostElf, flip_bytes};
 
     fn host() -> HostElf {
@@ -253,7 +276,7 @@ mod tests {
             (vec!["/opt/a".into(), "".into()], vec!["$ORIGIN/../lib".to_string(), "/usr/lib64".into()])
         );
         assert_eq!(host.damage, []);
-        assert_eq!(&bytes[host.fatbins[0].clone()], b"not looked at here");
+        assert_eq!(&bytes[host.places.fatbins[0].clone()], b"not looked at here");
     }
 
     #[test]
@@ -270,17 +293,19 @@ mod tests {
     #[test]
     fn empty_sections_hold_no_code_and_debugging_data_no_linkage() {
         let moved = read(&host().empty(".hip_fatbin").kpack().build()).ok().unwrap();
-        assert!(moved.fatbins.is_empty() && moved.kpack && !moved.facts.debug);
+        assert!(
+            moved.places.fatbins.is_empty() && moved.places.kpack_reference.is_some() && !moved.facts.debug
+        );
         assert_eq!(moved.facts.needed.len(), 2);
         let debug = read(&host().empty(".dynamic").empty(".hip_fatbin").build()).ok().unwrap();
-        assert!(debug.fatbins.is_empty() && debug.facts.debug);
+        assert!(debug.places.fatbins.is_empty() && debug.facts.debug);
         assert!(debug.facts.needed.is_empty() && debug.damage.is_empty());
     }
 
     #[test]
     fn a_section_beyond_the_file_is_told() {
         let host = read(&host().fatbin_size(1 << 60).build()).ok().unwrap();
-        assert!(host.fatbins.is_empty());
+        assert!(host.places.fatbins.is_empty());
         assert!(host.damage[0].what.contains(".hip_fatbin"), "{:?}", host.damage);
     }
 

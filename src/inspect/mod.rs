@@ -4,24 +4,32 @@
 
 mod bundle;
 mod ccob;
+mod closure;
 mod code_object;
 mod device;
 mod elf;
 mod entry_id;
+mod expectations;
+mod facts;
+mod file;
 mod image;
 mod report;
 mod rules;
 mod sources;
+mod system;
 #[cfg(test)]
 mod testing;
 
 use std::path::{Path, PathBuf};
 
-pub use report::{
-    Compression, Damage, DeviceCode, ElfFacts, Expectations, FileFacts, Finding, Mismatch, Report, SCHEMA,
-    Storage, Subject, SubjectKind, Target,
+pub use expectations::{Expectations, Waiver};
+pub use facts::{
+    Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KpackArchive,
+    KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target,
 };
+pub use report::{Depth, Finding, Need, Origin, Report, SCHEMA, Waived};
 pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule};
+pub use system::System;
 
 use crate::error::{Diagnose, Kind};
 use crate::process::ProcessError;
@@ -33,15 +41,16 @@ use crate::rpms::RpmError;
 ///
 /// Damage inside ELF files and bundles is a finding, not an error. Errors are a
 /// path that is missing or of another kind, and an archive that cannot be read.
-pub fn inspect(paths: &[PathBuf], expectations: &Expectations) -> Result<Report, InspectError> {
+pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> Result<Report, InspectError> {
     let mut subjects = Vec::new();
     for path in paths {
-        subjects.extend(sources::read(path)?);
+        subjects.extend(sources::read(path, depth)?);
     }
     subjects.sort_by(|a, b| a.path.cmp(&b.path));
     subjects.dedup_by(|a, b| a.path == b.path);
-    let findings = rules::apply(&subjects, expectations);
-    Ok(Report::new(subjects, findings))
+    let needs = closure::resolve(&subjects, &expectations.system);
+    let judgement = rules::apply(&subjects, &needs, expectations);
+    Ok(Report::new(depth, subjects, needs, judgement))
 }
 
 /// What can keep files from being inspected.

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use super::code_object::EM_AMDGPU;
-use super::device::Device;
+use super::InspectError;
+use super::facts::{Contents, DeviceCode, FileFacts, Subject, SubjectKind, Target};
+use super::file::facts;
 use super::image::{self, MemberError};
-use super::report::{DeviceCode, FileFacts, Storage, Subject, SubjectKind, Target};
-use super::{InspectError, elf};
+use super::report::Depth;
 use crate::digest::Sha256;
 use crate::process::check_stop;
 use crate::rpms::{self, EntryKind};
@@ -21,16 +21,16 @@ const LEAST_CONTENT: u64 = 1 << 30;
 const CONTENT_RATIO: u64 = 256;
 
 /// Reads everything at `path`.
-pub(super) fn read(path: &Path) -> Result<Vec<Subject>, InspectError> {
+pub(super) fn read(path: &Path, depth: Depth) -> Result<Vec<Subject>, InspectError> {
     let Ok(metadata) = fs::metadata(path) else {
         return Err(InspectError::Missing { path: path.to_owned() });
     };
     if metadata.is_dir() {
-        return folder(path);
+        return folder(path, depth);
     }
     match archive_kind(path)? {
-        Some(kind) => archive(path, kind).map(|subject| vec![subject]),
-        None => single(path).map(|subject| vec![subject]),
+        Some(kind) => archive(path, kind, depth).map(|subject| vec![subject]),
+        None => single(path, depth).map(|subject| vec![subject]),
     }
 }
 
@@ -43,9 +43,9 @@ fn archive_kind(path: &Path) -> io::Result<Option<SubjectKind>> {
     })
 }
 
-fn archive(path: &Path, kind: SubjectKind) -> Result<Subject, InspectError> {
+fn archive(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subject, InspectError> {
     let subject = Subject::of_file(path, kind)?;
-    let content = Content::new(path, subject.size.unwrap_or(0));
+    let content = Content::new(path, subject.size.unwrap_or(0), depth);
     match kind {
         SubjectKind::Rpm => rpm(subject, content),
         _ => wheel(subject, content),
@@ -82,7 +82,7 @@ fn wheel(mut subject: Subject, mut content: Content<'_>) -> Result<Subject, Insp
     Ok(subject.completed())
 }
 
-fn folder(path: &Path) -> Result<Vec<Subject>, InspectError> {
+fn folder(path: &Path, depth: Depth) -> Result<Vec<Subject>, InspectError> {
     let mut subject = Subject::new(path, SubjectKind::Folder);
     let mut subjects = Vec::new();
     for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
@@ -92,15 +92,20 @@ fn folder(path: &Path) -> Result<Vec<Subject>, InspectError> {
             continue;
         }
         match archive_kind(entry.path())? {
-            Some(SubjectKind::Rpm) => subjects.push(archive(entry.path(), SubjectKind::Rpm)?),
+            Some(SubjectKind::Rpm) => subjects.push(archive(entry.path(), SubjectKind::Rpm, depth)?),
             // Zip archives of other kinds lie in many folders.
             Some(kind) if entry.path().extension().is_some_and(|e| e == "whl") => {
-                subjects.push(archive(entry.path(), kind)?);
+                subjects.push(archive(entry.path(), kind, depth)?);
             }
             _ => {
                 let inside = entry.path().strip_prefix(path).unwrap_or(entry.path());
                 if let Some(bytes) = image::on_disk(entry.path())? {
-                    subject.files.push(facts(inside.to_string_lossy().into_owned(), &bytes));
+                    subject.files.push(facts(
+                        inside.to_string_lossy().into_owned(),
+                        bytes.len() as u64,
+                        &bytes,
+                        depth,
+                    ));
                 }
             }
         }
@@ -112,25 +117,26 @@ fn folder(path: &Path) -> Result<Vec<Subject>, InspectError> {
     Ok(subjects)
 }
 
-fn single(path: &Path) -> Result<Subject, InspectError> {
+fn single(path: &Path, depth: Depth) -> Result<Subject, InspectError> {
     let Some(bytes) = image::on_disk(path)? else {
         return Err(InspectError::Unknown { path: path.to_owned() });
     };
     let mut subject = Subject::of_file(path, SubjectKind::File)?;
-    subject.files.push(facts(subject.name.clone(), &bytes));
+    subject.files.push(facts(subject.name.clone(), bytes.len() as u64, &bytes, depth));
     Ok(subject.completed())
 }
 
 /// How much of an archive's content was gone through.
 struct Content<'a> {
+    depth: Depth,
     archive: &'a Path,
     limit: u64,
     passed: u64,
 }
 
 impl<'a> Content<'a> {
-    fn new(archive: &'a Path, size: u64) -> Self {
-        Self { archive, limit: size.saturating_mul(CONTENT_RATIO).max(LEAST_CONTENT), passed: 0 }
+    fn new(archive: &'a Path, size: u64, depth: Depth) -> Self {
+        Self { depth, archive, limit: size.saturating_mul(CONTENT_RATIO).max(LEAST_CONTENT), passed: 0 }
     }
 
     fn passed(&mut self, member: &str, size: u64) -> Result<(), InspectError> {
@@ -158,7 +164,7 @@ impl<'a> Content<'a> {
         match image::of_member(reader, self.limit) {
             Ok(None) => Ok(()),
             Ok(Some(bytes)) => {
-                files.push(facts(name.to_owned(), &bytes));
+                files.push(facts(name.to_owned(), bytes.len() as u64, &bytes, self.depth));
                 Ok(())
             }
             Err(MemberError::TooLarge) => Err(self.too_large(name)),
@@ -171,30 +177,6 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Gathers what one interesting file holds.
-fn facts(path: String, bytes: &[u8]) -> FileFacts {
-    let mut device = Device::new(bytes);
-    let host = bytes.starts_with(goblin::elf::header::ELFMAG).then(|| elf::read(bytes));
-    if host.is_none() || bytes.get(18..20) == Some(&EM_AMDGPU.to_le_bytes()) {
-        device.whole_file();
-    }
-    let mut elf_facts = None;
-    match host {
-        Some(Ok(host)) => {
-            device.damage.extend(host.damage);
-            host.fatbins.into_iter().for_each(|range| device.walk(range, Storage::HipFatbin));
-            if host.kpack {
-                device.elsewhere(Storage::Kpack);
-            }
-            elf_facts = Some(host.facts);
-        }
-        Some(Err(damage)) => device.damage.push(damage),
-        None => {}
-    }
-    let (bundles, device, damage, mismatches) = device.finish();
-    FileFacts { path, size: bytes.len() as u64, elf: elf_facts, bundles, device, damage, mismatches }
-}
-
 impl Subject {
     fn new(path: &Path, kind: SubjectKind) -> Self {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
@@ -203,11 +185,13 @@ impl Subject {
             path,
             kind,
             name,
+            package: None,
             debug: false,
             sha256: None,
             size: None,
             files: Vec::new(),
             device: Vec::new(),
+            contents: Contents::default(),
         }
     }
 
@@ -230,8 +214,10 @@ impl Subject {
             target: target.clone(),
             storage,
             compression,
+            version: None,
             count,
             bytes,
+            kernels: None,
         });
         self.device = device.collect();
         self
@@ -251,7 +237,7 @@ mod tests {
         let wanted = GpuTarget::parse("gfx1151").unwrap();
         let expectations =
             Expectations { gpu_targets: vec![wanted], device_code: Some(true), ..Default::default() };
-        let report = inspect(&[file.path().to_owned()], &expectations).unwrap();
+        let report = inspect(&[file.path().to_owned()], &expectations, Depth::Deep).unwrap();
         assert!(report.findings.iter().all(|f| !f.remedy.is_empty() && !f.expected.is_empty()));
         report.findings.iter().map(|f| format!("{} {}: {}", f.severity, f.id, f.found)).collect()
     }
@@ -294,7 +280,8 @@ mod tests {
 
     #[test]
     fn an_archive_that_never_ends_is_refused() {
-        let mut content = Content { archive: Path::new("bomb.whl"), limit: 1000, passed: 0 };
+        let mut content =
+            Content { depth: Depth::Quick, archive: Path::new("bomb.whl"), limit: 1000, passed: 0 };
         let mut bomb = (&b"\x7fELF"[..]).chain(io::repeat(0));
         let error = content.member("libk.so", &mut bomb, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("bomb.whl: `libk.so`"), "{error}");

@@ -1,10 +1,34 @@
-//! Files for tests, made byte by byte: code objects, bundles of every format, a
+//! Facts and files for tests; files are made byte by byte: code objects, bundles of every format, a
 //! host's ELF file. Not compiled outside of tests; compiled fixtures are in
 //! `tests/`.
 
 use std::io::Write as _;
 
+use super::facts::{Contents, FileFacts, Subject, SubjectKind};
 use crate::gpu::GpuTarget;
+
+/// A subject of these files: a wheel or an RPM after its name's ending, a folder
+/// otherwise.
+pub(crate) fn subject(path: &str, files: Vec<FileFacts>) -> Subject {
+    let kind = match path.rsplit('.').next() {
+        Some("rpm") => SubjectKind::Rpm,
+        Some("whl") => SubjectKind::Wheel,
+        _ => SubjectKind::Folder,
+    };
+    let paths = files.iter().map(|file| file.path.clone()).collect();
+    Subject {
+        path: path.to_owned(),
+        kind,
+        name: path.to_owned(),
+        package: path.split('-').next().map(str::to_owned),
+        debug: path.contains("debuginfo"),
+        sha256: None,
+        size: None,
+        device: files.iter().flat_map(|file| file.device.clone()).collect(),
+        files,
+        contents: Contents { paths, ..Contents::default() },
+    }
+}
 
 /// A code object of `size` bytes, which has nothing but its header.
 pub(crate) fn code_object(target: &str, size: usize) -> Vec<u8> {

@@ -2,7 +2,8 @@
 //! that is other than its ID says.
 
 use super::{Rule, RuleId, Severity};
-use crate::inspect::report::{FileFacts, Finding, Subject};
+use crate::inspect::facts::{FileFacts, Subject};
+use crate::inspect::report::Finding;
 
 pub(super) const BUNDLE: Rule = Rule {
     id: RuleId("bundle-damaged"),
@@ -10,6 +11,7 @@ pub(super) const BUNDLE: Rule = Rule {
     what: "an offload bundle or a code object cannot be read",
     why: "the loader fails on it when the program starts or when a kernel is first called, and nothing is known \
           about the GPU code behind it",
+    incident: "",
     mend: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
            and leave it out, then build again",
 };
@@ -19,6 +21,7 @@ pub(super) const MISMATCH: Rule = Rule {
     severity: Severity::Error,
     what: "a code object was compiled for another target than the ID in its bundle says",
     why: "the loader chooses by the ID and then refuses the code, or runs code that is wrong for the GPU",
+    incident: "",
     mend: "compile and bundle the code object again for one target; IDs must not be edited",
 };
 
@@ -27,6 +30,7 @@ pub(super) const ELF: Rule = Rule {
     severity: Severity::Error,
     what: "an ELF file has headers that cannot be read",
     why: "the loader may refuse the file, and what it needs or holds is not known",
+    incident: "",
     mend: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
            and leave it out, then build again",
 };

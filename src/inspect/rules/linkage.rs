@@ -2,7 +2,9 @@
 //! libraries. Which libraries exist is not asked here.
 
 use super::{Rule, RuleId, Severity};
-use crate::inspect::report::{Expectations, FileFacts, Finding, Subject, SubjectKind};
+use crate::inspect::expectations::Expectations;
+use crate::inspect::facts::{FileFacts, Subject, SubjectKind};
+use crate::inspect::report::Finding;
 
 const WHY_BUILD: &str = "the folder does not exist where the package is installed, or somebody else can create it \
                          there and put a library into it; and the package differs with every build folder";
@@ -19,6 +21,7 @@ pub(super) const RPATH_BUILD: Rule = Rule {
     severity: Severity::Error,
     what: "a DT_RPATH entry leads into a folder of the build or another that anyone may write to",
     why: WHY_BUILD,
+    incident: "",
     mend: MEND_BUILD,
 };
 
@@ -27,6 +30,7 @@ pub(super) const RUNPATH_BUILD: Rule = Rule {
     severity: Severity::Error,
     what: "a DT_RUNPATH entry leads into a folder of the build or another that anyone may write to",
     why: WHY_BUILD,
+    incident: "",
     mend: MEND_BUILD,
 };
 
@@ -35,6 +39,7 @@ pub(super) const RPATH_RELATIVE: Rule = Rule {
     severity: Severity::Error,
     what: "a DT_RPATH entry is relative or empty",
     why: WHY_RELATIVE,
+    incident: "",
     mend: MEND_RELATIVE,
 };
 
@@ -43,6 +48,7 @@ pub(super) const RUNPATH_RELATIVE: Rule = Rule {
     severity: Severity::Error,
     what: "a DT_RUNPATH entry is relative or empty",
     why: WHY_RELATIVE,
+    incident: "",
     mend: MEND_RELATIVE,
 };
 
@@ -52,6 +58,7 @@ pub(super) const NEEDED_ABSOLUTE: Rule = Rule {
     what: "a DT_NEEDED entry is a path, not a library's name",
     why: "the loader looks at that path alone, and rpm's dependency generator leaves such entries out without a \
           word, so that the package lacks the requirement",
+    incident: "",
     mend: "link with `-l` and `-L`, or give the library that is needed a SONAME",
 };
 
@@ -139,7 +146,7 @@ fn folder_of<'a>(subject: &Subject, file: &'a FileFacts) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::report::ElfFacts;
+    use crate::inspect::facts::ElfFacts;
     use crate::names::Soname;
 
     fn ids(rpath: &[&str], runpath: &[&str], needed: &[&str]) -> Vec<&'static str> {
@@ -147,32 +154,13 @@ mod tests {
         let elf = ElfFacts {
             bits: 64,
             machine: "x86_64".into(),
-            debug: false,
-            soname: None,
             needed: needed.iter().map(|n| Soname::new(*n)).collect(),
             rpath: owned(rpath),
             runpath: owned(runpath),
-            build_id: None,
+            ..ElfFacts::default()
         };
-        let file = FileFacts {
-            path: "/usr/lib64/k/libk.so".into(),
-            size: 1,
-            elf: Some(elf),
-            bundles: 0,
-            device: vec![],
-            damage: vec![],
-            mismatches: vec![],
-        };
-        let subject = Subject {
-            path: "k.rpm".into(),
-            kind: SubjectKind::Rpm,
-            name: "k".into(),
-            debug: false,
-            sha256: None,
-            size: None,
-            files: vec![],
-            device: vec![],
-        };
+        let file = FileFacts { path: "/usr/lib64/k/libk.so".into(), elf: Some(elf), ..FileFacts::default() };
+        let subject = crate::inspect::testing::subject("k.rpm", Vec::new());
         let expectations = Expectations { build_roots: vec!["/srv/work/".into()], ..Default::default() };
         check(&subject, &file, &expectations).iter().map(|f| f.id.as_str()).collect()
     }

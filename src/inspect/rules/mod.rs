@@ -2,15 +2,22 @@
 //! group of them, and the way from facts to findings. Reading files is done
 //! before.
 
+mod closure;
+mod counts;
 mod damage;
+mod hygiene;
+mod kpack;
 mod linkage;
 mod targets;
+mod waivers;
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::report::{Expectations, FileFacts, Finding, Subject};
+use super::expectations::Expectations;
+use super::facts::{FileFacts, Subject};
+use super::report::{Finding, Judgement, Need};
 
 /// How bad a finding is. Ordered from worst to best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -62,6 +69,8 @@ pub struct Rule {
     pub what: &'static str,
     /// Why that matters.
     pub why: &'static str,
+    /// A case in which it did harm, with its source; empty where none is known.
+    pub incident: &'static str,
     /// How to mend it.
     pub mend: &'static str,
 }
@@ -93,7 +102,7 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 }
 
 /// Judges the subjects as one set.
-pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
+pub(super) fn apply(subjects: &[Subject], needs: &[Need], expectations: &Expectations) -> Judgement {
     let mut findings = targets::check(subjects, expectations);
     for subject in subjects {
         for file in &subject.files {
@@ -101,7 +110,13 @@ pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
             findings.extend(damage::check(subject, file));
         }
     }
-    findings
+    findings.extend(closure::check(subjects, needs, expectations));
+    findings.extend(hygiene::check(subjects, expectations));
+    findings.extend(kpack::check(subjects, expectations));
+    findings.extend(counts::check(subjects, expectations));
+    let (findings, waived) = waivers::apply(findings, &expectations.waivers);
+    let gpu_targets = expectations.gpu_targets.clone();
+    Judgement { gpu_targets, system: expectations.system.name.clone(), findings, waived }
 }
 
 impl Rule {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rule, RuleId, Severity};
 use crate::gpu::GpuTarget;
-use crate::inspect::report::{DeviceCode, Expectations, FileFacts, Finding, Storage, Subject, Target};
+use crate::inspect::expectations::Expectations;
+use crate::inspect::facts::{DeviceCode, FileFacts, Storage, Subject, Target};
+use crate::inspect::report::Finding;
 
 pub(super) const MISSING: Rule = Rule {
     id: RuleId("gpu-target-missing"),
@@ -13,6 +15,7 @@ pub(super) const MISSING: Rule = Rule {
     what: "no GPU code in the set runs on a wanted target",
     why: "programs fail on that GPU with `invalid device function` or fall back to the CPU without a word; \
           distributions have shipped packages for the wrong targets for months",
+    incident: "",
     mend: "pass the target to the component's build system under the name it reads (`gpu-targets` in \
            component.toml), look into the build log for the compiler's `--offload-arch`, and build again",
 };
@@ -22,6 +25,7 @@ pub(super) const ABSENT: Rule = Rule {
     severity: Severity::Error,
     what: "the component promises GPU code, and the set has none",
     why: "the build went on without ROCm, mostly because it did not find the compiler, and made a CPU-only package",
+    incident: "",
     mend: "find out in the build log why the GPU part was switched off (no HIP compiler, no ROCM_PATH, an option \
            that is off), or state in component.toml that the component has no device code",
 };
@@ -31,6 +35,7 @@ pub(super) const UNEXPECTED: Rule = Rule {
     severity: Severity::Warning,
     what: "the set has GPU code for a target that nobody asked for",
     why: "it makes the package larger, and it is mostly the sign of a target list that did not reach the build",
+    incident: "",
     mend: "set the target list for every build system that the component uses, drop the prebuilt code of other \
            targets from the package, or add the target to `gpu-targets`",
 };
@@ -41,6 +46,7 @@ pub(super) const BROADER: Rule = Rule {
     what: "a wanted target is served only by a generic target or by SPIR-V",
     why: "the code runs, but was not compiled for that GPU in particular: it may be slower, SPIR-V is compiled \
           anew when it is loaded, and a generic target needs ROCm 6.3 or newer",
+    incident: "",
     mend: "nothing needs mending; add the exact target to the build where speed matters",
 };
 
@@ -50,6 +56,7 @@ pub(super) const KPACK: Rule = Rule {
     what: "GPU code was moved to kpack archives, which are not read",
     why: "what the archives hold for which GPU is not known, so a target that is not found elsewhere is not \
           called missing",
+    incident: "",
     mend: "check the archives (`.kpack`) by hand, or build with KPACK_SPLIT_ARTIFACTS=OFF",
 };
 
@@ -151,36 +158,24 @@ fn list(items: impl IntoIterator<Item: ToString>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::report::SubjectKind;
 
     fn subject(name: &str, codes: &[(Target, Storage)]) -> Subject {
         let device = codes.iter().map(|(target, storage)| DeviceCode {
             target: target.clone(),
             storage: *storage,
             compression: None,
+            version: None,
             count: 2,
             bytes: 100,
+            kernels: None,
         });
         let file = FileFacts {
             path: "/usr/lib64/libk.so".into(),
-            size: 1,
-            elf: None,
             bundles: 1,
             device: device.collect(),
-            damage: vec![],
-            mismatches: vec![],
+            ..FileFacts::default()
         };
-        let debug = name.contains("debuginfo");
-        Subject {
-            path: name.into(),
-            kind: SubjectKind::Rpm,
-            name: name.into(),
-            debug,
-            sha256: None,
-            size: None,
-            device: file.device.clone(),
-            files: vec![file],
-        }
+        crate::inspect::testing::subject(name, vec![file])
     }
 
     fn gpu(name: &str) -> Target {
