@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::{BuildLock, BuildRecord, FileRecord, Results, Stage};
+use crate::build::{BuildLock, BuildRecord, FileRecord, Results, Stage, expectations, inspect_wheels};
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
+use crate::inspect::RULES_VERSION;
 use crate::spec::rocm_version;
 use crate::stack::Stack;
 use crate::wheel::{self, LocalLabel, Request};
@@ -70,7 +71,8 @@ fn component_wheels(
 ) -> Result<Vec<FileRecord>, Error> {
     let epoch = record.source_date_epoch;
     let outputs: Vec<_> = record.outputs.iter().map(|output| (&output.file, output.sha256)).collect();
-    let made_from = format!("{outputs:?} {label:?} {epoch} {}", env!("CARGO_PKG_VERSION"));
+    let made_from =
+        format!("{outputs:?} {label:?} {epoch} {} rules {RULES_VERSION}", env!("CARGO_PKG_VERSION"));
     let made_from = Sha256::of_bytes(made_from);
     let note_path = dir.join(NOTE);
     if let Some(note) = read_note(&note_path)
@@ -84,6 +86,11 @@ fn component_wheels(
     files::remove_dir_if_there(dir).map_err(action())?;
     fs_err::create_dir_all(dir).map_err(action())?;
     let wheels = wheel::build(Request { rpms, label, source_date_epoch: epoch, out_dir: dir })?;
+    let paths: Vec<PathBuf> = wheels.iter().map(|wheel| wheel.path.clone()).collect();
+    if !paths.is_empty() {
+        let targets: Vec<GpuTarget> = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
+        inspect_wheels(component, &expectations(component, &targets), rpms, &paths)?;
+    }
     let mut files = Vec::new();
     for wheel in &wheels {
         let file = wheel.path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -290,3 +290,25 @@ fn what_requires_a_changed_component_is_something_new_too() {
     assert_eq!(history(&lab, "two")[0], "7-3.fc43");
     assert_eq!(history(&lab, "one")[0], "1.1-1.fc43");
 }
+
+#[test]
+fn how_a_package_is_judged_does_not_change_it() {
+    let lab = committed();
+    let file = "specs-templates/one/component.toml";
+    assert_eq!(history(&lab, "one")[0], "1.0-1.fc43");
+    lab.write(file, "[inspect]\ndevice-code = false\n");
+    assert_eq!(history(&lab, "one")[0], "1.0-1.fc43");
+    lab.commit("Promise no device code");
+    assert_eq!(history(&lab, "one").len(), 2);
+    // What is built otherwise is something new, whatever else the change is about.
+    lab.write(file, "[env]\nA = \"1\"\n");
+    assert_eq!(history(&lab, "one")[0], "1.0-2~dirty.fc43");
+    lab.commit("Set a variable");
+    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+    lab.write(file, "[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n");
+    lab.commit("Promise device code");
+    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+    // Taking it away is a change as well.
+    lab.write(file, "");
+    assert_eq!(history(&lab, "one")[0], "1.0-3~dirty.fc43");
+}

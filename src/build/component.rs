@@ -1,11 +1,11 @@
-//! One component's way from its pin to a results folder: source, spec, SRPM, RPMs,
-//! inspection. Nothing stands in the results folder that did not pass.
+//! One component's way from its pin to a results folder: source, spec, SRPM, RPMs.
+//! Whether they may enter it is the gate's business.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::record::{BuildRecord, FileRecord, Results, SCHEMA, target_names};
+use super::record::{BuildRecord, FileRecord, Results, SCHEMA, is_binary_rpm, target_names, work_dir};
 use super::shelf::Shelf;
 use super::stage::Stage;
 use super::{Builder, BuiltRpms, Job};
@@ -13,11 +13,11 @@ use crate::error::{Diagnose, Error, IoError, Kind};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
-use crate::inspect::{self, Depth, Expectations, Report, Severity};
+use crate::inspect::{Finding, Report};
 use crate::process::{check_stop, end_leftovers, own_program, quote};
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
-use crate::stack::Step;
+use crate::stack::{Step, Verdict};
 use crate::workspace::{Component, Pin, Workspace};
 
 /// What a component's way needs beside the component.
@@ -56,6 +56,14 @@ pub enum ComponentError {
         /// The command that tries again.
         retry: String,
     },
+    /// Wheels have errors that the RPMs which they were made from do not have.
+    #[error("the wheels of `{component}` did not pass inspection")]
+    Wheels {
+        /// Which component.
+        component: String,
+        /// What is wrong with them alone.
+        errors: Vec<Finding>,
+    },
     /// Another component brings the same package.
     #[error("`{component}` makes the package `{package}`, as `{other}` does")]
     SamePackage {
@@ -74,7 +82,7 @@ pub enum ComponentError {
     },
 }
 
-fn rpm_count(n: usize) -> String {
+pub(super) fn rpm_count(n: usize) -> String {
     format!("{n} RPM{}", if n == 1 { "" } else { "s" })
 }
 
@@ -88,7 +96,7 @@ fn count(report: &Report) -> String {
 impl Diagnose for ComponentError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Findings { .. } => Kind::Findings,
+            Self::Findings { .. } | Self::Wheels { .. } => Kind::Findings,
             Self::SamePackage { .. } => Kind::Config,
             Self::NoRpms { .. } => Kind::Build,
         }
@@ -97,6 +105,7 @@ impl Diagnose for ComponentError {
     fn details(&self) -> Vec<String> {
         match self {
             Self::Findings { report, .. } => report.errors().map(ToString::to_string).collect(),
+            Self::Wheels { errors, .. } => errors.iter().map(ToString::to_string).collect(),
             Self::SamePackage { .. } | Self::NoRpms { .. } => Vec::new(),
         }
     }
@@ -109,6 +118,11 @@ impl Diagnose for ComponentError {
                 hints.push(format!("the whole report: {}", path.display()));
                 hints.push(format!("the build's logs: {}", logs.display()));
                 hints.push(format!("to try again: {retry}"));
+                hints
+            }
+            Self::Wheels { errors, .. } => {
+                let mut hints: Vec<String> = errors.iter().map(|finding| finding.remedy.clone()).collect();
+                hints.dedup();
                 hints
             }
             Self::SamePackage { other, .. } => vec![format!(
@@ -130,32 +144,58 @@ impl Way<'_> {
         jobs: usize,
     ) -> Result<Built, Error> {
         let build_dir = self.workspace.build_dir();
-        let work = build_dir.join("work").join(component.name.as_str());
-        let prepare = || format!("prepare `{}`", work.display());
-        let own = work.join("build");
-        // A run that was killed could not end its children, which would write into
-        // this build.
-        end_leftovers(&own).map_err(IoError::doing("end what an earlier run left running"))?;
-        files::remove_dir_if_there(&work).map_err(IoError::doing(prepare()))?;
+        let work = work_dir(&build_dir, &component.name);
         let job = Job {
             component,
             gpu_targets: targets,
             spec,
             sources: work.join("sources"),
-            work: own,
+            work: work.join("build"),
             logs: work.join("logs"),
             jobs,
             repository: self.shelf.dir(),
             retry: self.retry(component),
         };
+        // A run that was killed could not end its children, which would write into
+        // this build.
+        end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
+        let results = Results::of(&build_dir, self.until, &component.name);
+        let waiting = Results::rejected(&build_dir, &component.name);
+        match step.verdict {
+            Verdict::Inspect(_) => take_back(&results, &waiting, step, &work)
+                .map_err(IoError::doing(format!("inspect `{}` anew", component.name)))?,
+            Verdict::Fresh | Verdict::Stale(_) => self.make(&job, step, &work, &waiting)?,
+        }
+        if self.until > Stage::Srpm {
+            self.inspect(&job, step, &waiting)?;
+        }
+        let made: Vec<String> =
+            waiting.record().into_iter().flat_map(|r| r.outputs).map(|o| o.file).collect();
+        results
+            .replace_with(waiting.dir())
+            .and_then(|()| files::remove_dir_if_there(&work))
+            .map_err(IoError::doing(format!("keep the results of `{}`", component.name)))?;
+        let rpms = made.iter().filter(|file| is_binary_rpm(file)).count();
+        let srpm = made.iter().find(|file| file.ends_with(".src.rpm"));
+        let summary = match step.verdict {
+            _ if rpms == 0 => srpm.cloned().unwrap_or_default(),
+            Verdict::Inspect(_) => format!("{}, inspected anew", rpm_count(rpms)),
+            Verdict::Fresh | Verdict::Stale(_) => rpm_count(rpms),
+        };
+        Ok(Built { results, summary })
+    }
+
+    /// Builds a component and leaves what came of it, with its record, in the folder
+    /// `waiting`.
+    fn make(&self, job: &Job<'_>, step: &Step, work: &Path, waiting: &Results) -> Result<(), Error> {
+        let Job { component, spec, .. } = *job;
+        let prepare = || format!("prepare `{}`", work.display());
+        files::remove_dir_if_there(work).map_err(IoError::doing(prepare()))?;
         for dir in [&job.sources, &job.work, &job.logs] {
             fs_err::create_dir_all(dir).map_err(IoError::doing(prepare()))?;
         }
         let mut clock = Clock { seconds: BTreeMap::new(), started: Instant::now() };
-        let phase = |phase, detail: &str| {
-            let component = component.name.clone();
-            self.events.event(Event::Phase { component, phase, detail: detail.to_owned() });
-        };
+        let phase = |phase, detail: &str| self.phase(component, phase, detail);
 
         let pin = self.workspace.pin(component);
         let fetched = self.fetcher.obtain(pin)?;
@@ -174,27 +214,19 @@ impl Way<'_> {
 
         check_stop()?;
         phase("Packing", &spec.file_name);
-        let srpm = self.builder.srpm(&job)?;
+        let srpm = self.builder.srpm(job)?;
         clock.lap("srpm");
 
         let mut built = BuiltRpms::default();
-        let mut report = None;
         if self.until > Stage::Srpm {
             check_stop()?;
             phase("Building", "");
-            built = self.builder.rpms(&job, &srpm)?;
+            built = self.builder.rpms(job, &srpm)?;
             clock.lap("build");
             if built.rpms.is_empty() {
                 return Err(ComponentError::NoRpms { component: component.name.to_string() }.into());
             }
-            self.shelf.check_names(&component.name, &built.rpms)?;
-            phase("Inspecting", &rpm_count(built.rpms.len()));
-            report = Some(self.inspect(component, targets, &job, &built.rpms, &work)?);
-            clock.lap("inspect");
         }
-
-        let out = work.join("results");
-        let keep = IoError::doing(format!("keep the results of `{}`", component.name));
         let record = BuildRecord {
             schema: SCHEMA.to_owned(),
             component: component.name.to_string(),
@@ -204,10 +236,11 @@ impl Way<'_> {
             source_date_epoch: spec.release.seconds,
             key: step.key,
             inputs: step.inputs.clone(),
+            inspection: None,
             chroot: self.workspace.chroot.name.clone(),
             builder: self.builder.name().to_owned(),
             stage: self.until.min(Stage::Rpm).name().to_owned(),
-            gpu_targets: target_names(targets),
+            gpu_targets: target_names(job.gpu_targets),
             rocm: rocm_version(&self.workspace.provider).ok(),
             sources,
             outputs: Vec::new(),
@@ -217,16 +250,13 @@ impl Way<'_> {
             finished: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         };
         let files: Vec<&PathBuf> = [&srpm, &spec_path].into_iter().chain(&built.rpms).collect();
-        let results = Results::of(&build_dir, self.until, &component.name);
-        store(&out, &files, report.as_ref(), &job.logs, record)
-            .and_then(|()| results.replace_with(&out))
-            .and_then(|()| files::remove_dir_if_there(&work))
-            .map_err(keep)?;
-        let summary = match built.rpms.len() {
-            0 => srpm.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            n => rpm_count(n),
-        };
-        Ok(Built { results, summary })
+        let keep = IoError::doing(format!("keep what was built of `{}`", component.name));
+        Ok(store(waiting, &files, &job.logs, record).map_err(keep)?)
+    }
+
+    pub(super) fn phase(&self, component: &Component, phase: &'static str, detail: &str) {
+        let component = component.name.clone();
+        self.events.event(Event::Phase { component, phase, detail: detail.to_owned() });
     }
 
     /// Refuses to go on if the source or a patch is not what the plan saw: the result
@@ -242,38 +272,6 @@ impl Way<'_> {
                 Err(Error::new(Kind::Environment, message).hinted("run the same command again"))
             }
         }
-    }
-
-    /// Inspects what was built; an error ends the component's way.
-    fn inspect(
-        &self,
-        component: &Component,
-        targets: &[GpuTarget],
-        job: &Job<'_>,
-        rpms: &[PathBuf],
-        work: &Path,
-    ) -> Result<Report, Error> {
-        let expectations = Expectations {
-            gpu_targets: targets.to_vec(),
-            device_code: component.device_code,
-            build_roots: self.builder.build_roots(job),
-            ..Expectations::default()
-        };
-        let report = inspect::inspect(rpms, &expectations, Depth::Deep)?;
-        for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
-            self.events.event(Event::Warning(format!("{}: {finding}", component.name)));
-        }
-        if report.has_errors() {
-            let path = work.join("inspection.json");
-            files::write_atomically(&path, inspection_json(&report))
-                .map_err(IoError::doing("write inspection.json"))?;
-            let component = component.name.to_string();
-            let (logs, retry) = (job.logs.clone(), job.retry.clone());
-            return Err(
-                ComponentError::Findings { component, report: Box::new(report), path, logs, retry }.into()
-            );
-        }
-        Ok(report)
     }
 
     /// Returns the command that builds this component again.
@@ -295,37 +293,28 @@ impl Way<'_> {
     }
 }
 
-/// Fills a results folder: files, logs, inspection, and last the record.
-fn store(
-    out: &Path,
-    files: &[&PathBuf],
-    report: Option<&Report>,
-    logs: &Path,
-    mut record: BuildRecord,
-) -> std::io::Result<()> {
-    fs_err::create_dir_all(out)?;
-    for file in files {
-        let to = out.join(file.file_name().unwrap_or_default());
-        files::link_or_copy(file, &to)?;
-        record.outputs.push(FileRecord::of(&to)?);
+/// Puts results that are to be inspected anew, and do not wait for it already, where
+/// a build leaves them: until they have passed they are not accepted.
+fn take_back(results: &Results, waiting: &Results, step: &Step, work: &Path) -> std::io::Result<()> {
+    if results.record().is_none_or(|record| record.key != step.key) {
+        return Ok(());
     }
-    if let Some(report) = report {
-        let path = out.join("inspection.json");
-        fs_err::write(&path, inspection_json(report))?;
-        record.outputs.push(FileRecord::of(&path)?);
-    }
-    record.outputs.sort_by(|a, b| a.file.cmp(&b.file));
-    fs_err::rename(logs, out.join("logs"))?;
-    let mut json = serde_json::to_vec_pretty(&record)?;
-    json.push(b'\n');
-    files::write_atomically(&out.join("build.json"), json)
+    files::remove_dir_if_there(work)?;
+    fs_err::create_dir_all(work)?;
+    fs_err::rename(results.dir(), waiting.dir())
 }
 
-fn inspection_json(report: &Report) -> Vec<u8> {
-    // A report is plain data: strings, numbers, lists and maps with string keys.
-    let mut json = serde_json::to_vec_pretty(report).unwrap_or_default();
-    json.push(b'\n');
-    json
+/// Fills a results folder: files, logs, and last the record.
+fn store(to: &Results, files: &[&PathBuf], logs: &Path, mut record: BuildRecord) -> std::io::Result<()> {
+    fs_err::create_dir_all(to.dir())?;
+    for file in files {
+        let copy = to.dir().join(file.file_name().unwrap_or_default());
+        files::link_or_copy(file, &copy)?;
+        record.outputs.push(FileRecord::of(&copy)?);
+    }
+    record.outputs.sort_by(|a, b| a.file.cmp(&b.file));
+    fs_err::rename(logs, to.dir().join("logs"))?;
+    to.write(&record)
 }
 
 /// Measures phases one after the other.

@@ -4,6 +4,7 @@
 
 mod component;
 mod failure;
+mod gate;
 mod host;
 mod mock;
 mod record;
@@ -15,6 +16,7 @@ mod stage;
 
 pub use component::{Built, ComponentError};
 pub use failure::Failure;
+pub use gate::{expectations, inspect_wheels};
 pub use host::HostBuilder;
 pub use mock::MockBuilder;
 pub use record::{BuildRecord, FileRecord, Results};

@@ -36,6 +36,9 @@ pub struct BuildRecord {
     pub key: Sha256,
     /// What the key was made of.
     pub inputs: KeyInputs,
+    /// What the packages were inspected by; `None` if they were not yet.
+    #[serde(default)]
+    pub inspection: Option<KeyInputs>,
     /// The chroot's name.
     pub chroot: String,
     /// The builder's name.
@@ -95,6 +98,12 @@ impl Results {
         Self { dir: build_dir.join(folder).join(component.as_str()) }
     }
 
+    /// Returns a component's results that are not accepted: not yet inspected, or with
+    /// errors. They lie where the component is built.
+    pub fn rejected(build_dir: &Path, component: &ComponentName) -> Self {
+        Self { dir: work_dir(build_dir, component).join("results") }
+    }
+
     /// Returns the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -111,7 +120,7 @@ impl Results {
     pub fn recorded(&self) -> Option<Recorded> {
         let record = self.record()?;
         let damaged = self.damage(&record);
-        Some(Recorded { inputs: record.inputs, damaged })
+        Some(Recorded { inputs: record.inputs, inspection: record.inspection, damaged })
     }
 
     fn damage(&self, record: &BuildRecord) -> Option<String> {
@@ -126,9 +135,12 @@ impl Results {
     /// if a result is damaged, so that a repository can be made without it.
     pub fn accepted(&self) -> Option<(BuildRecord, Vec<PathBuf>)> {
         let record = self.record().filter(|record| self.damage(record).is_none())?;
-        let binary = |name: &str| name.ends_with(".rpm") && !name.ends_with(".src.rpm");
-        let mut rpms: Vec<PathBuf> =
-            record.outputs.iter().filter(|o| binary(&o.file)).map(|o| self.dir.join(&o.file)).collect();
+        let mut rpms: Vec<PathBuf> = record
+            .outputs
+            .iter()
+            .filter(|o| is_binary_rpm(&o.file))
+            .map(|o| self.dir.join(&o.file))
+            .collect();
         rpms.sort();
         Some((record, rpms))
     }
@@ -138,12 +150,29 @@ impl Results {
         self.accepted().map(|(_, rpms)| rpms).unwrap_or_default()
     }
 
+    /// Writes the record, which makes the folder one of results.
+    pub(super) fn write(&self, record: &BuildRecord) -> std::io::Result<()> {
+        let mut json = serde_json::to_vec_pretty(record)?;
+        json.push(b'\n');
+        files::write_atomically(&self.dir.join("build.json"), json)
+    }
+
     /// Puts a folder with new results, record included, in the place of the old
     /// ones. A process killed in between leaves the old ones or the new ones.
     pub fn replace_with(&self, new: &Path) -> std::io::Result<()> {
         fs_err::create_dir_all(self.dir.parent().unwrap_or(Path::new(".")))?;
         files::exchange(new, &self.dir)
     }
+}
+
+/// Tells whether a file name is that of an RPM that can be installed.
+pub(super) fn is_binary_rpm(name: &str) -> bool {
+    name.ends_with(".rpm") && !name.ends_with(".src.rpm")
+}
+
+/// Returns the folder in which a component is built.
+pub(super) fn work_dir(build_dir: &Path, component: &ComponentName) -> PathBuf {
+    build_dir.join("work").join(component.as_str())
 }
 
 /// Returns target names as records have them.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::Builder;
 use super::component::{Built, Way};
+use super::gate;
 use super::record::Results;
 use super::schedule::{End, Limits, Task, run_tasks};
 use super::shelf::Shelf;
@@ -13,12 +14,11 @@ use super::stage::Stage;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
-use crate::inspect::RULES_VERSION;
 use crate::machine;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
-use crate::stack::{KeyInputs, Plan, Stack, Verdict};
+use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Stack, Verdict};
 use crate::workspace::{Component, Workspace};
 
 /// What a run is asked for.
@@ -102,10 +102,18 @@ pub fn prepare<'s, 'w>(
             Err(error) => return Err(error.into()),
         };
         let (Some(rendered), Some(source)) = (rendered, source) else { continue };
-        let inputs = key_inputs(stack, component, &rendered, source, builder)?;
-        let recorded = Results::of(&workspace.build_dir(), until, &component.name).recorded();
+        let now = Inputs {
+            build: key_inputs(stack, component, &rendered, source, builder)?,
+            inspection: gate::inputs(component, until),
+        };
+        let build_dir = workspace.build_dir();
+        let rejected = Results::rejected(&build_dir, &component.name);
+        let earlier = Earlier {
+            accepted: Results::of(&build_dir, until, &component.name).recorded(),
+            rejected: rejected.recorded().filter(|_| until > Stage::Srpm),
+        };
         let requires: Vec<&str> = component.requires.iter().map(|at| at.value.as_str()).collect();
-        plan.push(&component.name, &requires, inputs, recorded.as_ref());
+        plan.push(&component.name, &requires, now, &earlier);
         specs.insert(component.name.clone(), rendered);
     }
     if !problems.0.is_empty() {
@@ -162,7 +170,6 @@ fn key_inputs(
     inputs.add("ROCm provider", Sha256::of_bytes(definition));
     let targets: Vec<_> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     inputs.add("GPU targets", targets.join(" "));
-    inputs.add("inspection", format!("rules {RULES_VERSION}, device code {:?}", component.device_code));
     inputs.add("builder", builder.identity());
     Ok(inputs)
 }
@@ -196,7 +203,7 @@ pub fn run(
     let workspace = stack.workspace;
     let shelf = Shelf::new(stack, stale.iter().map(|component| component.name.clone()));
     let mut ends = BTreeMap::new();
-    if !stale.is_empty() {
+    if plan.stale() > 0 {
         builder.ready()?;
     }
     if options.until > Stage::Srpm || builder.reads_repository() {
@@ -224,6 +231,10 @@ pub fn run(
                 }
                 Ok(built)
             });
+            if result.is_err() && matches!(step.verdict, Verdict::Inspect(_)) {
+                // It was in the repository until now.
+                shelf.refresh()?;
+            }
             let (outcome, detail) = match &result {
                 Ok(built) => (events::Outcome::Built, built.summary.clone()),
                 Err(error) if error.kind() == Kind::Interrupted => (events::Outcome::Stopped, String::new()),

@@ -35,9 +35,10 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
             .map(|step| {
                 let name = step.component.as_str();
                 let spec = &prepared.specs[&step.component];
-                let reasons = match &step.verdict {
-                    Verdict::Fresh => Vec::new(),
-                    Verdict::Stale(reasons) => reasons.clone(),
+                let (verdict, reasons) = match &step.verdict {
+                    Verdict::Fresh => ("fresh", Vec::new()),
+                    Verdict::Inspect(reasons) => ("inspect", reasons.clone()),
+                    Verdict::Stale(reasons) => ("build", reasons.clone()),
                 };
                 json!({
                     "component": name,
@@ -46,7 +47,8 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
                     "dirty": spec.release.dirty,
                     "wave": wave(name),
                     "key": step.key,
-                    "stale": !reasons.is_empty(),
+                    "stale": verdict == "build",
+                    "plan": verdict,
                     "reasons": reasons,
                 })
             })
@@ -68,6 +70,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
         let release = prepared.specs[&step.component].release.release.replace("%{?dist}", "");
         let (style, verdict, why) = match &step.verdict {
             Verdict::Fresh => (Style::Dim, "fresh", "nothing changed".to_owned()),
+            Verdict::Inspect(reasons) => (Style::Good, "inspect", reasons.join(", ")),
             Verdict::Stale(reasons) => (Style::Good, "build", reasons.join(", ")),
         };
         table.styled_row(vec![

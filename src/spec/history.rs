@@ -164,6 +164,13 @@ impl History {
             commit.seconds = commit.seconds.clamp(EARLIEST, latest.max(EARLIEST));
             latest = commit.seconds;
         }
+        let texts = |wanted: String| -> Result<Vec<String>, ProcessError> {
+            match wanted.is_empty() {
+                true => Ok(Vec::new()),
+                false => Ok(split_batch(&git(&["cat-file", "--batch"]).stdin(wanted).output()?)),
+            }
+        };
+        self.forget_judgements(workspace, |commit, path| format!("{commit}:{prefix}{path}\n"), texts)?;
         let pins = [&self.pins_path, &self.lock_path];
         let touching: Vec<&Commit> =
             self.commits.iter().filter(|c| c.paths.iter().any(|path| pins.contains(&path))).collect();
@@ -171,20 +178,53 @@ impl History {
             .iter()
             .flat_map(|commit| pins.map(|path| format!("{}:{prefix}{path}\n", commit.hash)))
             .collect();
-        if !wanted.is_empty() {
-            let texts = split_batch(&git(&["cat-file", "--batch"]).stdin(wanted).output()?);
-            for (commit, texts) in touching.iter().zip(texts.chunks(pins.len())) {
-                let file = |at: usize| File {
-                    name: pins[at].clone(),
-                    text: texts.get(at).cloned().unwrap_or_default(),
-                };
-                // Mistakes of the past are not reported: what is unreadable is no pin.
-                let mut ignored = Vec::new();
-                let lock = Lock::read(&file(1), &mut ignored);
-                let set = PinSet::read("", file(0), &lock, &Overrides::new(), &mut ignored);
-                self.sets.insert(commit.hash.clone(), set);
-            }
+        let texts = texts(wanted)?;
+        for (commit, texts) in touching.iter().zip(texts.chunks(pins.len())) {
+            let file =
+                |at: usize| File { name: pins[at].clone(), text: texts.get(at).cloned().unwrap_or_default() };
+            // Mistakes of the past are not reported: what is unreadable is no pin.
+            let mut ignored = Vec::new();
+            let lock = Lock::read(&file(1), &mut ignored);
+            let set = PinSet::read("", file(0), &lock, &Overrides::new(), &mut ignored);
+            self.sets.insert(commit.hash.clone(), set);
         }
+        Ok(())
+    }
+
+    /// Takes changes of `[inspect]` in component.toml out of the history: they say how
+    /// packages are judged and change nothing in them, so that a waiver needs no new
+    /// Release, and no new build.
+    fn forget_judgements(
+        &mut self,
+        workspace: &Workspace,
+        object: impl Fn(&str, &str) -> String,
+        texts: impl Fn(String) -> Result<Vec<String>, ProcessError>,
+    ) -> Result<(), ProcessError> {
+        let is_one = |path: &&String| {
+            let name = path.strip_prefix("specs-templates/").and_then(|p| p.strip_suffix("/component.toml"));
+            name.is_some_and(|name| !name.contains('/'))
+        };
+        // Oldest first, each with the index of its commit.
+        let changes: Vec<(usize, String)> = (0..self.commits.len())
+            .rev()
+            .flat_map(|at| self.commits[at].paths.iter().filter(is_one).map(move |path| (at, path.clone())))
+            .collect();
+        let wanted = changes.iter().map(|(at, path)| object(&self.commits[*at].hash, path)).collect();
+        let mut recipes = BTreeMap::new();
+        for ((at, path), text) in changes.into_iter().zip(texts(wanted)?) {
+            let recipe = recipe(&text);
+            if recipe.is_some() && recipes.get(&path) == Some(&recipe) {
+                self.commits[at].paths.retain(|other| *other != path);
+            }
+            recipes.insert(path, recipe);
+        }
+        self.uncommitted.retain(|path| match recipes.get(path) {
+            Some(Some(committed)) => {
+                let now = fs_err::read_to_string(workspace.root.join(path)).ok();
+                now.and_then(|text| recipe(&text)).as_ref() != Some(committed)
+            }
+            _ => true,
+        });
         Ok(())
     }
 
@@ -280,6 +320,14 @@ impl History {
             seconds,
         }
     }
+}
+
+/// Returns what component.toml says of how a component is built; `None` if it cannot
+/// be read.
+fn recipe(text: &str) -> Option<toml::Table> {
+    let mut table: toml::Table = toml::from_str(text).ok()?;
+    table.remove("inspect");
+    Some(table)
 }
 
 fn find<'s>(set: &'s PinSet, name: &ComponentName) -> Option<&'s Pin> {

@@ -12,8 +12,28 @@ use crate::names::ComponentName;
 pub struct Recorded {
     /// The inputs it was built from.
     pub inputs: KeyInputs,
+    /// What it was inspected by; `None` if it never was.
+    pub inspection: Option<KeyInputs>,
     /// A result that should be there and is not, or is not what it was.
     pub damaged: Option<String>,
+}
+
+/// What earlier builds of a component left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// Results that passed inspection.
+    pub accepted: Option<Recorded>,
+    /// A finished build that did not pass inspection, or did not come so far.
+    pub rejected: Option<Recorded>,
+}
+
+/// What decides over a component's results now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inputs {
+    /// What can change the build.
+    pub build: KeyInputs,
+    /// What can change the inspection's judgement.
+    pub inspection: KeyInputs,
 }
 
 /// What a plan says of one component.
@@ -21,6 +41,8 @@ pub struct Recorded {
 pub enum Verdict {
     /// Nothing to do: the key is that of the results on disk.
     Fresh,
+    /// What was built would be inspected anew, for these reasons, and not built.
+    Inspect(Vec<String>),
     /// It would be built, for these reasons.
     Stale(Vec<String>),
 }
@@ -34,6 +56,8 @@ pub struct Step {
     pub key: Sha256,
     /// The inputs of that key.
     pub inputs: KeyInputs,
+    /// What its packages are inspected by.
+    pub inspection: KeyInputs,
     /// Whether it would be built.
     pub verdict: Verdict,
 }
@@ -48,43 +72,71 @@ pub struct Plan {
 impl Plan {
     /// Adds the next component in build order. `inputs` are its own; the keys of
     /// the components that it requires are added here.
-    pub fn push(
-        &mut self,
-        component: &ComponentName,
-        requires: &[&str],
-        mut inputs: KeyInputs,
-        recorded: Option<&Recorded>,
-    ) {
+    pub fn push(&mut self, component: &ComponentName, requires: &[&str], now: Inputs, earlier: &Earlier) {
+        let Inputs { mut build, inspection } = now;
         let keys: BTreeMap<&str, &Step> = self.steps.iter().map(|s| (s.component.as_str(), s)).collect();
         for required in requires {
             if let Some(step) = keys.get(required) {
-                inputs.add(format!("required component {required}"), step.key);
+                build.add(format!("required component {required}"), step.key);
             }
         }
-        let mut reasons = match recorded {
+        let accepted = earlier.accepted.as_ref();
+        let mut reasons = match accepted {
             None => vec!["it was never built".to_owned()],
             Some(old) => {
-                let changed = inputs.changed_since(&old.inputs);
+                let changed = build.changed_since(&old.inputs);
                 let mut reasons: Vec<String> = changed.iter().map(|name| format!("{name} changed")).collect();
                 reasons.extend(old.damaged.clone());
                 reasons
             }
         };
-        let rebuilt = requires.iter().filter(|r| keys.get(*r).is_some_and(|s| s.verdict != Verdict::Fresh));
+        let mut rebuilt = requires.iter().filter(|r| keys.get(*r).is_some_and(|s| s.is_stale())).peekable();
+        let on_old_ground = rebuilt.peek().is_none();
         for required in rebuilt {
             let reason = format!("required component {required} changed");
-            if !reasons.contains(&reason) && recorded.is_some() {
+            if !reasons.contains(&reason) && accepted.is_some() {
                 reasons.push(format!("required component {required} is built anew"));
             }
         }
-        let verdict = if reasons.is_empty() { Verdict::Fresh } else { Verdict::Stale(reasons) };
-        let key = inputs.key();
-        self.steps.push(Step { component: component.clone(), key, inputs, verdict });
+        let rejected = earlier.rejected.as_ref();
+        let rejected = rejected.filter(|old| old.inputs == build && old.damaged.is_none() && on_old_ground);
+        let verdict = match (accepted, rejected) {
+            (Some(old), _) if reasons.is_empty() => match old.reasons_to_inspect(&inspection) {
+                reasons if reasons.is_empty() => Verdict::Fresh,
+                reasons => Verdict::Inspect(reasons),
+            },
+            (_, Some(old)) => match old.reasons_to_inspect(&inspection) {
+                // Whoever runs it again without another rule has changed something
+                // that no key knows, such as a package of this machine.
+                reasons if reasons.is_empty() => {
+                    Verdict::Stale(vec!["it did not pass inspection".to_owned()])
+                }
+                reasons => Verdict::Inspect(reasons),
+            },
+            _ => Verdict::Stale(reasons),
+        };
+        let key = build.key();
+        self.steps.push(Step { component: component.clone(), key, inputs: build, inspection, verdict });
     }
 
     /// Returns how many components would be built.
     pub fn stale(&self) -> usize {
-        self.steps.iter().filter(|step| step.verdict != Verdict::Fresh).count()
+        self.steps.iter().filter(|step| step.is_stale()).count()
+    }
+}
+
+impl Step {
+    fn is_stale(&self) -> bool {
+        matches!(self.verdict, Verdict::Stale(_))
+    }
+}
+
+impl Recorded {
+    fn reasons_to_inspect(&self, now: &KeyInputs) -> Vec<String> {
+        match &self.inspection {
+            None => vec!["it was not inspected".to_owned()],
+            Some(old) => now.changed_since(old).iter().map(|name| format!("{name} changed")).collect(),
+        }
     }
 }
 
@@ -96,48 +148,91 @@ mod tests {
         ComponentName::parse(text).unwrap()
     }
 
-    fn inputs(spec: &str) -> KeyInputs {
+    fn one(name: &str, value: &str) -> KeyInputs {
         let mut inputs = KeyInputs::default();
-        inputs.add("spec", spec);
+        inputs.add(name, value);
         inputs
     }
 
-    fn recorded(inputs: &KeyInputs) -> Recorded {
-        Recorded { inputs: inputs.clone(), damaged: None }
+    fn inputs(spec: &str) -> Inputs {
+        Inputs { build: one("spec", spec), inspection: one("waivers", "none") }
+    }
+
+    fn recorded(step: &Step) -> Recorded {
+        Recorded { inputs: step.inputs.clone(), inspection: Some(step.inspection.clone()), damaged: None }
+    }
+
+    fn accepted(recorded: Recorded) -> Earlier {
+        Earlier { accepted: Some(recorded), rejected: None }
+    }
+
+    fn plan(now: [Inputs; 2], earlier: [Earlier; 2]) -> Vec<Verdict> {
+        steps(now, earlier).into_iter().map(|step| step.verdict).collect()
+    }
+
+    fn steps([a, b]: [Inputs; 2], earlier: [Earlier; 2]) -> Vec<Step> {
+        let mut plan = Plan::default();
+        plan.push(&name("a"), &[], a, &earlier[0]);
+        plan.push(&name("b"), &["a"], b, &earlier[1]);
+        plan.steps
+    }
+
+    fn stale(reason: &str) -> Verdict {
+        Verdict::Stale(vec![reason.to_owned()])
     }
 
     #[test]
     fn a_change_reaches_everything_above_it() {
-        let mut first = Plan::default();
-        first.push(&name("a"), &[], inputs("1"), None);
-        first.push(&name("b"), &["a"], inputs("1"), None);
-        let old: Vec<Recorded> = first.steps.iter().map(|s| recorded(&s.inputs)).collect();
-        assert_eq!(first.stale(), 2);
-
-        let mut same = Plan::default();
-        same.push(&name("a"), &[], inputs("1"), Some(&old[0]));
-        same.push(&name("b"), &["a"], inputs("1"), Some(&old[1]));
-        assert_eq!(same.stale(), 0);
-
-        let mut changed = Plan::default();
-        changed.push(&name("a"), &[], inputs("2"), Some(&old[0]));
-        changed.push(&name("b"), &["a"], inputs("1"), Some(&old[1]));
-        let reasons: Vec<_> = changed.steps.iter().map(|s| s.verdict.clone()).collect();
+        let first = steps([inputs("1"), inputs("1")], Default::default());
+        assert_eq!([&first[0].verdict, &first[1].verdict], [&stale("it was never built"); 2]);
+        let old = [accepted(recorded(&first[0])), accepted(recorded(&first[1]))];
+        assert_eq!(plan([inputs("1"), inputs("1")], old.clone()), [Verdict::Fresh, Verdict::Fresh]);
         assert_eq!(
-            reasons,
-            [
-                Verdict::Stale(vec!["spec changed".into()]),
-                Verdict::Stale(vec!["required component a changed".into()])
-            ]
+            plan([inputs("2"), inputs("1")], old),
+            [stale("spec changed"), stale("required component a changed")]
         );
     }
 
     #[test]
     fn damage_is_a_reason() {
-        let mut plan = Plan::default();
-        let old = Recorded { damaged: Some("x.rpm is gone".into()), ..recorded(&inputs("1")) };
-        plan.push(&name("a"), &[], inputs("1"), Some(&old));
-        let Verdict::Stale(reasons) = &plan.steps[0].verdict else { panic!("fresh") };
-        assert_eq!(reasons, &["x.rpm is gone"]);
+        let first = steps([inputs("1"), inputs("1")], Default::default());
+        let old = Recorded { damaged: Some("x.rpm is gone".into()), ..recorded(&first[0]) };
+        let verdicts = plan([inputs("1"), inputs("1")], [accepted(old), accepted(recorded(&first[1]))]);
+        assert_eq!(verdicts, [stale("x.rpm is gone"), stale("required component a is built anew")]);
+    }
+
+    #[test]
+    fn another_judgement_needs_no_build() {
+        let first = steps([inputs("1"), inputs("1")], Default::default());
+        let old = [accepted(recorded(&first[0])), accepted(recorded(&first[1]))];
+        let waived = Inputs { inspection: one("waivers", "one"), ..inputs("1") };
+        let anew = Verdict::Inspect(vec!["waivers changed".into()]);
+        assert_eq!(plan([waived.clone(), inputs("1")], old.clone()), [anew.clone(), Verdict::Fresh]);
+
+        // The same for what did not pass, and an older build was accepted.
+        let rejected = Some(recorded(&steps([inputs("2"), inputs("1")], Default::default())[0]));
+        let both = [Earlier { rejected, ..old[0].clone() }, old[1].clone()];
+        let waived = Inputs { inspection: one("waivers", "one"), ..inputs("2") };
+        let verdicts = plan([waived, inputs("1")], both.clone());
+        assert_eq!(verdicts, [anew, stale("required component a changed")]);
+        let verdicts = plan([inputs("2"), inputs("1")], both);
+        assert_eq!(verdicts[0], stale("it did not pass inspection"));
+    }
+
+    #[test]
+    fn a_build_that_was_not_inspected_is_not_lost() {
+        let first = steps([inputs("1"), inputs("1")], Default::default());
+        let killed = Recorded { inspection: None, ..recorded(&first[0]) };
+        let earlier = [Earlier { accepted: None, rejected: Some(killed) }, Earlier::default()];
+        let verdicts = plan([inputs("1"), inputs("1")], earlier);
+        assert_eq!(verdicts[0], Verdict::Inspect(vec!["it was not inspected".into()]));
+    }
+
+    #[test]
+    fn what_was_rejected_on_other_ground_is_built_anew() {
+        let first = steps([inputs("1"), inputs("1")], Default::default());
+        let rejected = Recorded { inspection: None, ..recorded(&first[1]) };
+        let earlier = [Earlier::default(), Earlier { accepted: None, rejected: Some(rejected) }];
+        assert_eq!(plan([inputs("1"), inputs("1")], earlier)[1], stale("it was never built"));
     }
 }

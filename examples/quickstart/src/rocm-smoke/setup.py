@@ -17,6 +17,8 @@ except ImportError:  # setuptools before 70.1
 LIBRARY = "librocm_smoke.so"
 SONAME = "librocm_smoke.so.1"
 CLANGS = ["clang++-22", "clang++-21", "clang++-20", "clang++-19", "clang++"]
+# Not optimised, HIP's headers leave references to device libraries.
+LANGUAGE = ["-x", "hip", "-std=c++17", "-O2", "-DNDEBUG"]
 
 
 def gpu_targets() -> list[str]:
@@ -58,13 +60,17 @@ def candidates() -> list[list[str]]:
 
 
 def compiler(targets: list[str], work: Path) -> list[str]:
-    """The first compiler that can compile a kernel for every target."""
+    """The first compiler that can compile a kernel for every target.
+
+    A compiler may know the target and yet be too new for the HIP headers: ROCm 5's
+    use a macro that clang 22 no longer has.
+    """
     probe = work / "probe.hip"
-    probe.write_text("__attribute__((global)) void probe(int *x) { *x = 1; }\n")
+    probe.write_text("#include <hip/hip_runtime.h>\n__global__ void probe(int *x) { *x = 1; }\n")
     tried = []
     for command in candidates():
         result = subprocess.run(
-            [*command, "-x", "hip", "--cuda-device-only", "-nogpuinc", "-c", probe]
+            [*command, *LANGUAGE, "--cuda-device-only", "-c", probe]
             + target_flags(targets)
             + ["-o", work / "probe.o"],
             capture_output=True,
@@ -93,8 +99,7 @@ class BuildWithKernels(build_py):
         subprocess.run(
             [
                 *command,
-                *["-x", "hip", "-std=c++17", "-O2", "-DNDEBUG", "-fPIC", "-shared"],
-                *["-fvisibility=hidden", "-Wall"],
+                *[*LANGUAGE, "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"],
                 *target_flags(targets),
                 # Otherwise derived from the build folder's path.
                 "-cuid=rocm_smoke",

@@ -1,0 +1,114 @@
+//! The gate between what was built and the results: everything is inspected, and
+//! nothing with an error gets through.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::component::{ComponentError, Way, rpm_count};
+use super::record::{FileRecord, Results};
+use super::{Job, Stage};
+use crate::error::{Error, IoError};
+use crate::events::Event;
+use crate::files;
+use crate::gpu::GpuTarget;
+use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity};
+use crate::process::check_stop;
+use crate::stack::{KeyInputs, Step};
+use crate::workspace::Component;
+
+const REPORT: &str = "inspection.json";
+
+/// Returns what the packages of a component are held against.
+pub fn expectations(component: &Component, gpu_targets: &[GpuTarget]) -> Expectations {
+    Expectations {
+        gpu_targets: gpu_targets.to_vec(),
+        device_code: component.device_code,
+        ..Expectations::default()
+    }
+}
+
+/// Inspects wheels beside the RPMs that they were made from. What passed in an RPM
+/// passes in its wheel; what is wrong in the wheel alone is an error.
+pub fn inspect_wheels(
+    component: &Component,
+    expectations: &Expectations,
+    rpms: &[PathBuf],
+    wheels: &[PathBuf],
+) -> Result<(), Error> {
+    let paths: Vec<PathBuf> = rpms.iter().chain(wheels).cloned().collect();
+    // Waivers name files of RPMs; what they are about is taken out below.
+    let expectations = Expectations { waivers: Vec::new(), ..expectations.clone() };
+    let report = inspect::inspect(&paths, &expectations, Depth::Quick)?;
+    let wheels: BTreeSet<String> = wheels.iter().map(|path| path.display().to_string()).collect();
+    let name = |finding: &Finding| {
+        let file = finding.file.as_deref().and_then(|file| file.rsplit('/').next());
+        (finding.id, file.map(str::to_owned))
+    };
+    let in_wheel = |finding: &&Finding| finding.subject.as_ref().is_some_and(|path| wheels.contains(path));
+    let passed: BTreeSet<_> = report.findings.iter().filter(|f| !in_wheel(f)).map(name).collect();
+    let errors = report.errors().filter(in_wheel).filter(|finding| !passed.contains(&name(finding)));
+    let errors: Vec<Finding> = errors.cloned().collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ComponentError::Wheels { component: component.name.to_string(), errors }.into())
+}
+
+/// Lists everything that can change the judgement over the same packages.
+pub(super) fn inputs(component: &Component, until: Stage) -> KeyInputs {
+    let mut inputs = KeyInputs::default();
+    if until > Stage::Srpm {
+        inputs.add("the inspection's rules", RULES_VERSION);
+        inputs.add("the promise of device code", format!("{:?}", component.device_code));
+    }
+    inputs
+}
+
+impl Way<'_> {
+    /// Inspects the packages in the folder `waiting` and keeps the report there; an error
+    /// ends the component's way.
+    pub(super) fn inspect(&self, job: &Job<'_>, step: &Step, waiting: &Results) -> Result<(), Error> {
+        check_stop()?;
+        let component = job.component;
+        let started = Instant::now();
+        let rpms = waiting.rpms();
+        self.shelf.check_names(&component.name, &rpms)?;
+        self.phase(component, "Inspecting", &rpm_count(rpms.len()));
+        let build_roots = self.builder.build_roots(job);
+        let expectations = Expectations { build_roots, ..expectations(component, job.gpu_targets) };
+        let report = inspect::inspect(&rpms, &expectations, Depth::Deep)?;
+        for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+            self.events.event(Event::Warning(format!("{}: {finding}", component.name)));
+        }
+        let seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+        keep(waiting, &report, step, seconds).map_err(IoError::doing(format!("write {REPORT}")))?;
+        if !report.has_errors() {
+            return Ok(());
+        }
+        Err(ComponentError::Findings {
+            component: component.name.to_string(),
+            report: Box::new(report),
+            path: waiting.dir().join(REPORT),
+            logs: waiting.dir().join("logs"),
+            retry: job.retry.clone(),
+        }
+        .into())
+    }
+}
+
+/// Writes the report, and into the record by what it was judged.
+fn keep(waiting: &Results, report: &Report, step: &Step, seconds: f64) -> std::io::Result<()> {
+    // A report is plain data: strings, numbers, lists and maps with string keys.
+    let mut json = serde_json::to_vec_pretty(report).unwrap_or_default();
+    json.push(b'\n');
+    let path = waiting.dir().join(REPORT);
+    files::write_atomically(&path, json)?;
+    let Some(mut record) = waiting.record() else { return Ok(()) };
+    record.outputs.retain(|output| output.file != REPORT);
+    record.outputs.push(FileRecord::of(&path)?);
+    record.outputs.sort_by(|a, b| a.file.cmp(&b.file));
+    record.inspection = Some(step.inspection.clone());
+    record.seconds.insert("inspect".to_owned(), seconds);
+    waiting.write(&record)
+}

@@ -1,0 +1,94 @@
+//! What was built and not accepted: another judgement looks at the same packages
+//! again, and nothing is built for it. Offline; needs rpmbuild and createrepo_c.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+
+mod support;
+
+use support::{Parts, Ran, Workspace, names_in};
+
+const TOML: &str = "specs-templates/one/component.toml";
+const PROMISED: &str = "[inspect]\ndevice-code = true\n";
+const DENIED: &str = "[inspect]\ndevice-code = false\n";
+
+fn workspace(toml: &str) -> Workspace {
+    let workspace = Workspace::new();
+    workspace.component("one", &Parts { toml, ..Parts::default() });
+    workspace
+}
+
+/// What the plan says of the component: `build`, `inspect` or `fresh`, and why.
+fn plan(workspace: &Workspace) -> (String, String) {
+    let step = workspace.run(&["plan", "--chroot", "host", "--json"]).json()["steps"][0].clone();
+    let reasons = step["reasons"].as_array().unwrap().iter().map(support::text_of).collect::<Vec<_>>();
+    (support::text_of(&step["plan"]), reasons.join(", "))
+}
+
+fn was_built(ran: &Ran) -> bool {
+    ran.stderr.contains("Building (")
+}
+
+#[test]
+fn what_was_rejected_is_inspected_again_when_the_rules_change() {
+    let workspace = workspace(PROMISED);
+    let first = workspace.build();
+    first.exits(1).says([
+        "did not pass inspection",
+        "device-code-absent",
+        "work/one/results/inspection.json",
+    ]);
+    assert!(was_built(&first));
+    workspace.assert_nothing_of("one");
+
+    workspace.write(TOML, DENIED);
+    assert_eq!(plan(&workspace), ("inspect".into(), "the promise of device code changed".into()));
+    let second = workspace.build();
+    second.exits(0).says(["Inspecting (1/1) one", "1 built, 0 fresh"]);
+    assert!(!was_built(&second));
+    workspace.assert_whole("one");
+    assert_eq!(plan(&workspace).0, "fresh");
+}
+
+#[test]
+fn who_tries_again_without_another_rule_gets_a_build() {
+    let workspace = workspace(PROMISED);
+    workspace.build().exits(1);
+    assert_eq!(plan(&workspace), ("build".into(), "it did not pass inspection".into()));
+    let again = workspace.build();
+    again.exits(1);
+    assert!(was_built(&again));
+}
+
+#[test]
+fn what_was_accepted_leaves_the_repository_when_it_no_longer_passes() {
+    let workspace = workspace(DENIED);
+    workspace.build().exits(0);
+    let repository = workspace.built("repository");
+    assert!(names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
+    workspace.write(TOML, PROMISED);
+    let judged = workspace.build();
+    judged.exits(1).says(["device-code-absent"]);
+    assert!(!was_built(&judged));
+    assert!(!names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
+    // And comes back as it was.
+    workspace.write(TOML, DENIED);
+    let back = workspace.build();
+    back.exits(0);
+    assert!(!was_built(&back));
+    workspace.assert_whole("one");
+    assert!(names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
+}
+
+#[test]
+fn what_lost_a_package_while_it_waited_is_built_anew() {
+    let workspace = workspace(PROMISED);
+    workspace.build().exits(1);
+    let waiting = workspace.built("work/one/results");
+    let rpm = names_in(&waiting).into_iter().find(|name| name.ends_with(".noarch.rpm")).unwrap();
+    fs_err::remove_file(waiting.join(rpm)).unwrap();
+    workspace.write(TOML, DENIED);
+    assert_eq!(plan(&workspace), ("build".into(), "it was never built".into()));
+    let ran = workspace.build();
+    ran.exits(0);
+    assert!(was_built(&ran));
+}
