@@ -13,6 +13,7 @@ const COMMANDS: &[&str] = &[
     "plan",
     "build",
     "inspect",
+    "explain",
     "wheel",
     "index",
     "container",

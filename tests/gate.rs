@@ -41,7 +41,7 @@ fn what_was_rejected_is_inspected_again_when_the_rules_change() {
     workspace.assert_nothing_of("one");
 
     workspace.write(TOML, DENIED);
-    assert_eq!(plan(&workspace), ("inspect".into(), "the promise of device code changed".into()));
+    assert_eq!(plan(&workspace), ("inspect".into(), "promise of device code changed".into()));
     let second = workspace.build();
     second.exits(0).says(["Inspecting (1/1) one", "1 built, 0 fresh"]);
     assert!(!was_built(&second));

@@ -115,6 +115,11 @@ impl Diagnose for ComponentError {
             Self::Findings { report, path, logs, retry, .. } => {
                 let mut hints: Vec<String> = report.errors().map(|finding| finding.remedy.clone()).collect();
                 hints.dedup();
+                // The rule about waivers cannot be waived, and says all in its remedy.
+                if let Some(finding) = report.errors().find(|finding| finding.id.as_str() != "waiver-unused")
+                {
+                    hints.push(format!("why, and how to waive it: {} explain {}", own_program(), finding.id));
+                }
                 hints.push(format!("the whole report: {}", path.display()));
                 hints.push(format!("the build's logs: {}", logs.display()));
                 hints.push(format!("to try again: {retry}"));

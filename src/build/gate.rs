@@ -1,7 +1,7 @@
 //! The gate between what was built and the results: everything is inspected, and
 //! nothing with an error gets through.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, IoError};
 use crate::events::Event;
 use crate::files;
 use crate::gpu::GpuTarget;
-use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity};
+use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, Waived};
 use crate::process::check_stop;
 use crate::stack::{KeyInputs, Step};
 use crate::workspace::Component;
@@ -24,6 +24,7 @@ pub fn expectations(component: &Component, gpu_targets: &[GpuTarget]) -> Expecta
     Expectations {
         gpu_targets: gpu_targets.to_vec(),
         device_code: component.device_code,
+        waivers: component.waivers.clone(),
         ..Expectations::default()
     }
 }
@@ -59,8 +60,11 @@ pub fn inspect_wheels(
 pub(super) fn inputs(component: &Component, until: Stage) -> KeyInputs {
     let mut inputs = KeyInputs::default();
     if until > Stage::Srpm {
-        inputs.add("the inspection's rules", RULES_VERSION);
-        inputs.add("the promise of device code", format!("{:?}", component.device_code));
+        inputs.add("set of rules", RULES_VERSION);
+        inputs.add("promise of device code", format!("{:?}", component.device_code));
+        let waivers = component.waivers.iter();
+        let waivers = waivers.map(|w| format!("{:?}", (&w.rule, &w.file, &w.found, &w.reason)));
+        inputs.add("list of waivers", waivers.collect::<String>());
     }
     inputs
 }
@@ -75,11 +79,18 @@ impl Way<'_> {
         let rpms = waiting.rpms();
         self.shelf.check_names(&component.name, &rpms)?;
         self.phase(component, "Inspecting", &rpm_count(rpms.len()));
-        let build_roots = self.builder.build_roots(job);
-        let expectations = Expectations { build_roots, ..expectations(component, job.gpu_targets) };
+        let expectations = Expectations {
+            build_roots: self.builder.build_roots(job),
+            previous_kernels: self.last_kernels(component),
+            ..expectations(component, job.gpu_targets)
+        };
         let report = inspect::inspect(&rpms, &expectations, Depth::Deep)?;
         for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
             self.events.event(Event::Warning(format!("{}: {finding}", component.name)));
+        }
+        for Waived { finding, reason, .. } in &report.waived {
+            let detail = format!("{}: {finding}, because: {reason}", component.name);
+            self.events.event(Event::Step { word: "Waived", detail });
         }
         let seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         keep(waiting, &report, step, seconds).map_err(IoError::doing(format!("write {REPORT}")))?;
@@ -94,6 +105,14 @@ impl Way<'_> {
             retry: job.retry.clone(),
         }
         .into())
+    }
+
+    /// Returns how many kernels the results at hand have for each target; nothing
+    /// where there are none, or none that can be compared.
+    fn last_kernels(&self, component: &Component) -> BTreeMap<String, u64> {
+        let results = Results::of(&self.workspace.build_dir(), self.until, &component.name);
+        let report = fs_err::read(results.dir().join(REPORT));
+        report.map(|json| inspect::kernels_in(&json)).unwrap_or_default()
     }
 }
 

@@ -73,6 +73,8 @@ pub enum Command {
     Build(Build),
     /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
     Inspect(Inspect),
+    /// Tell what a rule of the inspection finds, why that matters, how to mend it and how to waive it
+    Explain(Explain),
     /// Make wheels from the RPMs that passed inspection
     Wheel(Made),
     /// Write the pip index of the wheels
@@ -277,6 +279,18 @@ pub struct Inspect {
     /// A GPU target that must be served (can be repeated); the workspace's where absent
     #[arg(long = "gpu-target", value_name = "TARGET")]
     pub gpu_targets: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The rule's ID, such as `gpu-target-missing`; all rules where absent
+    #[arg(value_name = "ID")]
+    pub rule: Option<String>,
 
     /// Print JSON
     #[arg(long)]

@@ -7,6 +7,7 @@ mod completions;
 mod container;
 mod context;
 mod doctor;
+mod explain;
 mod index;
 mod init;
 mod inspect;
@@ -53,6 +54,7 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Plan(command) => plan::run(command, &dir, shell),
         Command::Build(command) => build::run(command, &dir, shell),
         Command::Inspect(command) => inspect::run(command, &dir, shell),
+        Command::Explain(command) => explain::run(command, shell),
         Command::Wheel(command) => wheel::run(command, &dir, shell),
         Command::Index(command) => index::run(command, &dir, shell),
         Command::Container(command) => container::run(command, &dir, shell),

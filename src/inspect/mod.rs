@@ -6,13 +6,16 @@ mod bundle;
 mod ccob;
 mod closure;
 mod code_object;
+mod compare;
 mod device;
+mod earlier;
 mod elf;
 mod entry_id;
 mod expectations;
 mod facts;
 mod file;
 mod image;
+mod pairs;
 mod report;
 mod rules;
 mod sources;
@@ -22,13 +25,17 @@ mod testing;
 
 use std::path::{Path, PathBuf};
 
+pub use compare::{
+    Change, Code, Comparison, Delta, FileChange, SizedFile, SubjectChange, TargetChange, compare,
+};
+pub use earlier::kernels_in;
 pub use expectations::{Expectations, Waiver};
 pub use facts::{
     Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KpackArchive,
     KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target,
 };
 pub use report::{Depth, Finding, Need, Origin, Report, SCHEMA, Waived};
-pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule};
+pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule, rule_groups};
 pub use system::System;
 
 use crate::error::{Diagnose, Kind};

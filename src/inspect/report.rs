@@ -10,6 +10,7 @@ use super::facts::{Subject, Target};
 use super::rules::{RuleId, Severity};
 use crate::gpu::GpuTarget;
 use crate::names::Soname;
+use crate::text::visible;
 
 /// The name and version of a serialised [`Report`].
 pub const SCHEMA: &str = "rocmrpm/inspection/2";
@@ -25,6 +26,15 @@ pub enum Depth {
     /// Every bundle is decoded and its hash verified, every code object's flags are
     /// compared with its ID, kernels are counted.
     Deep,
+}
+
+impl fmt::Display for Depth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quick => "quick",
+            Self::Deep => "deep",
+        })
+    }
 }
 
 /// The result of an inspection, sorted: the same files give the same bytes.
@@ -162,7 +172,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.file.as_deref().or(self.subject.as_deref());
         if let Some(place) = place {
-            write!(f, "{place}: ")?;
+            write!(f, "{}: ", visible(place))?;
         }
         write!(f, "found {}, expected {} [{}]", self.found, self.expected, self.id)
     }

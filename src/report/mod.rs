@@ -1,14 +1,18 @@
 //! What reaches the terminal, and how it looks. The only module that writes to
 //! stdout and stderr: data to stdout, talk to stderr.
 
+mod comparison;
 mod errors;
 mod inspection;
 mod progress;
+mod rules;
 mod shell;
 mod table;
 
+pub use comparison::comparison_text;
 pub use errors::show_error;
 pub use inspection::inspection_text;
 pub use progress::Progress;
+pub use rules::{rule_text, rules_text};
 pub use shell::{Shell, Style, count, human_size, human_time};
 pub use table::Table;

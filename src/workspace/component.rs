@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::document::{At, File};
+use super::document::{At, File, Table};
 use super::manifest::gpu_targets;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
-use crate::names::{ComponentName, is_plain};
+use crate::inspect::{RULES, Waiver, rule};
+use crate::names::{ComponentName, is_plain, nearest};
 use crate::text::visible;
 
 /// How one upstream project becomes RPMs.
@@ -31,6 +32,8 @@ pub struct Component {
     /// Whether its packages must carry device code (`true`), must carry none
     /// (`false`), or may do either.
     pub device_code: Option<bool>,
+    /// The findings of its inspection that are accepted, with reasons.
+    pub waivers: Vec<Waiver>,
     /// The packages of this component that belong into the container image.
     pub container_packages: Vec<At<String>>,
     /// The template's path.
@@ -93,39 +96,51 @@ impl Component {
                 "rename it, with letters, digits and . _ + - alone",
             ));
         }
-        let mut component = file.parse(problems, |root| Self {
-            name: ComponentName::parse("x").unwrap_or_else(|| unreachable!("`x` is a component name")),
-            dir: dir.to_owned(),
-            requires: root.strings("requires"),
-            optional: root.boolean("optional").unwrap_or(false),
-            memory_per_job: root
-                .string("memory-per-job")
-                .and_then(|at| {
-                    let bytes = parse_memory(&at.value);
-                    if bytes.is_none() {
-                        root.problem(
-                            at.span,
-                            "this is not an amount of memory",
-                            "expected an amount such as `4 GB`",
-                            None,
-                        );
-                    }
-                    bytes
-                })
-                .unwrap_or(DEFAULT_MEMORY_PER_JOB),
-            gpu_targets: root.has("gpu-targets").then(|| gpu_targets(root, "gpu-targets", false)),
-            env: root.string_map("env"),
-            device_code: root.table("inspect", |inspect| inspect.boolean("device-code")).flatten(),
-            container_packages: root
-                .table("container", |container| {
-                    let packages = container.strings("packages");
-                    packages.iter().for_each(|name| container.must_be_plain(name, "a package's name"));
-                    packages
-                })
-                .unwrap_or_default(),
-            template: PathBuf::new(),
-            patches,
-            file: file.clone(),
+        let mut component = file.parse(problems, |root| {
+            let inspect = root.table("inspect", |inspect| Inspect {
+                device_code: inspect.boolean("device-code"),
+                waivers: inspect
+                    .tables("waive", |waive| waiver(waive, &file))
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+            });
+            let Inspect { device_code, waivers } = inspect.unwrap_or_default();
+            Self {
+                name: ComponentName::parse("x").unwrap_or_else(|| unreachable!("`x` is a component name")),
+                dir: dir.to_owned(),
+                requires: root.strings("requires"),
+                optional: root.boolean("optional").unwrap_or(false),
+                memory_per_job: root
+                    .string("memory-per-job")
+                    .and_then(|at| {
+                        let bytes = parse_memory(&at.value);
+                        if bytes.is_none() {
+                            root.problem(
+                                at.span,
+                                "this is not an amount of memory",
+                                "expected an amount such as `4 GB`",
+                                None,
+                            );
+                        }
+                        bytes
+                    })
+                    .unwrap_or(DEFAULT_MEMORY_PER_JOB),
+                gpu_targets: root.has("gpu-targets").then(|| gpu_targets(root, "gpu-targets", false)),
+                env: root.string_map("env"),
+                device_code,
+                waivers,
+                container_packages: root
+                    .table("container", |container| {
+                        let packages = container.strings("packages");
+                        packages.iter().for_each(|name| container.must_be_plain(name, "a package's name"));
+                        packages
+                    })
+                    .unwrap_or_default(),
+                template: PathBuf::new(),
+                patches,
+                file: file.clone(),
+            }
         });
         let (Some(name), [template]) = (name, templates.as_slice()) else { return Ok(None) };
         component.name = name;
@@ -138,6 +153,53 @@ impl Component {
         let name = self.template.file_name().unwrap_or_default().to_string_lossy();
         name.trim_end_matches(".tera").to_owned()
     }
+}
+
+/// The table `[inspect]`.
+#[derive(Default)]
+struct Inspect {
+    device_code: Option<bool>,
+    waivers: Vec<Waiver>,
+}
+
+/// Reads one `[[inspect.waive]]`. `None` if something that it needs is missing or wrong.
+fn waiver(table: &mut Table<'_>, file: &File) -> Option<Waiver> {
+    let id = filled(table, "rule", Some("a rule's ID, such as `library-missing`"));
+    let id = id.and_then(|id| {
+        let known = rule(&id.value).is_some();
+        if !known {
+            let near = nearest(&id.value, RULES.iter().map(|rule| rule.id.as_str()));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`rocmrpm explain` lists all rules".to_owned(),
+            };
+            let message = format!("unknown rule `{}`", id.value);
+            table.problem(id.span, message, "not a rule of the inspection", Some(help));
+        }
+        known.then_some(id.value)
+    });
+    let part = |table: &mut Table<'_>, key| filled(table, key, None).map(|at| at.value);
+    let (file_pattern, found) = (part(table, "file"), part(table, "found"));
+    let reason = filled(table, "reason", Some("why the finding is accepted"))?.value;
+    Some(Waiver { rule: id?, file: file_pattern, found, reason, place: file.name.clone() })
+}
+
+/// Returns a string that must not be empty; `what` says what it is for where it must
+/// be there.
+fn filled(table: &mut Table<'_>, key: &str, what: Option<&str>) -> Option<At<String>> {
+    let string = match what {
+        Some(what) => table.required_string(key, what),
+        None => table.string(key),
+    }?;
+    if string.value.trim().is_empty() {
+        let label = match what {
+            Some(what) => format!("expected {what}"),
+            None => format!("leave `{key}` out to accept any"),
+        };
+        table.problem(string.span, format!("`{key}` must not be empty"), label, None);
+        return None;
+    }
+    Some(string)
 }
 
 /// Reads an amount such as `4 GB` or `512MB`: decimal units, as on memory's label.

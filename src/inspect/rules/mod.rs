@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::expectations::Expectations;
 use super::facts::{FileFacts, Subject};
 use super::report::{Finding, Judgement, Need};
+use crate::text::visible;
 
 /// How bad a finding is. Ordered from worst to best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -59,7 +60,7 @@ impl fmt::Display for RuleId {
 }
 
 /// What a rule is about.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// Its stable name.
     pub id: RuleId,
@@ -77,9 +78,9 @@ pub struct Rule {
 
 /// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
 /// accepted is inspected anew.
-pub const RULES_VERSION: u32 = 1;
+pub const RULES_VERSION: u32 = 2;
 
-/// All rules.
+/// All rules, by group.
 pub const RULES: &[Rule] = &[
     targets::MISSING,
     targets::ABSENT,
@@ -94,7 +95,35 @@ pub const RULES: &[Rule] = &[
     damage::BUNDLE,
     damage::MISMATCH,
     damage::ELF,
+    hygiene::NOT_STRIPPED,
+    hygiene::BUILD_ID,
+    hygiene::TEXT_RELOCATIONS,
+    hygiene::EXECUTABLE_STACK,
+    hygiene::MACHINE,
+    hygiene::HEADERS,
+    hygiene::HEADERS_ODD,
+    hygiene::OPT_ROCM,
+    hygiene::BUILD_PATH,
+    waivers::UNUSED,
 ];
+
+/// The groups of [`RULES`]: each one's name and the first rule in it.
+const GROUPS: &[(&str, RuleId)] = &[
+    ("GPU targets", targets::MISSING.id),
+    ("linkage", linkage::RPATH_BUILD.id),
+    ("damage", damage::BUNDLE.id),
+    ("hygiene", hygiene::NOT_STRIPPED.id),
+    ("waivers", waivers::UNUSED.id),
+];
+
+/// Returns all rules by group, with the groups' names.
+pub fn rule_groups() -> Vec<(&'static str, &'static [Rule])> {
+    let start = |id: RuleId| RULES.iter().position(|rule| rule.id == id).unwrap_or(RULES.len());
+    let starts = GROUPS.iter().map(|(_, id)| start(*id));
+    let ends = starts.clone().skip(1).chain([RULES.len()]);
+    let ranges = starts.zip(ends).map(|(start, end)| RULES.get(start..end).unwrap_or_default());
+    GROUPS.iter().map(|(name, _)| *name).zip(ranges).collect()
+}
 
 /// Returns the rule with this name.
 pub fn rule(id: &str) -> Option<&'static Rule> {
@@ -127,8 +156,9 @@ impl Rule {
             subject: None,
             file: None,
             id: self.id,
-            found: printable(found.into()),
-            expected: printable(expected.into()),
+            // Findings quote names from files that nobody vouches for.
+            found: visible(&found.into()),
+            expected: visible(&expected.into()),
             remedy: self.mend.to_owned(),
         }
     }
@@ -138,12 +168,6 @@ impl Finding {
     fn at(self, subject: &Subject, file: &FileFacts) -> Self {
         Self { subject: Some(subject.path.clone()), file: Some(file.path.clone()), ..self }
     }
-}
-
-/// Findings quote names from files that nobody vouches for: a terminal must not
-/// be given their control characters.
-fn printable(text: String) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -165,6 +189,14 @@ mod tests {
     #[test]
     fn findings_have_no_control_characters() {
         let finding = linkage::NEEDED_ABSOLUTE.finding("/lib/\x1b[31mred\n.so", "x");
-        assert_eq!(finding.found, "/lib/\u{fffd}[31mred\u{fffd}.so");
+        assert_eq!(finding.found, "/lib/\\u{1b}[31mred\\n.so");
+    }
+
+    #[test]
+    fn every_rule_is_in_one_group() {
+        let groups = rule_groups();
+        assert!(groups.iter().all(|(_, rules)| !rules.is_empty()), "{groups:?}");
+        let ids: Vec<_> = groups.iter().flat_map(|(_, rules)| rules.iter()).map(|rule| rule.id).collect();
+        assert_eq!(ids, RULES.iter().map(|rule| rule.id).collect::<Vec<_>>());
     }
 }

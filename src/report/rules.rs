@@ -1,0 +1,86 @@
+//! The rules of the inspection as text: all of them as tables, or one with all there
+//! is to say about it.
+
+use super::{Style, Table};
+use crate::inspect::{Rule, Severity, rule_groups};
+
+/// How wide the texts of a rule are set.
+const WIDTH: usize = 88;
+
+/// Returns a table of all rules for each group.
+pub fn rules_text() -> String {
+    let groups = rule_groups().into_iter().map(|(group, rules)| {
+        let mut table = Table::new(&[group, "severity", "what it finds"]);
+        for rule in rules {
+            let severity = (Some(style(rule.severity)), rule.severity.to_string());
+            table.styled_row(vec![(None, rule.id.to_string()), severity, (None, rule.what.to_owned())]);
+        }
+        table.text()
+    });
+    let tables = groups.collect::<Vec<_>>().join("\n");
+    format!("{tables}\n`rocmrpm explain ID` tells why a rule is there and how to mend what it finds.\n")
+}
+
+/// Returns everything about one rule, and the waiver for it, ready to be pasted.
+pub fn rule_text(rule: &Rule) -> String {
+    let severity = style(rule.severity).paint(rule.severity);
+    let mut text = format!("{} ({severity})\n", Style::Bold.paint(rule.id));
+    let parts =
+        [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("to mend it", rule.mend)];
+    for (name, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+        text.push_str(&format!("\n{}\n{}", Style::Dim.paint(name), wrapped(part)));
+    }
+    let waiver = waiver(rule);
+    text.push_str(&format!("\n{}\n{waiver}", Style::Dim.paint("to waive it, in component.toml")));
+    text
+}
+
+fn waiver(rule: &Rule) -> String {
+    if rule.id.as_str() == "waiver-unused" {
+        return "  this rule is about waivers and cannot be waived\n".to_owned();
+    }
+    format!(
+        "  [[inspect.waive]]\n  rule = \"{}\"\n  \
+         file = \"*/name.so\"   # optional; `*` stands for any characters\n  \
+         found = \"...\"        # optional; a part of what was found\n  \
+         reason = \"...\"       # why it is accepted\n",
+        rule.id
+    )
+}
+
+fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => Style::Bad,
+        Severity::Warning => Style::Warning,
+        Severity::Info => Style::Hint,
+    }
+}
+
+/// Sets a text in indented lines of [`WIDTH`] characters, words kept whole.
+fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_set_in_lines_and_words_stay_whole() {
+        let word = "x".repeat(100);
+        assert_eq!(wrapped(&format!("a {word} b c")), format!("  a\n  {word}\n  b c\n"));
+        assert_eq!(wrapped("one  two"), "  one two\n");
+    }
+}

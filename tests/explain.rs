@@ -1,0 +1,116 @@
+//! `rocmrpm explain`: all rules, one rule, a rule that does not exist; and the page
+//! that documents them.
+
+mod common;
+
+use common::{Lab, golden};
+use rocmrpm::inspect::{RULES, Rule, rule_groups};
+use snapbox::{assert_data_eq, str};
+
+#[test]
+fn all_rules_are_listed_by_group() {
+    let ran = Lab::empty().run(&["explain"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    for (group, rules) in rule_groups() {
+        assert!(ran.stdout.contains(&group.to_uppercase()), "{group}\n{}", ran.stdout);
+        for Rule { id, severity, what, .. } in rules {
+            let line = ran.stdout.lines().find(|line| line.split_whitespace().next() == Some(id.as_str()));
+            let line = line.unwrap_or_else(|| panic!("{id} is not listed\n{}", ran.stdout));
+            assert!(line.contains(&severity.to_string()) && line.ends_with(what), "{line}");
+        }
+    }
+}
+
+#[test]
+fn one_rule_is_told_with_a_waiver_to_paste() {
+    let ran = Lab::empty().run(&["explain", "text-relocations"]).exits(0);
+    assert_data_eq!(
+        ran.stdout,
+        str![[r#"
+text-relocations (warning)
+
+what
+  the loader must write into the code of the file while it loads it (DT_TEXTREL)
+
+why
+  SELinux refuses that to confined programs (execmod), so that the library loads here and
+  not there; the pages are not shared between processes either
+
+incident
+  JuliaLang/julia#12019: `cannot restore segment prot after reloc: Permission denied`;
+  lkl/linux#220: a crash when such a file uses an ifunc
+
+to mend it
+  compile everything in it with -fPIC, static libraries included, and link with
+  `-Wl,-z,text`, which names the object file at fault
+
+to waive it, in component.toml
+  [[inspect.waive]]
+  rule = "text-relocations"
+  file = "*/name.so"   # optional; `*` stands for any characters
+  found = "..."        # optional; a part of what was found
+  reason = "..."       # why it is accepted
+
+"#]]
+    );
+}
+
+#[test]
+fn every_rule_can_be_explained() {
+    let lab = Lab::empty();
+    for rule in RULES {
+        let ran = lab.run(&["explain", rule.id.as_str()]).exits(0);
+        assert!(ran.stdout.starts_with(&format!("{} ({})\n", rule.id, rule.severity)), "{}", ran.stdout);
+    }
+    lab.run(&["explain", "waiver-unused"]).exits(0).prints(&["cannot be waived"]);
+}
+
+#[test]
+fn a_rule_that_does_not_exist_is_an_error_with_the_nearest() {
+    let lab = Lab::empty();
+    let ran = lab.run(&["explain", "gpu-target-mising"]).exits(2);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(
+        ran.stderr,
+        "error: there is no rule `gpu-target-mising`\n\nhint: did you mean `gpu-target-missing`?\n"
+    );
+    lab.run(&["explain", "banana"]).exits(2).says(&["hint: `rocmrpm explain` lists all rules"]);
+}
+
+#[test]
+fn json_has_the_same() {
+    let lab = Lab::empty();
+    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let ids: Vec<_> =
+        all["rules"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, RULES.iter().map(|rule| rule.id.as_str()).collect::<Vec<_>>());
+    let one = lab.run(&["explain", "executable-stack", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let rules = one["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!((&rules[0]["group"], &rules[0]["severity"]), (&"hygiene".into(), &"error".into()));
+    assert!(rules[0]["incident"].as_str().unwrap().contains("ROCm/clr#22"));
+    let one = lab.run(&["explain", "waiver-unused", "--json"]).exits(0).json("rocmrpm/rules/1");
+    assert!(one["rules"][0]["incident"].is_null());
+}
+
+/// The page is made of the table, so that it cannot say anything else.
+#[test]
+fn the_page_of_rules_is_what_the_table_says() {
+    let mut page = "# Rules of the inspection\n\n\
+        What `rocmrpm inspect` and the gate in `rocmrpm build` look for. An error keeps a package out of the\n\
+        repository; a warning is told; an info is worth knowing. `rocmrpm explain ID` says the same at the\n\
+        terminal, together with a waiver to paste. This page is written by a test (`tests/explain.rs`) from the\n\
+        table in `src/inspect/rules/`.\n"
+        .to_owned();
+    for (group, rules) in rule_groups() {
+        page += &format!("\n## {}{}\n", group[..1].to_uppercase(), &group[1..]);
+        for Rule { id, severity, what, why, incident, mend } in rules {
+            page += &format!("\n### {id}\n\n**{severity}**: {what}\n\n- Why: {why}\n");
+            if !incident.is_empty() {
+                page += &format!("- Seen: {incident}\n");
+            }
+            page += &format!("- To mend it: {mend}\n");
+        }
+    }
+    golden("../../docs/rules.md", &page);
+}
