@@ -1,10 +1,21 @@
 //! Text of strangers made harmless for the place it goes to. What the text means is
 //! not known here.
 
-/// Makes control characters visible: names come from strangers, and a terminal would
+/// Makes control characters visible, and those that have no width or turn the
+/// direction of writing: names come from strangers, and a terminal or a browser would
 /// obey them.
 pub fn visible(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || is_hidden(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+/// Separators of lines, marks of no width, and the controls of Unicode's annex 9
+/// (bidirectional text), section 2.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Encodes bytes for a URL's path: all but the unreserved characters of RFC 3986,
@@ -30,6 +41,14 @@ mod tests {
     #[test]
     fn control_characters_become_visible_and_others_stay() {
         assert_eq!(visible("ü'\u{1b}[2J\n"), "ü'\\u{1b}[2J\\n");
+    }
+
+    #[test]
+    fn what_turns_or_hides_text_becomes_visible() {
+        assert_eq!(
+            visible("a\u{202e}os.\u{2066}\u{200b}\u{feff}b"),
+            "a\\u{202e}os.\\u{2066}\\u{200b}\\u{feff}b"
+        );
     }
 
     #[test]

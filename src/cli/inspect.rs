@@ -20,7 +20,7 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
     if args.json {
         shell.json(&report)?;
     } else {
-        shell.data(inspection_text(&report))?;
+        shell.data(inspection_text(&report, false))?;
     }
     Ok(if report.has_errors() { Kind::Findings.exit_code() } else { 0 })
 }

@@ -18,6 +18,10 @@ mod image;
 mod pairs;
 mod report;
 mod rules;
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod schema_tests;
 mod sources;
 mod system;
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod table;
 
 pub use comparison::comparison_text;
 pub use errors::show_error;
-pub use inspection::inspection_text;
+pub use inspection::{inspection_github, inspection_html, inspection_junit, inspection_text};
 pub use progress::Progress;
 pub use rules::{rule_text, rules_text};
 pub use shell::{Shell, Style, count, human_size, human_time};

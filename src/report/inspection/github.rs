@@ -1,0 +1,95 @@
+//! An inspection for GitHub Actions: a workflow command for each finding, so that it
+//! stands beside the change that caused it, and a short summary in the log.
+
+use super::{place, severity_word, tally, verdict_line};
+use crate::inspect::{Finding, Report, Severity, SubjectKind};
+use crate::text::visible;
+
+/// Returns a report as workflow commands, worst finding first: GitHub shows ten of
+/// each kind in a step.
+pub fn inspection_github(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        text.push_str(&command(report, finding));
+        text.push('\n');
+    }
+    text.push_str("::group::rocmrpm inspect\n");
+    for subject in &report.subjects {
+        text.push_str(&plain(&format!("inspected {}", subject.name)));
+    }
+    for waived in &report.waived {
+        let Finding { id, .. } = &waived.finding;
+        let place = place(report, &waived.finding);
+        text.push_str(&plain(&format!("waived {id} in {place}: {} ({})", waived.reason, waived.place)));
+    }
+    let verdicts = verdict_line(report);
+    if !verdicts.is_empty() {
+        text.push_str(&plain(&format!("targets: {verdicts}")));
+    }
+    text.push_str("::endgroup::\n");
+    text.push_str(&plain(&format!("rocmrpm inspect: {}", tally(report))));
+    text
+}
+
+/// One workflow command. Source: GitHub's documentation, "Workflow commands for
+/// GitHub Actions", "Setting an error message".
+fn command(report: &Report, finding: &Finding) -> String {
+    let word = match finding.severity {
+        Severity::Error | Severity::Warning => severity_word(finding.severity),
+        Severity::Info => "notice",
+    };
+    let mut properties = String::new();
+    if let Some(file) = annotated(report, finding) {
+        properties.push_str(&format!("file={},", property(&file)));
+    }
+    properties.push_str(&format!("title={}", property(finding.id.as_str())));
+    let Finding { found, expected, remedy, .. } = finding;
+    let place = place(report, finding);
+    let message = [
+        visible(&format!("{place}: found {found}, expected {expected}")),
+        visible(&format!("remedy: {remedy}")),
+        format!("why: rocmrpm explain {}", finding.id),
+    ];
+    format!("::{word} {properties}::{}", data(&message.join("\n")))
+}
+
+/// The path on disk that a finding belongs to: an archive, or a file in a folder.
+fn annotated(report: &Report, finding: &Finding) -> Option<String> {
+    let path = finding.subject.as_deref()?;
+    let subject = report.subjects.iter().find(|subject| subject.path == path);
+    let file = finding.file.as_deref().filter(|_| subject.is_some_and(|s| s.kind == SubjectKind::Folder));
+    Some(match file {
+        Some(file) => format!("{}/{file}", path.trim_end_matches('/')),
+        None => path.to_owned(),
+    })
+}
+
+/// A line that is no command, whatever names are in it: it begins with a word of ours,
+/// where `::` is not read, and has no `##[`, which the runner reads anywhere in a
+/// line. Source: actions/runner, `src/Runner.Common/ActionCommand.cs`.
+fn plain(text: &str) -> String {
+    format!("{}\n", visible(text).replace("##[", "# #["))
+}
+
+/// Escapes a command's message. Source: actions/toolkit,
+/// `packages/core/src/command.ts`, `escapeData`.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes a command's property. Source: the same, `escapeProperty`.
+fn property(text: &str) -> String {
+    data(&visible(text)).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_property_or_a_message_is_escaped() {
+        assert_eq!(property("a:b,c%\u{1b}"), "a%3Ab%2Cc%25\\u{1b}");
+        assert_eq!(data("50%\r\n::error::x"), "50%25%0D%0A::error::x");
+        assert_eq!(plain("x ##[error]y\n::error::z"), "x # #[error]y\\n::error::z\n");
+    }
+}

@@ -1,0 +1,333 @@
+//! How an inspection is shown: what all formats say in the same words, such as
+//! sums for each target, groups of findings and verdicts. Each format has a file of
+//! its own; neither reading nor judging is done here.
+
+mod github;
+mod html;
+mod junit;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+pub use github::inspection_github;
+pub use html::inspection_html;
+pub use junit::inspection_junit;
+pub use text::inspection_text;
+
+use super::count;
+use crate::gpu::GpuTarget;
+use crate::inspect::{
+    Compression, DeviceCode, FileFacts, Finding, Need, Report, Severity, Storage, Subject, Target, Waived,
+};
+
+/// GPU code of one target, summed over all places that are of the same use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TargetSum<'a> {
+    target: &'a Target,
+    count: u64,
+    bytes: u64,
+    /// How many were counted, and whether that is all.
+    kernels: u64,
+    kernels_known: bool,
+    storages: BTreeSet<Storage>,
+    /// `None` among them stands for what is not compressed.
+    compressions: BTreeSet<Option<Compression>>,
+    versions: BTreeSet<u8>,
+}
+
+impl<'a> TargetSum<'a> {
+    fn new(code: &'a DeviceCode) -> Self {
+        Self {
+            target: &code.target,
+            count: 0,
+            bytes: 0,
+            kernels: 0,
+            kernels_known: true,
+            storages: BTreeSet::new(),
+            compressions: BTreeSet::new(),
+            versions: BTreeSet::new(),
+        }
+    }
+
+    fn add(&mut self, code: &DeviceCode) {
+        self.count = self.count.saturating_add(code.count);
+        self.bytes = self.bytes.saturating_add(code.bytes);
+        self.kernels = self.kernels.saturating_add(code.kernels.unwrap_or(0));
+        self.kernels_known &= code.kernels.is_some();
+        self.storages.insert(code.storage);
+        self.compressions.insert(code.compression);
+        self.versions.extend(code.version);
+    }
+
+    /// Where it lies and how it is compressed, in words.
+    fn place(&self) -> String {
+        let mut words: Vec<String> = self.storages.iter().map(|s| storage_words(*s).to_owned()).collect();
+        let methods: BTreeSet<&str> = self.compressions.iter().flatten().map(|c| c.method).collect();
+        if !methods.is_empty() {
+            let partly = if self.compressions.contains(&None) { "partly " } else { "" };
+            words.push(format!("{partly}compressed with {}", list(methods)));
+        }
+        words.join(", ")
+    }
+
+    /// The number of kernels; with a plus where some code was not counted, and `None`
+    /// where none was.
+    fn kernels(&self) -> Option<String> {
+        match (self.kernels_known, self.kernels) {
+            (true, n) => Some(number(n)),
+            (false, 0) => None,
+            (false, n) => Some(format!("{}+", number(n))),
+        }
+    }
+
+    /// The code object versions: `5`, or `4, 5`; empty where none is known.
+    fn version(&self) -> String {
+        list(&self.versions)
+    }
+}
+
+fn storage_words(storage: Storage) -> &'static str {
+    match storage {
+        Storage::HipFatbin => ".hip_fatbin",
+        Storage::OtherSection => "bundles in other sections",
+        Storage::OffloadBinary => ".llvm.offloading",
+        Storage::StaticArchive => "static archives",
+        Storage::Bundle => "bundle files",
+        Storage::CodeObject => "code object files",
+        Storage::Kpack => "kpack archives",
+        Storage::KernelFile => "kernel files",
+        Storage::DataFile => "tuning data, no code",
+        Storage::Embedded => "embedded, not offload code",
+    }
+}
+
+/// Sums GPU code by target: what serves its target, or what does not (data and
+/// embedded code). What runs on a wanted target comes first.
+fn sums<'a>(
+    device: impl IntoIterator<Item = &'a DeviceCode>,
+    serving: bool,
+    wanted: &[GpuTarget],
+) -> Vec<TargetSum<'a>> {
+    let mut sums: BTreeMap<(bool, Option<Storage>, &Target), TargetSum<'a>> = BTreeMap::new();
+    for code in device.into_iter().filter(|code| code.storage.serves() == serving) {
+        let extra = (!serving).then_some(code.storage);
+        let key = (!is_wanted(&code.target, wanted), extra, &code.target);
+        sums.entry(key).or_insert_with(|| TargetSum::new(code)).add(code);
+    }
+    let mut sums: Vec<_> = sums.into_values().collect();
+    sums.sort_by_cached_key(|sum| (!is_wanted(sum.target, wanted), order(sum.target)));
+    sums
+}
+
+/// The order in which people count targets: gfx908 before gfx1010, generic ones
+/// behind, and last what is no processor.
+fn order(target: &Target) -> (u8, usize, String) {
+    let text = target.to_string();
+    let kind = match target {
+        Target::Gpu(gpu) if gpu.processor().ends_with("-generic") => 1,
+        Target::Gpu(_) => 0,
+        _ => 2,
+    };
+    (kind, text.split(':').next().map_or(0, str::len), text)
+}
+
+fn is_wanted(target: &Target, wanted: &[GpuTarget]) -> bool {
+    wanted.iter().any(|gpu| target.serves(gpu))
+}
+
+/// How a wanted target is served by the set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    Exactly,
+    By(Vec<String>),
+    /// There is GPU code, and none that runs on it.
+    No,
+    /// There is GPU code whose targets could not be read.
+    Unknown,
+    /// The set has no GPU code at all.
+    NoCode,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exactly => f.write_str("served exactly"),
+            Self::By(targets) => write!(f, "served by {}", targets.join(", ")),
+            Self::No => f.write_str("not served"),
+            Self::Unknown => f.write_str("not known, some GPU code was not read"),
+            Self::NoCode => f.write_str("no GPU code in this set"),
+        }
+    }
+}
+
+/// Tells for each wanted target how the set serves it; debugging data left out.
+fn verdicts(report: &Report) -> Vec<(&GpuTarget, Verdict)> {
+    let code = report.subjects.iter().filter(|s| !s.debug).flat_map(|s| &s.files).flat_map(|f| &f.device);
+    let targets: BTreeSet<&Target> = code.filter(|c| c.storage.serves()).map(|c| &c.target).collect();
+    let verdict = |gpu: &GpuTarget| {
+        let serving: Vec<&Target> = targets.iter().copied().filter(|t| t.serves(gpu)).collect();
+        let exact = |t: &&Target| matches!(t, Target::Gpu(t) if t.processor() == gpu.processor());
+        match serving.as_slice() {
+            [] if targets.is_empty() => Verdict::NoCode,
+            [] if targets.contains(&Target::Unread) => Verdict::Unknown,
+            [] => Verdict::No,
+            some if some.iter().any(exact) => Verdict::Exactly,
+            some => Verdict::By(some.iter().map(ToString::to_string).collect()),
+        }
+    };
+    report.gpu_targets.iter().map(|gpu| (gpu, verdict(gpu))).collect()
+}
+
+/// For each target that is missing in some of a file's bundles: in how many it is.
+fn partial(file: &FileFacts) -> Vec<(&Target, u64)> {
+    let bundled = [Storage::HipFatbin, Storage::OtherSection, Storage::StaticArchive, Storage::Bundle];
+    let mut counts: BTreeMap<&Target, u64> = BTreeMap::new();
+    for code in file.device.iter().filter(|code| bundled.contains(&code.storage)) {
+        let count = counts.entry(&code.target).or_default();
+        *count = count.saturating_add(code.count);
+    }
+    let mut partial: Vec<_> = counts.into_iter().filter(|(_, count)| *count < file.bundles).collect();
+    partial.sort_by_cached_key(|(target, _)| order(target));
+    partial
+}
+
+/// The findings of one rule, in the report's order: worst first.
+struct Group<'a> {
+    severity: Severity,
+    id: &'static str,
+    findings: Vec<&'a Finding>,
+}
+
+fn groups(report: &Report) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places: BTreeMap<(Severity, &str), usize> = BTreeMap::new();
+    for finding in &report.findings {
+        let key = (finding.severity, finding.id.as_str());
+        let at = *places.entry(key).or_insert(groups.len());
+        if at == groups.len() {
+            groups.push(Group { severity: key.0, id: finding.id.as_str(), findings: Vec::new() });
+        }
+        groups[at].findings.push(finding);
+    }
+    groups.sort_by_key(|group| group.severity);
+    groups
+}
+
+/// How the formats call a severity.
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    }
+}
+
+fn severity_count(report: &Report, severity: Severity) -> usize {
+    report.findings.iter().filter(|finding| finding.severity == severity).count()
+}
+
+/// `2 errors, 1 warning, 3 notes; 1 waived`, what is none left out.
+fn tally(report: &Report) -> String {
+    let mut words = Vec::new();
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        let n = severity_count(report, severity);
+        if n > 0 {
+            words.push(count(n, severity_word(severity)));
+        }
+    }
+    let mut text = if words.is_empty() { "no findings".to_owned() } else { words.join(", ") };
+    if !report.waived.is_empty() {
+        text.push_str(&format!("; {} waived", report.waived.len()));
+    }
+    text
+}
+
+/// `gfx1151: served exactly; gfx1100: not served`.
+fn verdict_line(report: &Report) -> String {
+    let verdicts: Vec<String> = verdicts(report).iter().map(|(gpu, v)| format!("{gpu}: {v}")).collect();
+    verdicts.join("; ")
+}
+
+/// Where a finding is, by the subject's name where there are several.
+fn place(report: &Report, finding: &Finding) -> String {
+    let name = |path: &str| {
+        report.subjects.iter().find(|s| s.path == path).map_or_else(|| path.to_owned(), |s| s.name.clone())
+    };
+    match (&finding.subject, &finding.file) {
+        (Some(subject), Some(file)) if report.subjects.len() > 1 => format!("{}: {file}", name(subject)),
+        (_, Some(file)) => file.clone(),
+        (Some(subject), None) => name(subject),
+        (None, None) => "the whole set".to_owned(),
+    }
+}
+
+/// The needs of each file, by subject and file.
+fn needs_by_file(report: &Report) -> BTreeMap<(&str, &str), Vec<&Need>> {
+    let mut needs: BTreeMap<(&str, &str), Vec<&Need>> = BTreeMap::new();
+    for need in &report.needs {
+        needs.entry((&need.subject, &need.file)).or_default().push(need);
+    }
+    needs
+}
+
+/// Tells whether a file is a piece of GPU code or data beside a library, of which
+/// there may be hundreds in a folder: nothing that loads libraries.
+fn is_data(file: &FileFacts) -> bool {
+    file.elf.as_ref().is_none_or(|elf| elf.machine == "amdgpu") && file.kpack_reference.is_none()
+}
+
+/// The folder of a path inside a subject, with a slash at its end; empty at the top.
+fn folder(path: &str) -> &str {
+    path.rfind('/').map_or("", |at| &path[..=at])
+}
+
+/// Findings or waived ones of a place, by subject and file, for formats that go
+/// through places. Findings that name no inspected subject are under `None`.
+fn by_place<'a, T>(
+    report: &'a Report,
+    all: &'a [T],
+    finding: impl Fn(&T) -> &Finding,
+) -> BTreeMap<(Option<String>, Option<String>), Vec<&'a T>> {
+    let known: BTreeSet<&str> = report.subjects.iter().map(|s| s.path.as_str()).collect();
+    let mut places: BTreeMap<_, Vec<&T>> = BTreeMap::new();
+    for item in all {
+        let Finding { subject, file, .. } = finding(item);
+        let subject = subject.clone().filter(|s| known.contains(s.as_str()));
+        places.entry((subject, file.clone())).or_default().push(item);
+    }
+    places
+}
+
+fn findings_by_place(report: &Report) -> BTreeMap<(Option<String>, Option<String>), Vec<&Finding>> {
+    by_place(report, &report.findings, |finding| finding)
+}
+
+fn waived_by_place(report: &Report) -> BTreeMap<(Option<String>, Option<String>), Vec<&Waived>> {
+    by_place(report, &report.waived, |waived| &waived.finding)
+}
+
+/// Writes a number with commas between thousands.
+fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn list(items: impl IntoIterator<Item: ToString>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What the subjects weigh together, where all of them have a size.
+fn total_size(subjects: &[Subject]) -> Option<u64> {
+    subjects.iter().map(|s| s.size).try_fold(0u64, |sum, size| size.map(|size| sum.saturating_add(size)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! A report with something of everything, in each format. Texts are compared with
+//! `tests/golden/inspection`.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::inspect::sample::sample;
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+/// Gives `input` to a program for Python and returns what it prints.
+#[track_caller]
+fn python(program: &str, input: &str) -> String {
+    let mut child = Command::new("/usr/bin/python3")
+        .args(["-I", "-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the package python3 is installed");
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "python3 failed");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_text_reads_like_this() {
+    let text = plain(&inspection_text(&sample(), false));
+    snapbox::assert_data_eq!(text, snapbox::file!["../../../tests/golden/inspection/sample.txt"].raw());
+}
+
+#[test]
+fn the_verbose_text_hides_nothing() {
+    let (short, text) = (inspection_text(&sample(), false), plain(&inspection_text(&sample(), true)));
+    for part in ["Kernels_39_gfx1151.kdb", "Kernels_37_gfx1100.co", "8f2c1de07a4e5b6690aa", "partial RELRO"] {
+        assert!(text.contains(part), "{part}");
+        assert!(!short.contains(part), "{part}");
+    }
+    assert!(!text.contains("... and"), "{text}");
+}
+
+#[test]
+fn a_terminal_is_given_no_control_character_of_strangers() {
+    let report = sample();
+    for text in
+        [plain(&inspection_text(&report, true)), inspection_github(&report), inspection_junit(&report)]
+    {
+        assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'));
+    }
+}
+
+#[test]
+fn lines_of_text_fit_a_wide_terminal() {
+    let text = plain(&inspection_text(&sample(), true));
+    // What has no space cannot be broken.
+    for line in text.lines().filter(|line| !line.contains("<script>")) {
+        assert!(line.chars().count() <= 100, "{} characters: {line}", line.chars().count());
+    }
+}
+
+#[test]
+fn workflow_commands_read_like_this() {
+    let text = inspection_github(&sample());
+    snapbox::assert_data_eq!(text, snapbox::file!["../../../tests/golden/inspection/sample.github"].raw());
+}
+
+#[test]
+fn each_finding_is_one_workflow_command_and_nothing_else_is() {
+    let report = sample();
+    let text = inspection_github(&report);
+    let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(commands.len(), report.findings.len() + 2, "and the group's two");
+    assert!(!text.contains("##["));
+}
+
+#[test]
+fn junit_reads_like_this() {
+    let text = inspection_junit(&sample());
+    snapbox::assert_data_eq!(text, snapbox::file!["../../../tests/golden/inspection/sample.xml"].raw());
+}
+
+/// The elements, their order and attributes as in Jenkins' `junit-10.xsd`, and counts
+/// that are true.
+#[test]
+fn junit_is_what_readers_of_junit_expect() {
+    let program = r#"
+import sys, xml.etree.ElementTree as tree
+root = tree.fromstring(sys.stdin.buffer.read())
+assert root.tag == "testsuites"
+def counts(node):
+    cases = list(node.iter("testcase"))
+    failed = [c for c in cases if c.find("failure") is not None]
+    assert node.get("tests") == str(len(cases)), node.get("tests")
+    assert node.get("failures") == str(len(failed))
+    assert node.get("errors") == node.get("skipped") == "0"
+    float(node.get("time"))
+    return len(cases), len(failed)
+for suite in root:
+    assert suite.tag == "testsuite" and suite.get("name")
+    counts(suite)
+    order = ["properties", "testcase", "system-out", "system-err"]
+    places = [order.index(child.tag) for child in suite]
+    assert places == sorted(places)
+    names = [case.get("name") for case in suite.iter("testcase")]
+    assert len(names) == len(set(names)) and all(names)
+    for case in suite.iter("testcase"):
+        assert set(case.attrib) == {"classname", "name", "time"}
+        places = [["failure", "system-out"].index(child.tag) for child in case]
+        assert places == sorted(set(places))
+        for failure in case.iter("failure"):
+            assert set(failure.attrib) == {"message", "type"} and failure.text
+print(*counts(root))
+"#;
+    let report = sample();
+    let printed = python(program, &inspection_junit(&report));
+    // 85 files, five subjects as a whole, two rules about the set; errors in three files
+    // and in one rule about the set.
+    assert_eq!(printed, format!("{} {}\n", 85 + 5 + 2, 3 + 1));
+}
+
+#[test]
+fn a_report_without_findings_is_good_in_every_format() {
+    let mut report = sample();
+    report.findings.clear();
+    report.waived.clear();
+    report.gpu_targets.truncate(1);
+    let text = plain(&inspection_text(&report, false));
+    assert!(text.ends_with("\nno findings | gfx1151: served exactly\n"), "{text}");
+    assert!(!inspection_junit(&report).contains("<failure"));
+    assert!(!inspection_github(&report).contains("::error"));
+    assert!(inspection_html(&report).contains("Nothing speaks against using this"));
+}
+
+/// The tags close, and nothing is loaded or run: all attributes are known ones.
+#[test]
+fn the_page_is_whole_and_loads_nothing() {
+    let program = r#"
+import sys, html.parser
+ALLOWED = set("""class style lang charset name content http-equiv scope role aria-labelledby aria-hidden id
+    width height viewbox tabindex aria-label fill stroke stroke-width d x y cx cy r rx""".split())
+class Page(html.parser.HTMLParser):
+    open, text, seen = [], [], set()
+    def handle_starttag(self, tag, attributes):
+        assert tag not in ("script", "img", "link", "iframe", "object", "b", "so"), tag
+        for name, value in attributes:
+            assert name in ALLOWED, name
+            assert name != "style" or value.startswith("width:"), value
+        self.seen.add(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+    def handle_data(self, data):
+        self.text.append(data)
+page = Page(convert_charrefs=True)
+page.feed(sys.stdin.buffer.read().decode())
+page.close()
+assert not page.open, page.open
+text = "".join(page.text)
+assert "url(" not in text and "@import" not in text
+print("<script>alert('x')</script>\\u{202e}\"&\\u{1b}[31m,50%:\\n::error::.so" in text)
+print(*sorted(page.seen & {"svg", "title", "table", "details", "article", "h1", "h2"}))
+"#;
+    let printed = python(program, &inspection_html(&sample()));
+    assert_eq!(printed, "True\narticle details h1 h2 svg table title\n");
+}
+
+#[test]
+fn the_page_shows_what_was_asked_for_and_is_not_there() {
+    let mut report = sample();
+    assert!(!inspection_html(&report).contains("asked for, missing"), "SPIR-V serves everything");
+    for file in report.subjects.iter_mut().flat_map(|s| &mut s.files) {
+        file.device.retain(|code| matches!(code.target, Target::Gpu(_)));
+    }
+    let page = inspection_html(&report);
+    assert_eq!(page.matches("asked for, missing").count(), 1, "gfx1201 alone");
+}
+
+#[test]
+fn the_page_has_every_finding_library_and_reason() {
+    let report = sample();
+    let page = inspection_html(&report);
+    for need in &report.needs {
+        assert!(page.contains(&need.library), "{}", need.library);
+    }
+    for id in report.findings.iter().map(|f| f.id).chain(report.waived.iter().map(|w| w.finding.id)) {
+        assert!(page.contains(&format!("<code>{id}</code>")), "{id}");
+    }
+    assert!(page.contains("the vendor&#39;s loader wants it &lt;so&gt;"));
+}
+
+#[test]
+fn large_graphs_are_cut_and_say_so() {
+    let mut report = sample();
+    let need = report.needs[0].clone();
+    let name = |kind: &str, n: usize| format!("{kind}{n}/lib{kind}{n}.so");
+    report.needs =
+        (0..3000).map(|n| Need { file: name("f", n % 300), library: name("l", n), ..need.clone() }).collect();
+    for (n, need) in report.needs.iter_mut().enumerate() {
+        need.by = Some(format!("package{n}"));
+    }
+    let page = inspection_html(&report);
+    let graph = page.split("aria-labelledby=\"graph-title\"").nth(1).unwrap().split("</svg>").next().unwrap();
+    assert!(graph.len() < 60_000, "{} bytes", graph.len());
+    assert!(graph.contains("and 280 more, see the table"));
+    assert!(graph.contains("and 2,988 more, see the table"));
+    assert!(page.contains("and 1000 more"), "the table has an end, too");
+}
+
+#[test]
+fn verdicts_tell_exact_from_generic_and_none() {
+    let mut report = sample();
+    assert_eq!(
+        verdict_line(&report),
+        "gfx1151: served exactly; gfx1150: served by gfx11-generic, amdgcnspirv; gfx1201: served by amdgcnspirv"
+    );
+    let drop_code = |report: &mut Report, keep: fn(&Target) -> bool| {
+        for file in report.subjects.iter_mut().flat_map(|s| &mut s.files) {
+            file.device.retain(|code| keep(&code.target));
+        }
+    };
+    drop_code(&mut report, |target| matches!(target, Target::Unread | Target::Unknown(_)));
+    assert!(verdict_line(&report).starts_with("gfx1151: not known, some GPU code was not read;"));
+    drop_code(&mut report, |target| matches!(target, Target::Unknown(_)));
+    assert!(verdict_line(&report).starts_with("gfx1151: not served;"));
+    drop_code(&mut report, |_| false);
+    assert!(verdict_line(&report).starts_with("gfx1151: no GPU code in this set;"));
+}
+
+#[test]
+fn numbers_and_targets_are_in_the_order_of_people() {
+    assert_eq!([0, 999, 1000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
+    let gpu = |name: &str| Target::Gpu(GpuTarget::parse(name).unwrap());
+    let mut targets =
+        [gpu("gfx11-generic"), Target::Spirv, gpu("gfx1010"), gpu("gfx90a:xnack+"), gpu("gfx908")];
+    targets.sort_by_key(order);
+    assert_eq!(list(&targets), "gfx908, gfx90a:xnack+, gfx1010, gfx11-generic, amdgcnspirv");
+}

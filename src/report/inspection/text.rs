@@ -1,0 +1,440 @@
+//! An inspection as text for a terminal: what each subject holds, then the findings,
+//! then one line that says how it went. It reads the same without colour.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Group, TargetSum, folder, groups, is_data, is_wanted, needs_by_file, number, order, partial, place,
+    severity_word, sums, tally, verdict_line,
+};
+use crate::inspect::{
+    FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule,
+};
+use crate::report::{Style, Table, count, human_size};
+use crate::text::visible;
+
+/// How wide lines are at most, where they can be broken.
+const WIDTH: usize = 96;
+
+/// How many places of a rule and how many libraries' files are shown unless all are
+/// asked for.
+const MAX_PLACES: usize = 8;
+const MAX_SHOWN: usize = 20;
+
+/// From how many files of data on in a folder they are shown as one.
+const MANY_DATA: usize = 4;
+
+/// Returns a report as text for a terminal. `verbose` shows every file and every
+/// place of a finding, and what else is known of ELF files.
+pub fn inspection_text(report: &Report, verbose: bool) -> String {
+    let mut text = String::new();
+    let needs = needs_by_file(report);
+    for subject in &report.subjects {
+        text.push_str(&subject_text(report, subject, &needs, verbose));
+        text.push('\n');
+    }
+    for group in groups(report) {
+        text.push_str(&group_text(report, &group, verbose));
+        text.push('\n');
+    }
+    for waived in &report.waived {
+        let Finding { id, found, .. } = &waived.finding;
+        let head = Style::Dim.paint(format!("waived[{id}]:"));
+        text.push_str(&format!("{head} {}\n", visible(&place(report, &waived.finding))));
+        text.push_str(&row("found", 2, words(found)));
+        text.push_str(&row("reason", 2, words(&waived.reason)));
+        text.push_str(&row("stands in", 2, words(&waived.place)));
+        text.push('\n');
+    }
+    text.push_str(&last_line(report));
+    text
+}
+
+fn last_line(report: &Report) -> String {
+    let style = match report.findings.iter().map(|f| f.severity).min() {
+        Some(Severity::Error) => Style::Bad,
+        Some(Severity::Warning) => Style::Warning,
+        _ => Style::Good,
+    };
+    let tally = tally(report);
+    let first = tally.chars().count() + 3;
+    let tally = style.paint(tally);
+    match verdict_line(report) {
+        line if line.is_empty() => format!("{tally}\n"),
+        line => format!("{tally} | {}\n", broken(words(&line), first, 2)),
+    }
+}
+
+fn subject_text(
+    report: &Report,
+    subject: &Subject,
+    needs: &BTreeMap<(&str, &str), Vec<&Need>>,
+    verbose: bool,
+) -> String {
+    let mut about: Vec<String> = subject.size.map(human_size).into_iter().collect();
+    about.extend((!subject.files.is_empty()).then(|| count(subject.files.len(), "file")));
+    if subject.debug {
+        about.push("debugging data".into());
+    }
+    let name = Style::Bold.paint(visible(&subject.name));
+    let mut text = format!("{name}  {}\n", Style::Dim.paint(about.join(", ")));
+    if subject.files.is_empty() {
+        text.push_str("  no ELF files, no GPU code\n");
+        return text;
+    }
+    text.push_str(&device_text(report, subject));
+    let (folded, shown) = fold(&subject.files, verbose);
+    let hidden = if verbose { 0 } else { shown.len().saturating_sub(MAX_SHOWN) };
+    for file in &shown[..shown.len() - hidden] {
+        let needs = needs.get(&(subject.path.as_str(), file.path.as_str()));
+        text.push_str(&file_text(file, needs.map_or(&[], Vec::as_slice), verbose));
+    }
+    if hidden > 0 {
+        text.push_str(&format!("\n  ... and {} (--verbose shows all)\n", count(hidden, "more file")));
+    }
+    for (folder, files) in folded {
+        text.push_str(&folder_text(report, folder, &files));
+    }
+    text
+}
+
+/// The table of GPU targets over all files of a subject.
+fn device_text(report: &Report, subject: &Subject) -> String {
+    let device = || subject.files.iter().flat_map(|file| &file.device);
+    let code = sums(device(), true, &report.gpu_targets);
+    let mut text = String::new();
+    if code.is_empty() {
+        text.push_str("  no GPU code\n");
+    } else {
+        text.push_str(&indented(&target_table(report, &code)));
+    }
+    let other = sums(device(), false, &report.gpu_targets);
+    for storage in [Storage::DataFile, Storage::Embedded] {
+        let of: Vec<_> = other.iter().filter(|sum| sum.storages.contains(&storage)).collect();
+        let Some(first) = of.first() else { continue };
+        let targets = match of.len() {
+            1 => first.target.to_string(),
+            n => format!("{n} targets"),
+        };
+        let pieces = of.iter().fold(0u64, |sum, s| sum.saturating_add(s.count));
+        let bytes = of.iter().fold(0u64, |sum, s| sum.saturating_add(s.bytes));
+        let what = match storage {
+            Storage::DataFile => "tuning data, no code:",
+            _ => "embedded in host files, not offload code:",
+        };
+        let sum = format!("{} for {targets}, {}", pieces_of(pieces), human_size(bytes));
+        text.push_str(&format!("  {} {}\n", Style::Dim.paint(what), visible(&sum)));
+    }
+    text
+}
+
+fn pieces_of(pieces: u64) -> String {
+    if pieces == 1 { "1 piece".to_owned() } else { format!("{} pieces", number(pieces)) }
+}
+
+fn target_table(report: &Report, sums: &[TargetSum<'_>]) -> String {
+    let kernels = sums.iter().any(|sum| sum.kernels().is_some());
+    let versions = sums.iter().any(|sum| !sum.versions.is_empty());
+    let mut header = vec!["GPU target"];
+    header.extend(kernels.then_some("kernels"));
+    header.push("code objects");
+    header.extend(versions.then_some("version"));
+    header.extend(["size", "where"]);
+    let rows = sums.iter().map(|sum| {
+        let mut row = vec![sum.target.to_string()];
+        row.extend(kernels.then(|| sum.kernels().unwrap_or_else(|| "-".to_owned())));
+        row.push(number(sum.count));
+        row.extend(versions.then(|| sum.version()));
+        row.extend([human_size(sum.bytes), sum.place()]);
+        row
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    // Numbers stand to the right, so that they compare at a glance.
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([header[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let names: Vec<String> = header
+        .iter()
+        .enumerate()
+        .map(|(at, name)| if right(at, header.len()) { pad(name, widths[at]) } else { (*name).to_owned() })
+        .collect();
+    let mut table = Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    // The last column is broken into lines; the table is indented.
+    let start = 2 + widths[..header.len() - 1].iter().map(|width| width + 2).sum::<usize>();
+    for (row, sum) in rows.into_iter().zip(sums) {
+        let bold = is_wanted(sum.target, &report.gpu_targets).then_some(Style::Bold);
+        let place = broken_at(
+            WIDTH.saturating_sub(start).max(30),
+            commas(sum.place().split(", ").map(str::to_owned).collect()),
+            0,
+            0,
+        );
+        let mut lines = place.lines();
+        let cells = row.into_iter().enumerate().map(|(at, cell)| {
+            let cell = if right(at, header.len()) { pad(&cell, widths[at]) } else { cell };
+            let cell =
+                if at + 1 == header.len() { lines.next().unwrap_or_default().to_owned() } else { cell };
+            (bold.filter(|_| at == 0), cell)
+        });
+        table.styled_row(cells.collect());
+        for line in lines {
+            let mut cells = vec![String::new(); header.len() - 1];
+            cells.push(line.to_owned());
+            table.row(cells);
+        }
+    }
+    table.text()
+}
+
+/// Tells which columns have numbers: all between the first and the last.
+fn right(column: usize, columns: usize) -> bool {
+    column > 0 && column + 1 < columns
+}
+
+fn pad(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+type Folded<'a> = BTreeMap<&'a str, Vec<&'a FileFacts>>;
+
+/// Separates folders full of data from files that are shown one by one.
+fn fold(files: &[FileFacts], verbose: bool) -> (Folded<'_>, Vec<&FileFacts>) {
+    let mut folded: Folded<'_> = BTreeMap::new();
+    if !verbose {
+        for file in files.iter().filter(|file| is_data(file)) {
+            folded.entry(folder(&file.path)).or_default().push(file);
+        }
+        folded.retain(|_, files| files.len() > MANY_DATA);
+    }
+    let shown = files.iter().filter(|f| !(is_data(f) && folded.contains_key(folder(&f.path)))).collect();
+    (folded, shown)
+}
+
+/// A folder of data files, summed up by target.
+fn folder_text(report: &Report, folder: &str, files: &[&FileFacts]) -> String {
+    let size = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
+    let name = if folder.is_empty() { "files at the top" } else { folder };
+    let about = format!("{}, {}", count(files.len(), "file"), human_size(size));
+    let mut text = format!("\n  {}  {}\n", visible(name), Style::Dim.paint(about));
+    let mut by_target: BTreeMap<&Target, BTreeSet<&str>> = BTreeMap::new();
+    for file in files {
+        for code in &file.device {
+            by_target.entry(&code.target).or_default().insert(&file.path);
+        }
+    }
+    let mut targets: Vec<_> = by_target.into_iter().collect();
+    targets.sort_by_cached_key(|(target, _)| (!is_wanted(target, &report.gpu_targets), order(target)));
+    let sums = targets.iter().map(|(target, files)| format!("{target} in {},", number(files.len() as u64)));
+    let mut items: Vec<String> = sums.collect();
+    if let Some(last) = items.last_mut() {
+        last.pop();
+    }
+    text.push_str(&row("files for", 6, items));
+    text
+}
+
+fn file_text(file: &FileFacts, needs: &[&Need], verbose: bool) -> String {
+    let size = Style::Dim.paint(human_size(file.size));
+    let mut text = format!("\n  {}  {size}\n", visible(&file.path));
+    let targets = |serving: bool| -> Vec<String> {
+        let code = file.device.iter().filter(|code| (code.storage != Storage::Embedded) == serving);
+        // Where code went that is elsewhere is told below.
+        let code = code.filter(|code| code.target != Target::Unread || file.kpack_reference.is_none());
+        let mut targets: Vec<&Target> = code.map(|code| &code.target).collect();
+        targets.sort_by_cached_key(|target| order(target));
+        targets.dedup();
+        targets.into_iter().map(ToString::to_string).collect()
+    };
+    let mut code = targets(true);
+    if let (true, Some(last)) = (file.bundles > 1, code.last_mut()) {
+        last.push_str(&format!(" (in {} bundles)", number(file.bundles)));
+    }
+    text.push_str(&row("GPU code", 6, code));
+    let partial = partial(file).into_iter();
+    let partial =
+        partial.map(|(target, n)| format!("{target} in {} of {} bundles", number(n), number(file.bundles)));
+    text.push_str(&row("partly", 6, commas(partial.collect())));
+    let mut embedded = targets(false);
+    if !embedded.is_empty() {
+        embedded.push("(not offload code)".into());
+    }
+    text.push_str(&row("embedded", 6, embedded));
+    if let Some(reference) = &file.kpack_reference {
+        let name = format!("{} of {}", pieces_of(reference.pieces), reference.kernel_name);
+        let mut items = vec![name, "in".to_owned()];
+        items.extend(commas(reference.search_paths.clone()));
+        text.push_str(&row("kpack", 6, items));
+    }
+    if let Some(archive) = &file.kpack {
+        let entries = if archive.entries == 1 { "entry" } else { "entries" };
+        let about = format!("{} {entries} of {},", number(archive.entries), archive.group);
+        text.push_str(&row("kpack", 6, vec![about, format!("compression {}", archive.compression)]));
+    }
+    text.push_str(&needs_text(file, needs));
+    let Some(elf) = &file.elf else { return text };
+    text.push_str(&row("RPATH", 6, search_path(&elf.rpath)));
+    text.push_str(&row("RUNPATH", 6, search_path(&elf.runpath)));
+    if verbose {
+        text.push_str(&row("ELF", 6, elf_words(file)));
+        text.push_str(&row("build ID", 6, elf.build_id.iter().cloned().collect()));
+    }
+    text
+}
+
+fn search_path(entries: &[String]) -> Vec<String> {
+    let named = entries.iter().map(|e| if e.is_empty() { "(empty)" } else { e.as_str() });
+    let joined = named.collect::<Vec<_>>().join(":");
+    (!entries.is_empty()).then_some(joined).into_iter().collect()
+}
+
+/// What verbose says of an ELF file beyond linkage.
+fn elf_words(file: &FileFacts) -> Vec<String> {
+    let Some(elf) = &file.elf else { return Vec::new() };
+    let mut words = vec![format!("{} bits", elf.bits), elf.machine.clone()];
+    words.extend(elf.soname.as_ref().map(|soname| format!("SONAME {soname}")));
+    words.push(match elf.relro {
+        Relro::None => "no RELRO".into(),
+        Relro::Partial => "partial RELRO".into(),
+        Relro::Full => "full RELRO".into(),
+    });
+    words.push(if elf.has_symbols { "not stripped" } else { "stripped" }.into());
+    commas(words)
+}
+
+/// Where the libraries come from, one row for each origin; or their names alone,
+/// where that was not looked up.
+fn needs_text(file: &FileFacts, needs: &[&Need]) -> String {
+    let mut text = String::new();
+    for origin in [Origin::Own, Origin::Provided, Origin::Foreign, Origin::Missing] {
+        let mut by: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
+        for need in needs.iter().filter(|need| need.origin == origin) {
+            by.entry(need.by.as_deref()).or_default().push(need.library.clone());
+        }
+        let mut items = Vec::new();
+        for (by, mut libraries) in by {
+            // A file of the set with the library's own name in it says enough.
+            let told = by.is_none_or(|by| libraries.iter().all(|l| by == l));
+            if let (false, Some(by), Some(last)) = (told, by, libraries.last_mut()) {
+                last.push_str(&format!(" ({by}),"));
+            } else if let Some(last) = libraries.last_mut() {
+                last.push(',');
+            }
+            items.extend(libraries);
+        }
+        if let Some(last) = items.last_mut() {
+            last.pop();
+        }
+        text.push_str(&row(&origin.to_string(), 6, items));
+    }
+    let known: BTreeSet<&str> = needs.iter().map(|need| need.library.as_str()).collect();
+    let needed = file.elf.iter().flat_map(|elf| &elf.needed).map(|soname| soname.as_str());
+    let rest = needed.filter(|soname| !known.contains(soname)).map(str::to_owned);
+    text + &row("needs", 6, rest.collect())
+}
+
+fn group_text(report: &Report, group: &Group<'_>, verbose: bool) -> String {
+    let style = match group.severity {
+        Severity::Error => Style::Bad,
+        Severity::Warning => Style::Warning,
+        Severity::Info => Style::Hint,
+    };
+    let head = format!("{}[{}]:", severity_word(group.severity), group.id);
+    let what = rule(group.id).map_or("", |rule| rule.what);
+    let what = broken(words(what), head.chars().count() + 1, 12);
+    let head = style.paint(head);
+    let mut text = format!("{head} {what}\n");
+    let all = &group.findings;
+    let Some(first) = all.first() else { return text };
+    let same = |of: fn(&Finding) -> &str| all.iter().all(|f| of(f) == of(first));
+    let same_found = same(|f| &f.found);
+    let same_expected = same(|f| &f.expected);
+    let same_remedy = same(|f| &f.remedy);
+    let limit = if verbose { all.len() } else { MAX_PLACES };
+    let mut before = None;
+    for finding in all.iter().take(limit) {
+        let here = place(report, finding);
+        // Several findings in one file name it once.
+        if before.as_ref() != Some(&here) && !(finding.subject.is_none() && finding.file.is_none()) {
+            text.push_str(&row(
+                if before.is_some() && same_found { "" } else { "in" },
+                2,
+                vec![here.clone()],
+            ));
+        }
+        before = Some(here);
+        if !same_found {
+            text.push_str(&row("found", 2, words(&finding.found)));
+        }
+        if !same_expected {
+            text.push_str(&row("expected", 2, words(&finding.expected)));
+        }
+        if !same_remedy {
+            text.push_str(&row("remedy", 2, words(&finding.remedy)));
+        }
+    }
+    if all.len() > limit {
+        text.push_str(&format!("            ... and {} more\n", all.len() - limit));
+    }
+    for (same, label, value) in [
+        (same_found, "found", &first.found),
+        (same_expected, "expected", &first.expected),
+        (same_remedy, "remedy", &first.remedy),
+    ] {
+        if same {
+            text.push_str(&row(label, 2, words(value)));
+        }
+    }
+    text + &row("why", 2, words(&format!("rocmrpm explain {}", group.id)))
+}
+
+/// A label and what belongs to it, broken into lines; nothing where there is nothing.
+fn row(label: &str, indent: usize, items: Vec<String>) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let start = indent + 10;
+    let label = Style::Dim.paint(format!("{label:<9}"));
+    format!("{}{label} {}\n", " ".repeat(indent), broken(items, start, start))
+}
+
+/// Items broken into lines, of which the first begins at the column `first` and the
+/// others are indented to `start`.
+fn broken(items: Vec<String>, first: usize, start: usize) -> String {
+    broken_at(WIDTH, items, first, start)
+}
+
+fn broken_at(width: usize, items: Vec<String>, first: usize, start: usize) -> String {
+    let mut text = String::new();
+    let mut used = first;
+    for (at, item) in items.iter().enumerate() {
+        let item = visible(item);
+        let length = item.chars().count();
+        if at > 0 && used + 1 + length > width {
+            text.push_str(&format!("\n{}", " ".repeat(start)));
+            used = start;
+        } else if at > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(&item);
+        used += length;
+    }
+    text
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Puts a comma behind each but the last.
+fn commas(mut items: Vec<String>) -> Vec<String> {
+    let last = items.len().saturating_sub(1);
+    items.iter_mut().take(last).for_each(|item| item.push(','));
+    items
+}
