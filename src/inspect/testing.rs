@@ -121,6 +121,7 @@ pub(crate) struct HostElf {
     fatbin_size: Option<u64>,
     empty: Vec<String>,
     kpack: bool,
+    tables: bool,
 }
 
 impl HostElf {
@@ -171,6 +172,38 @@ impl HostElf {
         self
     }
 
+    /// Adds dynamic symbols (`leaves` undefined, `maybe` weak and undefined, `gives`
+    /// defined) with a hash table, versions needed (`libc.so.6`, `GLIBC_2.4`) and
+    /// provided (`V_1`), and read-only strings.
+    pub(crate) fn tables(mut self) -> Self {
+        self.tables = true;
+        self
+    }
+
+    /// Sections with the tag of the dynamic section that leads to each; names go to
+    /// `strings`.
+    fn table_parts(strings: &mut Vec<u8>) -> Vec<(&'static str, u32, Vec<u8>, u64)> {
+        let mut name = |text: &str| {
+            strings.extend(text.as_bytes());
+            strings.push(0);
+            (strings.len() - text.len() - 1) as u32
+        };
+        let words = |words: &[u32]| words.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+        let symbol = |name: u32, bind: u32, index: u32| words(&[name, bind << 4 | index << 16, 0, 0, 0, 0]);
+        let symbols = [(0, 0, 0), (name("leaves"), 1, 0), (name("maybe"), 2, 0), (name("gives"), 1, 1)];
+        let symbols = symbols.into_iter().flat_map(|(name, bind, index)| symbol(name, bind, index));
+        let needed = [1 | 1 << 16, name("libc.so.6"), 16, 0, 0, 2 << 16, name("GLIBC_2.4"), 0];
+        let (base, version) = (name("libk.so"), name("V_1"));
+        let provided = [1 | 1 << 16, 1 | 1 << 16, 0, 20, 28, base, 0, 1, 2 | 1 << 16, 0, 20, 0, version, 0];
+        vec![
+            (".dynsym", 11, symbols.collect(), 6),
+            (".hash", 5, words(&[1, 4, 3, 0, 0, 0, 0]), 4),
+            (".gnu.version_r", 0x6fff_fffe, words(&needed), 0x6fff_fffe),
+            (".gnu.version_d", 0x6fff_fffd, words(&provided), 0x6fff_fffc),
+            (".rodata", 1, b"libopened.so.3\0/opt/rocm/lib\0".to_vec(), 0),
+        ]
+    }
+
     pub(crate) fn build(&self) -> Vec<u8> {
         let mut strings = vec![0];
         let mut dynamic = Vec::new();
@@ -180,13 +213,22 @@ impl HostElf {
             strings.push(0);
         }
         let start = 64 + 2 * 56;
-        dynamic.extend([5, start, 10, strings.len() as u64, 0, 0]);
+        let tables = if self.tables { Self::table_parts(&mut strings) } else { Vec::new() };
+        dynamic.extend([5, start, 10, strings.len() as u64]);
+        let mut at = start + strings.len().next_multiple_of(8) as u64;
+        for (_, _, content, tag) in tables.iter().filter(|table| table.3 > 0) {
+            dynamic.extend([*tag, at]);
+            at += content.len().next_multiple_of(8) as u64;
+        }
+        if self.tables {
+            dynamic.extend([0x6fff_ffff, 1, 0x6fff_fffd, 2]);
+        }
+        dynamic.extend([0, 0]);
         let dynamic: Vec<u8> = dynamic.iter().flat_map(|n: &u64| n.to_le_bytes()).collect();
-        let mut parts = vec![
-            (".dynstr", 3u32, strings),
-            (".dynamic", 6, dynamic),
-            (".hip_fatbin", 1, self.fatbin.clone()),
-        ];
+        let mut parts = vec![(".dynstr", 3u32, strings)];
+        parts.extend(tables.into_iter().map(|(name, kind, content, _)| (name, kind, content)));
+        let dynamic_at = parts.len();
+        parts.extend([(".dynamic", 6, dynamic), (".hip_fatbin", 1, self.fatbin.clone())]);
         if self.kpack {
             parts.push((".rocm_kpack_ref", 1, b"\x80".to_vec()));
         }
@@ -214,10 +256,12 @@ impl HostElf {
         bytes.extend([0; 4]);
         let count = parts.len() as u16;
         bytes.extend([64, 56, 2, 64, count + 1, count].iter().flat_map(|n: &u16| n.to_le_bytes()));
-        let (at, size) = places[1];
-        for (kind, offset, size) in [(1u32, 0, shoff), (2, at, size)] {
+        let (at, size) = places[dynamic_at];
+        for (kind, offset, size, align) in [(1u32, 0, shoff, 4096), (2, at, size, 8)] {
             bytes.extend([kind.to_le_bytes(), 4u32.to_le_bytes()].concat());
-            bytes.extend([offset, offset, offset, size, size, 8].iter().flat_map(|n: &u64| n.to_le_bytes()));
+            bytes.extend(
+                [offset, offset, offset, size, size, align].iter().flat_map(|n: &u64| n.to_le_bytes()),
+            );
         }
         bytes.extend(body);
         bytes.extend(headers);

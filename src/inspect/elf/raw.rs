@@ -1,0 +1,72 @@
+//! Numbers and addresses of an ELF file of either class and byte order. Knows the
+//! program headers, for what lies at an address, and no table.
+
+use std::ops::Range;
+
+use goblin::elf::program_header::{PT_LOAD, ProgramHeader};
+
+/// An ELF file with what is needed to find one's way in it.
+pub(super) struct Raw<'a> {
+    pub(super) file: &'a [u8],
+    /// Whether it is ELF64.
+    pub(super) wide: bool,
+    pub(super) little: bool,
+    pub(super) machine: u16,
+    pub(super) programs: Vec<ProgramHeader>,
+}
+
+impl<'a> Raw<'a> {
+    /// Returns the segments that are loaded, in the table's order.
+    pub(super) fn loads(&self) -> impl Iterator<Item = &ProgramHeader> {
+        self.programs.iter().filter(|p| p.p_type == PT_LOAD)
+    }
+
+    /// Returns `size` bytes at `offset` as a range, if the file has them.
+    pub(super) fn range(&self, offset: u64, size: u64) -> Option<Range<usize>> {
+        let end = usize::try_from(offset.checked_add(size)?).ok()?;
+        (end <= self.file.len()).then_some(usize::try_from(offset).ok()?..end)
+    }
+
+    /// Returns the part of the file that is loaded at `address` and behind it, up to
+    /// its segment's end.
+    pub(super) fn loaded(&self, address: u64) -> Option<Range<usize>> {
+        self.loads().find_map(|p| {
+            let inside = address.checked_sub(p.p_vaddr).filter(|inside| *inside < p.p_filesz)?;
+            let start = usize::try_from(p.p_offset.checked_add(inside)?).ok()?;
+            let end = p.p_offset.saturating_add(p.p_filesz).min(self.file.len() as u64) as usize;
+            (start < end).then_some(start..end)
+        })
+    }
+
+    pub(super) fn u16(&self, bytes: &[u8], at: usize) -> Option<u16> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(if self.little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
+    }
+
+    pub(super) fn u32(&self, bytes: &[u8], at: usize) -> Option<u32> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(if self.little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+    }
+
+    pub(super) fn u64(&self, bytes: &[u8], at: usize) -> Option<u64> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(if self.little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+    }
+
+    /// Reads a number of the class's size.
+    pub(super) fn word(&self, bytes: &[u8], at: usize) -> Option<u64> {
+        if self.wide { self.u64(bytes, at) } else { self.u32(bytes, at).map(u64::from) }
+    }
+
+    /// How many bytes a number of the class's size has.
+    pub(super) fn word_size(&self) -> usize {
+        if self.wide { 8 } else { 4 }
+    }
+}
+
+/// Returns the string at `at` without its NUL, if it has fewer than `limit` bytes.
+pub(super) fn string(table: &[u8], at: usize, limit: usize) -> Option<&[u8]> {
+    let rest = table.get(at..)?;
+    let rest = &rest[..rest.len().min(limit)];
+    memchr::memchr(0, rest).map(|end| &rest[..end])
+}
