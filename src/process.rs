@@ -417,6 +417,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("dnf", "dnf5", "dnf"),
     ("git", "git-core", "git"),
     ("hipcc", "hipcc", "hipcc"),
+    ("ldconfig", "glibc", "libc-bin"),
     ("mock", "mock", ""),
     ("pip", "python3-pip", "python3-pip"),
     ("podman", "podman", "podman"),

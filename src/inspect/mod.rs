@@ -15,6 +15,7 @@ mod expectations;
 mod facts;
 mod file;
 mod image;
+mod libraries;
 mod pairs;
 mod report;
 mod rules;

@@ -2,8 +2,15 @@
 //! packages, and how new they are. Not whether a set of files fits.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-/// What is known of the target system. The default knows nothing.
+use super::report::Depth;
+use super::{elf, image, libraries};
+use crate::process::{Command, ProcessError, find_program};
+use crate::workspace::{Chroot, Provider, RocmVersion, SearchPathTag};
+
+/// What is known of the target system. The default knows nothing, and then no library
+/// is called missing.
 #[derive(Debug, Clone, Default)]
 pub struct System {
     /// What it is called, such as `fedora-43` or `this machine`.
@@ -19,4 +26,319 @@ pub struct System {
     pub symbol_versions: BTreeMap<String, String>,
     /// The machine as in RPM architectures, such as `x86_64`; empty where any will do.
     pub arch: String,
+    /// Which tag ROCm's own files state search paths with; `None`: either.
+    pub search_path_tag: Option<SearchPathTag>,
+}
+
+/// Where programs and packages look for libraries without being told.
+pub(super) const DEFAULT_FOLDERS: [&str; 4] = ["/usr/lib64", "/usr/lib", "/lib64", "/lib"];
+
+impl System {
+    /// Returns what a workspace's chroot has: the built-in tables, those of the
+    /// chroot and of its provider; the machine itself is asked where it is the chroot.
+    pub fn of(chroot: &Chroot, provider: &Provider) -> Result<Self, ProcessError> {
+        let mut system = match chroot.is_host() {
+            true => Self::this_machine(Some(provider))?,
+            false => Self::release(chroot, provider),
+        };
+        system.libraries.extend(chroot.libraries.clone());
+        system.symbol_versions.extend(chroot.symbol_versions.clone());
+        Ok(system)
+    }
+
+    fn release(chroot: &Chroot, provider: &Provider) -> Self {
+        let mut system = Self {
+            name: chroot.name.clone(),
+            libraries: libraries::tables().fedora.clone(),
+            arch: chroot.arch.clone(),
+            ..Self::default()
+        };
+        // Programs that embed Python need it; extension modules do not.
+        let python = format!("libpython{}.so.1.0", chroot.python);
+        system.libraries.insert(python, "python3-libs".to_owned());
+        system.libraries.insert("libpython3.so".to_owned(), "python3-libs".to_owned());
+        system.add_provider(provider);
+        let version = match &provider.version {
+            RocmVersion::Known(version) => version.split('.').next().and_then(|major| major.parse().ok()),
+            RocmVersion::Header(_) => None,
+        };
+        // What the provider's table does not say: SONAMEs of that version of ROCm.
+        for (stem, library) in &libraries::tables().rocm {
+            if system.rocm.keys().any(|soname| libraries::rocm_stem(soname) == Some(stem)) {
+                continue;
+            }
+            let capability = provider.capabilities.get(&library.capability);
+            let package = capability.and_then(|c| c.runtime.as_deref()).unwrap_or("ROCm");
+            for soname in library.sonames(version) {
+                system.rocm.insert(soname.to_owned(), package.to_owned());
+            }
+        }
+        system
+    }
+
+    /// Returns Fedora with ROCm of any version, for inspections without a workspace.
+    pub fn fedora() -> Self {
+        let tables = libraries::tables();
+        let rocm = tables.rocm.values().flat_map(|library| {
+            let named = |soname: &str| (soname.to_owned(), format!("ROCm ({})", library.capability));
+            library.sonames(None).into_iter().map(named).collect::<Vec<_>>()
+        });
+        Self {
+            name: "fedora".to_owned(),
+            libraries: tables.fedora.clone(),
+            rocm: rocm.collect(),
+            rocm_prefix: "/opt/rocm".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns what this machine has: the dynamic loader's list, and the provider's
+    /// table and folders.
+    pub fn this_machine(provider: Option<&Provider>) -> Result<Self, ProcessError> {
+        // Folders of administration are not in every user's PATH.
+        let places = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
+        let found = places.into_iter().find(|place| Path::new(place).exists());
+        let program =
+            if find_program("ldconfig").is_some() { "ldconfig" } else { found.unwrap_or("ldconfig") };
+        let list = Command::new(program).arg("-p").text()?;
+        let mut system = Self {
+            name: "this machine".to_owned(),
+            arch: std::env::consts::ARCH.to_owned(),
+            rocm_prefix: "/usr".to_owned(),
+            ..Self::default()
+        };
+        for (soname, path) in listed(&list, &system.arch) {
+            system.add(soname, path);
+        }
+        if let Some(provider) = provider {
+            system.add_provider(provider);
+            system.add_folders(&provider.prefix);
+        }
+        // The loader itself is in no list, and is there all the same.
+        for loader in ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"] {
+            system.libraries.entry(loader.to_owned()).or_insert_with(|| "glibc".to_owned());
+        }
+        for (library, kinds) in [("libc.so.6", &["GLIBC"][..]), ("libstdc++.so.6", &["GLIBCXX", "CXXABI"])] {
+            let path = system.libraries.get(library).cloned().unwrap_or_default();
+            system.add_versions(Path::new(&path), kinds);
+        }
+        Ok(system)
+    }
+
+    /// Adds a library of a package that will be installed beside what is inspected,
+    /// such as another component's.
+    pub fn add(&mut self, soname: &str, package: &str) {
+        let libraries = match libraries::rocm_stem(soname) {
+            Some(_) => &mut self.rocm,
+            None => &mut self.libraries,
+        };
+        libraries.entry(soname.to_owned()).or_insert_with(|| package.to_owned());
+    }
+
+    /// Adds the libraries that an earlier inspection found in other packages, from its
+    /// JSON document. What is not such a document adds nothing.
+    pub fn add_inspected(&mut self, report: &serde_json::Value) {
+        let list = |value: &serde_json::Value, key: &str| {
+            value.get(key).and_then(|list| list.as_array()).cloned().unwrap_or_default()
+        };
+        for subject in list(report, "subjects") {
+            let text = |key: &str| subject.get(key).and_then(|text| text.as_str());
+            let package = text("package").or(text("name")).unwrap_or_default().to_owned();
+            for file in list(&subject, "files") {
+                if let Some(soname) = file.pointer("/elf/soname").and_then(|soname| soname.as_str()) {
+                    self.add(soname, &package);
+                }
+            }
+        }
+    }
+
+    /// Tells whether enough is known to call a library missing.
+    pub(super) fn is_known(&self) -> bool {
+        !self.libraries.is_empty()
+    }
+
+    /// Returns the package that has this library.
+    pub(super) fn package(&self, soname: &str) -> Option<&str> {
+        self.rocm.get(soname).or_else(|| self.libraries.get(soname)).map(String::as_str)
+    }
+
+    /// Returns the folders in which its ROCm's libraries lie, where they are no
+    /// folders that the loader searches anyway.
+    pub(super) fn rocm_folders(&self) -> Vec<String> {
+        match self.rocm_prefix.as_str() {
+            "" | "/usr" => Vec::new(),
+            prefix => vec![format!("{prefix}/lib"), format!("{prefix}/lib64")],
+        }
+    }
+
+    fn add_provider(&mut self, provider: &Provider) {
+        self.rocm_prefix.clone_from(&provider.prefix);
+        self.search_path_tag = provider.search_path_tag;
+        for (name, capability) in &provider.capabilities {
+            if let Some(soname) = &capability.soname {
+                let package = capability.runtime.as_deref().unwrap_or(name);
+                self.rocm.entry(soname.to_string()).or_insert_with(|| package.to_owned());
+            }
+        }
+    }
+
+    fn add_folders(&mut self, prefix: &str) {
+        if prefix == "/usr" {
+            return;
+        }
+        for folder in ["lib", "lib64"] {
+            let Ok(entries) = std::fs::read_dir(Path::new(prefix).join(folder)) else { continue };
+            for entry in entries.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.starts_with("lib") && name.contains(".so") {
+                    self.add(&name, &entry.path().to_string_lossy());
+                }
+            }
+        }
+    }
+
+    fn add_versions(&mut self, library: &Path, kinds: &[&str]) {
+        let Ok(Some(bytes)) = image::on_disk(library) else { return };
+        let Ok(host) = elf::read(&bytes, Depth::Quick) else { return };
+        for kind in kinds {
+            let versions = host.facts.versions_provided.iter().filter_map(|version| {
+                let (of, number) = split_version(version)?;
+                (of == *kind).then_some(number)
+            });
+            if let Some(newest) = versions.max() {
+                let text: Vec<String> = newest.iter().map(u64::to_string).collect();
+                self.symbol_versions.insert((*kind).to_owned(), text.join("."));
+            }
+        }
+    }
+}
+
+/// Splits a symbol version into its kind and its number: `GLIBC_2.42`. Those that
+/// name a feature have no number: `GLIBC_PRIVATE`, `GLIBC_ABI_DT_RELR`.
+pub(super) fn split_version(version: &str) -> Option<(&str, Vec<u64>)> {
+    let (kind, number) = version.rsplit_once('_')?;
+    Some((kind, dotted(number)?))
+}
+
+/// Returns the parts of a dotted number.
+pub(super) fn dotted(number: &str) -> Option<Vec<u64>> {
+    number.split('.').map(|part| part.parse().ok()).collect()
+}
+
+/// Returns SONAMEs and paths from the output of `ldconfig -p`: a line each, such as
+/// `libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1`.
+fn listed<'a>(list: &'a str, arch: &str) -> Vec<(&'a str, &'a str)> {
+    // Source: glibc, sysdeps/unix/sysv/linux and elf/cache.c, print_entry.
+    let flag = match arch {
+        "x86_64" => "x86-64",
+        "aarch64" => "AArch64",
+        _ => "libc6",
+    };
+    let lines = list.lines().filter_map(|line| {
+        let (head, path) = line.trim().split_once(" => ")?;
+        let (soname, flags) = head.split_once(" (")?;
+        flags.contains(flag).then_some((soname, path))
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::document::File;
+
+    fn chroot(name: &str, text: &str) -> Chroot {
+        let mut problems = Vec::new();
+        let chroot = Chroot::read(name, File { name: name.into(), text: text.into() }, &mut problems);
+        assert_eq!(problems.len(), 0, "{problems:?}");
+        chroot
+    }
+
+    fn provider(text: &str) -> Provider {
+        let mut problems = Vec::new();
+        let provider = Provider::read("p", File { name: "p".into(), text: text.into() }, &mut problems);
+        assert_eq!(problems.len(), 0, "{problems:?}");
+        provider
+    }
+
+    const FEDORA: &str = include_str!("../../mock-configs/fedora-43.toml");
+    const AMD: &str = include_str!("../../mock-configs/rocm/amdrocm.toml");
+    const FEDORA_ROCM: &str = include_str!("../../mock-configs/rocm/fedora.toml");
+
+    #[test]
+    fn a_chroot_has_its_releases_its_providers_and_its_own_libraries() {
+        let own = format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n");
+        let system = System::of(&chroot("fedora-43", &own), &provider(AMD)).unwrap();
+        assert_eq!((system.name.as_str(), system.arch.as_str()), ("fedora-43", "x86_64"));
+        assert_eq!(system.package("libc.so.6"), Some("glibc"));
+        assert_eq!(system.package("libfoo.so.1"), Some("foo"));
+        assert_eq!(system.package("libpython3.14.so.1.0"), Some("python3-libs"));
+        assert_eq!(system.package("libamdhip64.so.7"), Some("amdrocm-runtime7.14"));
+        assert_eq!(system.package("libamdhip64.so.6"), None);
+        // Not in the provider's table of SONAMEs.
+        assert_eq!(system.package("librocrand.so.1"), Some("amdrocm-rand7.14-gfx1151"));
+        assert_eq!(system.package("libhiprtc.so.7"), Some("amdrocm-runtime7.14"));
+        assert_eq!(system.package("libhiprtc.so.6"), None);
+        assert_eq!(system.symbol_versions["GLIBC"], "2.42");
+        assert_eq!(system.symbol_versions["GLIBCXX"], "3.4.34");
+        assert_eq!(system.search_path_tag, Some(SearchPathTag::Rpath));
+        assert_eq!(system.rocm_folders().len(), 2);
+    }
+
+    #[test]
+    fn fedoras_own_rocm_is_of_version_6() {
+        let system = System::of(&chroot("fedora-43", FEDORA), &provider(FEDORA_ROCM)).unwrap();
+        assert_eq!(system.package("libamdhip64.so.6"), Some("rocm-hip"));
+        assert_eq!(system.package("libamdhip64.so.7"), None);
+        assert_eq!(system.search_path_tag, None);
+        assert_eq!(system.rocm_folders(), [""; 0]);
+        let any = System::fedora();
+        assert!(any.package("libamdhip64.so.6").is_some() && any.package("libamdhip64.so.7").is_some());
+        assert!(any.symbol_versions.is_empty());
+    }
+
+    #[test]
+    fn this_machine_is_asked() {
+        let host = chroot("host", "rocm-provider = \"p\"\n[symbol-versions]\nGCC = \"9\"\n");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        std::fs::write(folder.path().join("lib/libamd_smi.so.99"), "").unwrap();
+        let rocm = provider(&format!("prefix = {:?}\nversion = \"7.2\"\n", folder.path()));
+        let system = System::of(&host, &rocm).unwrap();
+        assert_eq!(system.name, "this machine");
+        assert!(system.package("libc.so.6").is_some_and(|path| path.starts_with('/')));
+        assert!(system.rocm["libamd_smi.so.99"].ends_with("lib/libamd_smi.so.99"));
+        assert_eq!(system.symbol_versions["GCC"], "9");
+    }
+
+    #[test]
+    fn the_loaders_list_is_read_for_one_machine() {
+        let list = "3 libs found in cache `/etc/ld.so.cache'\n\
+                    \tlibz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1\n\
+                    \tlibz.so.1 (libc6) => /lib/i386-linux-gnu/libz.so.1\n\
+                    \tliba.so (libc6,AArch64, hwcap: \"x\") => /lib/liba.so\nCache generated by: ldconfig\n";
+        assert_eq!(listed(list, "x86_64"), [("libz.so.1", "/lib/x86_64-linux-gnu/libz.so.1")]);
+        assert_eq!(listed(list, "aarch64"), [("liba.so", "/lib/liba.so")]);
+    }
+
+    #[test]
+    fn other_components_add_their_libraries() {
+        let report = serde_json::json!({"subjects": [{"name": "t-1-1.x86_64", "package": "t", "files": [
+            {"elf": {"soname": "libtorch.so"}}, {"elf": {"soname": null}}, {"elf": null}, {}]}]});
+        let mut system = System::fedora();
+        system.add_inspected(&report);
+        system.add_inspected(&serde_json::json!({"subjects": 7}));
+        assert_eq!(system.package("libtorch.so"), Some("t"));
+    }
+
+    #[test]
+    fn versions_are_numbers() {
+        assert_eq!(split_version("GLIBCXX_3.4.9"), Some(("GLIBCXX", vec![3, 4, 9])));
+        assert!(dotted("3.4.30") > dotted("3.4.9"));
+        for none in
+            ["GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR", "x", "GLIBC_", "GLIBC_2.", "GLIBC_9999999999999999999999"]
+        {
+            assert_eq!(split_version(none), None, "{none}");
+        }
+    }
 }

@@ -37,6 +37,11 @@ pub struct Chroot {
     pub macros: BTreeMap<String, String>,
     /// Package repositories beside the release's own.
     pub repositories: Vec<Repository>,
+    /// Libraries that it has beside the usual ones: SONAME and package.
+    pub libraries: BTreeMap<String, String>,
+    /// The newest symbol version of each kind that its libraries have, such as
+    /// `GLIBC` and `2.42`.
+    pub symbol_versions: BTreeMap<String, String>,
     /// The file it was read from.
     pub file: File,
 }
@@ -85,6 +90,12 @@ impl Chroot {
                     gpg_key: text(table.string("gpg-key")),
                     priority: table.integer("priority").unwrap_or(99),
                 }),
+                libraries: root
+                    .string_map("libraries")
+                    .into_iter()
+                    .map(|(name, at)| (name, at.value))
+                    .collect(),
+                symbol_versions: symbol_versions(root),
                 file,
             }
         })
@@ -123,6 +134,18 @@ fn check_macro(root: &mut Table<'_>, name: &str, span: &std::ops::Range<usize>) 
     }
 }
 
+fn symbol_versions(root: &mut Table<'_>) -> BTreeMap<String, String> {
+    let mut versions = BTreeMap::new();
+    for (kind, At { value, span }) in root.string_map("symbol-versions") {
+        if value.split('.').any(|part| part.parse::<u64>().is_err()) {
+            let message = format!("`{}` is not a symbol version", visible(&value));
+            root.problem(span, message, "expected a number such as `2.42`", None);
+        }
+        versions.insert(kind, value);
+    }
+    versions
+}
+
 fn end_of_life(root: &mut Table<'_>) -> Option<jiff::civil::Date> {
     let At { value, span } = root.string("end-of-life")?;
     let day = value.parse().ok();
@@ -145,8 +168,19 @@ pub struct Provider {
     pub gpu_macros: Vec<String>,
     /// What the provider calls each capability.
     pub capabilities: BTreeMap<String, Capability>,
+    /// Which tag its own files state search paths with; `None`: either.
+    pub search_path_tag: Option<SearchPathTag>,
     /// The file it was read from.
     pub file: File,
+}
+
+/// The tag of the dynamic section in which a search path stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchPathTag {
+    /// `DT_RPATH`: searched before `LD_LIBRARY_PATH`, and for what the libraries need too.
+    Rpath,
+    /// `DT_RUNPATH`: searched after `LD_LIBRARY_PATH`, for the file's own needs alone.
+    Runpath,
 }
 
 /// How ROCm's version is known.
@@ -212,8 +246,47 @@ impl Provider {
                     names.into_iter().map(|at| at.value).collect()
                 },
                 capabilities: capabilities.unwrap_or_default().into_iter().collect(),
+                search_path_tag: search_path_tag(root),
                 file,
             }
         })
+    }
+}
+
+fn search_path_tag(root: &mut Table<'_>) -> Option<SearchPathTag> {
+    let At { value, span } = root.string("search-path-tag")?;
+    match value.as_str() {
+        "rpath" => Some(SearchPathTag::Rpath),
+        "runpath" => Some(SearchPathTag::Runpath),
+        _ => {
+            let message = format!("`{value}` is no tag for search paths");
+            root.problem(span, message, "expected `rpath` or `runpath`", None);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(chroot: &str, provider: &str) -> Vec<String> {
+        let file = |text: &str| File { name: "x.toml".into(), text: text.into() };
+        let mut problems = Vec::new();
+        Chroot::read(HOST, file(&format!("rocm-provider = \"p\"\n{chroot}")), &mut problems);
+        Provider::read(
+            "p",
+            file(&format!("prefix = \"/usr\"\nversion = \"7.2\"\n{provider}")),
+            &mut problems,
+        );
+        problems.iter().map(|problem| problem.message.clone()).collect()
+    }
+
+    #[test]
+    fn symbol_versions_are_numbers_and_tags_are_known() {
+        let good = "[symbol-versions]\nGLIBC = \"2.42\"\n[libraries]\n\"liba.so\" = \"a\"\n";
+        assert_eq!(problems(good, "search-path-tag = \"runpath\"\n"), [""; 0]);
+        let bad = problems("[symbol-versions]\nGLIBC = \"two\"\n", "search-path-tag = \"path\"\n");
+        assert_eq!(bad, ["`two` is not a symbol version", "`path` is no tag for search paths"]);
     }
 }

@@ -9,7 +9,7 @@ pub mod manifest;
 pub mod pin;
 pub mod pins;
 
-pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion};
+pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion, SearchPathTag};
 pub use component::Component;
 pub use load::{Selection, Workspace, WorkspaceError, find_root};
 pub use manifest::{CoprProject, Manifest};

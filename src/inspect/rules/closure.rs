@@ -1,11 +1,364 @@
 //! Rules about the set's libraries as a whole: what is missing, what is there
-//! twice, what does not fit together.
+//! twice, what does not fit together. Symbols are another file's business.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Rule, RuleId, Severity, search_paths, symbols};
+use crate::inspect::closure::Closure;
+use crate::inspect::closure::tree::{Elf, RPMS, WHEELS};
 use crate::inspect::expectations::Expectations;
 use crate::inspect::facts::Subject;
-use crate::inspect::report::{Finding, Need};
+use crate::inspect::libraries::rocm_stem;
+use crate::inspect::report::{Finding, Need, Origin};
+use crate::inspect::system::System;
+
+pub(super) const MISSING: Rule = Rule {
+    id: RuleId("library-missing"),
+    severity: Severity::Error,
+    what: "a file needs a library that neither the set nor a known package of the system has",
+    why: "the dynamic loader refuses the file: `cannot open shared object file: No such file or directory`",
+    incident: "ROCm/pytorch issue 2411: torch of a release branch was built against ROCm 7 and installed without \
+               it, and `import torch` ended with libamdhip64.so.7 not found",
+    mend: "add what has the library to the set or to what the package requires; a library of the system that \
+           rocmrpm does not know belongs into `[libraries]` of the chroot's file in mock-configs",
+};
+
+pub(super) const FOREIGN: Rule = Rule {
+    id: RuleId("library-foreign"),
+    severity: Severity::Error,
+    what: "a file needs a library of another vendor's GPU stack, or of another version of ROCm than the system has",
+    why: "the library is not there and does not belong there: the wrong variant was built, or files built for \
+          another version of ROCm were packaged",
+    incident: "ROCm/legacy-rocm-build issue 5339: libhipblas.so.2, which ROCm 6 has, where ROCm 7 has \
+               libhipblas.so.3",
+    mend: "build for ROCm and against the chroot's own version of it; waive the finding for an optional plug-in \
+           that is loaded only where its libraries are",
+};
+
+pub(super) const MIXED: Rule = Rule {
+    id: RuleId("rocm-majors-mixed"),
+    severity: Severity::Error,
+    what: "two major versions of one ROCm library are needed or contained in the set",
+    why: "both are loaded into one process, where they share symbols and devices but not their state: crashes and \
+          wrong results, far from the cause",
+    incident: "ROCm/legacy-rocm-build issue 5339 (libhipblas.so.2 beside libhipblas.so.3); Looong01/pyg-rocm-build \
+               issue 18: extensions with parts of two ROCm versions do not load",
+    mend: "build all parts against one version of ROCm, and leave out files that were built elsewhere",
+};
+
+pub(super) const TWICE: Rule = Rule {
+    id: RuleId("soname-twice"),
+    severity: Severity::Error,
+    what: "two different files of the set have one SONAME, and both can be loaded",
+    why: "the loader takes whichever it meets first; opened by path, both are loaded, each with a state of its own \
+          and with the same symbols, and one frees what the other owns",
+    incident: "ROCm/TheRock issues 1059, 2269 and 4476: Python's amdsmi came with a second libamd_smi.so; with torch \
+               in one process it ended in `double free or corruption`, or no GPU was found",
+    mend: "leave one of them out, and let what used it find the other",
+};
+
+pub(super) const BUNDLED: Rule = Rule {
+    id: RuleId("rocm-bundled"),
+    severity: Severity::Warning,
+    what: "the set has a copy of a ROCm library that the system's packages provide",
+    why: "with the system's own in one process there are two runtimes, and the copy gets no updates",
+    incident: "pytorch/pytorch issue 186516: a bundled libamd_smi.so.26 beside the one of amdsmi, and \
+               torch.cuda.device_count() returned 0",
+    mend: "leave the copy out and require the package that has the library",
+};
+
+// A file may need thousands of libraries that nobody has.
+const MAX_FOR_FILE: usize = 20;
 
 pub(super) fn check(subjects: &[Subject], needs: &[Need], expectations: &Expectations) -> Vec<Finding> {
-    let _ = (subjects, needs, expectations);
-    Vec::new()
+    let system = &expectations.system;
+    let closure = Closure::new(subjects, system);
+    let mut findings = origins(needs, system);
+    findings.extend(mixed(&closure));
+    findings.extend(twice(&closure));
+    findings.extend(closure.tree.elfs.iter().filter_map(|elf| bundled(elf, system)));
+    findings.extend(symbols::check(&closure, system));
+    findings.extend(search_paths::unresolved(&closure, expectations));
+    findings
+}
+
+fn origins(needs: &[Need], system: &System) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut told: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    // Of a system that is not known nothing is missing.
+    let is_bad = |need: &&Need| matches!(need.origin, Origin::Missing | Origin::Foreign);
+    let bad = needs.iter().filter(|need| system.is_known() && is_bad(need));
+    for need in bad {
+        let count = told.entry((&need.subject, &need.file)).or_default();
+        *count += 1;
+        if *count > MAX_FOR_FILE {
+            continue;
+        }
+        let library = &need.library;
+        let finding = match need.origin {
+            Origin::Foreign => {
+                let whose = need.by.as_deref().unwrap_or("another system");
+                FOREIGN.finding(
+                    format!("NEEDED `{library}` of {whose}"),
+                    format!("libraries of {}", system.name),
+                )
+            }
+            _ => MISSING.finding(
+                format!("NEEDED `{library}`, which nothing has"),
+                format!("a library of the set or of {}", system.name),
+            ),
+        };
+        findings.push(placed(finding, need));
+    }
+    for need in needs {
+        let count = told.remove(&(need.subject.as_str(), need.file.as_str())).unwrap_or(0);
+        if let Some(more) = count.checked_sub(MAX_FOR_FILE).filter(|more| *more > 0) {
+            let found = format!("{more} more NEEDED libraries that nothing has");
+            findings.push(placed(MISSING.finding(found, "libraries that are there"), need));
+        }
+    }
+    findings
+}
+
+fn placed(finding: Finding, need: &Need) -> Finding {
+    Finding { subject: Some(need.subject.clone()), file: Some(need.file.clone()), ..finding }
+}
+
+fn mixed(closure: &Closure<'_>) -> Vec<Finding> {
+    // By library and SONAME, who has or needs it.
+    let mut seen: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    let needed =
+        closure.links.iter().map(|l| (l.library.as_str(), closure.tree.elfs[l.from].file.path.as_str()));
+    let contained = closure.tree.elfs.iter().map(|elf| (elf.soname(), elf.file.path.as_str()));
+    for (soname, file) in needed.chain(contained) {
+        let name = soname.rsplit('/').next().unwrap_or(soname);
+        let major = name.split_once(".so.").and_then(|(_, version)| version.split('.').next());
+        if let (Some(stem), Some(major)) = (rocm_stem(name), major) {
+            seen.entry(stem).or_default().entry(major).or_default().insert(file);
+        }
+    }
+    let two = seen.into_iter().filter(|(_, majors)| majors.len() > 1);
+    let findings = two.map(|(stem, majors)| {
+        let who =
+            |(major, files): (&&str, &BTreeSet<&str>)| format!("{stem}.so.{major} ({})", some_of(files));
+        let found: Vec<String> = majors.iter().take(4).map(who).collect();
+        MIXED.finding(found.join(" and "), format!("one version of {stem}"))
+    });
+    findings.collect()
+}
+
+fn some_of(files: &BTreeSet<&str>) -> String {
+    let first = files.first().copied().unwrap_or_default();
+    match files.len() {
+        0 | 1 => format!("in {first}"),
+        n => format!("in {first} and {} more", n - 1),
+    }
+}
+
+fn twice(closure: &Closure<'_>) -> Vec<Finding> {
+    let needed: BTreeSet<&str> = closure.links.iter().map(|link| link.library.as_str()).collect();
+    let mut groups: BTreeMap<(usize, &str), Vec<&Elf<'_>>> = BTreeMap::new();
+    for elf in &closure.tree.elfs {
+        let Some(soname) = &elf.facts.soname else { continue };
+        let soname = soname.as_str();
+        // Modules that are opened by path alone do not meet: `_C.so` of two packages.
+        let library = soname.starts_with("lib") || needed.contains(soname);
+        // There the loader itself picks one.
+        let picked = elf.place.contains("/glibc-hwcaps/");
+        if library && !picked && elf.facts.interpreter.is_none() {
+            // Single files and folders are judged together, RPMs and wheels apart: the
+            // wheels are mostly made from the RPMs.
+            groups.entry((elf.root.min(WHEELS + 1), soname)).or_default().push(elf);
+        }
+    }
+    let mut findings = Vec::new();
+    for ((_, soname), elfs) in groups.iter().filter(|(_, elfs)| elfs.len() > 1) {
+        let first = elfs[0];
+        let others: Vec<&Elf<'_>> = elfs[1..].iter().copied().filter(|elf| differs(first, elf)).collect();
+        if let Some(other) = others.first() {
+            let more =
+                if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
+            let found = format!("SONAME `{soname}` of {} also in {}{more}", first.file.path, other.file.path);
+            findings.push(TWICE.finding(found, "one file with this SONAME").at(first.subject, first.file));
+        }
+    }
+    findings
+}
+
+/// Tells whether two files with one SONAME are two libraries of one process.
+fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
+    let same_place = a.root == b.root && a.place == b.place;
+    let same_content = match (&a.facts.build_id, &b.facts.build_id) {
+        (Some(a), Some(b)) => a == b,
+        _ => {
+            let what = |e: &Elf<'_>| (e.file.size, e.facts.defined_symbols, e.facts.undefined_symbols);
+            what(a) == what(b) && a.facts.needed == b.facts.needed
+        }
+    };
+    // Two copies of one content are two libraries as well where both lie in one
+    // world; from single files and folders that is not known.
+    let copies = same_content && a.root > WHEELS;
+    a.suits(b) && !same_place && !copies
+}
+
+fn bundled(elf: &Elf<'_>, system: &System) -> Option<Finding> {
+    let soname = elf.facts.soname.as_ref()?.as_str();
+    let stem = rocm_stem(soname)?;
+    let known =
+        system.rocm.keys().find(|known| rocm_stem(known) == Some(stem) && major(known) == major(soname))?;
+    let package = &system.rocm[known];
+    (!is_rocm_itself(elf, system)).then(|| {
+        let found = format!("a copy of `{soname}`");
+        BUNDLED.finding(found, format!("the one of {package}")).at(elf.subject, elf.file)
+    })
+}
+
+fn major(soname: &str) -> Option<&str> {
+    soname.split_once(".so.").map(|(_, major)| major)
+}
+
+/// Tells whether a file belongs to the very ROCm that is asked for.
+fn is_rocm_itself(elf: &Elf<'_>, system: &System) -> bool {
+    let package = elf.subject.package.as_deref().unwrap_or_default();
+    let by_name = !package.is_empty() && system.rocm.values().any(|known| known == package);
+    let sdk = elf.root == WHEELS && elf.place.split('/').any(|part| part.starts_with("_rocm_sdk_"));
+    let place = match elf.root {
+        RPMS => {
+            let below = system.rocm_folders().iter().any(|folder| is_below(&elf.place, folder));
+            below || ["/usr/lib64", "/usr/lib"].contains(&elf.folder()) && system.rocm_prefix == "/usr"
+        }
+        // A folder or a file says nothing of where it will lie.
+        root => root != WHEELS,
+    };
+    by_name || sdk || place
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::closure::resolve;
+    use crate::inspect::facts::{ElfFacts, FileFacts};
+    use crate::inspect::testing::subject;
+    use crate::names::Soname;
+
+    fn library(path: &str, soname: &str, needed: &[&str]) -> FileFacts {
+        let elf = ElfFacts {
+            bits: 64,
+            machine: "x86_64".into(),
+            soname: Some(Soname::new(soname)),
+            needed: needed.iter().map(|n| Soname::new(*n)).collect(),
+            build_id: Some(path.into()),
+            ..ElfFacts::default()
+        };
+        FileFacts { path: path.into(), elf: Some(elf), ..FileFacts::default() }
+    }
+
+    fn expectations() -> Expectations {
+        let mut system = System { name: "f".into(), rocm_prefix: "/opt/rocm".into(), ..System::default() };
+        system.add("libc.so.6", "glibc");
+        system.add("libamdhip64.so.7", "rocm-hip");
+        system.add("libamd_smi.so.26", "amdsmi");
+        Expectations { system, ..Expectations::default() }
+    }
+
+    fn found(subjects: &[Subject]) -> Vec<String> {
+        let expectations = expectations();
+        let needs = resolve(subjects, &expectations.system);
+        let findings = check(subjects, &needs, &expectations);
+        findings.iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
+    }
+
+    #[test]
+    fn missing_and_foreign_libraries_are_errors() {
+        let set = [subject(
+            "a.rpm",
+            vec![
+                library(
+                    "/usr/lib64/liba.so",
+                    "liba.so",
+                    &["libc.so.6", "libb.so", "libx.so.1", "libcudart.so.12"],
+                ),
+                library("/usr/lib64/libb.so", "libb.so", &["libamdhip64.so.7"]),
+            ],
+        )];
+        assert_eq!(
+            found(&set),
+            [
+                "library-missing: NEEDED `libx.so.1`, which nothing has",
+                "library-foreign: NEEDED `libcudart.so.12` of CUDA (NVIDIA)",
+            ]
+        );
+        // Of a system that is not known nothing is missing.
+        let needs = resolve(&set, &System::default());
+        assert_eq!(check(&set, &needs, &Expectations::default()), []);
+    }
+
+    #[test]
+    fn a_file_that_misses_everything_is_told_shortly() {
+        let names: Vec<String> = (0..100).map(|n| format!("libx{n}.so")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let found = found(&[subject("a.rpm", vec![library("/usr/lib64/liba.so", "liba.so", &names)])]);
+        assert_eq!(found.len(), MAX_FOR_FILE + 1);
+        assert_eq!(found.last().unwrap(), "library-missing: 80 more NEEDED libraries that nothing has");
+    }
+
+    #[test]
+    fn two_majors_of_a_rocm_library_do_not_mix() {
+        let new = || library("a/liba.so", "liba.so", &["libamdhip64.so.7"]);
+        let old = library("b/libb.so", "libb.so", &["libamdhip64.so.6"]);
+        let mixed = found(&[subject("a-1.whl", vec![new()]), subject("b-1.whl", vec![old])]);
+        assert_eq!(
+            mixed.last().unwrap(),
+            "rocm-majors-mixed: libamdhip64.so.6 (in b/libb.so) and libamdhip64.so.7 (in a/liba.so)"
+        );
+        let same = library("b/libb.so", "libb.so", &["libamdhip64.so.7", "libamd_smi.so.26"]);
+        assert_eq!(found(&[subject("a-1.whl", vec![new()]), subject("b-1.whl", vec![same])]), [""; 0]);
+    }
+
+    #[test]
+    fn one_soname_belongs_to_one_file() {
+        let copy = |path: &str| library(path, "libk.so.1", &[]);
+        let two = [subject("a.rpm", vec![copy("/usr/lib64/libk.so.1"), copy("/usr/lib64/k/libk.so.1")])];
+        assert_eq!(
+            found(&two),
+            ["soname-twice: SONAME `libk.so.1` of /usr/lib64/libk.so.1 also in /usr/lib64/k/libk.so.1"]
+        );
+        // The same path in two packages, an RPM and its wheel, picks of the loader,
+        // modules that are opened by path.
+        let one = |name: &str| subject(name, vec![copy("/usr/lib64/libk.so.1")]);
+        let wheel = subject("a-1.whl", vec![copy("k/libk.so.1")]);
+        let v3 = subject("v3.rpm", vec![copy("/usr/lib64/glibc-hwcaps/x86-64-v3/libk.so.1")]);
+        let modules = ["/usr/lib64/a/_C.so", "/usr/lib64/b/_C.so"].map(|path| library(path, "_C.so", &[]));
+        assert_eq!(
+            found(&[one("a.rpm"), one("b.rpm"), wheel, v3, subject("c.rpm", modules.to_vec())]),
+            [""; 0]
+        );
+        let mut other = copy("/usr/lib/libk.so.1");
+        other.elf.as_mut().unwrap().bits = 32;
+        assert_eq!(found(&[one("a.rpm"), subject("a32.rpm", vec![other])]), [""; 0]);
+    }
+
+    #[test]
+    fn copies_of_rocm_are_warned_of_unless_they_are_rocm() {
+        let smi = |path: &str| vec![library(path, "libamd_smi.so.26", &[])];
+        let bundled = ["rocm-bundled: a copy of `libamd_smi.so.26`"];
+        assert_eq!(found(&[subject("x-1.whl", smi("amdsmi/libamd_smi.so"))]), bundled);
+        assert_eq!(
+            found(&[subject("x-1.rpm", smi("/usr/lib/python3.14/site-packages/amdsmi/libamd_smi.so"))]),
+            bundled
+        );
+        for (name, path) in [
+            ("amdsmi-26.rpm", "/usr/lib64/libamd_smi.so.26"),
+            ("x-1.rpm", "/opt/rocm/lib/libamd_smi.so.26"),
+            ("rocm_sdk_core-7.whl", "_rocm_sdk_core/lib/libamd_smi.so.26"),
+            ("folder", "lib/libamd_smi.so.26"),
+        ] {
+            assert_eq!(found(&[subject(name, smi(path))]), [""; 0], "{name}");
+        }
+        assert_eq!(found(&[subject("x-1.whl", vec![library("x/libz.so.1", "libz.so.1", &[])])]), [""; 0]);
+    }
 }

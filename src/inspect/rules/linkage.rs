@@ -1,7 +1,7 @@
 //! Rules about what the dynamic loader is told: search paths and needed
 //! libraries. Which libraries exist is not asked here.
 
-use super::{Rule, RuleId, Severity};
+use super::{Rule, RuleId, Severity, search_paths};
 use crate::inspect::expectations::Expectations;
 use crate::inspect::facts::{FileFacts, Subject, SubjectKind};
 use crate::inspect::report::Finding;
@@ -10,6 +10,8 @@ const WHY_BUILD: &str = "the folder does not exist where the package is installe
                          there and put a library into it; and the package differs with every build folder";
 const WHY_RELATIVE: &str = "the loader takes it relative to the folder in which the program is started, so that a \
                             library in the current folder is loaded, whoever put it there";
+const INCIDENT_BUILD: &str = "Fedora's amdsmi: rpmbuild refused the second libamd_smi.so of the Python module for a \
+                              RUNPATH into the build folder, and the spec removes it with chrpath";
 const MEND_BUILD: &str = "link with the installed path or with $ORIGIN (CMAKE_INSTALL_RPATH, \
                           CMAKE_SKIP_BUILD_RPATH=ON, CMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF) rather than editing \
                           the file afterwards";
@@ -21,7 +23,7 @@ pub(super) const RPATH_BUILD: Rule = Rule {
     severity: Severity::Error,
     what: "a DT_RPATH entry leads into a folder of the build or another that anyone may write to",
     why: WHY_BUILD,
-    incident: "",
+    incident: INCIDENT_BUILD,
     mend: MEND_BUILD,
 };
 
@@ -30,7 +32,7 @@ pub(super) const RUNPATH_BUILD: Rule = Rule {
     severity: Severity::Error,
     what: "a DT_RUNPATH entry leads into a folder of the build or another that anyone may write to",
     why: WHY_BUILD,
-    incident: "",
+    incident: INCIDENT_BUILD,
     mend: MEND_BUILD,
 };
 
@@ -58,7 +60,8 @@ pub(super) const NEEDED_ABSOLUTE: Rule = Rule {
     what: "a DT_NEEDED entry is a path, not a library's name",
     why: "the loader looks at that path alone, and rpm's dependency generator leaves such entries out without a \
           word, so that the package lacks the requirement",
-    incident: "",
+    incident: "rpm's elfdeps prints nothing for `NEEDED /opt/rocm/lib/libamdhip64.so.7`: the package installs without \
+               ROCm and fails when it is started",
     mend: "link with `-l` and `-L`, or give the library that is needed a SONAME",
 };
 
@@ -93,7 +96,13 @@ pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectat
         findings.push(finding.at(subject, file));
     }
     findings.dedup();
+    findings.extend(search_paths::check(subject, file, elf, expectations));
     findings
+}
+
+/// Tells whether nothing is wrong with an entry wherever the file is installed.
+pub(super) fn is_good(subject: &Subject, file: &FileFacts, entry: &str, expectations: &Expectations) -> bool {
+    matches!(judge(entry, folder_of(subject, file), &expectations.build_roots), Verdict::Good)
 }
 
 enum Verdict {
@@ -162,7 +171,9 @@ mod tests {
         let file = FileFacts { path: "/usr/lib64/k/libk.so".into(), elf: Some(elf), ..FileFacts::default() };
         let subject = crate::inspect::testing::subject("k.rpm", Vec::new());
         let expectations = Expectations { build_roots: vec!["/srv/work/".into()], ..Default::default() };
-        check(&subject, &file, &expectations).iter().map(|f| f.id.as_str()).collect()
+        let findings = check(&subject, &file, &expectations);
+        // What is a matter of policy is tested in `search_paths`.
+        findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.id.as_str()).collect()
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod damage;
 mod hygiene;
 mod kpack;
 mod linkage;
+mod search_paths;
+mod symbols;
 mod targets;
 mod waivers;
 
@@ -92,6 +94,21 @@ pub const RULES: &[Rule] = &[
     linkage::RPATH_RELATIVE,
     linkage::RUNPATH_RELATIVE,
     linkage::NEEDED_ABSOLUTE,
+    search_paths::BOTH,
+    search_paths::RPATH_FORBIDDEN,
+    search_paths::RUNPATH_FORBIDDEN,
+    search_paths::RPATH_ABSOLUTE,
+    search_paths::RUNPATH_ABSOLUTE,
+    search_paths::RPATH_UNRESOLVED,
+    search_paths::RUNPATH_UNRESOLVED,
+    closure::MISSING,
+    closure::FOREIGN,
+    closure::MIXED,
+    closure::TWICE,
+    closure::BUNDLED,
+    symbols::UNDERLINKED,
+    symbols::TOO_NEW,
+    symbols::TORCH,
     damage::BUNDLE,
     damage::MISMATCH,
     damage::ELF,
