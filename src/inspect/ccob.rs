@@ -1,10 +1,10 @@
-//! Compressed offload bundles ("CCOB"), versions 1 to 3, with zlib or zstd,
-//! decoded as streams that never grow beyond what they declare and the caller
-//! allows. Source of the format: LLVM, `llvm/lib/Object/OffloadBundle.cpp`.
+//! Compressed offload bundles ("CCOB"), versions 1 to 3, with zlib or zstd: their
+//! headers, and their content as a stream that never grows beyond what it declares.
+//! Source of the format: LLVM, `llvm/lib/Object/OffloadBundle.cpp`.
 
-use std::io::{self, BufReader, Read};
+use std::io::Read;
 
-use super::bundle::{self, Broken, Bundle, Forward};
+use super::bundle::{Broken, MAX_TABLE, Table};
 use super::facts::Compression;
 
 /// The first bytes of a compressed bundle.
@@ -13,109 +13,138 @@ pub(super) const MAGIC: &[u8; 4] = b"CCOB";
 /// A decompressed bundle may have so many bytes; real ones reach 500 MB.
 const MAX_DECOMPRESSED: u64 = 8 << 30;
 
-/// A compressed bundle that was read.
-pub(super) struct Decoded {
-    pub(super) bundle: Bundle,
-    pub(super) compression: Compression,
-    /// Where it ends, from its beginning.
-    pub(super) end: usize,
-}
+/// What a bundle costs however small it is, so that millions of tiny ones count.
+const COST: u64 = 128 << 10;
 
-/// A compressed bundle that cannot be read.
-pub(super) struct Undecodable {
-    pub(super) broken: Broken,
-    /// Where it ends all the same, if its header says so credibly.
+/// How much is decompressed at first to see the table of entries.
+const FIRST: usize = 4 << 10;
+
+/// What the header says.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    pub(super) compression: Compression,
+    /// How many bytes it declares to have when decompressed.
+    pub(super) declared: u64,
+    /// Where the header states that.
+    declared_at: u64,
+    /// The first eight bytes of the content's MD5 as a little-endian number. LLVM
+    /// computes it when it writes and compares it only to print the result.
+    pub(super) hash: u64,
+    /// Where the header ends.
+    length: usize,
+    /// Where the bundle ends, from its beginning; version 1 does not say.
     pub(super) end: Option<usize>,
 }
 
-struct Header {
-    version: u16,
-    method: u16,
-    total: Option<u64>,
-    uncompressed: u64,
-    /// Where the header states `uncompressed`.
-    uncompressed_at: u64,
-    length: usize,
-}
-
 impl Header {
-    fn read(bytes: &[u8]) -> Option<Self> {
+    /// Reads the header at the beginning of `bytes`, which may go on behind the
+    /// bundle.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Broken> {
+        let cut = || Broken::new(0, format!("is a compressed bundle cut short after {} bytes", bytes.len()));
         let u16_at = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u64::from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let (version, method) = (u16_at(4)?, u16_at(6)?);
+        let (version, method) = u16_at(4).zip(u16_at(6)).ok_or_else(cut)?;
         // What stands last, the hash of the content, ends the header.
-        let (total, uncompressed, uncompressed_at, hash) = match version {
-            1 => (None, u32_at(8)?, 8, 12),
-            2 => (Some(u32_at(8)?), u32_at(12)?, 12, 16),
-            _ => (Some(u64_at(8)?), u64_at(16)?, 16, 24),
+        let (total, declared, declared_at, hash_at) = match version {
+            1 => (Some(None), u32_at(8), 8, 12),
+            2 => (u32_at(8).map(Some), u32_at(12), 12, 16),
+            3 => (u64_at(8).map(Some), u64_at(16), 16, 24),
+            _ => {
+                let what = format!("is a compressed bundle of version {version}; 1 to 3 are known");
+                return Err(Broken::new(4, what));
+            }
         };
-        u64_at(hash)?;
-        Some(Self { version, method, total, uncompressed, uncompressed_at, length: hash + 8 })
+        let (Some(total), Some(declared), Some(hash)) = (total, declared, u64_at(hash_at)) else {
+            return Err(cut());
+        };
+        let length = hash_at + 8;
+        let method = match method {
+            0 => "zlib",
+            1 => "zstd",
+            other => {
+                let what = format!("is compressed by method {other}; 0 (zlib) and 1 (zstd) are known");
+                return Err(Broken::new(6, what));
+            }
+        };
+        let fits = |total: u64| usize::try_from(total).ok().filter(|t| (length..=bytes.len()).contains(t));
+        let end = match total.map(|total| fits(total).ok_or(total)) {
+            None => None,
+            Some(Ok(end)) => Some(end),
+            Some(Err(total)) => {
+                let left = bytes.len();
+                return Err(Broken::new(8, format!("states {total} bytes in all, but {left} are there")));
+            }
+        };
+        let compression = Compression { version, method };
+        Ok(Self { compression, declared, declared_at, hash, length, end })
+    }
+
+    /// Takes what decompressing it all may need from `budget`.
+    pub(super) fn reserve(&self, budget: &mut u64) -> Result<(), Broken> {
+        let (declared, allowed) = (self.declared, (*budget).min(MAX_DECOMPRESSED));
+        if declared > allowed {
+            let what = format!(
+                "states {declared} bytes when decompressed, more than the {allowed} that are allowed here"
+            );
+            return Err(Broken::new(self.declared_at, what));
+        }
+        *budget = budget.saturating_sub(declared.saturating_add(COST));
+        Ok(())
+    }
+
+    /// How much memory decompressing takes for what the format looks back at. Source:
+    /// RFC 8878, 3.1.1.1.2, "Window Descriptor"; RFC 1950 for zlib.
+    pub(super) fn window(&self, bytes: &[u8]) -> u64 {
+        let head = bytes.get(self.length..).and_then(|rest| rest.first_chunk::<6>());
+        match head {
+            Some(head) if self.compression.method == "zstd" => {
+                let single = head[4] & 0x20 != 0;
+                let base = 1u64 << (10 + (head[5] >> 3));
+                if single { self.declared } else { base + base / 8 * u64::from(head[5] & 7) }
+            }
+            _ => 32 << 10,
+        }
+    }
+
+    /// Decompresses the table of entries alone, at most what `budget` allows, from
+    /// which it is taken.
+    pub(super) fn table(&self, bytes: &[u8], budget: &mut u64) -> Result<Table, Broken> {
+        let mut head = Vec::new();
+        *budget = budget.saturating_sub(COST);
+        let mut stream = Stream::open(self, bytes)?;
+        loop {
+            let (have, wanted) = (head.len(), (head.len() * 4).clamp(FIRST, MAX_TABLE));
+            if *budget < wanted as u64 {
+                let what = "is not looked at, after so much was decompressed in this file before it";
+                return Err(Broken::new(0, what));
+            }
+            head.resize(wanted, 0);
+            let count = stream.fill(&mut head[have..])?;
+            head.truncate(have + count);
+            *budget -= count as u64;
+            if let Some(table) = Table::read(&head).map_err(inside)? {
+                table.inside(self.declared).map_err(inside)?;
+                return Ok(table);
+            }
+            if have + count < wanted || wanted == MAX_TABLE {
+                return Err(inside(Broken::new((have + count) as u64, "ends within its table of entries")));
+            }
+        }
     }
 }
 
-/// Reads the compressed bundle at the beginning of `bytes`, which may go on
-/// behind it. `budget` is how many bytes may be decompressed at all; what was
-/// decompressed is taken from it.
-pub(super) fn read(bytes: &[u8], budget: &mut u64) -> Result<Decoded, Undecodable> {
-    let fail = |at, what: String| Undecodable { broken: Broken::new(at, what), end: None };
-    let Some(header) = Header::read(bytes) else {
-        return Err(fail(0, format!("is a compressed bundle cut short after {} bytes", bytes.len())));
-    };
-    let Header { version, method, total, uncompressed, uncompressed_at, length } = header;
-    if !(1..=3).contains(&version) {
-        return Err(fail(4, format!("is a compressed bundle of version {version}; 1 to 3 are known")));
-    }
-    let end = match total {
-        None => None,
-        Some(total) => match usize::try_from(total).ok().filter(|t| (length..=bytes.len()).contains(t)) {
-            Some(end) => Some(end),
-            None => {
-                let left = bytes.len();
-                return Err(fail(8, format!("states {total} bytes in all, but {left} are there")));
-            }
-        },
-    };
-    let fail = |at, what| Undecodable { broken: Broken::new(at, what), end };
-    let allowed = (*budget).min(MAX_DECOMPRESSED);
-    if uncompressed > allowed {
-        return Err(fail(
-            uncompressed_at,
-            format!(
-                "states {uncompressed} bytes when decompressed, more than the {allowed} that are allowed here"
-            ),
-        ));
-    }
-    let payload = &bytes[length..end.unwrap_or(bytes.len())];
-    let (decoder, method) = match method {
-        0 => (Decoder::Zlib(flate2::bufread::ZlibDecoder::new(payload)), "zlib"),
-        1 => match zstd::stream::read::Decoder::with_buffer(payload) {
-            Ok(decoder) => (Decoder::Zstd(decoder.single_frame()), "zstd"),
-            Err(error) => return Err(fail(length as u64, format!("cannot be decompressed: {error}"))),
-        },
-        other => {
-            return Err(fail(6, format!("is compressed by method {other}; 0 (zlib) and 1 (zstd) are known")));
-        }
-    };
-    let mut stream =
-        BufReader::with_capacity(1 << 16, Bounded { decoder, declared: uncompressed, produced: 0 });
-    let result = bundle::read(&mut stream).and_then(|bundle| {
-        let rest = io::copy(&mut stream, &mut io::sink());
-        let rest = rest.map_err(|error| Broken::new(bundle.end, format!("cannot be decompressed: {error}")));
-        rest.map(|_| bundle)
-    });
-    let Bounded { decoder, produced, .. } = stream.into_inner();
-    *budget -= produced.min(*budget);
-    // A place in the decompressed bytes is no place in the file.
-    let inside = |Broken { at, what }| Broken::new(0, format!("when decompressed, at byte {at}, {what}"));
-    let bundle = result.map_err(|broken| Undecodable { broken: inside(broken), end })?;
-    if produced != uncompressed {
-        let what = format!("states {uncompressed} bytes when decompressed, but has {produced}");
-        return Err(fail(uncompressed_at, what));
-    }
-    let end = end.unwrap_or(bytes.len() - decoder.unread());
-    Ok(Decoded { bundle, compression: Compression { version, method }, end })
+/// A place in the decompressed bytes is no place in the file.
+pub(super) fn inside(Broken { at, what }: Broken) -> Broken {
+    Broken::new(0, format!("when decompressed, at byte {at}, {what}"))
+}
+
+/// The content of a compressed bundle while it is decompressed.
+pub(super) struct Stream<'a> {
+    decoder: Decoder<'a>,
+    declared: u64,
+    declared_at: u64,
+    produced: u64,
 }
 
 enum Decoder<'a> {
@@ -123,41 +152,66 @@ enum Decoder<'a> {
     Zstd(zstd::stream::read::Decoder<'static, &'a [u8]>),
 }
 
-impl Decoder<'_> {
-    fn unread(&self) -> usize {
-        match self {
-            Self::Zlib(decoder) => decoder.get_ref().len(),
-            Self::Zstd(decoder) => decoder.get_ref().len(),
-        }
-    }
-}
-
-/// A decoder that refuses to yield more than was declared.
-struct Bounded<'a> {
-    decoder: Decoder<'a>,
-    declared: u64,
-    produced: u64,
-}
-
-impl Read for Bounded<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = match &mut self.decoder {
-            Decoder::Zlib(decoder) => decoder.read(buffer)?,
-            Decoder::Zstd(decoder) => decoder.read(buffer)?,
+impl<'a> Stream<'a> {
+    /// Begins with the bundle at the beginning of `bytes`, whose header was read.
+    pub(super) fn open(header: &Header, bytes: &'a [u8]) -> Result<Self, Broken> {
+        let payload = bytes.get(header.length..header.end.unwrap_or(bytes.len())).unwrap_or_default();
+        let decoder = match header.compression.method {
+            "zlib" => Decoder::Zlib(flate2::bufread::ZlibDecoder::new(payload)),
+            _ => match zstd::stream::read::Decoder::with_buffer(payload) {
+                Ok(decoder) => Decoder::Zstd(decoder.single_frame()),
+                Err(error) => {
+                    return Err(Broken::new(
+                        header.length as u64,
+                        format!("cannot be decompressed: {error}"),
+                    ));
+                }
+            },
         };
-        self.produced += count as u64;
-        if self.produced > self.declared {
-            return Err(io::Error::other(format!("more than the {} bytes declared", self.declared)));
-        }
-        Ok(count)
+        Ok(Self { decoder, declared: header.declared, declared_at: header.declared_at, produced: 0 })
     }
-}
 
-impl Forward for BufReader<Bounded<'_>> {
-    fn skip(&mut self, count: u64) -> io::Result<()> {
-        match io::copy(&mut self.by_ref().take(count), &mut io::sink())? == count {
+    /// Fills `buffer` and returns how much of it; less than all only at the end.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, Broken> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let read = match &mut self.decoder {
+                Decoder::Zlib(decoder) => decoder.read(&mut buffer[filled..]),
+                Decoder::Zstd(decoder) => decoder.read(&mut buffer[filled..]),
+            };
+            let at = self.produced;
+            let fail = |error| inside(Broken::new(at, format!("cannot be decompressed: {error}")));
+            let count = read.map_err(fail)?;
+            if count == 0 {
+                break;
+            }
+            filled += count;
+            self.produced += count as u64;
+            if self.produced > self.declared {
+                let what = format!("yields more than the {} bytes declared", self.declared);
+                return Err(Broken::new(self.declared_at, what));
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Tells, at the end, whether all came that was declared.
+    pub(super) fn complete(&self) -> Result<(), Broken> {
+        match self.produced == self.declared {
             true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+            false => {
+                let what =
+                    format!("states {} bytes when decompressed, but has {}", self.declared, self.produced);
+                Err(Broken::new(self.declared_at, what))
+            }
+        }
+    }
+
+    /// How many bytes of the input stand behind the stream's end.
+    pub(super) fn unread(&self) -> usize {
+        match &self.decoder {
+            Decoder::Zlib(decoder) => decoder.get_ref().len(),
+            Decoder::Zstd(decoder) => decoder.get_ref().len(),
         }
     }
 }
@@ -176,8 +230,24 @@ mod tests {
         ])
     }
 
+    /// Decompresses all of it, as a deep look does.
+    fn read(bytes: &[u8], budget: &mut u64) -> Result<(Vec<u8>, usize), Broken> {
+        let header = Header::read(bytes)?;
+        header.reserve(budget)?;
+        let mut stream = Stream::open(&header, bytes)?;
+        let mut content = vec![0; header.declared as usize + 1];
+        let count = stream.fill(&mut content)?;
+        stream.complete()?;
+        content.truncate(count);
+        Ok((content, header.end.unwrap_or(bytes.len() - stream.unread())))
+    }
+
+    fn table(bytes: &[u8]) -> Result<Table, Broken> {
+        Header::read(bytes)?.table(bytes, &mut { BUDGET })
+    }
+
     fn broken(bytes: &[u8]) -> String {
-        read(bytes, &mut { BUDGET }).err().unwrap().broken.what
+        read(bytes, &mut { BUDGET }).err().unwrap().what
     }
 
     #[test]
@@ -188,10 +258,10 @@ mod tests {
                 let end = bytes.len();
                 bytes.extend(b"CCOB and more");
                 let mut budget = BUDGET;
-                let decoded = read(&bytes, &mut budget).ok().unwrap();
-                assert_eq!((decoded.end, decoded.compression.version), (end, version));
-                assert_eq!(decoded.bundle, bundle::read(&mut &plain()[..]).unwrap());
-                assert_eq!(BUDGET - budget, plain().len() as u64);
+                assert_eq!(read(&bytes, &mut budget), Ok((plain(), end)));
+                assert_eq!(Header::read(&bytes).unwrap().compression.version, version);
+                assert_eq!(table(&bytes), Table::whole(&plain()));
+                assert_eq!(BUDGET - budget, plain().len() as u64 + COST);
             }
         }
     }
@@ -253,6 +323,10 @@ mod tests {
         let bomb = bundle(&[("hip-amdgcn-amd-amdhsa--gfx1151", &vec![0; 256 << 20])]);
         let mut bytes = ccob(&bomb, 3, Method::Zstd);
         assert!(bytes.len() < 40_000);
+        let mut budget = BUDGET;
+        assert!(Header::read(&bytes).unwrap().table(&bytes, &mut budget).is_ok());
+        assert!(BUDGET - budget < 1 << 18, "only the table");
+        assert!(Header::read(&bytes).unwrap().table(&bytes, &mut 10).is_err());
         assert!(broken(&bytes).contains("more than the 67108864"));
         bytes[16..24].copy_from_slice(&(1u64 << 20).to_le_bytes());
         let mut budget = BUDGET;
@@ -264,7 +338,13 @@ mod tests {
     fn random_corruption_never_panics() {
         for version in 1..=3 {
             for method in [Method::Zlib, Method::Zstd] {
-                flip_bytes(&ccob(&plain(), version, method), 500, |bytes| drop(read(bytes, &mut { BUDGET })));
+                flip_bytes(&ccob(&plain(), version, method), 500, |bytes| {
+                    drop(table(bytes));
+                    // A declared size of gigabytes is for the streams, which are not kept.
+                    if Header::read(bytes).is_ok_and(|header| header.declared < 1 << 20) {
+                        drop(read(bytes, &mut { BUDGET }));
+                    }
+                });
             }
         }
     }

@@ -4,6 +4,8 @@
 use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG};
 
 use super::entry_id::known_target;
+use super::metadata;
+use super::report::Depth;
 use crate::gpu::GpuTarget;
 
 /// How many of a code object's first bytes tell what it is: an ELF64 header.
@@ -24,9 +26,22 @@ pub(super) enum Object {
         target: Option<GpuTarget>,
         /// `EF_AMDGPU_MACH`; `None` in code object version 2, which has none.
         mach: Option<u8>,
+        /// The code object version; `None` where another runtime than HSA's loads it.
+        version: Option<u8>,
     },
     /// SPIR-V.
     Spirv,
+    /// LLVM bitcode, which is compiled for a target only when it is linked.
+    Bitcode,
+}
+
+/// Tells what the code of `size` bytes is that begins with `bytes`, and, where that
+/// is asked for, how many kernels it has.
+pub(super) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, Option<u64>), String> {
+    let object = identify(&bytes[..bytes.len().min(HEAD)], size)?;
+    let counted = depth == Depth::Deep && matches!(object, Object::Amdgpu { .. });
+    let kernels = if counted { metadata::kernels(bytes, size) } else { None };
+    Ok((object, kernels))
 }
 
 /// Tells what code of `size` bytes is that begins with `head`, which has [`HEAD`]
@@ -36,10 +51,10 @@ pub(super) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
         return Ok(Object::Spirv);
     }
     if !head.starts_with(ELFMAG) {
-        return Err(match head {
-            [b'B', b'C', 0xc0, 0xde, ..] => "holds LLVM bitcode where a code object is expected".into(),
-            _ => "holds neither an ELF file nor SPIR-V".into(),
-        });
+        return match head {
+            [b'B', b'C', 0xc0, 0xde, ..] => Ok(Object::Bitcode),
+            _ => Err("holds neither an ELF file nor SPIR-V".into()),
+        };
     }
     let Some(head) = head.first_chunk::<HEAD>() else {
         return Err(format!("holds an ELF file of {size} bytes, shorter than its header"));
@@ -67,8 +82,9 @@ pub(super) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
 /// object versions 2, 3, and 4 to 6, which are ABI versions 0, 1, and 2 to 4.
 fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
     if hsa && abi == 0 {
-        return Object::Amdgpu { target: None, mach: None };
+        return Object::Amdgpu { target: None, mach: None, version: Some(2) };
     }
+    let version = abi.checked_add(2).filter(|version| hsa && *version <= 6);
     let mach = flags as u8;
     let sign = |bits: u32| match bits & 3 {
         2 => "-",
@@ -88,34 +104,122 @@ fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
         }
         GpuTarget::parse(&text).unwrap_or(processor)
     });
-    Object::Amdgpu { target, mach: Some(mach) }
+    Object::Amdgpu { target, mach: Some(mach), version }
+}
+
+/// A program header.
+pub(super) struct Segment {
+    /// `p_type`.
+    pub(super) kind: u32,
+    /// Where it begins in the file.
+    pub(super) offset: u64,
+    /// How many bytes it has there.
+    size: u64,
+}
+
+fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
+    let at = usize::try_from(at).ok()?;
+    let bytes: &[u8; N] = bytes.get(at..)?.first_chunk()?;
+    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+/// Yields the program headers of the 64-bit little-endian ELF file that begins with
+/// `bytes`, as far as they are there.
+pub(super) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
+    let header = |at: u64| Some((number::<8>(bytes, 32)?, number::<2>(bytes, 54)?, at));
+    let count = number::<2>(bytes, 56).unwrap_or(0);
+    (0..count).map_while(move |index| {
+        let (start, size, index) = header(index)?;
+        let at = start.checked_add(size * index)?;
+        let (kind, offset) = (number::<4>(bytes, at)? as u32, number::<8>(bytes, at.checked_add(8)?)?);
+        Some(Segment { kind, offset, size: number::<8>(bytes, at.checked_add(32)?)? })
+    })
+}
+
+/// A section header.
+pub(super) struct Section {
+    name: u64,
+    /// `sh_type`.
+    pub(super) kind: u32,
+    /// Where it begins in the file.
+    pub(super) offset: u64,
+    /// How many bytes it has.
+    pub(super) size: u64,
+    /// `sh_link`.
+    pub(super) link: u32,
+}
+
+/// The sections of a 64-bit little-endian ELF file.
+pub(super) struct Sections<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Sections<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    fn get(&self, index: u64) -> Option<Section> {
+        let (bytes, start) = (self.bytes, number::<8>(self.bytes, 40)?);
+        let at = start.checked_add(number::<2>(bytes, 58)? * index)?;
+        let at = |inside: u64| at.checked_add(inside);
+        Some(Section {
+            name: number::<4>(bytes, at(0)?)?,
+            kind: number::<4>(bytes, at(4)?)? as u32,
+            offset: number::<8>(bytes, at(24)?)?,
+            size: number::<8>(bytes, at(32)?)?,
+            link: number::<4>(bytes, at(40)?)? as u32,
+        })
+    }
+
+    /// Yields all sections, as far as they are there.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Section> {
+        let count = number::<2>(self.bytes, 60).unwrap_or(0);
+        (0..count).map_while(|index| self.get(index))
+    }
+
+    /// Returns a section's name.
+    pub(super) fn name(&self, section: &Section) -> Option<&'a [u8]> {
+        let names = self.content(number::<2>(self.bytes, 62)? as usize)?;
+        let rest = names.get(usize::try_from(section.name).ok()?..)?;
+        let rest = &rest[..rest.len().min(512)];
+        Some(&rest[..memchr::memchr(0, rest)?])
+    }
+
+    /// Returns the bytes of the section with this number.
+    pub(super) fn content(&self, index: usize) -> Option<&'a [u8]> {
+        self.bytes_of(&self.get(index as u64)?)
+    }
+
+    /// Returns the bytes of a section that has any.
+    pub(super) fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
+        const SHT_NOBITS: u32 = 8;
+        let start = usize::try_from(section.offset).ok()?;
+        let end = start.checked_add(usize::try_from(section.size).ok()?)?;
+        if section.kind == SHT_NOBITS { None } else { self.bytes.get(start..end) }
+    }
 }
 
 /// Returns where the ELF file at the beginning of `bytes` ends: behind its
 /// headers, segments and, in a whole file, the section headers, which compilers
 /// write last. `None` where that is not inside `bytes`.
 pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
-    let head = bytes.first_chunk::<HEAD>()?;
-    let number = |at: usize| -> u64 { u64::from_le_bytes(std::array::from_fn(|i| head[at + i])) };
-    let count = |at: usize| -> u64 { u64::from(u16::from_le_bytes([head[at], head[at + 1]])) };
-    let (phoff, shoff) = (number(32), number(40));
-    let mut end = (HEAD as u64).max(phoff.checked_add(count(54) * count(56))?);
-    end = end.max(shoff.checked_add(count(58) * count(60))?);
+    let table = |offset: u64, size: u64, count: u64| -> Option<u64> {
+        number::<8>(bytes, offset)?.checked_add(number::<2>(bytes, size)? * number::<2>(bytes, count)?)
+    };
+    let end = (HEAD as u64).max(table(32, 54, 56)?).max(table(40, 58, 60)?);
     if end > bytes.len() as u64 {
         return None;
     }
-    for index in 0..count(56) {
-        let segment = usize::try_from(phoff + index * count(54)).ok()?;
-        let field = |at: usize| bytes.get(segment + at..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
-        end = end.max(field(8)?.checked_add(field(32)?)?);
-    }
+    let mut ends = segments(bytes).map(|s| s.offset.checked_add(s.size));
+    let end = ends.try_fold(end, |end, segment| Some(end.max(segment?)))?;
     usize::try_from(end).ok().filter(|end| *end <= bytes.len())
 }
 
 /// Returns what the flags say, where that contradicts the target text of an ID:
 /// another processor, or the opposite of a feature.
 pub(super) fn contradiction(id_target: &str, object: &Object) -> Option<String> {
-    let Object::Amdgpu { target, mach: Some(mach) } = object else { return None };
+    let Object::Amdgpu { target, mach: Some(mach), .. } = object else { return None };
     if id_target.is_empty() {
         return None;
     }
@@ -163,9 +267,12 @@ mod tests {
         assert_eq!(target_of(&with_flags(0x32f, 1)), "gfx906:sramecc+:xnack+");
         assert_eq!(
             identify(&with_flags(0x60, 4), 256),
-            Ok(Object::Amdgpu { target: None, mach: Some(0x60) })
+            Ok(Object::Amdgpu { target: None, mach: Some(0x60), version: Some(6) })
         );
-        assert_eq!(identify(&with_flags(0x01, 0), 256), Ok(Object::Amdgpu { target: None, mach: None }));
+        assert_eq!(
+            identify(&with_flags(0x01, 0), 256),
+            Ok(Object::Amdgpu { target: None, mach: None, version: Some(2) })
+        );
     }
 
     #[test]
@@ -173,7 +280,7 @@ mod tests {
         let mut host = code_object("gfx1151", 256);
         host[18..20].copy_from_slice(&62u16.to_le_bytes());
         assert!(identify(&host, 256).unwrap_err().contains("machine 62"));
-        assert!(identify(b"BC\xc0\xde....", 8).unwrap_err().contains("bitcode"));
+        assert_eq!(identify(b"BC\xc0\xde....", 8), Ok(Object::Bitcode));
         assert!(identify(b"", 0).is_err());
         let object = code_object("gfx1151", 256);
         for length in 0..HEAD {

@@ -34,12 +34,19 @@ impl EntryId {
         let amd = arch.starts_with("amdgcn") || arch.starts_with("amdgpu") || vendor == "amd";
         match (amd, environment, rest) {
             (false, ..) => Self::Foreign,
+            (true, "", "") => Self::Amd { target: in_triple(arch) },
             (true, "", target) => Self::Amd { target: target.to_owned() },
             (true, target, "") if is_target(target) => Self::Amd { target: target.to_owned() },
             (true, target, rest) if is_target(target) => Self::Amd { target: format!("{target}-{rest}") },
             (true, _, target) => Self::Amd { target: target.to_owned() },
         }
     }
+}
+
+/// LLVM 24 may state the processor in the triple: `amdgpu11.51` is `gfx1151`.
+fn in_triple(arch: &str) -> String {
+    let number = arch.strip_prefix("amdgpu").unwrap_or_default();
+    if number.is_empty() { String::new() } else { format!("gfx{}", number.replace('.', "")) }
 }
 
 fn is_target(text: &str) -> bool {
@@ -76,7 +83,9 @@ mod tests {
             ("hipv4-amdgcn-amd-amdhsa-unknown-gfx11-generic", "gfx11-generic"),
             ("openmp-amdgcn-amd-amdhsa--gfx10-3-generic", "gfx10-3-generic"),
             ("hip-amdgpu-amd-amdhsa--gfx906", "gfx906"),
-            ("hip-amdgpu11.51-amd-amdhsa", ""),
+            ("hip-amdgpu11.51-amd-amdhsa", "gfx1151"),
+            ("hipv4-amdgpu9.0a-amd-amdhsa--", "gfx90a"),
+            ("hip-amdgpu-amd-amdhsa", ""),
         ] {
             assert_eq!(EntryId::parse(id), EntryId::Amd { target: target.into() }, "{id}");
         }

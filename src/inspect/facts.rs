@@ -85,6 +85,8 @@ pub struct FileFacts {
     pub damage: Vec<Damage>,
     /// Code objects that contradict the IDs they are stored under.
     pub mismatches: Vec<Mismatch>,
+    /// Compressed bundles whose content has another hash than their header states.
+    pub wrong_hashes: Vec<WrongHash>,
 }
 
 /// What an ELF file's headers, tables and read-only strings say.
@@ -398,6 +400,18 @@ pub struct Mismatch {
     pub count: u64,
     /// The place of the first one's bundle, in bytes from the file's beginning.
     pub offset: u64,
+}
+
+/// A compressed bundle whose content is not what was compressed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct WrongHash {
+    /// The place of the bundle, in bytes from the file's beginning.
+    pub offset: u64,
+    /// The first eight bytes of the MD5 as the header states them, in hexadecimal
+    /// digits as they stand in the file.
+    pub stated: String,
+    /// The same of the content.
+    pub computed: String,
 }
 
 fn soname<S: Serializer>(soname: &Option<Soname>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use fs_err as fs;
 use memmap2::Mmap;
 
-use super::{bundle, ccob};
+use super::{ar, bundle, ccob, offload_binary};
 
 /// How much of a member is kept in memory before a temporary file takes it.
 const IN_MEMORY: u64 = 256 << 20;
@@ -44,6 +44,8 @@ pub(super) fn is_interesting(head: &[u8]) -> bool {
     head.starts_with(goblin::elf::header::ELFMAG)
         || head.starts_with(ccob::MAGIC)
         || head.starts_with(bundle::MAGIC)
+        || head.starts_with(ar::MAGIC)
+        || head.starts_with(offload_binary::MAGIC)
 }
 
 /// Returns up to as many first bytes as tell what a file is.

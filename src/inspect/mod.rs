@@ -2,11 +2,13 @@
 //! GPU code, and what of that is wrong. Nothing here prints, and nothing is
 //! extracted: archives are read as streams, files on disk are mapped.
 
+mod ar;
 mod bundle;
 mod ccob;
 mod closure;
 mod code_object;
 mod compare;
+mod data_files;
 mod device;
 mod earlier;
 mod elf;
@@ -16,6 +18,9 @@ mod facts;
 mod file;
 mod image;
 mod libraries;
+mod md5;
+mod metadata;
+mod offload_binary;
 mod pairs;
 mod report;
 mod rules;
@@ -37,7 +42,7 @@ pub use earlier::kernels_in;
 pub use expectations::{Expectations, Waiver};
 pub use facts::{
     Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KpackArchive,
-    KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target,
+    KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target, WrongHash,
 };
 pub use report::{Depth, Finding, Need, Origin, Report, SCHEMA, Waived};
 pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule, rule_groups};

@@ -80,6 +80,7 @@ pub(crate) enum Method {
 
 /// A compressed bundle of the given version.
 pub(crate) fn ccob(plain: &[u8], version: u16, method: Method) -> Vec<u8> {
+    let content = plain;
     let payload = match method {
         Method::Zlib => {
             let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
@@ -98,8 +99,74 @@ pub(crate) fn ccob(plain: &[u8], version: u16, method: Method) -> Vec<u8> {
         2 => bytes.extend([(total as u32).to_le_bytes(), (plain as u32).to_le_bytes()].concat()),
         _ => bytes.extend([total.to_le_bytes(), plain.to_le_bytes()].concat()),
     }
-    bytes.extend([0; 8]);
+    bytes.extend(&<md5::Md5 as md5::Digest>::digest(content)[..8]);
     bytes.extend(payload);
+    bytes
+}
+
+/// A code object with a metadata note that lists `count` kernels.
+pub(crate) fn kernels_object(target: &str, count: u32) -> Vec<u8> {
+    let mut metadata = b"\x82\xaeamdhsa.kernels\xdd".to_vec();
+    metadata.extend(count.to_be_bytes());
+    metadata.resize(metadata.len() + count as usize, 0x80);
+    metadata.extend(b"\xaeamdhsa.version\x92\x01\x02");
+    let mut note = [7, metadata.len() as u32, 32].map(u32::to_le_bytes).concat();
+    note.extend(b"AMDGPU\0\0");
+    note.extend(metadata);
+    let mut bytes = code_object(target, 64);
+    bytes[32..40].copy_from_slice(&64u64.to_le_bytes());
+    bytes[54..58].copy_from_slice(&[56, 0, 1, 0]);
+    bytes.extend([4u32, 4].map(u32::to_le_bytes).concat());
+    let size = note.len() as u64;
+    bytes.extend([120, 120, 120, size, size, 4].map(u64::to_le_bytes).concat());
+    bytes.extend(note);
+    bytes
+}
+
+/// A static archive of these members, by the names as they stand in the headers.
+pub(crate) fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for (name, content) in members {
+        bytes
+            .extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).bytes());
+        bytes.extend(*content);
+        bytes.resize(bytes.len().next_multiple_of(2), b'\n');
+    }
+    bytes
+}
+
+/// An offload binary of these images: processor, `ImageKind`, content.
+pub(crate) fn offload_binary(images: &[(&str, u16, &[u8])], version: u32) -> Vec<u8> {
+    let width = if version == 1 { 16 } else { 24 };
+    let table = 32 + images.len() * (40 + 2 * width);
+    let mut strings = b"triple\0amdgcn-amd-amdhsa\0arch\0".to_vec();
+    let (mut entries, mut places, mut content) = (Vec::new(), Vec::new(), Vec::<u8>::new());
+    let names: usize = images.iter().map(|(arch, ..)| arch.len() + 1).sum();
+    let start = (table + strings.len() + names).next_multiple_of(8);
+    for (index, (arch, kind, image)) in images.iter().enumerate() {
+        entries.extend([kind.to_le_bytes(), 4u16.to_le_bytes()].concat());
+        entries.extend([0; 4]);
+        let own = 32 + images.len() * 40 + index * 2 * width;
+        for number in [own, 2, start + content.len(), image.len()] {
+            entries.extend((number as u64).to_le_bytes());
+        }
+        for (key, value, size) in [(0, 7, 17), (25, strings.len(), arch.len())] {
+            let numbers = [table + key, table + value, size];
+            numbers[..width / 8].iter().for_each(|n| places.extend((*n as u64).to_le_bytes()));
+        }
+        strings.extend(arch.bytes());
+        strings.push(0);
+        content.extend(*image);
+    }
+    let end = (start + content.len()).next_multiple_of(8);
+    let mut bytes = b"\x10\xff\x10\xad".to_vec();
+    bytes.extend(version.to_le_bytes());
+    let count = if version == 1 { 40 } else { images.len() };
+    [end, 32, count].iter().for_each(|n| bytes.extend((*n as u64).to_le_bytes()));
+    bytes.extend([entries, places, strings].concat());
+    bytes.resize(start, 0);
+    bytes.extend(content);
+    bytes.resize(end, 0);
     bytes
 }
 

@@ -15,7 +15,8 @@ pub(super) const MISSING: Rule = Rule {
     what: "no GPU code in the set runs on a wanted target",
     why: "programs fail on that GPU with `invalid device function` or fall back to the CPU without a word; \
           distributions have shipped packages for the wrong targets for months",
-    incident: "",
+    incident: "Fedora: python-torch was built with PYTORCH_ROCM_ARCH=gfx1151 alone from June to August 2026, so that \
+               2.12.0-6 of Fedora 45 ran on no other GPU until 2.12.0-7 (\"Fix gpu list\")",
     mend: "pass the target to the component's build system under the name it reads (`gpu-targets` in \
            component.toml), look into the build log for the compiler's `--offload-arch`, and build again",
 };
@@ -25,7 +26,8 @@ pub(super) const ABSENT: Rule = Rule {
     severity: Severity::Error,
     what: "the component promises GPU code, and the set has none",
     why: "the build went on without ROCm, mostly because it did not find the compiler, and made a CPU-only package",
-    incident: "",
+    incident: "ROCm/rocm-systems, pull request 10685: device wheels without their kernels were published; they could \
+               be imported and failed at the first kernel",
     mend: "find out in the build log why the GPU part was switched off (no HIP compiler, no ROCM_PATH, an option \
            that is off), or state in component.toml that the component has no device code",
 };
@@ -35,7 +37,8 @@ pub(super) const UNEXPECTED: Rule = Rule {
     severity: Severity::Warning,
     what: "the set has GPU code for a target that nobody asked for",
     why: "it makes the package larger, and it is mostly the sign of a target list that did not reach the build",
-    incident: "",
+    incident: "ROCm/gsplat, issue 22: without a GPU on the build machine the target list fell back to gfx942 without \
+               a word; a distribution shipped one code object of a BLAS library for the last target of its list alone",
     mend: "set the target list for every build system that the component uses, drop the prebuilt code of other \
            targets from the package, or add the target to `gpu-targets`",
 };
@@ -46,8 +49,28 @@ pub(super) const BROADER: Rule = Rule {
     what: "a wanted target is served only by a generic target or by SPIR-V",
     why: "the code runs, but was not compiled for that GPU in particular: it may be slower, SPIR-V is compiled \
           anew when it is loaded, and a generic target needs ROCm 6.3 or newer",
-    incident: "",
+    incident: "Fedora: composable_kernel is built for gfx11-generic and gfx12-generic alone",
     mend: "nothing needs mending; add the exact target to the build where speed matters",
+};
+
+pub(super) const MISSING_IN_FILE: Rule = Rule {
+    id: RuleId("gpu-target-missing-in-file"),
+    severity: Severity::Warning,
+    what: "a file has GPU code for other targets, but none for a wanted one that other files of the set serve",
+    why: "the set as a whole looks complete while every program that uses this one file fails on that GPU",
+    incident: "Fedora 43 and 44: rccl, and in 43 hipsparselt, were built without gfx1151 while the libraries beside \
+               them had it, because their specs carry target lists of their own",
+    mend: "pass the target to the part of the build that makes this file: libraries often have a list of their own",
+};
+
+pub(super) const PARTIAL: Rule = Rule {
+    id: RuleId("gpu-target-partial"),
+    severity: Severity::Info,
+    what: "a wanted target is in most bundles of a file and not in all",
+    why: "mostly it is meant so, since some kernels exist for some GPUs only, but a source file that was compiled \
+          with another target list looks the same",
+    incident: "",
+    mend: "compare with the upstream's own build, or look into the build log for compiler calls without the target",
 };
 
 pub(super) const KPACK: Rule = Rule {
@@ -56,35 +79,110 @@ pub(super) const KPACK: Rule = Rule {
     what: "GPU code was moved to kpack archives, which are not read",
     why: "what the archives hold for which GPU is not known, so a target that is not found elsewhere is not \
           called missing",
-    incident: "",
+    incident: "ROCm/rocm-libraries, issue 8660: a host library that was not split was shipped with split archives",
     mend: "check the archives (`.kpack`) by hand, or build with KPACK_SPLIT_ARTIFACTS=OFF",
 };
 
+type Code<'a> = (&'a Subject, &'a FileFacts, &'a DeviceCode);
+
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
-    let set: Vec<(&Subject, &FileFacts, &DeviceCode)> = subjects
+    let set: Vec<Code<'_>> = subjects
         .iter()
         .filter(|subject| !subject.debug)
         .flat_map(|subject| subject.files.iter().map(move |file| (subject, file)))
         .flat_map(|(subject, file)| file.device.iter().map(move |code| (subject, file, code)))
+        // Tuning data and handlers that no offload runtime loads run no program.
+        .filter(|(.., code)| code.storage.serves())
         .collect();
-    let wanted = &expectations.gpu_targets;
+    let wanted: BTreeSet<&GpuTarget> = expectations.gpu_targets.iter().collect();
     if set.is_empty() {
         let promised = expectations.device_code == Some(true);
-        return promised.then(|| absent(subjects, wanted)).into_iter().collect();
+        return promised.then(|| absent(subjects, &expectations.gpu_targets)).into_iter().collect();
     }
-    let kpack = set.iter().find(|(.., code)| code.storage == Storage::Kpack);
+    let unread = set.iter().find(|(.., code)| code.target == Target::Unread);
     let targets: BTreeSet<&Target> = set.iter().map(|(.., code)| &code.target).collect();
     let places = places(&set);
     let mut findings = Vec::new();
-    for gpu in wanted.iter().collect::<BTreeSet<_>>() {
-        findings.extend(served(gpu, &targets, &places, kpack.is_some()));
+    for gpu in &wanted {
+        findings.extend(served(gpu, &targets, &places, unread.is_some()));
+        if targets.iter().any(|target| target.serves(gpu)) {
+            findings.extend(missing_in_files(gpu, &set));
+        }
+        findings.extend(partial(gpu, subjects));
     }
-    if let Some((subject, file, _)) = kpack {
+    if let Some((subject, file, _)) = unread {
         let found = "a reference to kpack archives (.rocm_kpack_ref) instead of GPU code";
         findings.push(KPACK.finding(found, "GPU code that can be read").at(subject, file));
     }
     if !wanted.is_empty() {
-        findings.extend(unexpected(&set, wanted));
+        findings.extend(unexpected(&set, &expectations.gpu_targets));
+    }
+    findings
+}
+
+/// Tells whether a file of this storage holds code for one target by its nature, so
+/// that the folder around it counts.
+fn single(storage: Storage) -> bool {
+    matches!(storage, Storage::Bundle | Storage::CodeObject | Storage::KernelFile | Storage::Kpack)
+}
+
+/// One finding for each folder: what is wrong with one library is mostly wrong with
+/// those beside it.
+fn missing_in_files(gpu: &GpuTarget, set: &[Code<'_>]) -> Vec<Finding> {
+    let mut files: BTreeMap<(&str, &str), Vec<Code<'_>>> = BTreeMap::new();
+    for code in set {
+        files.entry((&code.0.path, &code.1.path)).or_default().push(*code);
+    }
+    let mut folders: BTreeMap<(&str, &str), (Code<'_>, BTreeSet<&Target>, u64)> = BTreeMap::new();
+    for ((subject, path), codes) in files {
+        let data = path.split('/').any(|folder| folder == "library");
+        if data || codes.iter().any(|(.., code)| single(code.storage) || code.target.serves(gpu)) {
+            continue;
+        }
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let (_, targets, count) =
+            folders.entry((subject, folder)).or_insert_with(|| (codes[0], BTreeSet::new(), 0));
+        targets.extend(codes.iter().map(|(.., code)| &code.target));
+        *count += 1;
+    }
+    let findings = folders.into_values().map(|((subject, file, _), targets, count)| {
+        let others = match count {
+            1 => String::new(),
+            2 => ", and so in 1 more file of the folder".to_owned(),
+            count => format!(", and so in {} more files of the folder", count - 1),
+        };
+        let found = format!("GPU code for {} and none that runs on {gpu}{others}", list(targets));
+        MISSING_IN_FILE.finding(found, format!("GPU code for {gpu}, as in other files")).at(subject, file)
+    });
+    findings.collect()
+}
+
+fn partial(gpu: &GpuTarget, subjects: &[Subject]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for subject in subjects.iter().filter(|subject| !subject.debug) {
+        for file in &subject.files {
+            let mut counts: BTreeMap<&Target, u64> = BTreeMap::new();
+            let bundled = |code: &&DeviceCode| {
+                matches!(code.storage, Storage::HipFatbin | Storage::OtherSection | Storage::Bundle)
+            };
+            for code in file.device.iter().filter(bundled).filter(|code| code.target.serves(gpu)) {
+                *counts.entry(&code.target).or_default() += code.count;
+            }
+            // The variants of one processor stand beside each other in a bundle;
+            // generic targets may stand in for it in some.
+            let mut processors: BTreeMap<&str, u64> = BTreeMap::new();
+            for (target, count) in &counts {
+                let name = if let Target::Gpu(target) = target { target.processor() } else { "" };
+                let most = processors.entry(name).or_default();
+                *most = (*most).max(*count);
+            }
+            let count: u64 = processors.values().sum();
+            if count < file.bundles && count * 2 > file.bundles {
+                let found = format!("code for {gpu} in {count} of {} bundles", file.bundles);
+                let expected = format!("code for {gpu} in every bundle, if it is meant so");
+                findings.push(PARTIAL.finding(found, expected).at(subject, file));
+            }
+        }
     }
     findings
 }
@@ -101,7 +199,7 @@ fn absent(subjects: &[Subject], wanted: &[GpuTarget]) -> Finding {
 }
 
 /// Says in which files the GPU code is.
-fn places(set: &[(&Subject, &FileFacts, &DeviceCode)]) -> String {
+fn places(set: &[Code<'_>]) -> String {
     let files: BTreeSet<_> = set.iter().map(|(subject, file, _)| (&subject.path, &file.path)).collect();
     match files.first() {
         Some((_, file)) if files.len() == 1 => format!("in {file}"),
@@ -129,10 +227,14 @@ fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, kpack: boo
 
 /// One finding for each subject and target, at the first file that has it: data
 /// folders hold hundreds of files for one target.
-fn unexpected(set: &[(&Subject, &FileFacts, &DeviceCode)], wanted: &[GpuTarget]) -> Vec<Finding> {
+fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
     let mut found: BTreeMap<(&str, &Target), Vec<_>> = BTreeMap::new();
     for (subject, file, code) in set {
-        let asked = code.target == Target::Unread || wanted.iter().any(|gpu| code.target.serves(gpu));
+        let serves = |code: &DeviceCode| wanted.iter().any(|gpu| code.target.serves(gpu));
+        // A file of kernels for a family of processors serves those that are asked for.
+        let family = code.storage == Storage::KernelFile
+            && file.device.iter().any(|other| other.storage == Storage::KernelFile && serves(other));
+        let asked = code.target == Target::Unread || family || serves(code);
         if !asked {
             found.entry((&subject.path, &code.target)).or_default().push((*subject, *file, *code));
         }
@@ -233,6 +335,79 @@ mod tests {
         let found = ids(&[with(&[])], &["gfx1100", "gfx1151"], Some(true));
         assert_eq!(found, ["device-code-absent: no GPU code in 1 ELF file or bundle"]);
         assert_eq!(ids(&[with(&[])], &["gfx1151"], Some(false)), [""; 0]);
+    }
+
+    fn file(path: &str, bundles: u64, codes: &[(&str, Storage, u64)]) -> FileFacts {
+        let device = codes.iter().map(|(target, storage, count)| DeviceCode {
+            target: gpu(target),
+            storage: *storage,
+            compression: None,
+            version: None,
+            count: *count,
+            bytes: 100,
+            kernels: None,
+        });
+        FileFacts { path: path.into(), bundles, device: device.collect(), ..FileFacts::default() }
+    }
+
+    fn of_files(files: Vec<FileFacts>) -> Subject {
+        crate::inspect::testing::subject("a.rpm", files)
+    }
+
+    #[test]
+    fn a_library_without_the_target_does_not_hide_behind_another() {
+        let with = file("/usr/lib64/liba.so", 1, &[("gfx1151", Storage::HipFatbin, 1)]);
+        let without = |path: &str| file(path, 1, &[("gfx1100", Storage::HipFatbin, 1)]);
+        let set = of_files(vec![with.clone(), without("/usr/lib64/libb.so"), without("/usr/lib64/libc.so")]);
+        let found = ids(&[set], &["gfx1151"], None);
+        assert_eq!(
+            found[0],
+            "gpu-target-missing-in-file: GPU code for gfx1100 and none that runs on gfx1151, and so in 1 more \
+             file of the folder"
+        );
+        assert_eq!(found.len(), 2, "{found:?}");
+        // Data folders have one file for each target.
+        let data = file("/usr/lib64/rocblas/library/k_gfx1100.co", 0, &[("gfx1100", Storage::CodeObject, 1)]);
+        let found = ids(&[of_files(vec![with.clone(), data])], &["gfx1151"], None);
+        assert_eq!(found, ["gpu-target-unexpected: 1 code object for gfx1100"]);
+        // A target that no file has is missing in all.
+        let found = ids(&[of_files(vec![with])], &["gfx1201"], None);
+        assert!(found.iter().all(|f| !f.contains("in-file")), "{found:?}");
+    }
+
+    #[test]
+    fn a_target_in_most_bundles_is_said_with_counts() {
+        let found = |bundles, codes: &[(&str, Storage, u64)]| {
+            ids(&[of_files(vec![file("/a.so", bundles, codes)])], &["gfx1151"], None)
+        };
+        let fatbin = Storage::HipFatbin;
+        assert_eq!(
+            found(10, &[("gfx1151", fatbin, 9)]),
+            ["gpu-target-partial: code for gfx1151 in 9 of 10 bundles"]
+        );
+        assert_eq!(found(10, &[("gfx1151", fatbin, 10)]), [""; 0]);
+        assert_eq!(found(10, &[("gfx1151", fatbin, 5)]), [""; 0], "kernels for some GPUs only");
+        let generic = found(10, &[("gfx1151", fatbin, 8), ("gfx11-generic", Storage::OtherSection, 2)]);
+        assert_eq!(generic, [""; 0]);
+    }
+
+    #[test]
+    fn tuning_data_and_handlers_neither_serve_nor_are_unexpected() {
+        for storage in [Storage::DataFile, Storage::Embedded] {
+            let set = of_files(vec![file("/a", 0, &[("gfx1151", storage, 1), ("gfx900", storage, 1)])]);
+            let found = ids(&[set], &["gfx1151"], Some(true));
+            assert_eq!(found, ["device-code-absent: no GPU code in 1 ELF file or bundle"]);
+        }
+    }
+
+    #[test]
+    fn a_family_of_processors_is_not_unexpected() {
+        let kernels = |targets: &[&str]| {
+            let codes: Vec<_> = targets.iter().map(|target| (*target, Storage::KernelFile, 1)).collect();
+            ids(&[of_files(vec![file("/a.aks2", 0, &codes)])], &["gfx1151"], None)
+        };
+        assert_eq!(kernels(&["gfx1150", "gfx1151"]), [""; 0]);
+        assert_eq!(kernels(&["gfx942"]).len(), 2);
     }
 
     #[test]
