@@ -7,7 +7,7 @@ use super::code_object::{EM_AMDGPU, Sections};
 use super::device::Device;
 use super::facts::{Damage, ElfFacts, FileFacts, Storage};
 use super::report::Depth;
-use super::{ar, bundle, ccob, data_files, elf};
+use super::{ar, bundle, ccob, data_files, elf, kpack};
 
 /// Where bundles stand in the section that is made for them.
 const ALIGNMENT: usize = 4096;
@@ -17,6 +17,9 @@ const ET_REL: u16 = 1;
 /// Gathers what one interesting file of `size` bytes holds. `bytes` is all of it, or
 /// nothing where its name alone tells.
 pub(super) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> FileFacts {
+    if bytes.starts_with(kpack::MAGIC) {
+        return kpack::facts(path, size, bytes, depth);
+    }
     let mut device = Device::new(bytes, depth);
     let mut facts = FileFacts::default();
     if bytes.starts_with(ar::MAGIC) {
@@ -29,8 +32,13 @@ pub(super) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
             Ok(host) => {
                 host.damage.into_iter().for_each(|damage| device.damaged(damage));
                 places(&mut device, bytes, 0, &host.places, &host.facts, None);
-                if host.places.kpack_reference.is_some() {
+                // Separate debugging data keeps the section's header alone.
+                if let Some(range) = host.places.kpack_reference.filter(|_| !host.facts.debug) {
                     device.elsewhere(Storage::Kpack);
+                    match kpack::reference(bytes, range, &host.places.wrappers) {
+                        Ok(reference) => facts.kpack_reference = Some(reference),
+                        Err(damage) => device.damaged(damage),
+                    }
                 }
                 facts.elf = Some(host.facts);
             }

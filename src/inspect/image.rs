@@ -9,7 +9,7 @@ use std::path::Path;
 use fs_err as fs;
 use memmap2::Mmap;
 
-use super::{ar, bundle, ccob, offload_binary};
+use super::{ar, bundle, ccob, kpack, offload_binary};
 
 /// How much of a member is kept in memory before a temporary file takes it.
 const IN_MEMORY: u64 = 256 << 20;
@@ -39,13 +39,14 @@ pub(super) enum MemberError {
     TooLarge,
 }
 
-/// Tells whether a file that begins so is an ELF file or an offload bundle.
+/// Tells whether a file that begins so is an ELF file, an offload bundle or a kpack archive.
 pub(super) fn is_interesting(head: &[u8]) -> bool {
     head.starts_with(goblin::elf::header::ELFMAG)
         || head.starts_with(ccob::MAGIC)
         || head.starts_with(bundle::MAGIC)
         || head.starts_with(ar::MAGIC)
         || head.starts_with(offload_binary::MAGIC)
+        || head.starts_with(kpack::MAGIC)
 }
 
 /// Returns up to as many first bytes as tell what a file is.
@@ -111,6 +112,7 @@ mod tests {
         for (bytes, wanted) in [
             (&b"\x7fELF and more"[..], true),
             (b"CCOB", true),
+            (b"KPAK", true),
             (b"__CLANG_OFFLOAD_BUNDLE__", true),
             (b"__CLANG_OFFLOAD_BUNDLE", false),
             (b"#!/bin/sh", false),

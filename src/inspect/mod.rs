@@ -16,7 +16,10 @@ mod entry_id;
 mod expectations;
 mod facts;
 mod file;
+#[cfg(test)]
+mod hostile;
 mod image;
+mod kpack;
 mod libraries;
 mod md5;
 mod metadata;
@@ -68,6 +71,13 @@ pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> 
     let needs = closure::resolve(&subjects, &expectations.system);
     let judgement = rules::apply(&subjects, &needs, expectations);
     Ok(Report::new(depth, subjects, needs, judgement))
+}
+
+/// Returns what one file's bytes hold, without judging it: an ELF file, a code object,
+/// an offload bundle or a kpack archive. `path` is only noted in the result. Whatever
+/// the bytes, damage is a value of the result, not an error.
+pub fn inspect_bytes(path: &str, bytes: &[u8], depth: Depth) -> FileFacts {
+    file::facts(path.to_owned(), bytes.len() as u64, bytes, depth)
 }
 
 /// What can keep files from being inspected.

@@ -255,7 +255,7 @@ mod tests {
     fn code_moved_to_kpack_archives_is_not_called_absent() {
         let found = found(&HostElf::new().fatbin(&fatbin()).empty(".hip_fatbin").kpack().build());
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("info kpack-not-read: "));
+        assert!(found[0].starts_with("error kpack-reference-unresolved: "));
     }
 
     #[test]

@@ -187,8 +187,8 @@ pub(crate) struct HostElf {
     fatbin: Vec<u8>,
     fatbin_size: Option<u64>,
     empty: Vec<String>,
-    kpack: bool,
     tables: bool,
+    kpack: Option<(Vec<u8>, u32)>,
 }
 
 impl HostElf {
@@ -234,8 +234,14 @@ impl HostElf {
         self
     }
 
-    pub(crate) fn kpack(mut self) -> Self {
-        self.kpack = true;
+    /// Refers to an archive for each target beside the library, with one wrapper.
+    pub(crate) fn kpack(self) -> Self {
+        self.kpack_of("lib/libk.so", &[".kpack/k_lib_@GFXARCH@.kpack"], 1)
+    }
+
+    /// Refers to kpack archives, with so many wrappers.
+    pub(crate) fn kpack_of(mut self, kernel_name: &str, search_paths: &[&str], wrappers: u32) -> Self {
+        self.kpack = Some((kpack_reference(kernel_name, search_paths), wrappers));
         self
     }
 
@@ -296,8 +302,10 @@ impl HostElf {
         parts.extend(tables.into_iter().map(|(name, kind, content, _)| (name, kind, content)));
         let dynamic_at = parts.len();
         parts.extend([(".dynamic", 6, dynamic), (".hip_fatbin", 1, self.fatbin.clone())]);
-        if self.kpack {
-            parts.push((".rocm_kpack_ref", 1, b"\x80".to_vec()));
+        if let Some((reference, wrappers)) = &self.kpack {
+            let wrapper = |index: u32| [*b"HIPK", [1, 0, 0, 0], [0; 4], [0; 4], index.to_le_bytes(), [0; 4]];
+            parts.push((".hipFatBinSegment", 1, (0..*wrappers).flat_map(wrapper).flatten().collect()));
+            parts.push((".rocm_kpack_ref", 1, reference.clone()));
         }
         let names: String = parts.iter().map(|(name, ..)| format!("\0{name}")).collect();
         parts.push((".shstrtab", 3, format!("{names}\0.shstrtab\0").into_bytes()));
@@ -333,6 +341,147 @@ impl HostElf {
         bytes.extend(body);
         bytes.extend(headers);
         bytes
+    }
+}
+
+/// The content of `.rocm_kpack_ref`.
+pub(crate) fn kpack_reference(kernel_name: &str, search_paths: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    rmp::encode::write_map_len(&mut bytes, 2).unwrap();
+    text(&mut bytes, "kpack_search_paths");
+    rmp::encode::write_array_len(&mut bytes, search_paths.len() as u32).unwrap();
+    search_paths.iter().for_each(|path| text(&mut bytes, path));
+    text(&mut bytes, "kernel_name");
+    text(&mut bytes, kernel_name);
+    bytes
+}
+
+fn text(bytes: &mut Vec<u8>, text: &str) {
+    rmp::encode::write_str(bytes, text).unwrap();
+}
+
+/// A kpack archive.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kpack {
+    group: String,
+    arches: Vec<String>,
+    kernels: Vec<(String, String, Vec<u8>)>,
+    compressed: bool,
+    ordinal: Option<u64>,
+    place: Option<u64>,
+    stated: Option<u64>,
+}
+
+impl Kpack {
+    pub(crate) fn new(group: &str, arches: &[&str]) -> Self {
+        let arches = arches.iter().map(ToString::to_string).collect();
+        Self { group: group.to_owned(), arches, ..Self::default() }
+    }
+
+    pub(crate) fn compressed(mut self) -> Self {
+        self.compressed = true;
+        self
+    }
+
+    pub(crate) fn kernel(mut self, name: &str, arch: &str, code: &[u8]) -> Self {
+        self.kernels.push((name.to_owned(), arch.to_owned(), code.to_owned()));
+        self
+    }
+
+    /// States another ordinal for every kernel than it has.
+    pub(crate) fn ordinal(mut self, ordinal: u64) -> Self {
+        self.ordinal = Some(ordinal);
+        self
+    }
+
+    /// States another offset of the code than it has.
+    pub(crate) fn place(mut self, place: u64) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// States another size of every kernel than it has.
+    pub(crate) fn stated(mut self, size: u64) -> Self {
+        self.stated = Some(size);
+        self
+    }
+
+    /// As `shared/kpack` of ROCm/rocm-systems writes it.
+    pub(crate) fn build(&self) -> Vec<u8> {
+        self.write(64, 64)
+    }
+
+    /// As the packing scripts of composable_kernel's examples write it.
+    pub(crate) fn plain(&self) -> Vec<u8> {
+        self.write(16, 1)
+    }
+
+    fn write(&self, start: usize, alignment: usize) -> Vec<u8> {
+        use rmp::encode::{write_array_len, write_map_len, write_uint};
+
+        let mut code = vec![0; start];
+        let mut blobs = Vec::new();
+        if self.compressed {
+            code.extend((self.kernels.len() as u32).to_le_bytes());
+        }
+        for (.., kernel) in &self.kernels {
+            if self.compressed {
+                let frame = zstd::stream::encode_all(&kernel[..], 3).unwrap();
+                code.extend((frame.len() as u32).to_le_bytes());
+                code.extend(frame);
+            } else {
+                code.resize(code.len().next_multiple_of(alignment), 0);
+                blobs.push((code.len() as u64, kernel.len() as u64));
+                code.extend(kernel);
+            }
+        }
+        let mut toc = Vec::new();
+        let number = |toc: &mut Vec<u8>, key: &str, value: u64| {
+            text(toc, key);
+            write_uint(toc, value).unwrap();
+        };
+        write_map_len(&mut toc, if self.compressed { 7 } else { 6 }).unwrap();
+        number(&mut toc, "format_version", 1);
+        text(&mut toc, "group_name");
+        text(&mut toc, &self.group);
+        text(&mut toc, "gfx_arches");
+        write_array_len(&mut toc, self.arches.len() as u32).unwrap();
+        self.arches.iter().for_each(|arch| text(&mut toc, arch));
+        text(&mut toc, "compression_scheme");
+        if self.compressed {
+            text(&mut toc, "zstd-per-kernel");
+            number(&mut toc, "zstd_offset", self.place.unwrap_or(start as u64));
+            number(&mut toc, "zstd_size", (code.len() - start) as u64);
+        } else {
+            text(&mut toc, "none");
+            text(&mut toc, "blobs");
+            write_array_len(&mut toc, blobs.len() as u32).unwrap();
+            for (offset, size) in blobs {
+                write_map_len(&mut toc, 2).unwrap();
+                number(&mut toc, "offset", self.place.unwrap_or(offset));
+                number(&mut toc, "size", size);
+            }
+        }
+        let names: std::collections::BTreeSet<_> = self.kernels.iter().map(|(name, ..)| name).collect();
+        text(&mut toc, "toc");
+        write_map_len(&mut toc, names.len() as u32).unwrap();
+        for name in names {
+            text(&mut toc, name);
+            let kernels = self.kernels.iter().enumerate().filter(|(_, (other, ..))| other == name);
+            write_map_len(&mut toc, kernels.clone().count() as u32).unwrap();
+            for (index, (_, arch, code)) in kernels {
+                text(&mut toc, arch);
+                write_map_len(&mut toc, 3).unwrap();
+                text(&mut toc, "type");
+                text(&mut toc, "hsaco");
+                number(&mut toc, "ordinal", self.ordinal.unwrap_or(index as u64));
+                number(&mut toc, "original_size", self.stated.unwrap_or(code.len() as u64));
+            }
+        }
+        let header = [&b"KPAK\x01\0\0\0"[..], &(code.len() as u64).to_le_bytes()].concat();
+        code[..16].copy_from_slice(&header);
+        code.extend(toc);
+        code
     }
 }
 

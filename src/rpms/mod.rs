@@ -1,6 +1,7 @@
 //! RPM files and repositories of them: reading headers and payloads, and (in
 //! `repository`) the metadata that dnf reads. Not how RPMs are made.
 
+mod check;
 mod read;
 pub mod repository;
 

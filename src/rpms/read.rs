@@ -79,6 +79,7 @@ pub struct Entry {
 
 /// Reads a package's header, nothing of its payload.
 pub fn header(path: &Path) -> Result<Header, RpmError> {
+    super::check::headers(path)?;
     let metadata = rpm::PackageMetadata::open(path).map_err(|e| unreadable(path, e))?;
     header_of(&metadata).map_err(|e| unreadable(path, e))
 }
@@ -91,6 +92,7 @@ pub fn for_each_file<E: From<RpmError>>(
     mut visit: impl FnMut(&Entry, &mut dyn Read) -> Result<(), E>,
 ) -> Result<Header, E> {
     let fail = |error| E::from(unreadable(path, error));
+    super::check::headers(path).map_err(E::from)?;
     let mut reader = rpm::PackageReader::open(path).map_err(fail)?;
     let header = header_of(&reader.metadata).map_err(fail)?;
     while let Some(mut file) = reader.next_file().map_err(fail)? {

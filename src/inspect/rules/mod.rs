@@ -5,9 +5,11 @@
 mod closure;
 mod counts;
 mod damage;
+mod hidden;
 mod hygiene;
 mod kpack;
 mod linkage;
+mod placement;
 mod search_paths;
 mod symbols;
 mod targets;
@@ -90,7 +92,9 @@ pub const RULES: &[Rule] = &[
     targets::BROADER,
     targets::MISSING_IN_FILE,
     targets::PARTIAL,
-    targets::KPACK,
+    kpack::UNRESOLVED,
+    kpack::MISSING,
+    kpack::PARTIAL,
     counts::FEW,
     counts::LOST,
     linkage::RPATH_BUILD,
@@ -126,6 +130,7 @@ pub const RULES: &[Rule] = &[
     hygiene::HEADERS_ODD,
     hygiene::OPT_ROCM,
     hygiene::BUILD_PATH,
+    hidden::LOST,
     waivers::UNUSED,
 ];
 
@@ -164,6 +169,7 @@ pub(super) fn apply(subjects: &[Subject], needs: &[Need], expectations: &Expecta
     findings.extend(closure::check(subjects, needs, expectations));
     findings.extend(hygiene::check(subjects, expectations));
     findings.extend(kpack::check(subjects, expectations));
+    findings.extend(hidden::check(subjects));
     findings.extend(counts::check(subjects, expectations));
     let (findings, waived) = waivers::apply(findings, &expectations.waivers);
     let gpu_targets = expectations.gpu_targets.clone();

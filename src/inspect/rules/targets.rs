@@ -73,16 +73,6 @@ pub(super) const PARTIAL: Rule = Rule {
     mend: "compare with the upstream's own build, or look into the build log for compiler calls without the target",
 };
 
-pub(super) const KPACK: Rule = Rule {
-    id: RuleId("kpack-not-read"),
-    severity: Severity::Info,
-    what: "GPU code was moved to kpack archives, which are not read",
-    why: "what the archives hold for which GPU is not known, so a target that is not found elsewhere is not \
-          called missing",
-    incident: "ROCm/rocm-libraries, issue 8660: a host library that was not split was shipped with split archives",
-    mend: "check the archives (`.kpack`) by hand, or build with KPACK_SPLIT_ARTIFACTS=OFF",
-};
-
 type Code<'a> = (&'a Subject, &'a FileFacts, &'a DeviceCode);
 
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
@@ -99,20 +89,17 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
         let promised = expectations.device_code == Some(true);
         return promised.then(|| absent(subjects, &expectations.gpu_targets)).into_iter().collect();
     }
-    let unread = set.iter().find(|(.., code)| code.target == Target::Unread);
+    // Whether code that was moved to archives is found there is `kpack`'s to say.
+    let moved = set.iter().any(|(.., code)| code.target == Target::Unread);
     let targets: BTreeSet<&Target> = set.iter().map(|(.., code)| &code.target).collect();
     let places = places(&set);
     let mut findings = Vec::new();
     for gpu in &wanted {
-        findings.extend(served(gpu, &targets, &places, unread.is_some()));
+        findings.extend(served(gpu, &targets, &places, moved));
         if targets.iter().any(|target| target.serves(gpu)) {
             findings.extend(missing_in_files(gpu, &set));
         }
         findings.extend(partial(gpu, subjects));
-    }
-    if let Some((subject, file, _)) = unread {
-        let found = "a reference to kpack archives (.rocm_kpack_ref) instead of GPU code";
-        findings.push(KPACK.finding(found, "GPU code that can be read").at(subject, file));
     }
     if !wanted.is_empty() {
         findings.extend(unexpected(&set, &expectations.gpu_targets));
@@ -208,11 +195,11 @@ fn places(set: &[Code<'_>]) -> String {
     }
 }
 
-fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, kpack: bool) -> Option<Finding> {
+fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, moved: bool) -> Option<Finding> {
     let serving: Vec<&Target> = targets.iter().copied().filter(|target| target.serves(gpu)).collect();
     let exact = |target: &&Target| matches!(target, Target::Gpu(t) if t.processor() == gpu.processor());
     match serving.is_empty() {
-        true if kpack => None,
+        true if moved => None,
         true => {
             let found = format!("GPU code for {} {places}", list(targets));
             Some(MISSING.finding(found, format!("GPU code for {gpu}")))
@@ -260,6 +247,7 @@ fn list(items: impl IntoIterator<Item: ToString>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inspect::facts::Storage;
 
     fn subject(name: &str, codes: &[(Target, Storage)]) -> Subject {
         let device = codes.iter().map(|(target, storage)| DeviceCode {
@@ -425,10 +413,12 @@ mod tests {
     }
 
     #[test]
-    fn kpack_archives_are_neither_absent_nor_missing() {
-        let kpack = subject("a.rpm", &[(Target::Unread, Storage::Kpack)]);
-        let found = ids(&[kpack], &["gfx1151"], Some(true));
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("kpack-not-read"));
+    fn code_in_kpack_archives_serves_and_a_reference_alone_is_not_absence() {
+        let host = (Target::Unread, Storage::Kpack);
+        assert_eq!(ids(&[subject("a.rpm", std::slice::from_ref(&host))], &["gfx1151"], Some(true)), [""; 0]);
+        let both = subject("a.rpm", &[host, (gpu("gfx1100"), Storage::Kpack)]);
+        assert_eq!(ids(std::slice::from_ref(&both), &["gfx1100"], Some(true)), [""; 0]);
+        let found = ids(&[both], &["gfx1151"], Some(true));
+        assert_eq!(found, ["gpu-target-unexpected: 2 code objects for gfx1100"]);
     }
 }

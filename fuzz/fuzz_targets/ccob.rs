@@ -1,0 +1,15 @@
+//! Compressed and plain offload bundles. The magic is given, so that no time is lost
+//! with what is nothing at all: the first byte chooses it.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rocmrpm::inspect::{Depth, inspect_bytes};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((choice, rest)) = bytes.split_first() else { return };
+    let magic: &[u8] = if choice % 2 == 0 { b"CCOB" } else { b"__CLANG_OFFLOAD_BUNDLE__" };
+    let bytes = [magic, rest].concat();
+    inspect_bytes("fuzzed", &bytes, Depth::Quick);
+    inspect_bytes("fuzzed", &bytes, Depth::Deep);
+});

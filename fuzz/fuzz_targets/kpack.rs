@@ -1,0 +1,13 @@
+//! kpack archives: the table of contents and the kernels. The header is given: magic
+//! and version, and behind the first eight bytes of the input, where the table begins.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rocmrpm::inspect::{Depth, inspect_bytes};
+
+fuzz_target!(|bytes: &[u8]| {
+    let bytes = [b"KPAK\x01\0\0\0", bytes].concat();
+    inspect_bytes("fuzzed", &bytes, Depth::Quick);
+    inspect_bytes("fuzzed", &bytes, Depth::Deep);
+});
