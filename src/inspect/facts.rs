@@ -39,7 +39,8 @@ pub struct Subject {
     pub package: Option<String>,
     /// Whether this is an RPM of debugging data, which no target rule looks at.
     pub debug: bool,
-    /// The digest of the file itself; `None` for a folder.
+    /// The digest of the file itself; `None` for a folder, and for a single file at a
+    /// quick look, which takes a hundredth of the time that a digest takes.
     pub sha256: Option<Sha256>,
     /// The size of the file itself in bytes; `None` for a folder.
     pub size: Option<u64>,

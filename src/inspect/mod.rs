@@ -31,10 +31,11 @@ mod rules;
 pub(crate) mod sample;
 #[cfg(test)]
 mod schema_tests;
+mod sieve;
 mod sources;
 mod system;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::path::{Path, PathBuf};
 
@@ -55,17 +56,14 @@ use crate::error::{Diagnose, Kind};
 use crate::process::ProcessError;
 use crate::rpms::RpmError;
 
-/// Inspects everything at `paths` and judges it as one set: RPMs, wheels, ELF
-/// files, code objects, bundles, and folders, which are walked without following
+/// Inspects everything at `paths` and judges it as one set: RPMs, wheels, tar archives,
+/// ELF files, code objects, bundles, and folders, which are walked without following
 /// symbolic links and whose RPMs and wheels become subjects of their own.
 ///
 /// Damage inside ELF files and bundles is a finding, not an error. Errors are a
 /// path that is missing or of another kind, and an archive that cannot be read.
 pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> Result<Report, InspectError> {
-    let mut subjects = Vec::new();
-    for path in paths {
-        subjects.extend(sources::read(path, depth)?);
-    }
+    let mut subjects = sources::read(paths, depth)?;
     subjects.sort_by(|a, b| a.path.cmp(&b.path));
     subjects.dedup_by(|a, b| a.path == b.path);
     let needs = closure::resolve(&subjects, &expectations.system);
@@ -90,7 +88,7 @@ pub enum InspectError {
         path: PathBuf,
     },
     /// The file is of no kind that is inspected.
-    #[error("{}: neither an RPM, a wheel, an ELF file, an offload bundle nor a folder", path.display())]
+    #[error("{}: neither an RPM, a wheel, a tar archive, an ELF file, an offload bundle nor a folder", path.display())]
     Unknown {
         /// The path as given.
         path: PathBuf,
@@ -105,6 +103,26 @@ pub enum InspectError {
         path: PathBuf,
         /// What the reader said.
         source: zip::result::ZipError,
+    },
+    /// An archive contradicts itself.
+    #[error("{}: {what}", path.display())]
+    Damaged {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A large member of an archive has no room on disk while it is looked at.
+    #[error("{}: no temporary file in {} for `{member}`", archive.display(), folder.display())]
+    NoRoom {
+        /// The archive.
+        archive: PathBuf,
+        /// The member's name as the archive states it.
+        member: String,
+        /// Where the temporary file was to be.
+        folder: PathBuf,
+        /// The system's word.
+        source: std::io::Error,
     },
     /// A member of an archive cannot be read.
     #[error("{}: cannot read `{member}`", archive.display())]
@@ -143,10 +161,11 @@ impl Diagnose for InspectError {
             Self::Missing { .. }
             | Self::Unknown { .. }
             | Self::Wheel { .. }
+            | Self::Damaged { .. }
             | Self::Member { .. }
             | Self::TooLarge { .. } => Kind::Usage,
             Self::Rpm(error) => error.kind(),
-            Self::Io(_) => Kind::Environment,
+            Self::Io(_) | Self::NoRoom { .. } => Kind::Environment,
             Self::Process(error) => error.kind(),
         }
     }
@@ -158,6 +177,7 @@ impl Diagnose for InspectError {
             Self::Process(error) => error.hints(),
             Self::Wheel { path, .. } => test(path),
             Self::Member { archive, .. } if archive.extension().is_some_and(|e| e == "whl") => test(archive),
+            Self::NoRoom { .. } => vec!["the environment variable TMPDIR names another folder".into()],
             Self::TooLarge { .. } => vec!["was the archive made to exhaust its reader?".into()],
             _ => Vec::new(),
         }

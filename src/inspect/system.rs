@@ -198,7 +198,7 @@ impl System {
     }
 
     fn add_versions(&mut self, library: &Path, kinds: &[&str]) {
-        let Ok(Some(bytes)) = image::on_disk(library) else { return };
+        let Ok(Some((bytes, _))) = image::on_disk(library, "") else { return };
         let Ok(host) = elf::read(&bytes, Depth::Quick) else { return };
         for kind in kinds {
             let versions = host.facts.versions_provided.iter().filter_map(|version| {

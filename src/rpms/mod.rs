@@ -1,9 +1,13 @@
 //! RPM files and repositories of them: reading headers and payloads, and (in
 //! `repository`) the metadata that dnf reads. Not how RPMs are made.
 
-mod check;
+mod checked;
+mod files;
+mod payload;
 mod read;
 pub mod repository;
+#[cfg(test)]
+mod tests;
 
 pub use read::{Entry, EntryKind, Header, for_each_file, header};
 
@@ -73,7 +77,7 @@ impl Diagnose for RpmError {
 }
 
 #[cfg(test)]
-mod tests {
+mod names {
     use super::*;
 
     #[test]

@@ -1,0 +1,19 @@
+//! The members of an RPM. How RPMs are read is `rpms`' business.
+
+use super::archive::Members;
+use crate::inspect::InspectError;
+use crate::inspect::facts::Subject;
+use crate::rpms::{self, EntryKind};
+
+/// Takes in every file of the package, and what its header says of it.
+pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
+    let header = rpms::for_each_file(members.archive, |entry, reader| match &entry.kind {
+        EntryKind::Regular => members.streamed(&entry.path, entry.size, reader),
+        EntryKind::Symlink(target) => members.link(&entry.path, target),
+        _ => Ok(()),
+    })?;
+    subject.name = header.nevra();
+    subject.debug = header.is_debug();
+    subject.package = Some(header.name);
+    Ok(())
+}

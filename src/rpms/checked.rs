@@ -1,0 +1,143 @@
+//! The headers of an RPM file as bytes whose lengths, counts and offsets are known to
+//! be true: the `rpm` crate takes them as they are. Not what the tags mean.
+//!
+//! Source of the format and of the limits: rpm, `docs/manual/format_v4.md`, and
+//! `hdrblobVerifyInfo` in `lib/header.c`, which refuses the same things.
+
+use std::io::{self, Read};
+
+const LEAD: usize = 96;
+const MAGIC: &[u8; 4] = b"\x8e\xad\xe8\x01";
+// HEADER_TAGS_MAX and HEADER_DATA_MAX in rpm's lib/header_internal.h.
+const MAX_TAGS: usize = 0xffff;
+const MAX_DATA: usize = 0x0fff_ffff;
+const INDEX_ENTRY: usize = 16;
+
+/// Reads lead, signature header and header from the beginning of an RPM file.
+/// `input` then stands at the payload.
+pub(super) fn headers(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    exactly(input, LEAD, &mut bytes)?;
+    if !bytes.starts_with(b"\xed\xab\xee\xdb") {
+        return Err(invalid("the lead's magic is missing"));
+    }
+    let data = header(input, &mut bytes, "signature header")?;
+    exactly(input, data.next_multiple_of(8) - data, &mut bytes)?;
+    header(input, &mut bytes, "header")?;
+    Ok(bytes)
+}
+
+/// Appends one header and returns how long its data section is.
+fn header(input: &mut impl Read, bytes: &mut Vec<u8>, what: &str) -> io::Result<usize> {
+    let start = bytes.len();
+    exactly(input, 16, bytes)?;
+    let intro = &bytes[start..];
+    if !intro.starts_with(MAGIC) {
+        return Err(invalid(format!("the {what}'s magic is missing at byte {start}")));
+    }
+    let (tags, data) = (number(intro, 8) as usize, number(intro, 12) as usize);
+    if tags > MAX_TAGS || data > MAX_DATA {
+        return Err(invalid(format!("the {what} states {tags} tags and {data} bytes of data")));
+    }
+    exactly(input, tags * INDEX_ENTRY + data, bytes)?;
+    let (index, data) = bytes[start + 16..].split_at(tags * INDEX_ENTRY);
+    verify(index, data).map_err(|what_is_wrong| invalid(format!("the {what} {what_is_wrong}")))?;
+    Ok(data.len())
+}
+
+/// Checks that every tag's values lie inside the data section, and no two tags
+/// share any of it, so that all of them together cannot be larger than it is.
+fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
+    let mut entries: Vec<_> = index
+        .chunks_exact(INDEX_ENTRY)
+        .map(|e| (number(e, 8) as usize, number(e, 0), number(e, 4), number(e, 12) as usize))
+        // What has no values has no place either.
+        .filter(|(offset, _, kind, count)| *offset > data.len() || *kind > 9 || *kind > 0 && *count > 0)
+        .collect();
+    entries.sort_unstable();
+    let mut free = 0;
+    for (at, (offset, tag, kind, count)) in entries.iter().copied().enumerate() {
+        let limit = entries.get(at + 1).map_or(data.len(), |next| next.0.min(data.len()));
+        let wrong = || format!("has a damaged tag {tag}: {count} values of type {kind} at {offset}");
+        if offset < free || offset > data.len() {
+            return Err(wrong());
+        }
+        let room = limit.checked_sub(offset).ok_or_else(wrong)?;
+        let size = match kind {
+            1 | 2 | 7 => 1,
+            3 => 2,
+            4 => 4,
+            5 => 8,
+            6 | 8 | 9 => {
+                let last = if kind == 6 { 0 } else { count - 1 };
+                let end = memchr::memchr_iter(0, &data[offset..limit]).nth(last).ok_or_else(wrong)?;
+                free = offset + end + 1;
+                continue;
+            }
+            _ => return Err(wrong()),
+        };
+        let length = count.checked_mul(size).filter(|length| *length <= room).ok_or_else(wrong)?;
+        free = offset + length;
+    }
+    Ok(())
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+fn exactly(input: &mut impl Read, count: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+    match input.take(count as u64).read_to_end(bytes)? == count {
+        true => Ok(()),
+        false => Err(invalid("the file ends within its headers")),
+    }
+}
+
+fn invalid(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(tag: u32, kind: u32, offset: u32, count: u32) -> Vec<u8> {
+        [tag, kind, offset, count].iter().flat_map(|n| n.to_be_bytes()).collect()
+    }
+
+    #[test]
+    fn values_must_lie_inside_and_apart() {
+        let data = b"\0\0\0\x01one\0two\0\0\0\0";
+        let good = [entry(1, 4, 0, 1), entry(2, 8, 4, 2), entry(3, 7, 12, 3), entry(4, 0, 0, 0)].concat();
+        assert_eq!(verify(&good, data), Ok(()));
+        for bad in [
+            entry(1, 4, 0, u32::MAX),
+            entry(1, 4, 12, 2),
+            entry(1, 6, u32::MAX, 1),
+            entry(1, 8, 4, 9),
+            entry(1, 8, 4, u32::MAX),
+            entry(1, 10, 0, 1),
+            entry(1, 5, 16, 1),
+            [entry(1, 4, 0, 1), entry(2, 4, 2, 1)].concat(),
+            [entry(1, 6, 4, 1), entry(2, 8, 4, 2)].concat(),
+            [entry(1, 8, 4, 2), entry(2, 3, 6, 1)].concat(),
+        ] {
+            assert!(verify(&bad, data).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_not_believed() {
+        let mut bytes = b"\xed\xab\xee\xdb".to_vec();
+        bytes.resize(LEAD, 0);
+        bytes.extend(MAGIC);
+        bytes.extend([0; 4]);
+        for (tags, data, text) in
+            [(1u32, u32::MAX, "states"), (u32::MAX, 1, "states"), (0xffff, 0x0fff_ffff, "ends within")]
+        {
+            let file = [bytes.clone(), tags.to_be_bytes().to_vec(), data.to_be_bytes().to_vec()].concat();
+            let error = headers(&mut &file[..]).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The payload of an RPM as a stream of archive members: telling how it is compressed
+//! and reading cpio headers, both the usual ones and those that rpm strips to a file's
+//! number. Which file of the header a member is, is `read`'s business.
+//!
+//! Sources: rpm, `lib/cpio.c` and `docs/manual/format_v4.md`, section "Payload";
+//! cpio(5), "New ASCII Format".
+
+use std::io::{self, BufRead, Read};
+
+/// rpm's own readers get along with less: `xz -9` needs 65 MB.
+const XZ_MEMORY: u64 = 512 << 20;
+// PATH_MAX, and what a writer may fill up behind the name.
+const MAX_NAME: u64 = 4096;
+const TRAILER: &[u8] = b"TRAILER!!!";
+
+/// Which file a member of the archive is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Member {
+    /// The one of this path, which has so many bytes here.
+    Named(String, u64),
+    /// The header's file of this number, and as long as the header says.
+    Numbered(usize),
+}
+
+/// Returns the decompressed payload.
+pub(super) fn decompressed(mut input: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
+    let unknown =
+        |what: &str| Err(invalid(format!("the payload is compressed with {what}, which is not read")));
+    match input.fill_buf()? {
+        [0x1f, 0x8b, ..] => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(input))),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Box::new(zstd::stream::read::Decoder::with_buffer(input)?)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, 0)?;
+            Ok(Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream)))
+        }
+        [b'B', b'Z', b'h', ..] => unknown("bzip2"),
+        [0x5d, 0, 0, ..] => unknown("lzma"),
+        [b'd', b'r', b'p', b'm', ..] => unknown("a delta"),
+        _ => Ok(Box::new(input)),
+    }
+}
+
+/// Reads the next member's header; `None` at the trailer. An end of the stream before
+/// it is an error of the kind `UnexpectedEof`.
+pub(super) fn next(input: &mut dyn Read) -> io::Result<Option<Member>> {
+    let mut magic = [0; 6];
+    input.read_exact(&mut magic)?;
+    if &magic == b"07070X" {
+        let number = hexadecimal(input)?;
+        input.read_exact(&mut [0; 2])?;
+        return Ok(Some(Member::Numbered(number as usize)));
+    }
+    if !matches!(&magic, b"070701" | b"070702") {
+        return Err(invalid("a cpio header begins with other characters than it should"));
+    }
+    let mut fields = [0; 13];
+    for field in &mut fields {
+        *field = hexadecimal(input)?;
+    }
+    let (size, name_size) = (fields[6], fields[11]);
+    if !(1..=MAX_NAME).contains(&name_size) {
+        return Err(invalid(format!("a cpio header states a name of {name_size} bytes")));
+    }
+    let mut name = Vec::new();
+    input.take(name_size + padding(110 + name_size)).read_to_end(&mut name)?;
+    if (name.len() as u64) < name_size + padding(110 + name_size) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    name.truncate(name_size as usize);
+    let Some(end) = name.iter().position(|byte| *byte == 0) else {
+        return Err(invalid("a cpio header has a name without end"));
+    };
+    match &name[..end] {
+        TRAILER => Ok(None),
+        name => Ok(Some(Member::Named(String::from_utf8_lossy(name).into_owned(), size))),
+    }
+}
+
+/// How many bytes stand between something of `length` bytes and the next header.
+pub(super) fn padding(length: u64) -> u64 {
+    length.wrapping_neg() % 4
+}
+
+fn hexadecimal(input: &mut dyn Read) -> io::Result<u64> {
+    let mut digits = [0; 8];
+    input.read_exact(&mut digits)?;
+    digits.iter().try_fold(0, |sum, digit| match (*digit as char).to_digit(16) {
+        Some(digit) => Ok(sum << 4 | u64::from(digit)),
+        None => Err(invalid("a cpio header has other characters than hexadecimal digits")),
+    })
+}
+
+fn invalid(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A header as cpio has it, name and padding included.
+    pub(crate) fn newc(name: &str, size: u64) -> Vec<u8> {
+        let mut fields = [0; 13];
+        (fields[6], fields[11]) = (size, name.len() as u64 + 1);
+        let fields: String = fields.iter().map(|field| format!("{field:08x}")).collect();
+        let mut bytes = format!("070701{fields}{name}\0").into_bytes();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn headers_of_both_kinds_are_read() {
+        let name = |name: &str, size| Some(Member::Named(name.into(), size));
+        assert_eq!(next(&mut &newc("./a", 7)[..]).unwrap(), name("./a", 7));
+        assert_eq!(next(&mut &newc("", u32::MAX.into())[..]).unwrap(), name("", u32::MAX.into()));
+        assert_eq!(next(&mut &b"07070X0000000a\0\0"[..]).unwrap(), Some(Member::Numbered(10)));
+        assert_eq!(next(&mut &newc("TRAILER!!!", 0)[..]).unwrap(), None);
+    }
+
+    #[test]
+    fn damaged_headers_are_errors() {
+        let whole = newc("./usr/lib64/a", 1);
+        for length in 0..whole.len() {
+            assert!(next(&mut &whole[..length]).is_err(), "{length}");
+        }
+        assert!(next(&mut &b"07070X0000000g\0\0"[..]).is_err());
+        assert!(next(&mut &b"070707"[..]).is_err());
+        let mut long = whole.clone();
+        long[94..102].copy_from_slice(b"ffffffff");
+        assert!(next(&mut &long[..]).unwrap_err().to_string().contains("4294967295"));
+        long[94..102].copy_from_slice(b"00000000");
+        assert!(next(&mut &long[..]).is_err());
+    }
+
+    #[test]
+    fn what_is_not_read_is_named() {
+        for (head, name) in [(&b"BZh91AY"[..], "bzip2"), (b"\x5d\0\0\x80\0", "lzma"), (b"drpm", "delta")] {
+            let error = decompressed(head).err().unwrap().to_string();
+            assert!(error.contains(name), "{error}");
+        }
+    }
+}
