@@ -13,7 +13,7 @@ use crate::error::{Error, IoError};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
-use crate::inspect::RULES_VERSION;
+use crate::inspect::{Expectations, RULES_VERSION};
 use crate::spec::rocm_version;
 use crate::stack::Stack;
 use crate::wheel::{self, LocalLabel, Request};
@@ -53,7 +53,7 @@ pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) ->
         let targets: Vec<GpuTarget> = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
         let label = LocalLabel::new(&rocm, &targets)?;
         let label = if record.dirty { label.dirty() } else { label };
-        let files = component_wheels(component, &record, &rpms, &label, &own, events)?;
+        let files = component_wheels(stack, component, &record, &rpms, &label, &own, events)?;
         wheels.extend(files.iter().map(|file| own.join(&file.file)));
     }
     remove_others(&dir, &kept).map_err(IoError::doing("remove old wheels"))?;
@@ -62,6 +62,7 @@ pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) ->
 }
 
 fn component_wheels(
+    stack: &Stack<'_>,
     component: &Component,
     record: &BuildRecord,
     rpms: &[PathBuf],
@@ -88,8 +89,9 @@ fn component_wheels(
     let wheels = wheel::build(Request { rpms, label, source_date_epoch: epoch, out_dir: dir })?;
     let paths: Vec<PathBuf> = wheels.iter().map(|wheel| wheel.path.clone()).collect();
     if !paths.is_empty() {
-        let targets: Vec<GpuTarget> = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
-        inspect_wheels(component, &expectations(component, &targets), rpms, &paths)?;
+        let gpu_targets = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
+        let expectations = Expectations { gpu_targets, ..expectations(stack, component)? };
+        inspect_wheels(component, &expectations, rpms, &paths)?;
     }
     let mut files = Vec::new();
     for wheel in &wheels {

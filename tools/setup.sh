@@ -25,7 +25,9 @@ quickstart | their build backend         | python3-setuptools python3-wheel     
 quickstart | rpm's python3dist() names   | python3-packaging                      |
 quickstart | trying the wheels           | python3-venv                           |
 test       | installing the built RPMs   | dnf                                    |
-test       | reading ELF and bundles     |                                        | llvm clang-tools-extra
+test       | reading ELF and bundles     | binutils                               | binutils llvm clang-tools-extra
+test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
+test       | reading RPMs, to compare    | rpm2cpio                               | rpm
 test       | building the container file | buildah busybox-static                 | buildah busybox
 END
 }
@@ -82,17 +84,27 @@ run() {
     done
 }
 
+# What the package manager does not know, of what it was to install.
+unknown() {
+    sed -n "s/^E: Unable to locate package //p; s/^E: Package '\(.*\)' has no installation candidate$/\1/p
+        s/^No match for argument: //p" "$log" | sort -u | tr '\n' ' '
+}
+
 explain_failure() {
-    local code=20 reason="$manager failed"
+    local code=20 reason="$manager failed" hint="" suite="http://deb.debian.org/debian-security bookworm-security main"
     if locked; then
         reason="another program has held the package manager's lock for $lock_wait seconds"
     elif grep -qE 'Temporary failure|Could not (resolve|connect)|Connection (failed|timed)|unreachable|Curl error' "$log"; then
         code=30 reason="the package servers cannot be reached"
     elif grep -qE 'Unable to locate|no installation candidate|No match for argument' "$log"; then
-        reason="$release does not have all the packages; Debian 12 and Fedora 43 do"
+        reason="$release does not have $(unknown)(Debian 12 with its security updates has all, and so has Fedora 43)"
+        # A system made by debootstrap alone has the main suite and no updates.
+        [[ $release != *bookworm* || $(unknown) != *-22\ * ]] || code=40 \
+            hint="add Debian's security updates, which have LLVM 22; as root: echo 'deb $suite' > /etc/apt/sources.list.d/security.list"
     fi
     say "error: cannot install packages: $reason"
     tail -n 15 "$log" | sed 's/^/    /' >&2
+    [[ -z $hint ]] || say "hint: $hint"
     say "hint: the whole output is in $log; once the cause is gone, run the same command again"
     exit "$code"
 }

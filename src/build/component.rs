@@ -17,11 +17,12 @@ use crate::inspect::{Finding, Report};
 use crate::process::{check_stop, end_leftovers, own_program, quote};
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
-use crate::stack::{Step, Verdict};
+use crate::stack::{Stack, Step, Verdict};
 use crate::workspace::{Component, Pin, Workspace};
 
 /// What a component's way needs beside the component.
 pub(super) struct Way<'a> {
+    pub stack: &'a Stack<'a>,
     pub workspace: &'a Workspace,
     pub builder: &'a dyn Builder,
     pub fetcher: &'a Fetcher<'a>,

@@ -8,25 +8,41 @@ use std::time::Instant;
 use super::component::{ComponentError, Way, rpm_count};
 use super::record::{FileRecord, Results};
 use super::{Job, Stage};
+use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::events::Event;
 use crate::files;
-use crate::gpu::GpuTarget;
-use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, Waived};
+use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, System, Waived};
 use crate::process::check_stop;
-use crate::stack::{KeyInputs, Step};
-use crate::workspace::Component;
+use crate::stack::{KeyInputs, Stack, Step};
+use crate::workspace::{Component, Workspace};
 
 const REPORT: &str = "inspection.json";
 
-/// Returns what the packages of a component are held against.
-pub fn expectations(component: &Component, gpu_targets: &[GpuTarget]) -> Expectations {
-    Expectations {
-        gpu_targets: gpu_targets.to_vec(),
+/// Returns the system on which a workspace's packages are to load.
+pub fn system(workspace: &Workspace) -> Result<System, Error> {
+    Ok(System::of(&workspace.chroot, &workspace.provider)?)
+}
+
+/// Returns what the packages of a component are held against. The libraries of the
+/// components that it requires belong to the system for it.
+pub fn expectations(stack: &Stack<'_>, component: &Component) -> Result<Expectations, Error> {
+    let workspace = stack.workspace;
+    let mut system = system(workspace)?;
+    for required in stack.select(&[component]).iter().filter(|other| other.name != component.name) {
+        let results = Results::of(&workspace.build_dir(), Stage::Rpm, &required.name);
+        let report = fs_err::read(results.dir().join(REPORT)).ok();
+        if let Some(report) = report.and_then(|json| serde_json::from_slice(&json).ok()) {
+            system.add_inspected(&report);
+        }
+    }
+    Ok(Expectations {
+        gpu_targets: stack.gpu_targets(component).to_vec(),
         device_code: component.device_code,
         waivers: component.waivers.clone(),
+        system,
         ..Expectations::default()
-    }
+    })
 }
 
 /// Inspects wheels beside the RPMs that they were made from. What passed in an RPM
@@ -57,11 +73,15 @@ pub fn inspect_wheels(
 }
 
 /// Lists everything that can change the judgement over the same packages.
-pub(super) fn inputs(component: &Component, until: Stage) -> KeyInputs {
+pub(super) fn inputs(workspace: &Workspace, component: &Component, until: Stage) -> KeyInputs {
     let mut inputs = KeyInputs::default();
     if until > Stage::Srpm {
         inputs.add("set of rules", RULES_VERSION);
         inputs.add("promise of device code", format!("{:?}", component.device_code));
+        let Workspace { chroot, provider, .. } = workspace;
+        let sonames: Vec<_> = provider.capabilities.values().map(|one| (&one.runtime, &one.soname)).collect();
+        let known = (&chroot.libraries, &chroot.symbol_versions, sonames, &provider.search_path_tag);
+        inputs.add("table of libraries", Sha256::of_bytes(format!("{known:?}")));
         let waivers = component.waivers.iter();
         let waivers = waivers.map(|w| format!("{:?}", (&w.rule, &w.file, &w.found, &w.reason)));
         inputs.add("list of waivers", waivers.collect::<String>());
@@ -82,7 +102,7 @@ impl Way<'_> {
         let expectations = Expectations {
             build_roots: self.builder.build_roots(job),
             previous_kernels: self.last_kernels(component),
-            ..expectations(component, job.gpu_targets)
+            ..expectations(self.stack, component)?
         };
         let report = inspect::inspect(&rpms, &expectations, Depth::Deep)?;
         for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {

@@ -16,7 +16,7 @@ mod stage;
 
 pub use component::{Built, ComponentError};
 pub use failure::Failure;
-pub use gate::{expectations, inspect_wheels};
+pub use gate::{expectations, inspect_wheels, system};
 pub use host::HostBuilder;
 pub use mock::MockBuilder;
 pub use record::{BuildRecord, FileRecord, Results};

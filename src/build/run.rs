@@ -104,7 +104,7 @@ pub fn prepare<'s, 'w>(
         let (Some(rendered), Some(source)) = (rendered, source) else { continue };
         let now = Inputs {
             build: key_inputs(stack, component, &rendered, source, builder)?,
-            inspection: gate::inputs(component, until),
+            inspection: gate::inputs(workspace, component, until),
         };
         let build_dir = workspace.build_dir();
         let rejected = Results::rejected(&build_dir, &component.name);
@@ -213,7 +213,7 @@ pub fn run(
     }
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len() });
-        let way = Way { workspace, builder, fetcher, events, until: options.until, shelf: &shelf };
+        let way = Way { stack, workspace, builder, fetcher, events, until: options.until, shelf: &shelf };
         let tasks: Vec<Task> = stale.iter().map(|component| task(component)).collect();
         let limits = Limits { cores: machine::cores(), memory: machine::available_memory() };
         let results = run_tasks(&tasks, limits, options.keep_going, |task, jobs| {

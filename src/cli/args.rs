@@ -272,7 +272,8 @@ pub enum BuilderName {
 /// `rocmrpm inspect`.
 #[derive(Debug, Args)]
 pub struct Inspect {
-    /// RPMs, wheels, folders, ELF files, code objects; together they are judged as one set
+    /// RPMs, wheels, tar.gz archives, folders, ELF files, code objects; together they are judged
+    /// as one set
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 
@@ -280,9 +281,58 @@ pub struct Inspect {
     #[arg(long = "gpu-target", value_name = "TARGET")]
     pub gpu_targets: Vec<String>,
 
-    /// Print JSON
+    /// The chroot of mock-configs/ on which the files are to load; `host` is this machine
+    #[arg(long, value_name = "NAME")]
+    pub chroot: Option<String>,
+
+    /// Judge as the build of this component does: its targets, its promise of GPU code, its
+    /// waivers
+    #[arg(long, value_name = "NAME")]
+    pub component: Option<String>,
+
+    /// Decode every bundle: verify hashes and flags, count kernels
     #[arg(long)]
+    pub deep: bool,
+
+    /// Show what changed since OLD, which is inspected in the same way
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["format", "component"])]
+    pub against: Option<PathBuf>,
+
+    /// Report paths of build folders inside file contents too, which are mostly benign
+    #[arg(long)]
+    pub content_paths: bool,
+
+    /// How to print the report
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: ReportFormat,
+
+    /// Print JSON: the same as `--format json`
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+
+    /// Write the report to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Show every file, however many there are
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For people at a terminal
+    #[default]
+    Text,
+    /// The whole report; docs/schemas/ has its schema
+    Json,
+    /// One self-contained page
+    Html,
+    /// A test report for CI systems
+    Junit,
+    /// Workflow commands of GitHub Actions
+    Github,
 }
 
 /// `rocmrpm explain`.

@@ -1,0 +1,139 @@
+//! Timing two things in turn, and the table of what came out. Not what is timed.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// What several runs of one thing took.
+#[derive(Clone, Copy)]
+pub struct Times {
+    best: Duration,
+    median: Duration,
+}
+
+/// Runs both as often as stated, spread over each other so that a machine that gets
+/// slower or busier meanwhile is unfair to neither; one run of each before is not counted.
+pub fn alternately(
+    (our_runs, mut ours): (usize, impl FnMut()),
+    (their_runs, mut theirs): (usize, impl FnMut()),
+) -> (Times, Times) {
+    ours();
+    theirs();
+    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+    for turn in 0..their_runs {
+        while our_times.len() < our_runs * (turn + 1) / their_runs {
+            our_times.push(time(&mut ours));
+        }
+        their_times.push(time(&mut theirs));
+    }
+    (Times::of(our_times), Times::of(their_times))
+}
+
+fn time(run: &mut impl FnMut()) -> Duration {
+    let start = Instant::now();
+    run();
+    start.elapsed()
+}
+
+impl Times {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort();
+        Self { best: times[0], median: times[times.len() / 2] }
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", text(self.best), text(self.median))
+    }
+}
+
+fn text(time: Duration) -> String {
+    let milliseconds = time.as_secs_f64() * 1000.0;
+    match milliseconds {
+        ms if ms < 10.0 => format!("{ms:.2} ms"),
+        ms if ms < 1000.0 => format!("{ms:.0} ms"),
+        ms => format!("{:.2} s", ms / 1000.0),
+    }
+}
+
+/// What a comparison should come to, by the best runs.
+#[derive(Clone, Copy)]
+pub enum Aim {
+    /// At least so many times faster.
+    TimesFaster(f64),
+    /// At most so many times as long.
+    AtMost(f64),
+    /// To see, not to reach.
+    None,
+}
+
+/// What was measured.
+#[derive(Default)]
+pub struct Table {
+    rows: Vec<[String; 7]>,
+}
+
+/// Beyond what is mapped.
+const MOST_MEMORY: u64 = 200 << 20;
+
+impl Table {
+    /// Adds a comparison of times.
+    pub fn row(&mut self, what: &str, ours: Times, rival: &str, theirs: Times, aim: Aim) {
+        let longer = ours.best.as_secs_f64() / theirs.best.as_secs_f64();
+        let (ratio, aim, met) = match aim {
+            Aim::TimesFaster(aim) => (
+                format!("{:.1} times faster", 1.0 / longer),
+                format!("at least {aim}"),
+                Some(1.0 / longer >= aim),
+            ),
+            Aim::AtMost(aim) => {
+                (format!("{longer:.2} times as long"), format!("at most {aim}"), Some(longer <= aim))
+            }
+            Aim::None => (format!("{longer:.2} times as long"), String::new(), None),
+        };
+        let row = [what.into(), ours.to_string(), rival.into(), theirs.to_string(), ratio, aim, verdict(met)];
+        self.rows.push(row);
+    }
+
+    /// Adds a peak of memory in bytes; `None` where there was nothing to measure.
+    pub fn memory(&mut self, what: &str, peak: Option<u64>) {
+        let text = peak.map_or("not measured".to_owned(), |peak| format!("{} MB", peak >> 20));
+        let met = peak.map(|peak| peak < MOST_MEMORY);
+        let aim = format!("below {} MB", MOST_MEMORY >> 20);
+        let [none, also, more] = [(); 3].map(|()| String::new());
+        self.rows.push([what.into(), text, none, also, more, aim, verdict(met)]);
+    }
+}
+
+fn verdict(met: Option<bool>) -> String {
+    met.map_or("", |met| if met { "met" } else { "not met" }).to_owned()
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let (cpu, memory) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
+        let value = |text: &str, key: &str| {
+            let line = text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+            line.split_once(':').map_or("unknown".into(), |(_, value)| value.trim().to_owned())
+        };
+        let threads = std::thread::available_parallelism().map_or(0, usize::from);
+        let load = read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned();
+        writeln!(
+            f,
+            "{}, {threads} threads, memory {}, load {load} at the end",
+            value(&cpu, "model name"),
+            value(&memory, "MemTotal")
+        )?;
+        writeln!(f, "warm cache; best run (median); ratios are of the best runs\n")?;
+        let head = ["what", "rocmrpm", "beside", "takes", "ratio", "aim", ""].map(str::to_owned);
+        let lines = || std::iter::once(&head).chain(&self.rows);
+        let widths: Vec<_> =
+            (0..head.len()).map(|i| lines().map(|row| row[i].len()).max().unwrap_or(0)).collect();
+        for row in lines() {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}

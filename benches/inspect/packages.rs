@@ -1,0 +1,87 @@
+//! What is inspected beside the wheels themselves: their unpacked files, and RPMs made
+//! of them by rpmbuild. All of it is made once and kept.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rocmrpm::process::Command;
+
+use crate::fetch;
+
+/// Unpacks a wheel, once.
+pub fn unpacked(distribution: &str, wheel: &Path) -> PathBuf {
+    let stem = wheel.file_stem().unwrap().to_str().unwrap();
+    once(stem, |into| {
+        eprintln!("unpacking {distribution}");
+        fetch::unpack(wheel, into);
+    })
+}
+
+/// Makes an RPM of everything in the unpacked wheels, once.
+pub fn of_wheels(unpacked: &[PathBuf]) -> PathBuf {
+    let dir = once("rpm-of-wheels", |into| {
+        let copies = unpacked.iter().map(|dir| format!("cp -a '{}'/. .", dir.display()));
+        rpmbuild("wheels", &copies.collect::<Vec<_>>().join("\n"), into);
+    });
+    dir.join("wheels.rpm")
+}
+
+/// Makes an RPM of 5,000 files of some kilobytes, every fiftieth an ELF file, once.
+pub fn of_small_files(unpacked: &Path) -> PathBuf {
+    let dir = once("rpm-of-small-files", |into| {
+        let small = unpacked.join("onnxruntime/capi/libonnxruntime_providers_shared.so");
+        let files = tempfile::tempdir_in(fetch::store("bench")).unwrap();
+        for number in 0..5000 {
+            let folder = files.path().join(format!("part{}", number / 100));
+            fs_err::create_dir_all(&folder).unwrap();
+            if number % 50 == 0 {
+                fs_err::copy(&small, folder.join(format!("lib{number}.so"))).unwrap();
+                continue;
+            }
+            let mut text = String::new();
+            for line in 0..number % 100 {
+                writeln!(text, "def function_{number}_{line}(value): return value * {line} + {number}")
+                    .unwrap();
+            }
+            fs_err::write(folder.join(format!("module{number}.py")), text).unwrap();
+        }
+        rpmbuild("small-files", &format!("cp -a '{}'/. .", files.path().display()), into);
+    });
+    dir.join("small-files.rpm")
+}
+
+/// Returns a folder that is made whole or not at all.
+fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let store = fetch::store("bench");
+    let folder = store.join(name);
+    if !folder.exists() {
+        let partial = tempfile::tempdir_in(&store).unwrap();
+        make(partial.path());
+        fs_err::rename(partial.keep(), &folder).unwrap();
+    }
+    folder
+}
+
+/// Packs what `install` puts into the current folder, compressed as Fedora's packages
+/// are, though less thoroughly, which takes the reader no less time.
+fn rpmbuild(name: &str, install: &str, into: &Path) {
+    eprintln!("making {name}.rpm");
+    let spec = format!(
+        "Name: {name}\nVersion: 1\nRelease: 1\nSummary: Measured\nLicense: MIT\nAutoReqProv: no\n\
+         %global debug_package %{{nil}}\n%global __os_install_post %{{nil}}\n%global _build_id_links none\n\
+         %global _binary_payload w3.zstdio\n%description\nMeasured.\n\
+         %install\nmkdir -p %{{buildroot}}/usr/lib/{name}\ncd %{{buildroot}}/usr/lib/{name}\n{install}\n\
+         %files\n/usr/lib/{name}\n"
+    );
+    let work = tempfile::tempdir_in(fetch::store("bench")).unwrap();
+    let path = |name: &str| work.path().join(name);
+    fs_err::write(path("measured.spec"), spec).unwrap();
+    Command::new("rpmbuild")
+        .args(["-bb", "--quiet", "--define"])
+        .arg(format!("_topdir {}", work.path().display()))
+        .args(["--define", "_rpmfilename measured.rpm"])
+        .arg(path("measured.spec"))
+        .output()
+        .unwrap_or_else(|error| panic!("{error}"));
+    fs_err::rename(path("RPMS/measured.rpm"), into.join(format!("{name}.rpm"))).unwrap();
+}
