@@ -50,6 +50,22 @@ fn what_was_rejected_is_inspected_again_when_the_rules_change() {
 }
 
 #[test]
+fn a_waiver_lets_through_what_was_built() {
+    let workspace = workspace(PROMISED);
+    workspace.build().exits(1);
+    let waiver = "\n[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when called\"\n";
+    workspace.write(TOML, format!("{PROMISED}{waiver}"));
+    assert_eq!(plan(&workspace), ("inspect".into(), "list of waivers changed".into()));
+    let waived = workspace.build();
+    waived.exits(0).says(["because: compiled when called", "1 RPM, inspected anew"]);
+    assert!(!was_built(&waived));
+    // Another reason is another waiver, and still no build.
+    workspace.replace(TOML, "when called", "when it is called");
+    assert!(!was_built(workspace.build().exits(0)));
+    assert_eq!(plan(&workspace).0, "fresh");
+}
+
+#[test]
 fn who_tries_again_without_another_rule_gets_a_build() {
     let workspace = workspace(PROMISED);
     workspace.build().exits(1);

@@ -308,6 +308,9 @@ fn how_a_package_is_judged_does_not_change_it() {
     lab.write(file, "[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n");
     lab.commit("Promise device code");
     assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+    let chroot = "mock-configs/fedora-43.toml";
+    lab.write(chroot, &format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", lab.read(chroot)));
+    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
     // Taking it away is a change as well.
     lab.write(file, "");
     assert_eq!(history(&lab, "one")[0], "1.0-3~dirty.fc43");

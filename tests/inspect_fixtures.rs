@@ -355,6 +355,7 @@ fn wheel(lab: &Lab, files: &[(&Path, &str)]) -> PathBuf {
 fn rpms_wheels_and_folders_give_the_same_facts() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "", "-Wl,-rpath,$ORIGIN/../../builddir/x");
+    run(lab.0.path(), "llvm-strip-19", &["libk.so"]);
     let package = rpm(&lab, "k", &[(&library, "/usr/lib64/libk.so")]);
     let wheel = wheel(&lab, &[(&library, "k/lib/libk.so"), (&library, "../k/evil.so")]);
     let expectations = expecting(&["gfx1151"]);
@@ -394,6 +395,7 @@ fn a_set_is_judged_together_without_its_debugging_packages() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "", "");
     let stub = lab.path("libamdhip64.so.7");
+    run(lab.0.path(), "llvm-strip-19", &["libk.so", "libamdhip64.so.7"]);
     let main = rpm(&lab, "k", &[(&stub, "/usr/lib64/a.so")]);
     let other = rpm(&lab, "k-kernels", &[(&library, "/usr/lib64/b.so")]);
     let debug = rpm(&lab, "k-debuginfo", &[(&library, "/usr/lib/debug/b.so.debug")]);

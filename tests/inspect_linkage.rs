@@ -6,7 +6,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use rocmrpm::inspect::{Depth, Expectations, Report, System, inspect};
+use rocmrpm::inspect::{Depth, Expectations, Report, Rocm, System, inspect};
 use rocmrpm::process::Command;
 
 struct Lab(tempfile::TempDir);
@@ -202,7 +202,7 @@ fn hip_functions_without_the_library_are_warned_of() {
 
 #[test]
 fn this_machines_libraries_are_provided_and_new_enough() {
-    let mut system = System::this_machine(None).unwrap();
+    let mut system = System::this_machine(&Rocm::default()).unwrap();
     assert!(system.libraries.contains_key("libc.so.6") && system.symbol_versions.contains_key("GLIBC"));
     let expectations = Expectations { system: system.clone(), ..Expectations::default() };
     let shell = [PathBuf::from("/bin/sh").canonicalize().unwrap()];

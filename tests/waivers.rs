@@ -90,23 +90,6 @@ error: 8 mistakes in the workspace's files
 }
 
 #[test]
-fn a_waiver_belongs_to_the_build_key() {
-    let lab = with("");
-    let inputs = |lab: &Lab| {
-        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/1");
-        plan["steps"][0]["key"].as_str().unwrap().to_owned()
-    };
-    let before = inputs(&lab);
-    assert_eq!(inputs(&lab), before);
-    let waiver = "[[inspect.waive]]\nrule = \"not-stripped\"\nreason = \"known\"\n";
-    lab.write("specs-templates/hello/component.toml", waiver);
-    let with_waiver = inputs(&lab);
-    assert_ne!(with_waiver, before);
-    lab.write("specs-templates/hello/component.toml", &waiver.replace("known", "known since 2.0"));
-    assert_ne!(inputs(&lab), with_waiver);
-}
-
-#[test]
 fn what_is_waived_lets_a_build_pass_and_is_told() {
     let waiver =
         "[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when it is called\"\n";

@@ -7,22 +7,18 @@ use std::time::Instant;
 
 use super::component::{ComponentError, Way, rpm_count};
 use super::record::{FileRecord, Results};
+use super::system::system;
 use super::{Job, Stage};
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::events::Event;
 use crate::files;
-use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, System, Waived};
+use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, Waived};
 use crate::process::check_stop;
 use crate::stack::{KeyInputs, Stack, Step};
 use crate::workspace::{Component, Workspace};
 
 const REPORT: &str = "inspection.json";
-
-/// Returns the system on which a workspace's packages are to load.
-pub fn system(workspace: &Workspace) -> Result<System, Error> {
-    Ok(System::of(&workspace.chroot, &workspace.provider)?)
-}
 
 /// Returns what the packages of a component are held against. The libraries of the
 /// components that it requires belong to the system for it.

@@ -13,10 +13,11 @@ mod run;
 mod schedule;
 mod shelf;
 mod stage;
+mod system;
 
 pub use component::{Built, ComponentError};
 pub use failure::Failure;
-pub use gate::{expectations, inspect_wheels, system};
+pub use gate::{expectations, inspect_wheels};
 pub use host::HostBuilder;
 pub use mock::MockBuilder;
 pub use record::{BuildRecord, FileRecord, Results};
@@ -24,6 +25,7 @@ pub use requires::{HostNeeds, needs_of};
 pub use run::{BuildLock, Options, Outcome, Prepared, Run, prepare, run};
 pub use shelf::result_rpms;
 pub use stage::Stage;
+pub use system::system;
 
 use std::path::{Path, PathBuf};
 

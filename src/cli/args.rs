@@ -281,7 +281,8 @@ pub struct Inspect {
     #[arg(long = "gpu-target", value_name = "TARGET")]
     pub gpu_targets: Vec<String>,
 
-    /// The chroot of mock-configs/ on which the files are to load; `host` is this machine
+    /// The chroot of mock-configs/ on which the files are to load; where absent, the one they were
+    /// built for, if they lie in a build folder, or the default
     #[arg(long, value_name = "NAME")]
     pub chroot: Option<String>,
 

@@ -1,6 +1,7 @@
 //! `rocmrpm inspect`.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::{Done, args};
 use crate::build;
@@ -13,7 +14,7 @@ use crate::report::{
     Shell, comparison_text, inspection_github, inspection_html, inspection_junit, inspection_text,
 };
 use crate::stack::Stack;
-use crate::workspace::{Selection, Workspace, find_root};
+use crate::workspace::{MANIFEST, Selection, Workspace, find_root};
 use args::ReportFormat;
 
 pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
@@ -42,13 +43,18 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
 /// What the files are held against: the workspace's word where there is one.
 fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error> {
     let named = args.gpu_targets.iter().map(|name| target(name)).collect::<Result<Vec<_>, _>>()?;
-    let in_workspace = args.chroot.is_some() || args.component.is_some() || find_root(dir).is_ok();
-    let mut expectations = match in_workspace {
-        true => {
-            let selection = Selection { chroot: args.chroot.clone(), ..Selection::default() };
-            of_workspace(&Workspace::load(dir, &selection)?, args.component.as_deref())?
+    let built = args.paths.iter().map(|path| built_in(path)).collect::<Option<BTreeSet<_>>>();
+    let built = built.filter(|all| all.len() == 1).and_then(|all| all.into_iter().next());
+    let wanted = args.chroot.is_some() || args.component.is_some();
+    let mut expectations = match built {
+        Some((root, chroot)) => {
+            let chroot = args.chroot.clone().unwrap_or(chroot);
+            of_workspace(&root, Some(chroot), args.component.as_deref())?
         }
-        false => Expectations { system: System::fedora(), ..Expectations::default() },
+        None if wanted || find_root(dir).is_ok() => {
+            of_workspace(dir, args.chroot.clone(), args.component.as_deref())?
+        }
+        None => Expectations { system: System::fedora(), ..Expectations::default() },
     };
     if !named.is_empty() {
         expectations.gpu_targets = named;
@@ -57,7 +63,23 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
     Ok(expectations)
 }
 
-fn of_workspace(workspace: &Workspace, component: Option<&str>) -> Result<Expectations, Error> {
+/// Returns the workspace and the chroot for which `path` was built, if it lies in the
+/// build folder of one.
+fn built_in(path: &Path) -> Option<(PathBuf, String)> {
+    let path = std::path::absolute(path).ok()?;
+    let mut below: Vec<_> = path.ancestors().collect();
+    below.reverse();
+    below.windows(3).rev().find_map(|parts| {
+        let [root, build, chroot] = parts else { return None };
+        let name = chroot.file_name()?.to_str()?;
+        let defined =
+            root.join(MANIFEST).is_file() && root.join("mock-configs").join(format!("{name}.toml")).is_file();
+        (defined && build.file_name()? == "build").then(|| (root.to_path_buf(), name.to_owned()))
+    })
+}
+
+fn of_workspace(dir: &Path, chroot: Option<String>, component: Option<&str>) -> Result<Expectations, Error> {
+    let workspace = &Workspace::load(dir, &Selection { chroot, ..Selection::default() })?;
     match component {
         Some(name) => build::expectations(&Stack::new(workspace)?, workspace.component(name)?),
         None => Ok(Expectations {

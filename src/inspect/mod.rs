@@ -50,7 +50,7 @@ pub use facts::{
 };
 pub use report::{Depth, Finding, Need, Origin, Report, SCHEMA, Waived};
 pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule, rule_groups};
-pub use system::System;
+pub use system::{Rocm, SearchPathTag, System};
 
 use crate::error::{Diagnose, Kind};
 use crate::process::ProcessError;

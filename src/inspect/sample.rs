@@ -85,6 +85,11 @@ pub(crate) fn sample() -> Report {
             count: 2,
             offset: 4096,
         }],
+        wrong_hashes: vec![WrongHash {
+            offset: 8192,
+            stated: "0123456789abcdef".into(),
+            computed: "fedcba9876543210".into(),
+        }],
         ..FileFacts::default()
     };
     let core = FileFacts {

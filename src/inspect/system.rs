@@ -6,8 +6,30 @@ use std::path::Path;
 
 use super::report::Depth;
 use super::{elf, image, libraries};
+use crate::names::Soname;
 use crate::process::{Command, ProcessError, find_program};
-use crate::workspace::{Chroot, Provider, RocmVersion, SearchPathTag};
+
+/// Which tag states search paths in ELF files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchPathTag {
+    /// `DT_RPATH`: searched before `LD_LIBRARY_PATH`, and for what the libraries need too.
+    Rpath,
+    /// `DT_RUNPATH`: searched after `LD_LIBRARY_PATH`, for the file's own needs alone.
+    Runpath,
+}
+
+/// Whose ROCm a system has.
+#[derive(Debug, Clone, Default)]
+pub struct Rocm {
+    /// Where it is installed, such as `/usr` or `/opt/rocm/core-7.14`.
+    pub prefix: String,
+    /// Its major version, where it is known.
+    pub major: Option<u64>,
+    /// Which tag its own files state search paths with; `None`: either.
+    pub search_path_tag: Option<SearchPathTag>,
+    /// What it calls each capability: the package that programs need, and the SONAME.
+    pub capabilities: BTreeMap<String, (Option<String>, Option<Soname>)>,
+}
 
 /// What is known of the target system. The default knows nothing, and then no library
 /// is called missing.
@@ -34,42 +56,28 @@ pub struct System {
 pub(super) const DEFAULT_FOLDERS: [&str; 4] = ["/usr/lib64", "/usr/lib", "/lib64", "/lib"];
 
 impl System {
-    /// Returns what a workspace's chroot has: the built-in tables, those of the
-    /// chroot and of its provider; the machine itself is asked where it is the chroot.
-    pub fn of(chroot: &Chroot, provider: &Provider) -> Result<Self, ProcessError> {
-        let mut system = match chroot.is_host() {
-            true => Self::this_machine(Some(provider))?,
-            false => Self::release(chroot, provider),
-        };
-        system.libraries.extend(chroot.libraries.clone());
-        system.symbol_versions.extend(chroot.symbol_versions.clone());
-        Ok(system)
-    }
-
-    fn release(chroot: &Chroot, provider: &Provider) -> Self {
+    /// Returns a release of Fedora: the built-in table, and ROCm as `rocm` has it. `arch`
+    /// is as in RPM architectures, `python` such as `3.14`.
+    pub fn release(name: &str, arch: &str, python: &str, rocm: &Rocm) -> Self {
         let mut system = Self {
-            name: chroot.name.clone(),
+            name: name.to_owned(),
             libraries: libraries::tables().fedora.clone(),
-            arch: chroot.arch.clone(),
+            arch: arch.to_owned(),
             ..Self::default()
         };
         // Programs that embed Python need it; extension modules do not.
-        let python = format!("libpython{}.so.1.0", chroot.python);
+        let python = format!("libpython{python}.so.1.0");
         system.libraries.insert(python, "python3-libs".to_owned());
         system.libraries.insert("libpython3.so".to_owned(), "python3-libs".to_owned());
-        system.add_provider(provider);
-        let version = match &provider.version {
-            RocmVersion::Known(version) => version.split('.').next().and_then(|major| major.parse().ok()),
-            RocmVersion::Header(_) => None,
-        };
+        system.add_rocm(rocm);
         // What the provider's table does not say: SONAMEs of that version of ROCm.
         for (stem, library) in &libraries::tables().rocm {
             if system.rocm.keys().any(|soname| libraries::rocm_stem(soname) == Some(stem)) {
                 continue;
             }
-            let capability = provider.capabilities.get(&library.capability);
-            let package = capability.and_then(|c| c.runtime.as_deref()).unwrap_or("ROCm");
-            for soname in library.sonames(version) {
+            let capability = rocm.capabilities.get(&library.capability);
+            let package = capability.and_then(|(package, _)| package.as_deref()).unwrap_or("ROCm");
+            for soname in library.sonames(rocm.major) {
                 system.rocm.insert(soname.to_owned(), package.to_owned());
             }
         }
@@ -92,9 +100,9 @@ impl System {
         }
     }
 
-    /// Returns what this machine has: the dynamic loader's list, and the provider's
-    /// table and folders.
-    pub fn this_machine(provider: Option<&Provider>) -> Result<Self, ProcessError> {
+    /// Returns what this machine has: the dynamic loader's list, and ROCm's table and
+    /// folders.
+    pub fn this_machine(rocm: &Rocm) -> Result<Self, ProcessError> {
         // Folders of administration are not in every user's PATH.
         let places = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
         let found = places.into_iter().find(|place| Path::new(place).exists());
@@ -104,16 +112,13 @@ impl System {
         let mut system = Self {
             name: "this machine".to_owned(),
             arch: std::env::consts::ARCH.to_owned(),
-            rocm_prefix: "/usr".to_owned(),
             ..Self::default()
         };
         for (soname, path) in listed(&list, &system.arch) {
             system.add(soname, path);
         }
-        if let Some(provider) = provider {
-            system.add_provider(provider);
-            system.add_folders(&provider.prefix);
-        }
+        system.add_rocm(rocm);
+        system.add_folders(&rocm.prefix);
         // The loader itself is in no list, and is there all the same.
         for loader in ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"] {
             system.libraries.entry(loader.to_owned()).or_insert_with(|| "glibc".to_owned());
@@ -158,7 +163,7 @@ impl System {
     }
 
     /// Returns the package that has this library.
-    pub(super) fn package(&self, soname: &str) -> Option<&str> {
+    pub fn package(&self, soname: &str) -> Option<&str> {
         self.rocm.get(soname).or_else(|| self.libraries.get(soname)).map(String::as_str)
     }
 
@@ -171,13 +176,13 @@ impl System {
         }
     }
 
-    fn add_provider(&mut self, provider: &Provider) {
-        self.rocm_prefix.clone_from(&provider.prefix);
-        self.search_path_tag = provider.search_path_tag;
-        for (name, capability) in &provider.capabilities {
-            if let Some(soname) = &capability.soname {
-                let package = capability.runtime.as_deref().unwrap_or(name);
-                self.rocm.entry(soname.to_string()).or_insert_with(|| package.to_owned());
+    fn add_rocm(&mut self, rocm: &Rocm) {
+        self.rocm_prefix.clone_from(&rocm.prefix);
+        self.search_path_tag = rocm.search_path_tag;
+        for (name, (package, soname)) in &rocm.capabilities {
+            if let Some(soname) = soname {
+                let package = package.as_ref().unwrap_or(name);
+                self.rocm.entry(soname.to_string()).or_insert_with(|| package.clone());
             }
         }
     }
@@ -245,71 +250,6 @@ fn listed<'a>(list: &'a str, arch: &str) -> Vec<(&'a str, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::document::File;
-
-    fn chroot(name: &str, text: &str) -> Chroot {
-        let mut problems = Vec::new();
-        let chroot = Chroot::read(name, File { name: name.into(), text: text.into() }, &mut problems);
-        assert_eq!(problems.len(), 0, "{problems:?}");
-        chroot
-    }
-
-    fn provider(text: &str) -> Provider {
-        let mut problems = Vec::new();
-        let provider = Provider::read("p", File { name: "p".into(), text: text.into() }, &mut problems);
-        assert_eq!(problems.len(), 0, "{problems:?}");
-        provider
-    }
-
-    const FEDORA: &str = include_str!("../../mock-configs/fedora-43.toml");
-    const AMD: &str = include_str!("../../mock-configs/rocm/amdrocm.toml");
-    const FEDORA_ROCM: &str = include_str!("../../mock-configs/rocm/fedora.toml");
-
-    #[test]
-    fn a_chroot_has_its_releases_its_providers_and_its_own_libraries() {
-        let own = format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n");
-        let system = System::of(&chroot("fedora-43", &own), &provider(AMD)).unwrap();
-        assert_eq!((system.name.as_str(), system.arch.as_str()), ("fedora-43", "x86_64"));
-        assert_eq!(system.package("libc.so.6"), Some("glibc"));
-        assert_eq!(system.package("libfoo.so.1"), Some("foo"));
-        assert_eq!(system.package("libpython3.14.so.1.0"), Some("python3-libs"));
-        assert_eq!(system.package("libamdhip64.so.7"), Some("amdrocm-runtime7.14"));
-        assert_eq!(system.package("libamdhip64.so.6"), None);
-        // Not in the provider's table of SONAMEs.
-        assert_eq!(system.package("librocrand.so.1"), Some("amdrocm-rand7.14-gfx1151"));
-        assert_eq!(system.package("libhiprtc.so.7"), Some("amdrocm-runtime7.14"));
-        assert_eq!(system.package("libhiprtc.so.6"), None);
-        assert_eq!(system.symbol_versions["GLIBC"], "2.42");
-        assert_eq!(system.symbol_versions["GLIBCXX"], "3.4.34");
-        assert_eq!(system.search_path_tag, Some(SearchPathTag::Rpath));
-        assert_eq!(system.rocm_folders().len(), 2);
-    }
-
-    #[test]
-    fn fedoras_own_rocm_is_of_version_6() {
-        let system = System::of(&chroot("fedora-43", FEDORA), &provider(FEDORA_ROCM)).unwrap();
-        assert_eq!(system.package("libamdhip64.so.6"), Some("rocm-hip"));
-        assert_eq!(system.package("libamdhip64.so.7"), None);
-        assert_eq!(system.search_path_tag, None);
-        assert_eq!(system.rocm_folders(), [""; 0]);
-        let any = System::fedora();
-        assert!(any.package("libamdhip64.so.6").is_some() && any.package("libamdhip64.so.7").is_some());
-        assert!(any.symbol_versions.is_empty());
-    }
-
-    #[test]
-    fn this_machine_is_asked() {
-        let host = chroot("host", "rocm-provider = \"p\"\n[symbol-versions]\nGCC = \"9\"\n");
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("lib")).unwrap();
-        std::fs::write(folder.path().join("lib/libamd_smi.so.99"), "").unwrap();
-        let rocm = provider(&format!("prefix = {:?}\nversion = \"7.2\"\n", folder.path()));
-        let system = System::of(&host, &rocm).unwrap();
-        assert_eq!(system.name, "this machine");
-        assert!(system.package("libc.so.6").is_some_and(|path| path.starts_with('/')));
-        assert!(system.rocm["libamd_smi.so.99"].ends_with("lib/libamd_smi.so.99"));
-        assert_eq!(system.symbol_versions["GCC"], "9");
-    }
 
     #[test]
     fn the_loaders_list_is_read_for_one_machine() {

@@ -20,6 +20,9 @@ const MAX_ENTRIES: usize = 30;
 /// `dateToTimet`). Stands where there is no history to take a date from.
 const EARLIEST: i64 = 631_152_000;
 
+/// Keys of component.toml, of chroots and of providers that inspection alone reads.
+const JUDGEMENTS: &[&str] = &["inspect", "libraries", "symbol-versions", "search-path-tag"];
+
 /// What a user's own configuration must not change.
 const SETTINGS: &[&str] = &["-c", "core.quotePath=false", "-c", "log.showRoot=true"];
 
@@ -191,18 +194,18 @@ impl History {
         Ok(())
     }
 
-    /// Takes changes of `[inspect]` in component.toml out of the history: they say how
-    /// packages are judged and change nothing in them, so that a waiver needs no new
-    /// Release, and no new build.
+    /// Takes changes of [`JUDGEMENTS`] out of the history: they say how packages are
+    /// judged and change nothing in them, so that a waiver needs no new Release, and no
+    /// new build.
     fn forget_judgements(
         &mut self,
         workspace: &Workspace,
         object: impl Fn(&str, &str) -> String,
         texts: impl Fn(String) -> Result<Vec<String>, ProcessError>,
     ) -> Result<(), ProcessError> {
-        let is_one = |path: &&String| {
-            let name = path.strip_prefix("specs-templates/").and_then(|p| p.strip_suffix("/component.toml"));
-            name.is_some_and(|name| !name.contains('/'))
+        let is_one = |path: &&String| match path.strip_prefix("specs-templates/") {
+            Some(path) => path.split_once('/').is_some_and(|(_, file)| file == "component.toml"),
+            None => path.starts_with("mock-configs/") && path.ends_with(".toml"),
         };
         // Oldest first, each with the index of its commit.
         let changes: Vec<(usize, String)> = (0..self.commits.len())
@@ -322,11 +325,11 @@ impl History {
     }
 }
 
-/// Returns what component.toml says of how a component is built; `None` if it cannot
-/// be read.
+/// Returns what a component's, chroot's or provider's file says of how packages are
+/// built; `None` if it cannot be read.
 fn recipe(text: &str) -> Option<toml::Table> {
     let mut table: toml::Table = toml::from_str(text).ok()?;
-    table.remove("inspect");
+    JUDGEMENTS.iter().for_each(|key| drop(table.remove(*key)));
     Some(table)
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::document::{At, File, Table};
 use super::manifest::{plain, text};
 use crate::error::Problem;
+use crate::inspect::SearchPathTag;
 use crate::names::Soname;
 use crate::text::visible;
 
@@ -172,15 +173,6 @@ pub struct Provider {
     pub search_path_tag: Option<SearchPathTag>,
     /// The file it was read from.
     pub file: File,
-}
-
-/// The tag of the dynamic section in which a search path stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SearchPathTag {
-    /// `DT_RPATH`: searched before `LD_LIBRARY_PATH`, and for what the libraries need too.
-    Rpath,
-    /// `DT_RUNPATH`: searched after `LD_LIBRARY_PATH`, for the file's own needs alone.
-    Runpath,
 }
 
 /// How ROCm's version is known.

@@ -9,9 +9,9 @@ pub mod manifest;
 pub mod pin;
 pub mod pins;
 
-pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion, SearchPathTag};
+pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion};
 pub use component::Component;
-pub use load::{Selection, Workspace, WorkspaceError, find_root};
+pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};
 pub use manifest::{CoprProject, Manifest};
 pub use pin::{Pin, Source};
 pub use pins::{Lock, LockEntry, PinSet};

@@ -10,8 +10,8 @@ use crate::inspect::closure::{Closure, after_origin};
 use crate::inspect::expectations::Expectations;
 use crate::inspect::facts::{ElfFacts, FileFacts, Subject, SubjectKind};
 use crate::inspect::report::Finding;
+use crate::inspect::system::SearchPathTag;
 use crate::inspect::system::{DEFAULT_FOLDERS, System};
-use crate::workspace::SearchPathTag;
 
 const WHY_FORBIDDEN: &str = "DT_RPATH is searched before LD_LIBRARY_PATH and for a library's own needs too, DT_RUNPATH \
                              after it and for the file alone: whoever packages a distribution or a ROCm release \
