@@ -18,6 +18,22 @@ fn is_hidden(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// Escapes text for HTML and XML, between tags and between quotes.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Encodes bytes for a URL's path: all but the unreserved characters of RFC 3986,
 /// section 2.3, and those in `plain`.
 pub fn percent_encoded(bytes: &[u8], plain: &[u8]) -> String {
@@ -49,6 +65,11 @@ mod tests {
             visible("a\u{202e}os.\u{2066}\u{200b}\u{feff}b"),
             "a\\u{202e}os.\\u{2066}\\u{200b}\\u{feff}b"
         );
+    }
+
+    #[test]
+    fn markup_becomes_text() {
+        assert_eq!(escaped("<a b=\"c\" d='e'>&ü"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;ü");
     }
 
     #[test]

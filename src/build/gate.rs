@@ -147,3 +147,54 @@ fn keep(waiting: &Results, report: &Report, step: &Step, seconds: f64) -> std::i
     record.seconds.insert("inspect".to_owned(), seconds);
     waiting.write(&record)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::path::Path;
+
+    use super::*;
+    use crate::error::Kind;
+    use crate::inspect::testing::HostElf;
+
+    fn rpm(dir: &Path, library: &[u8]) -> PathBuf {
+        let mut builder = rpm::PackageBuilder::new("k", "1", "MIT", "x86_64", "test");
+        let options = rpm::FileOptions::new("/usr/lib/python3.14/site-packages/k/libk.so");
+        builder.with_file_contents(library, options).unwrap();
+        let path = dir.join("k.rpm");
+        builder.build().unwrap().write_file(&path).unwrap();
+        path
+    }
+
+    fn wheel(dir: &Path, library: &[u8]) -> PathBuf {
+        let path = dir.join("k-1-py3-none-any.whl");
+        let mut zip = zip::ZipWriter::new(fs_err::File::create(&path).unwrap());
+        zip.start_file("k/libk.so", zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(library).unwrap();
+        zip.finish().unwrap();
+        path
+    }
+
+    #[test]
+    fn a_wheel_is_refused_for_what_is_wrong_in_it_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let component = dir.path().join("k");
+        fs_err::create_dir(&component).unwrap();
+        fs_err::write(component.join("component.toml"), "").unwrap();
+        fs_err::write(component.join("k.spec.tera"), "").unwrap();
+        let component = Component::read(&component, "k", &mut Vec::new()).unwrap().unwrap();
+        let whole = HostElf::new().needed("libc.so.6").build();
+        let outcome = |in_rpm: &[u8], in_wheel: &[u8]| {
+            let (rpm, wheel) = (rpm(dir.path(), in_rpm), wheel(dir.path(), in_wheel));
+            let error = inspect_wheels(&component, &Expectations::default(), &[rpm], &[wheel]).err()?;
+            Some((error.to_string(), error.kind(), error.details().concat()))
+        };
+        let cut = &whole[..whole.len() - 100];
+        assert_eq!(outcome(&whole, &whole), None);
+        let (text, kind, details) = outcome(&whole, cut).unwrap();
+        assert_eq!((text.as_str(), kind), ("the wheels of `k` did not pass inspection", Kind::Findings));
+        assert!(details.contains("k/libk.so: found") && details.contains("[elf-damaged]"), "{details}");
+        // Accepted in the RPM, perhaps with a waiver.
+        assert_eq!(outcome(cut, cut), None);
+    }
+}

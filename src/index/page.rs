@@ -2,7 +2,7 @@
 //! where the pages are written.
 
 use crate::digest::Sha256;
-use crate::text::percent_encoded;
+use crate::text::{escaped, percent_encoded};
 
 /// A file on a distribution's page.
 #[derive(Debug, Clone)]
@@ -46,22 +46,6 @@ pub(super) fn distribution(name: &str, links: &[Link<'_>]) -> String {
         );
     }
     page + "</body>\n</html>\n"
-}
-
-/// Escapes text for HTML, also between quotes.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Encodes a file name for a URL's path, so that no server takes the `+` of a local

@@ -190,7 +190,7 @@ mod tests {
             crate::inspect::testing::Method::Zstd,
         ));
         bytes.extend([7; 333]);
-        let all = elf::Places { others: vec![0..bytes.len()], ..elf::Places::default() };
+        let all = elf::Places { others: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
         assert_eq!(
             placed(&bytes, &all, true),
             [
@@ -200,14 +200,14 @@ mod tests {
             ]
         );
         // Nothing of what is outside the ranges.
-        let few = elf::Places { others: vec![0..1500], ..elf::Places::default() };
+        let few = elf::Places { others: std::iter::once(0..1500).collect(), ..elf::Places::default() };
         assert_eq!(placed(&bytes, &few, true), [""; 0]);
     }
 
     #[test]
     fn without_sections_the_alignment_tells() {
         let bytes = [vec![1; 4096], plain("gfx1151")].concat();
-        let all = elf::Places { others: vec![0..bytes.len()], ..elf::Places::default() };
+        let all = elf::Places { others: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
         assert_eq!(placed(&bytes, &all, false), ["gfx1151 hip-fatbin 1 Some(3)"]);
         assert_eq!(placed(&bytes, &all, true), ["gfx1151 other-section 1 Some(3)"]);
     }
@@ -220,7 +220,8 @@ mod tests {
         let fat = plain("gfx1030");
         bytes.extend(offload_binary(&[("", 4, &fat)], 2));
         let wanted = ["gfx1030 offload-binary 1 Some(3)", "gfx1151 offload-binary 2 Some(4)"];
-        let all = elf::Places { offloading: vec![0..bytes.len()], ..elf::Places::default() };
+        let all =
+            elf::Places { offloading: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
         assert_eq!(placed(&bytes, &all, true), wanted);
         assert_eq!(codes(&read(&bytes)), wanted);
         // An arch that the object contradicts.

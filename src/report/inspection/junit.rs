@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{findings_by_place, severity_word, tally, verdict_line, waived_by_place};
 use crate::inspect::{Finding, Report, Severity, Subject, Waived};
-use crate::text::visible;
+use crate::text::{escaped, visible};
 
 /// A test case: errors make it fail, what else there is to say stands in its output.
 struct Case {
@@ -157,17 +157,5 @@ fn xml_text(text: &str) -> String {
 /// characters, which XML cannot have, are written visibly; U+FFFE and U+FFFF are
 /// replaced (section 2.2 of the specification).
 fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\u{fffe}' | '\u{ffff}' => out.push(char::REPLACEMENT_CHARACTER),
-            c => out.push(c),
-        }
-    }
-    out
+    escaped(&visible(text)).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

@@ -105,6 +105,8 @@ class BuildWithKernels(build_py):
                 "-cuid=rocm_smoke",
                 *["rocm_smoke/kernels.hip", "-o", package / LIBRARY],
                 *[f"-Wl,-soname,{SONAME}", "-Wl,--build-id=sha1", "-Wl,-z,relro,-z,now"],
+                # rpm's own stripping leaves the symbol table.
+                "-Wl,-s",
                 *["-Wl,--as-needed", "-lamdhip64"],
             ],
             check=True,

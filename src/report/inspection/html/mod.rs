@@ -8,7 +8,7 @@ mod graph;
 use super::{TargetSum, Verdict, is_wanted, number, severity_count, sums, tally, total_size, verdicts};
 use crate::inspect::{Depth, Report, Severity, Subject};
 use crate::report::{count, human_size};
-use crate::text::visible;
+use crate::text::{escaped, visible};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -219,18 +219,7 @@ fn prose(text: &str) -> String {
 
 /// Writes text of strangers as HTML, between tags or in a quoted attribute.
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
+    escaped(&visible(text))
 }
 
 #[cfg(test)]
