@@ -359,7 +359,7 @@ fn inspect_says_what_it_cannot_read() {
     lab.write("broken.whl", "no wheel");
     for (path, said) in [
         ("nosuch", "nosuch: no such file or folder"),
-        ("notes.txt", "notes.txt: neither an RPM, a wheel, an ELF file, an offload bundle nor a folder"),
+        ("notes.txt", "notes.txt: neither an RPM, a wheel, a tar.gz archive, an ELF file, a code object"),
         ("broken.rpm", "broken.rpm"),
         ("broken.whl", "broken.whl"),
     ] {

@@ -16,6 +16,10 @@ pub(super) const EM_AMDGPU: u16 = 224;
 
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
 
+/// The sizes of `Elf64_Phdr` and `Elf64_Shdr`.
+const PROGRAM: u64 = 56;
+const SECTION: u64 = 64;
+
 /// What a piece of GPU code is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Object {
@@ -114,7 +118,7 @@ pub(super) struct Segment {
     /// Where it begins in the file.
     pub(super) offset: u64,
     /// How many bytes it has there.
-    size: u64,
+    pub(super) size: u64,
 }
 
 fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
@@ -126,7 +130,9 @@ fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
 /// Yields the program headers of the 64-bit little-endian ELF file that begins with
 /// `bytes`, as far as they are there.
 pub(super) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
-    let header = |at: u64| Some((number::<8>(bytes, 32)?, number::<2>(bytes, 54)?, at));
+    // Smaller ones would be the same bytes over and over.
+    let size = || number::<2>(bytes, 54).filter(|size| *size >= PROGRAM);
+    let header = move |at: u64| Some((number::<8>(bytes, 32)?, size()?, at));
     let count = number::<2>(bytes, 56).unwrap_or(0);
     (0..count).map_while(move |index| {
         let (start, size, index) = header(index)?;
@@ -161,7 +167,8 @@ impl<'a> Sections<'a> {
 
     fn get(&self, index: u64) -> Option<Section> {
         let (bytes, start) = (self.bytes, number::<8>(self.bytes, 40)?);
-        let at = start.checked_add(number::<2>(bytes, 58)? * index)?;
+        let size = number::<2>(bytes, 58).filter(|size| *size >= SECTION)?;
+        let at = start.checked_add(size * index)?;
         let at = |inside: u64| at.checked_add(inside);
         Some(Section {
             name: number::<4>(bytes, at(0)?)?,

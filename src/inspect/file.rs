@@ -88,9 +88,10 @@ fn places(
     for range in &places.offloading {
         device.offload_binaries(shift(range), storage.unwrap_or(Storage::OffloadBinary));
     }
-    if bytes.get(16..18) == Some(&ET_REL.to_le_bytes()) {
-        target_sections(device, bytes, base, storage.unwrap_or(Storage::OtherSection));
-    }
+    let taken = match bytes.get(16..18) == Some(&ET_REL.to_le_bytes()) {
+        true => target_sections(device, bytes, base, storage.unwrap_or(Storage::OtherSection)),
+        false => Vec::new(),
+    };
     // A code object is not searched for others.
     if is_device(bytes) || facts.debug {
         return;
@@ -102,24 +103,41 @@ fn places(
         None if !facts.has_sections && (at - base).is_multiple_of(ALIGNMENT) => Storage::HipFatbin,
         None => Storage::OtherSection,
     };
-    for range in &places.others {
-        device.search(shift(range), found);
+    for range in elf::without(places.others.clone(), &taken) {
+        device.search(shift(&range), found);
     }
 }
 
 /// Takes in the sections `__CLANG_OFFLOAD_BUNDLE__<id>`, in which the bundler keeps
-/// the code of each target in object files. Source: LLVM, `ClangOffloadBundler`.
-fn target_sections(device: &mut Device<'_>, bytes: &[u8], base: usize, storage: Storage) {
+/// the code of each target in object files, and returns where they are, sorted.
+/// Source: LLVM, `ClangOffloadBundler`.
+fn target_sections(
+    device: &mut Device<'_>,
+    bytes: &[u8],
+    base: usize,
+    storage: Storage,
+) -> Vec<std::ops::Range<usize>> {
     let sections = Sections::new(bytes);
-    for section in sections.iter() {
-        let id = sections.name(&section).and_then(|name| name.strip_prefix(bundle::MAGIC));
-        let content = sections.bytes_of(&section).filter(|content| content.starts_with(ELFMAG));
-        if let (Some(id), Some(content)) = (id, content) {
-            let start = base + section.offset as usize;
-            let id = String::from_utf8_lossy(id);
-            device.identified(&id, start..start + content.len(), storage);
+    let found = sections.iter().filter_map(|section| {
+        let id = sections.name(&section)?.strip_prefix(bundle::MAGIC)?;
+        let content = sections.bytes_of(&section).filter(|content| content.starts_with(ELFMAG))?;
+        Some((section.offset as usize, content.len(), id))
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort_unstable();
+    let mut taken: Vec<std::ops::Range<usize>> = Vec::new();
+    for (start, length, id) in found {
+        // Thousands of sections of the same bytes would be as much work as thousands.
+        if taken.last().is_some_and(|last| start < last.end) {
+            let what = "has sections of device code that overlap".to_owned();
+            device.damaged(Damage { elf: true, offset: (base + start) as u64, what });
+            continue;
         }
+        let end = start + length;
+        device.identified(&String::from_utf8_lossy(id), base + start..base + end, storage);
+        taken.push(start..end);
     }
+    taken
 }
 
 fn archive(device: &mut Device<'_>, file: &[u8]) {
@@ -227,6 +245,37 @@ mod tests {
         // An arch that the object contradicts.
         let wrong = read(&offload_binary(&[("gfx1100", 1, &object)], 2));
         assert_eq!((wrong.mismatches.len(), codes(&wrong).len()), (1, 1));
+    }
+
+    #[test]
+    fn sections_of_one_target_each_are_read_once() {
+        let object = kernels_object("gfx1151", 2);
+        let name = b"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx1151\0";
+        let (at, length) = (64 + name.len() as u64, object.len() as u64);
+        let elf = |count: u16| {
+            let table = at + length;
+            let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0\x01\0\0\0".to_vec();
+            bytes.extend([0, 0, table].map(u64::to_le_bytes).concat());
+            bytes.extend([0; 4]);
+            bytes.extend([64, 0, 0, 64, count, 0].map(u16::to_le_bytes).concat());
+            bytes.extend(name);
+            bytes.extend(&object);
+            let section = |name: u32, place: [u64; 2]| {
+                let numbers = [name, 1].map(u32::to_le_bytes).concat();
+                let places = [0, 0, place[0], place[1], 0, 1, 0].map(u64::to_le_bytes).concat();
+                [numbers, places].concat()
+            };
+            bytes.extend(section(name.len() as u32 - 1, [64, name.len() as u64]));
+            (1..count).for_each(|_| bytes.extend(section(0, [at, length])));
+            bytes
+        };
+        let places = elf::Places::default();
+        assert_eq!(placed(&elf(2), &places, true), ["gfx1151 other-section 1 Some(2)"]);
+        let many = elf(50_000);
+        let found = read(&many);
+        assert_eq!(codes(&found), ["gfx1151 other-section 1 Some(2)"]);
+        assert!(found.damage.iter().any(|damage| damage.what.contains("overlap")));
+        assert!(found.damage.len() < 100);
     }
 
     #[test]

@@ -13,18 +13,21 @@ const SHT_NOTE: u32 = 7;
 const SHT_DYNSYM: u32 = 11;
 const NT_AMDGPU_METADATA: u32 = 32;
 
+/// How many segments and sections of notes are looked into; code objects have two.
+const MOST_PLACES: usize = 16;
+
 /// How long the names of one symbol table may be together.
 const MOST_NAMES: usize = 64 << 20;
 
 /// Counts the kernels of the code object that begins with `bytes` and has `size`
 /// bytes; `None` where what is there does not tell.
 pub(super) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
-    let notes = segments(bytes).filter(|s| s.kind == PT_NOTE).map(|s| s.offset);
+    let places = segments(bytes).filter(|s| s.kind == PT_NOTE).map(|s| (s.offset, s.size));
     let whole = bytes.len() as u64 == size;
     let sections = Sections::new(if whole { bytes } else { &[] });
-    let in_sections = sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| s.offset);
-    let mut places = notes.chain(in_sections);
-    let noted = places.find_map(|at| note(bytes.get(usize::try_from(at).ok()?..)?, size));
+    let in_sections = sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (s.offset, s.size));
+    let mut places = places.chain(in_sections).take(MOST_PLACES);
+    let noted = places.find_map(|(at, length)| notes(bytes.get(usize::try_from(at).ok()?..)?, length, size));
     if noted.is_some() || !whole {
         return noted;
     }
@@ -34,21 +37,28 @@ pub(super) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
     })
 }
 
-/// Reads the first notes at the beginning of `bytes`, which may end within them.
-fn note(mut bytes: &[u8], size: u64) -> Option<u64> {
-    // Notes beside the one that counts are few and small.
-    for _ in 0..16 {
+/// Sums up the notes of so many bytes at the beginning of `bytes`, which may end within
+/// the last one: code that was linked from several objects has a note of each.
+fn notes(mut bytes: &[u8], mut length: u64, size: u64) -> Option<u64> {
+    let mut sum: Option<u64> = None;
+    // The fixed part of a note: the sizes of name and content, and the type.
+    while length >= 12 {
         let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let (name, length, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let (name, content, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
         let start = 12 + name.checked_next_multiple_of(4)?;
-        let content = bytes.get(start..)?;
         if kind == NT_AMDGPU_METADATA && bytes.get(12..12 + name) == Some(b"AMDGPU\0") {
-            let content = &content[..content.len().min(length)];
-            return in_metadata(content).filter(|count| *count <= (length as u64).min(size));
+            let metadata = bytes.get(start..)?;
+            let count = in_metadata(&metadata[..metadata.len().min(content)])?;
+            let possible = count <= (content as u64).min(size);
+            sum = Some(sum.unwrap_or(0).checked_add(count).filter(|_| possible)?);
         }
-        bytes = content.get(length.checked_next_multiple_of(4)?..)?;
+        let end = start.checked_add(content.checked_next_multiple_of(4)?)?;
+        length = length.saturating_sub(end as u64);
+        if length >= 12 {
+            bytes = bytes.get(end..)?;
+        }
     }
-    None
+    sum
 }
 
 /// Returns the length of the array `amdhsa.kernels`, which LLVM writes first.
@@ -120,7 +130,7 @@ fn descriptors(table: &Section, sections: &Sections<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::testing::{flip_bytes, kernels_object};
+    use crate::inspect::testing::{code_object, flip_bytes, kernels_object};
 
     #[test]
     fn kernels_are_counted_in_the_note() {
@@ -131,6 +141,28 @@ mod tests {
             let front = &object[..object.len().min(300)];
             assert_eq!(kernels(front, object.len() as u64), Some(u64::from(count)));
         }
+    }
+
+    #[test]
+    fn the_notes_of_all_objects_are_summed_up() {
+        let one = kernels_object("gfx1151", 3);
+        let note = |count| kernels_object("gfx1151", count)[120..].to_vec();
+        let other = [[4u32, 4, 3].map(u32::to_le_bytes).concat(), b"GNU\0ids!".to_vec()].concat();
+        let padded = |mut note: Vec<u8>| {
+            note.resize(note.len().next_multiple_of(4), 0);
+            note
+        };
+        let notes = [other.clone(), padded(note(3)), other, padded(note(4)), note(5)].concat();
+        let mut object = one[..120].to_vec();
+        object[96..104].copy_from_slice(&(notes.len() as u64).to_le_bytes());
+        object.extend(&notes);
+        let size = object.len() as u64;
+        assert_eq!(kernels(&object, size), Some(12));
+        // What is not there is not guessed.
+        assert_eq!(kernels(&object[..object.len() - note(5).len()], size), None);
+        // Behind the segment no note counts.
+        object[96..104].copy_from_slice(&(notes.len() as u64 - note(5).len() as u64).to_le_bytes());
+        assert_eq!(kernels(&object, size), Some(7));
     }
 
     #[test]
@@ -152,6 +184,43 @@ mod tests {
         let at = object.windows(4).position(|w| w == 70_000u32.to_be_bytes()).unwrap();
         object[at] = 0xff;
         assert_eq!(kernels(&object, object.len() as u64), None);
+    }
+
+    #[test]
+    fn notes_that_are_pointed_at_very_often_are_not_read_as_often() {
+        // An array without end in the first key, so that no note tells anything.
+        let metadata = [&b"\x81\xa1a\xdd\xff\xff\xff\xff"[..], &[0xc0; 1 << 20]].concat();
+        let count = 60_000;
+        let mut object = kernels_object("gfx1151", 0);
+        object.truncate(64);
+        object[54..58].copy_from_slice(&[56u16, count].map(u16::to_le_bytes).concat());
+        let at = 64 + 56 * u64::from(count);
+        for _ in 0..count {
+            object.extend([4u32, 4].map(u32::to_le_bytes).concat());
+            object.extend([at, 0, 0, 2 << 20, 0, 4].map(u64::to_le_bytes).concat());
+        }
+        object.extend([7, metadata.len() as u32, 32].map(u32::to_le_bytes).concat());
+        object.extend(b"AMDGPU\0\0");
+        object.extend(metadata);
+        let begun = std::time::Instant::now();
+        assert_eq!(kernels(&object, object.len() as u64), None);
+        // 60 GB would take minutes.
+        assert!(begun.elapsed().as_secs() < 30);
+    }
+
+    #[test]
+    fn headers_without_size_are_none() {
+        let object = kernels_object("gfx1151", 3);
+        for size in [0, 1, 55] {
+            let mut object = object.clone();
+            object[54..58].copy_from_slice(&[size, u16::MAX].map(u16::to_le_bytes).concat());
+            assert_eq!(segments(&object).count(), 0);
+            assert_eq!(kernels(&object, object.len() as u64), None);
+        }
+        let mut object = code_object("gfx1151", 300);
+        assert_eq!(Sections::new(&object).iter().count(), 1);
+        object[58..62].copy_from_slice(&[0, 0, 0xff, 0xff]);
+        assert_eq!(Sections::new(&object).iter().count(), 0);
     }
 
     #[test]

@@ -88,7 +88,11 @@ pub enum InspectError {
         path: PathBuf,
     },
     /// The file is of no kind that is inspected.
-    #[error("{}: neither an RPM, a wheel, a tar archive, an ELF file, an offload bundle nor a folder", path.display())]
+    #[error(
+        "{}: neither an RPM, a wheel, a tar.gz archive, an ELF file, a code object, an offload bundle or \
+         binary, a static archive, a kpack archive, a data file with the name of a target nor a folder",
+        path.display()
+    )]
     Unknown {
         /// The path as given.
         path: PathBuf,

@@ -121,7 +121,17 @@ pub(super) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Brok
             }
         }
     }
-    Ok(OffloadBinary { images, end, inflated })
+    apart(&images).map(|()| OffloadBinary { images, end, inflated })
+}
+
+/// Tells that no two images share bytes: a small file would be the work of a large one.
+fn apart(images: &[Image]) -> Result<(), Broken> {
+    let mut ranges: Vec<_> = images.iter().map(|i| &i.range).filter(|range| !range.is_empty()).collect();
+    ranges.sort_by_key(|range| range.start);
+    match ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
+        Some(pair) => Err(Broken::new(pair[1].start as u64, "has images that overlap in an offload binary")),
+        None => Ok(()),
+    }
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -224,6 +234,18 @@ mod tests {
         let binary = parse(&one).unwrap();
         assert_eq!((binary.images.len(), binary.images[0].kind), (1, Kind::Bitcode));
         assert_eq!(binary.bytes(&binary.images[0], &one), b"BC");
+    }
+
+    #[test]
+    fn images_that_share_bytes_are_refused() {
+        let mut bytes = two();
+        // The place and size of the second image: those of the first.
+        let (first, second) = (32 + 24, 32 + 40 + 24);
+        bytes.copy_within(first..first + 16, second);
+        assert!(parse(&bytes).unwrap_err().what.contains("overlap"));
+        bytes[second..second + 8].fill(0);
+        bytes[second + 8..second + 16].fill(0);
+        assert!(parse(&bytes).is_ok());
     }
 
     #[test]

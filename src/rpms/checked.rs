@@ -51,8 +51,10 @@ fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
     let mut entries: Vec<_> = index
         .chunks_exact(INDEX_ENTRY)
         .map(|e| (number(e, 8) as usize, number(e, 0), number(e, 4), number(e, 12) as usize))
-        // What has no values has no place either.
-        .filter(|(offset, _, kind, count)| *offset > data.len() || *kind > 9 || *kind > 0 && *count > 0)
+        // What has no values has no place either; a text always is one, and is read as such.
+        .filter(|(offset, _, kind, count)| {
+            *offset > data.len() || matches!(*kind, 6 | 10..) || *kind > 0 && *count > 0
+        })
         .collect();
     entries.sort_unstable();
     let mut free = 0;
@@ -68,9 +70,9 @@ fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
             3 => 2,
             4 => 4,
             5 => 8,
+            6 if count != 1 => return Err(wrong()),
             6 | 8 | 9 => {
-                let last = if kind == 6 { 0 } else { count - 1 };
-                let end = memchr::memchr_iter(0, &data[offset..limit]).nth(last).ok_or_else(wrong)?;
+                let end = memchr::memchr_iter(0, &data[offset..limit]).nth(count - 1).ok_or_else(wrong)?;
                 free = offset + end + 1;
                 continue;
             }
@@ -117,12 +119,23 @@ mod tests {
             entry(1, 8, 4, 9),
             entry(1, 8, 4, u32::MAX),
             entry(1, 10, 0, 1),
+            entry(1, 6, 4, 0),
+            entry(1, 6, 4, 2),
             entry(1, 5, 16, 1),
             [entry(1, 4, 0, 1), entry(2, 4, 2, 1)].concat(),
             [entry(1, 6, 4, 1), entry(2, 8, 4, 2)].concat(),
             [entry(1, 8, 4, 2), entry(2, 3, 6, 1)].concat(),
         ] {
             assert!(verify(&bad, data).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_text_is_searched_for_its_end_twice() {
+        let data = [vec![b'x'; 1000], vec![0]].concat();
+        for count in [0, 1] {
+            let index: Vec<u8> = (0..1000).flat_map(|tag| entry(tag, 6, 0, count)).collect();
+            assert!(verify(&index, &data).is_err());
         }
     }
 

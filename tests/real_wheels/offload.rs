@@ -78,7 +78,8 @@ impl Listed {
         // It writes beside the file that it is given.
         std::os::unix::fs::symlink(elf, dir.join("elf")).unwrap();
         let tool = llvm("objdump");
-        let text = Command::new(tool).args(["--offloading", "elf"]).cwd(dir).text().unwrap();
+        let text = Command::new(tool).args(["--offloading", "elf"]).cwd(dir).text();
+        let text = text.unwrap_or_else(|error| panic!("{}: {error}", elf.display()));
         let mut sizes = BTreeMap::new();
         for line in text.lines() {
             let Some(name) = line.strip_prefix("Extracting offload bundle: ") else { continue };

@@ -17,7 +17,7 @@ use goblin::elf::header::{self, ET_DYN, ET_EXEC, ET_REL, Header};
 use goblin::elf::program_header::{PF_X, PT_GNU_STACK, PT_INTERP, ProgramHeader};
 use goblin::elf::section_header::{SHN_XINDEX, SHT_NOBITS, SHT_SYMTAB, SectionHeader};
 
-pub(super) use places::Places;
+pub(super) use places::{Places, without};
 use raw::{Raw, string};
 
 use super::code_object::EM_AMDGPU;

@@ -118,7 +118,7 @@ pub(super) fn apart(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 }
 
 /// Cuts `taken` out of `ranges`; both are sorted and apart.
-pub(super) fn without(ranges: Vec<Range<usize>>, taken: &[Range<usize>]) -> Vec<Range<usize>> {
+pub(in crate::inspect) fn without(ranges: Vec<Range<usize>>, taken: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut rest = Vec::new();
     let mut taken = taken.iter().peekable();
     for range in ranges {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::table::{Contents, Entry, HEADER, open, target};
 use crate::inspect::bundle::Broken;
-use crate::inspect::code_object::{self, HEAD};
+use crate::inspect::code_object::{self, Object};
 use crate::inspect::facts::{Damage, DeviceCode, FileFacts, Mismatch, Storage, Target};
 use crate::inspect::report::Depth;
 use crate::text::visible;
@@ -46,14 +46,14 @@ pub(in crate::inspect) fn facts(path: String, size: u64, bytes: &[u8], depth: De
             found.damaged(start as u64, what);
         }
     }
-    let device = found.device.into_iter().map(|((target, version), (count, bytes))| DeviceCode {
+    let device = found.device.into_iter().map(|((target, version), sum)| DeviceCode {
         target,
         storage: Storage::Kpack,
         compression: None,
         version,
-        count,
-        bytes,
-        kernels: None,
+        count: sum.count,
+        bytes: sum.bytes,
+        kernels: sum.kernels,
     });
     let mismatches = found.mismatches.into_iter();
     let mismatches = mismatches.map(|((id, flags), (count, offset))| Mismatch { id, flags, count, offset });
@@ -69,9 +69,17 @@ pub(in crate::inspect) fn facts(path: String, size: u64, bytes: &[u8], depth: De
 /// What is found in an archive's code, while it is gathered.
 #[derive(Default)]
 struct Found {
-    device: BTreeMap<(Target, Option<u8>), (u64, u64)>,
+    device: BTreeMap<(Target, Option<u8>), Sum>,
     damage: Vec<Damage>,
     mismatches: BTreeMap<(String, String), (u64, u64)>,
+}
+
+/// The code for one target and of one code object version.
+struct Sum {
+    count: u64,
+    bytes: u64,
+    /// `None` where any of the code does not tell.
+    kernels: Option<u64>,
 }
 
 impl Found {
@@ -172,31 +180,36 @@ impl Found {
     /// Notes what stands at one place: `code` is its bytes or as many as are kept,
     /// `None` where they are not looked at.
     fn entries(&mut self, entries: &[Entry], place: u64, size: u64, code: Option<&[u8]>) {
+        // Any number of entries may mean the same code.
+        let examined = code.map(|code| code_object::examine(code, size, Depth::Deep));
         for entry in entries {
             if let Some(stated) = entry.size.filter(|stated| *stated != size) {
                 let what = format!("states {stated} bytes for code of {size} bytes, in a kpack archive");
                 self.damaged(entry.at, what);
             }
-            let mut version = None;
-            if let Some(code) = code.filter(|_| entry.hsaco) {
-                let head = &code[..code.len().min(HEAD)];
-                match code_object::identify(head, size) {
-                    Ok(object) => {
-                        version = version_of(head);
-                        if let Some(flags) = code_object::contradiction(&entry.arch, &object) {
-                            let key = (entry.arch.clone(), flags);
-                            self.mismatches.entry(key).or_insert((0, place)).0 += 1;
-                        }
+            let (mut version, mut kernels) = (None, None);
+            match examined.as_ref().filter(|_| entry.hsaco) {
+                Some(Ok((object, counted))) => {
+                    kernels = *counted;
+                    if let Object::Amdgpu { version: stated, .. } = object {
+                        version = *stated;
                     }
-                    Err(what) => {
-                        self.damaged(place, format!("{what}, for `{}` in a kpack archive", entry.arch));
-                        continue;
+                    if let Some(flags) = code_object::contradiction(&entry.arch, object) {
+                        let key = (entry.arch.clone(), flags);
+                        self.mismatches.entry(key).or_insert((0, place)).0 += 1;
                     }
                 }
+                Some(Err(what)) => {
+                    self.damaged(place, format!("{what}, for `{}` in a kpack archive", entry.arch));
+                    continue;
+                }
+                None => {}
             }
-            let sum = self.device.entry((target(&entry.arch), version)).or_default();
-            sum.0 += 1;
-            sum.1 = sum.1.saturating_add(size);
+            let none = Sum { count: 0, bytes: 0, kernels: Some(0) };
+            let sum = self.device.entry((target(&entry.arch), version)).or_insert(none);
+            sum.count += 1;
+            sum.bytes = sum.bytes.saturating_add(size);
+            sum.kernels = sum.kernels.zip(kernels).map(|(a, b)| a.saturating_add(b));
         }
     }
 
@@ -204,15 +217,6 @@ impl Found {
         if self.damage.len() < MAX_DAMAGE {
             self.damage.push(Damage { elf: false, offset, what });
         }
-    }
-}
-
-/// The code object version, from the ELF header's OS and ABI version. Source: LLVM,
-/// `AMDGPUUsage`, table "AMDGPU ELF Header".
-fn version_of(head: &[u8]) -> Option<u8> {
-    match head {
-        [0x7f, b'E', b'L', b'F', _, _, _, 64, abi, ..] => abi.checked_add(2).filter(|version| *version <= 6),
-        _ => None,
     }
 }
 
@@ -249,7 +253,7 @@ fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::testing::{Kpack, code_object, flip_bytes};
+    use crate::inspect::testing::{Kpack, code_object, flip_bytes, kernels_object};
 
     fn sample(compressed: bool) -> Kpack {
         let (one, two) = (code_object("gfx1151", 3000), code_object("gfx1100", 5000));
@@ -310,6 +314,22 @@ mod tests {
         }
         let text = Kpack::new("g", &["gfx1151"]).kernel("k#0", "gfx1151", b"no code at all").build();
         assert!(read(&text, Depth::Deep).damage[0].what.contains("neither an ELF file"));
+    }
+
+    #[test]
+    fn kernels_are_counted_at_full_depth() {
+        let (one, two) = (kernels_object("gfx1151", 3), kernels_object("gfx1151", 70));
+        let mute = code_object("gfx1100", 300);
+        let kpack = || Kpack::new("g", &["gfx1100", "gfx1151"]).kernel("k#0", "gfx1151", &one);
+        let kpack = || kpack().kernel("k#1", "gfx1151", &two).kernel("k#1", "gfx1100", &mute);
+        let kernels = |bytes: &[u8], depth| -> Vec<_> {
+            read(bytes, depth).device.iter().map(|d| (d.target.to_string(), d.kernels)).collect()
+        };
+        for bytes in [kpack().build(), kpack().compressed().build(), kpack().plain()] {
+            let (mute, told) = ("gfx1100".to_owned(), "gfx1151".to_owned());
+            assert_eq!(kernels(&bytes, Depth::Quick), [(mute.clone(), None), (told.clone(), None)]);
+            assert_eq!(kernels(&bytes, Depth::Deep), [(mute, None), (told, Some(73))]);
+        }
     }
 
     #[test]
