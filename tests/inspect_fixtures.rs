@@ -354,8 +354,7 @@ fn wheel(lab: &Lab, files: &[(&Path, &str)]) -> PathBuf {
 #[test]
 fn rpms_wheels_and_folders_give_the_same_facts() {
     let lab = Lab::new();
-    let library = lab.library(&["gfx1151"], "", "-Wl,-rpath,$ORIGIN/../../builddir/x");
-    run(lab.0.path(), "llvm-strip-19", &["libk.so"]);
+    let library = lab.library(&["gfx1151"], "", "-Wl,-s,-rpath,$ORIGIN/../../builddir/x");
     let package = rpm(&lab, "k", &[(&library, "/usr/lib64/libk.so")]);
     let wheel = wheel(&lab, &[(&library, "k/lib/libk.so"), (&library, "../k/evil.so")]);
     let expectations = expecting(&["gfx1151"]);
@@ -372,8 +371,8 @@ fn rpms_wheels_and_folders_give_the_same_facts() {
     let paths: Vec<_> = of_wheel.subjects[0].files.iter().map(|f| f.path.as_str()).collect();
     assert_eq!(paths, ["../k/evil.so", "k/lib/libk.so"]);
     assert_eq!(of_wheel.subjects[0].device[0].count, 2);
-    // In a wheel it leads to a folder of the environment, which is not there.
-    assert_eq!(ids(&of_wheel), ["runpath-unresolved"; 2]);
+    // In a wheel it leads to modules of another wheel, which may be there.
+    assert_eq!(ids(&of_wheel), [""; 0]);
     let (a, b) = (&of_rpm.subjects[0].files[0], &of_wheel.subjects[0].files[1]);
     assert_eq!(serde_json::to_value(&a.elf).unwrap(), serde_json::to_value(&b.elf).unwrap());
     assert_eq!(a.device, b.device);

@@ -115,7 +115,10 @@ fn each_needed_library_has_one_of_four_origins() {
         ]
     );
     let ids: Vec<&str> = report.errors().map(|finding| finding.id.as_str()).collect();
-    assert_eq!(ids, ["rocm-majors-mixed", "library-foreign", "library-foreign", "library-missing"]);
+    assert_eq!(ids, ["rocm-majors-mixed", "library-foreign", "library-foreign"]);
+    // A name that a table may lack is no error.
+    let unknown = "/usr/lib64/libuser.so library-unknown: NEEDED `libnobody.so.1`, which no table knows";
+    assert_eq!(found(&report, &["library-unknown"]), [unknown]);
 }
 
 #[test]
@@ -132,10 +135,7 @@ fn origin_leads_from_wheel_to_wheel() {
     let alone = report(&[vllm]);
     assert_eq!(
         found(&alone, &["rpath-unresolved", "library-missing"]),
-        [
-            "vllm/_C.so library-missing: NEEDED `libc10.so`, which nothing has",
-            "vllm/_C.so rpath-unresolved: RPATH entry `$ORIGIN/../torch/lib`",
-        ]
+        ["vllm/_C.so library-missing: NEEDED `libc10.so`, which nothing has"]
     );
 }
 

@@ -62,6 +62,9 @@ pub struct Contents {
     pub paths: BTreeSet<String>,
     /// Every symbolic link with its target as written.
     pub links: BTreeMap<String, String>,
+    /// The names of the libraries that an RPM requires (`libx.so.1` of
+    /// `libx.so.1()(64bit)`); `None` for what requires nothing by its nature.
+    pub requires: Option<BTreeSet<String>>,
 }
 
 /// What one ELF file, code object, bundle or kpack archive holds.

@@ -67,7 +67,7 @@ pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> 
     subjects.sort_by(|a, b| a.path.cmp(&b.path));
     subjects.dedup_by(|a, b| a.path == b.path);
     let needs = closure::resolve(&subjects, &expectations.system);
-    let judgement = rules::apply(&subjects, &needs, expectations);
+    let judgement = rules::apply(&subjects, expectations);
     Ok(Report::new(depth, subjects, needs, judgement))
 }
 

@@ -50,6 +50,9 @@ pub struct System {
     pub arch: String,
     /// Which tag ROCm's own files state search paths with; `None`: either.
     pub search_path_tag: Option<SearchPathTag>,
+    /// Whether it was asked for all its libraries, so that one that is not listed is
+    /// missing; else a table may have gaps.
+    pub complete: bool,
 }
 
 /// Where programs and packages look for libraries without being told.
@@ -112,6 +115,7 @@ impl System {
         let mut system = Self {
             name: "this machine".to_owned(),
             arch: std::env::consts::ARCH.to_owned(),
+            complete: true,
             ..Self::default()
         };
         for (soname, path) in listed(&list, &system.arch) {

@@ -14,7 +14,8 @@ pub(crate) const RPMS: Root = 0;
 /// The environment into which all wheels are installed.
 pub(crate) const WHEELS: Root = 1;
 
-const SITE_PACKAGES: &str = "/lib/python3/site-packages";
+/// Where the modules of an environment lie; which Python it is does not matter.
+pub(crate) const SITE_PACKAGES: &str = "/lib/python3/site-packages";
 // Linux follows no more links in one path (MAXSYMLINKS), and takes no longer paths.
 const MAX_LINKS: usize = 40;
 const MAX_PATH: usize = 4096;

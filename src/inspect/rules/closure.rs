@@ -3,37 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::origins::{self, Alternatives};
 use super::{Rule, RuleId, Severity, search_paths, symbols};
 use crate::inspect::closure::Closure;
 use crate::inspect::closure::tree::{Elf, RPMS, WHEELS};
 use crate::inspect::expectations::Expectations;
 use crate::inspect::facts::Subject;
 use crate::inspect::libraries::rocm_stem;
-use crate::inspect::report::{Finding, Need, Origin};
-use crate::inspect::system::System;
-
-pub(super) const MISSING: Rule = Rule {
-    id: RuleId("library-missing"),
-    severity: Severity::Error,
-    what: "a file needs a library that neither the set nor a known package of the system has",
-    why: "the dynamic loader refuses the file: `cannot open shared object file: No such file or directory`",
-    incident: "ROCm/pytorch issue 2411: torch of a release branch was built against ROCm 7 and installed without \
-               it, and `import torch` ended with libamdhip64.so.7 not found",
-    mend: "add what has the library to the set or to what the package requires; a library of the system that \
-           rocmrpm does not know belongs into `[libraries]` of the chroot's file in mock-configs",
-};
-
-pub(super) const FOREIGN: Rule = Rule {
-    id: RuleId("library-foreign"),
-    severity: Severity::Error,
-    what: "a file needs a library of another vendor's GPU stack, or of another version of ROCm than the system has",
-    why: "the library is not there and does not belong there: the wrong variant was built, or files built for \
-          another version of ROCm were packaged",
-    incident: "ROCm/legacy-rocm-build issue 5339: libhipblas.so.2, which ROCm 6 has, where ROCm 7 has \
-               libhipblas.so.3",
-    mend: "build for ROCm and against the chroot's own version of it; waive the finding for an optional plug-in \
-           that is loaded only where its libraries are",
-};
+use crate::inspect::report::Finding;
+use crate::inspect::system::{DEFAULT_FOLDERS, System};
 
 pub(super) const MIXED: Rule = Rule {
     id: RuleId("rocm-majors-mixed"),
@@ -67,14 +45,12 @@ pub(super) const BUNDLED: Rule = Rule {
     mend: "leave the copy out and require the package that has the library",
 };
 
-// A file may need thousands of libraries that nobody has.
-const MAX_FOR_FILE: usize = 20;
-
-pub(super) fn check(subjects: &[Subject], needs: &[Need], expectations: &Expectations) -> Vec<Finding> {
+pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
     let system = &expectations.system;
     let closure = Closure::new(subjects, system);
-    let mut findings = origins(needs, system);
-    findings.extend(mixed(&closure));
+    let alternatives = Alternatives::of(&closure);
+    let mut findings = origins::check(&closure, &alternatives, system);
+    findings.extend(mixed(&closure, &alternatives));
     findings.extend(twice(&closure));
     findings.extend(closure.tree.elfs.iter().filter_map(|elf| bundled(elf, system)));
     findings.extend(symbols::check(&closure, system));
@@ -82,53 +58,12 @@ pub(super) fn check(subjects: &[Subject], needs: &[Need], expectations: &Expecta
     findings
 }
 
-fn origins(needs: &[Need], system: &System) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut told: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    // Of a system that is not known nothing is missing.
-    let is_bad = |need: &&Need| matches!(need.origin, Origin::Missing | Origin::Foreign);
-    let bad = needs.iter().filter(|need| system.is_known() && is_bad(need));
-    for need in bad {
-        let count = told.entry((&need.subject, &need.file)).or_default();
-        *count += 1;
-        if *count > MAX_FOR_FILE {
-            continue;
-        }
-        let library = &need.library;
-        let finding = match need.origin {
-            Origin::Foreign => {
-                let whose = need.by.as_deref().unwrap_or("another system");
-                FOREIGN.finding(
-                    format!("NEEDED `{library}` of {whose}"),
-                    format!("libraries of {}", system.name),
-                )
-            }
-            _ => MISSING.finding(
-                format!("NEEDED `{library}`, which nothing has"),
-                format!("a library of the set or of {}", system.name),
-            ),
-        };
-        findings.push(placed(finding, need));
-    }
-    for need in needs {
-        let count = told.remove(&(need.subject.as_str(), need.file.as_str())).unwrap_or(0);
-        if let Some(more) = count.checked_sub(MAX_FOR_FILE).filter(|more| *more > 0) {
-            let found = format!("{more} more NEEDED libraries that nothing has");
-            findings.push(placed(MISSING.finding(found, "libraries that are there"), need));
-        }
-    }
-    findings
-}
-
-fn placed(finding: Finding, need: &Need) -> Finding {
-    Finding { subject: Some(need.subject.clone()), file: Some(need.file.clone()), ..finding }
-}
-
-fn mixed(closure: &Closure<'_>) -> Vec<Finding> {
+fn mixed(closure: &Closure<'_>, alternatives: &Alternatives) -> Vec<Finding> {
     // By library and SONAME, who has or needs it.
     let mut seen: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    let needed =
-        closure.links.iter().map(|l| (l.library.as_str(), closure.tree.elfs[l.from].file.path.as_str()));
+    // Of builds for several versions of ROCm side by side a process loads one.
+    let together = closure.links.iter().filter(|link| !alternatives.by_version(link.from));
+    let needed = together.map(|l| (l.library.as_str(), closure.tree.elfs[l.from].file.path.as_str()));
     let contained = closure.tree.elfs.iter().map(|elf| (elf.soname(), elf.file.path.as_str()));
     for (soname, file) in needed.chain(contained) {
         let name = soname.rsplit('/').next().unwrap_or(soname);
@@ -156,13 +91,16 @@ fn some_of(files: &BTreeSet<&str>) -> String {
 }
 
 fn twice(closure: &Closure<'_>) -> Vec<Finding> {
-    let needed: BTreeSet<&str> = closure.links.iter().map(|link| link.library.as_str()).collect();
+    let mut needed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for link in &closure.links {
+        needed.entry(link.library.as_str()).or_default().insert(closure.tree.elfs[link.from].folder());
+    }
     let mut groups: BTreeMap<(usize, &str), Vec<&Elf<'_>>> = BTreeMap::new();
     for elf in &closure.tree.elfs {
         let Some(soname) = &elf.facts.soname else { continue };
         let soname = soname.as_str();
         // Modules that are opened by path alone do not meet: `_C.so` of two packages.
-        let library = soname.starts_with("lib") || needed.contains(soname);
+        let library = soname.starts_with("lib") || needed.contains_key(soname);
         // There the loader itself picks one.
         let picked = elf.place.contains("/glibc-hwcaps/");
         if library && !picked && elf.facts.interpreter.is_none() {
@@ -175,6 +113,9 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     for ((_, soname), elfs) in groups.iter().filter(|(_, elfs)| elfs.len() > 1) {
         let first = elfs[0];
         let others: Vec<&Elf<'_>> = elfs[1..].iter().copied().filter(|elf| differs(first, elf)).collect();
+        if are_apart(elfs, needed.get(soname)) {
+            continue;
+        }
         if let Some(other) = others.first() {
             let more =
                 if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
@@ -185,9 +126,29 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Tells whether files with one SONAME, none of them ROCm's, are alternatives that are
+/// opened by path: in one folder under names that are not the SONAME (fakeroot's for two
+/// ways to talk to its daemon), or in sibling folders and needed there alone (NVIDIA's
+/// profiler for two generations of GPUs).
+fn are_apart(elfs: &[&Elf<'_>], needed_in: Option<&BTreeSet<&str>>) -> bool {
+    let rocm = elfs.iter().any(|elf| rocm_stem(elf.soname()).is_some());
+    let folders: BTreeSet<&str> = elfs.iter().map(|elf| elf.folder()).collect();
+    if rocm || folders.iter().any(|folder| DEFAULT_FOLDERS.contains(folder)) {
+        return false;
+    }
+    if folders.len() == 1 {
+        let named = |elf: &&Elf<'_>| elf.place.ends_with(&format!("/{}", elf.soname()));
+        return needed_in.is_none() && !elfs.iter().any(named);
+    }
+    let parents: BTreeSet<&str> = folders.iter().filter_map(|f| Some(f.rsplit_once('/')?.0)).collect();
+    parents.len() == 1 && needed_in.is_none_or(|needed_in| needed_in.iter().all(|f| folders.contains(f)))
+}
+
 /// Tells whether two files with one SONAME are two libraries of one process.
 fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
     let same_place = a.root == b.root && a.place == b.place;
+    // Wheels hold no links: the name to link with is a copy of the library.
+    let same_folder = a.root == WHEELS && b.root == WHEELS && a.folder() == b.folder();
     let same_content = match (&a.facts.build_id, &b.facts.build_id) {
         (Some(a), Some(b)) => a == b,
         _ => {
@@ -197,7 +158,7 @@ fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
     };
     // Two copies of one content are two libraries as well where both lie in one
     // world; from single files and folders that is not known.
-    let copies = same_content && a.root > WHEELS;
+    let copies = same_content && (a.root > WHEELS || same_folder);
     a.suits(b) && !same_place && !copies
 }
 
@@ -240,7 +201,6 @@ fn is_below(path: &str, folder: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::closure::resolve;
     use crate::inspect::facts::{ElfFacts, FileFacts};
     use crate::inspect::testing::subject;
     use crate::names::Soname;
@@ -267,8 +227,7 @@ mod tests {
 
     fn found(subjects: &[Subject]) -> Vec<String> {
         let expectations = expectations();
-        let needs = resolve(subjects, &expectations.system);
-        let findings = check(subjects, &needs, &expectations);
+        let findings = check(subjects, &expectations);
         findings.iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
     }
 
@@ -280,7 +239,7 @@ mod tests {
                 library(
                     "/usr/lib64/liba.so",
                     "liba.so",
-                    &["libc.so.6", "libb.so", "libx.so.1", "libcudart.so.12"],
+                    &["libc.so.6", "libb.so", "libx.so", "libcudart.so.12"],
                 ),
                 library("/usr/lib64/libb.so", "libb.so", &["libamdhip64.so.7"]),
             ],
@@ -288,13 +247,12 @@ mod tests {
         assert_eq!(
             found(&set),
             [
-                "library-missing: NEEDED `libx.so.1`, which nothing has",
+                "library-missing: NEEDED `libx.so`, which nothing has",
                 "library-foreign: NEEDED `libcudart.so.12` of CUDA (NVIDIA)",
             ]
         );
         // Of a system that is not known nothing is missing.
-        let needs = resolve(&set, &System::default());
-        assert_eq!(check(&set, &needs, &Expectations::default()), []);
+        assert_eq!(check(&set, &Expectations::default()), []);
     }
 
     #[test]
@@ -302,7 +260,7 @@ mod tests {
         let names: Vec<String> = (0..100).map(|n| format!("libx{n}.so")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = found(&[subject("a.rpm", vec![library("/usr/lib64/liba.so", "liba.so", &names)])]);
-        assert_eq!(found.len(), MAX_FOR_FILE + 1);
+        assert_eq!(found.len(), origins::MAX_FOR_FILE + 1);
         assert_eq!(found.last().unwrap(), "library-missing: 80 more NEEDED libraries that nothing has");
     }
 
@@ -340,6 +298,36 @@ mod tests {
         let mut other = copy("/usr/lib/libk.so.1");
         other.elf.as_mut().unwrap().bits = 32;
         assert_eq!(found(&[one("a.rpm"), subject("a32.rpm", vec![other])]), [""; 0]);
+    }
+
+    #[test]
+    fn copies_for_linking_and_alternatives_by_path_do_not_meet() {
+        let copy = |path: &str, id: &str| {
+            let mut file = library(path, "libk.so.1", &[]);
+            file.elf.as_mut().unwrap().build_id = Some(id.into());
+            file
+        };
+        let wheel = |files| found(&[subject("k-1.whl", files)]);
+        assert_eq!(wheel(vec![copy("k/libk.so", "a"), copy("k/libk.so.1", "a")]), [""; 0]);
+        let apart = || vec![copy("k/old/libk.so.1", "a"), copy("k/new/libk.so.1", "b")];
+        assert_eq!(wheel(apart()), [""; 0]);
+        let names = ["k/libk-tcp.so", "k/libk-sysv.so"];
+        assert_eq!(wheel(vec![copy(names[0], "a"), copy(names[1], "b")]), [""; 0]);
+        assert_eq!(wheel(vec![copy("k/libk.so.1", "a"), copy(names[1], "b")]).len(), 1);
+        assert_eq!(wheel(vec![copy("k/a/libk.so.1", "a"), copy("j/a/libk.so.1", "b")]).len(), 1);
+        let mut needed = apart();
+        needed.push(library("k/_k.so", "_k.so", &["libk.so.1"]));
+        assert_eq!(wheel(needed).len(), 1);
+    }
+
+    #[test]
+    fn builds_for_two_versions_side_by_side_do_not_mix() {
+        let files = ["64", "70"].map(|version| {
+            let hip = format!("libamdhip64.so.{}", &version[..1]);
+            library(&format!("b/libb_rocm{version}.so"), "", &[&hip])
+        });
+        let mixed = found(&[subject("b-1.whl", files.to_vec())]);
+        assert!(mixed.iter().all(|f| !f.starts_with("rocm-majors-mixed")), "{mixed:?}");
     }
 
     #[test]

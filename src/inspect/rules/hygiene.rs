@@ -10,13 +10,23 @@ use crate::inspect::report::Finding;
 pub(super) const NOT_STRIPPED: Rule = Rule {
     id: RuleId("not-stripped"),
     severity: Severity::Warning,
-    what: "a packaged ELF file still has its full symbol table or its debugging information",
+    what: "an ELF file of an RPM still has its full symbol table, or one of a package its debugging information",
     why: "neither is used when the file is loaded, and both can be several times the size of the code; in an RPM it \
           also means that no debuginfo package has them",
     incident: "onnxsim/onnxsim#475: a build type changed to RelWithDebInfo brought its Linux wheels from 2.9 to \
                51.8 MB; pytorch/rl#3859: 22 MB of extension module from 72 kB of source",
     mend: "strip while installing (`cmake --install --strip`, `-Wl,-s`), and in an RPM see that the file is \
            executable, without which find-debuginfo leaves it alone, and that `__strip` is a real strip",
+};
+
+pub(super) const SYMBOLS_KEPT: Rule = Rule {
+    id: RuleId("symbol-table-kept"),
+    severity: Severity::Info,
+    what: "files of a wheel still have their full symbol table, though no debugging information",
+    why: "it is not used when they are loaded. Most wheels of the Python package index are like that, since auditwheel \
+          strips only where it is told to",
+    incident: "",
+    mend: "nothing needs mending; `auditwheel repair --strip` or `-Wl,-s` make the wheel smaller",
 };
 
 pub(super) const BUILD_ID: Rule = Rule {
@@ -113,6 +123,7 @@ pub(super) const BUILD_PATH: Rule = Rule {
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
     let mut findings = Vec::new();
     for subject in subjects.iter().filter(|subject| !subject.debug) {
+        findings.extend(symbols_kept(subject));
         for file in &subject.files {
             if let Some(elf) = file.elf.as_ref().filter(|elf| !elf.debug && !is_device(elf)) {
                 let found = file_findings(subject, file, elf, expectations);
@@ -136,10 +147,10 @@ fn file_findings(
     expectations: &Expectations,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let loaded = matches!(elf.kind, ElfKind::Shared | ElfKind::Executable);
+    let loaded = is_loaded(elf);
     let packaged = matches!(subject.kind, SubjectKind::Rpm | SubjectKind::Wheel);
     if loaded && packaged {
-        findings.extend(unstripped(elf));
+        findings.extend(unstripped(subject, elf));
     }
     if loaded && subject.kind == SubjectKind::Rpm && elf.build_id.is_none() {
         findings.push(BUILD_ID.finding("no build ID", "a note with a GNU build ID"));
@@ -164,9 +175,29 @@ fn file_findings(
     findings
 }
 
-fn unstripped(elf: &ElfFacts) -> Option<Finding> {
+/// One finding for a whole wheel.
+fn symbols_kept(subject: &Subject) -> Option<Finding> {
+    let kept = |file: &&FileFacts| {
+        let elf = file.elf.as_ref().filter(|elf| !elf.debug && !is_device(elf));
+        elf.is_some_and(|elf| is_loaded(elf) && elf.has_symbols && !elf.has_debug_info)
+    };
+    let files: Vec<&FileFacts> = subject.files.iter().filter(kept).collect();
+    let first = files.first().filter(|_| subject.kind == SubjectKind::Wheel)?;
+    let found = match files.len() {
+        1 => "a full symbol table (.symtab)".to_owned(),
+        n => format!("a full symbol table (.symtab) in {n} files"),
+    };
+    Some(SYMBOLS_KEPT.finding(found, "stripped files").at(subject, first))
+}
+
+fn is_loaded(elf: &ElfFacts) -> bool {
+    matches!(elf.kind, ElfKind::Shared | ElfKind::Executable)
+}
+
+fn unstripped(subject: &Subject, elf: &ElfFacts) -> Option<Finding> {
     let found = match (elf.has_symbols, elf.has_debug_info) {
         (false, false) => return None,
+        (true, false) if subject.kind == SubjectKind::Wheel => return None,
         (true, false) => "a full symbol table (.symtab)",
         (false, true) => "debugging information (.debug_info)",
         (true, true) => "a full symbol table (.symtab) and debugging information (.debug_info)",
@@ -308,6 +339,15 @@ mod tests {
         let debug = ElfFacts { has_debug_info: true, ..good() };
         let found = findings("k-1.whl", "k/libk.so", debug, &Expectations::default());
         assert_eq!(found, ["not-stripped: debugging information (.debug_info)"]);
+        let wheel = subject(
+            "k-1.whl",
+            ["a", "b"]
+                .map(|path| FileFacts { path: path.into(), elf: Some(symbols()), ..FileFacts::default() })
+                .into(),
+        );
+        let found = check(&[wheel], &Expectations::default());
+        let found: Vec<String> = found.iter().map(|f| format!("{} {}", f.id, f.found)).collect();
+        assert_eq!(found, ["symbol-table-kept a full symbol table (.symtab) in 2 files"]);
         // Not in debugging packages and separate debugging data, folders of a build, object files.
         assert_eq!(findings("k-debuginfo-1.rpm", "/usr/lib/debug/k", symbols(), &fedora()), NOTHING);
         assert_eq!(in_rpm(ElfFacts { debug: true, ..symbols() }), NOTHING);

@@ -9,6 +9,7 @@ mod hidden;
 mod hygiene;
 mod kpack;
 mod linkage;
+mod origins;
 mod placement;
 mod search_paths;
 mod symbols;
@@ -21,7 +22,7 @@ use serde::Serialize;
 
 use super::expectations::Expectations;
 use super::facts::{FileFacts, Subject};
-use super::report::{Finding, Judgement, Need};
+use super::report::{Finding, Judgement};
 use crate::text::visible;
 
 /// How bad a finding is. Ordered from worst to best.
@@ -82,7 +83,7 @@ pub struct Rule {
 
 /// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
 /// accepted is inspected anew.
-pub const RULES_VERSION: u32 = 2;
+pub const RULES_VERSION: u32 = 3;
 
 /// All rules, by group.
 pub const RULES: &[Rule] = &[
@@ -109,8 +110,10 @@ pub const RULES: &[Rule] = &[
     search_paths::RUNPATH_ABSOLUTE,
     search_paths::RPATH_UNRESOLVED,
     search_paths::RUNPATH_UNRESOLVED,
-    closure::MISSING,
-    closure::FOREIGN,
+    origins::MISSING,
+    origins::UNKNOWN,
+    origins::FOREIGN,
+    origins::ALTERNATIVE,
     closure::MIXED,
     closure::TWICE,
     closure::BUNDLED,
@@ -122,6 +125,7 @@ pub const RULES: &[Rule] = &[
     damage::HASH,
     damage::ELF,
     hygiene::NOT_STRIPPED,
+    hygiene::SYMBOLS_KEPT,
     hygiene::BUILD_ID,
     hygiene::TEXT_RELOCATIONS,
     hygiene::EXECUTABLE_STACK,
@@ -158,7 +162,7 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 }
 
 /// Judges the subjects as one set.
-pub(super) fn apply(subjects: &[Subject], needs: &[Need], expectations: &Expectations) -> Judgement {
+pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgement {
     let mut findings = targets::check(subjects, expectations);
     for subject in subjects {
         for file in &subject.files {
@@ -166,7 +170,7 @@ pub(super) fn apply(subjects: &[Subject], needs: &[Need], expectations: &Expecta
             findings.extend(damage::check(subject, file));
         }
     }
-    findings.extend(closure::check(subjects, needs, expectations));
+    findings.extend(closure::check(subjects, expectations));
     findings.extend(hygiene::check(subjects, expectations));
     findings.extend(kpack::check(subjects, expectations));
     findings.extend(hidden::check(subjects));

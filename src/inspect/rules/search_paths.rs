@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::linkage::is_good;
 use super::{Rule, RuleId, Severity};
-use crate::inspect::closure::tree::RPMS;
+use crate::inspect::closure::tree::{RPMS, SITE_PACKAGES, WHEELS, normal};
 use crate::inspect::closure::{Closure, after_origin};
 use crate::inspect::expectations::Expectations;
 use crate::inspect::facts::{ElfFacts, FileFacts, Subject, SubjectKind};
@@ -114,7 +114,8 @@ pub(super) fn check(
     {
         let bad = entries
             .iter()
-            .filter(|entry| is_absolute(entry, system) && is_good(subject, file, entry, expectations));
+            .filter(|entry| is_absolute(entry, system) && is_good(subject, file, entry, expectations))
+            .filter(|entry| !is_own_folder(subject, entry));
         findings.extend(listed(rule, name, bad, "an entry that begins with $ORIGIN"));
     }
     findings.into_iter().map(|finding| finding.at(subject, file)).collect()
@@ -151,6 +152,15 @@ fn is_absolute(entry: &str, system: &System) -> bool {
     entry.starts_with('/') && !standard && !rocm
 }
 
+/// Tells whether an RPM's entry leads to a folder for its own libraries, as Fedora's
+/// packaging guidelines allow ("Rpath for Internal Libraries").
+fn is_own_folder(subject: &Subject, entry: &str) -> bool {
+    let folder = format!("{}/", entry.trim_end_matches('/'));
+    let mut below = subject.contents.paths.range(folder.clone()..);
+    let library = ["/usr/lib64/", "/usr/lib/", "/usr/libexec/"].iter().any(|lib| folder.starts_with(lib));
+    subject.kind == SubjectKind::Rpm && library && below.next().is_some_and(|path| path.starts_with(&folder))
+}
+
 fn is_within(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -159,6 +169,9 @@ fn is_within(path: &str, folder: &str) -> bool {
 pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> Vec<Finding> {
     let system = &expectations.system;
     let mut findings = Vec::new();
+    // What the wheels of the set have in the folder of modules.
+    let wheels = closure.tree.elfs.iter().filter(|elf| elf.root == WHEELS);
+    let own_tops: BTreeSet<String> = wheels.filter_map(|elf| top(&elf.place)).collect();
     for elf in &closure.tree.elfs {
         if !matches!(elf.subject.kind, SubjectKind::Rpm | SubjectKind::Wheel) {
             continue;
@@ -171,7 +184,9 @@ pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> 
                 return false;
             }
             let path = format!("{}{rest}", elf.folder());
-            closure.tree.folder(elf.root, &path).is_none() && !(elf.root == RPMS && is_systems(&path, system))
+            !(elf.root == WHEELS && leads_to_others(&path, &own_tops))
+                && closure.tree.folder(elf.root, &path).is_none()
+                && !(elf.root == RPMS && is_systems(&path, system))
         };
         for (name, entries, rule) in [
             ("RPATH", &elf.facts.rpath, &RPATH_UNRESOLVED),
@@ -183,6 +198,24 @@ pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> 
         }
     }
     findings
+}
+
+/// Tells whether a path leads to the modules of a wheel that is not in the set, such as
+/// `nvidia/cublas/lib` or `_rocm_sdk_core/lib`: whether they are there is not known.
+/// Folders of Bazel's, which exist in its build alone, belong to no wheel.
+fn leads_to_others(path: &str, own_tops: &BTreeSet<String>) -> bool {
+    let Some(path) = normal(WHEELS, path) else { return false };
+    match top(&path) {
+        Some(top) => !own_tops.contains(&top) && !top.starts_with("_solib_"),
+        // Above all modules: another Python's, or the environment's own libraries.
+        None => path.contains("/site-packages/") || path.contains("/dist-packages/"),
+    }
+}
+
+/// Returns the module or folder of modules that a path in an environment leads to.
+fn top(path: &str) -> Option<String> {
+    let rest = path.strip_prefix(SITE_PACKAGES)?.strip_prefix('/')?;
+    rest.split('/').next().map(str::to_owned)
 }
 
 fn is_systems(path: &str, system: &System) -> bool {
@@ -280,6 +313,12 @@ mod tests {
         }
         let fine = ["/usr/lib64", "/lib/", "/opt/rocm/core-7.14/lib", "$ORIGIN/../x"];
         assert_eq!(ids("a-1.whl", file("a.so", &[], &fine)), [""; 0]);
+        let mut rpm = subject("a.rpm", Vec::new());
+        let user = file("/usr/lib64/a.so", &[], &["/usr/lib64/a/"]);
+        let found = |rpm: &Subject| check(rpm, &user, user.elf.as_ref().unwrap(), &expectations()).len();
+        assert_eq!(found(&rpm), 1);
+        rpm.contents.paths.insert("/usr/lib64/a/libprivate.so".into());
+        assert_eq!(found(&rpm), 0, "a folder of the package itself");
         let many: Vec<String> = (0..4000).map(|n| format!("/opt/{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(ids("a-1.whl", file("a.so", &many, &[])), ["rpath-absolute"]);
@@ -294,18 +333,19 @@ mod tests {
             findings.iter().map(|f| format!("{} {}", f.id, f.found)).collect::<Vec<_>>()
         };
         let bad = file("x/lib/a.so", &["$ORIGIN/../../torch/lib"], &["$ORIGIN/../nowhere", "$ORIGIN"]);
+        // What another wheel has is not known without it.
+        let nowhere = ["runpath-unresolved RUNPATH entry `$ORIGIN/../nowhere`"];
+        assert_eq!(found(&[subject("x-1.whl", vec![bad.clone()])]), nowhere);
+        let python = "$ORIGIN/../../../../python3.12/site-packages/torch/lib";
+        let known = ["$ORIGIN/../../_solib_local/_U", python];
         assert_eq!(
-            found(&[subject("x-1.whl", vec![bad.clone()])]),
-            [
-                "rpath-unresolved RPATH entry `$ORIGIN/../../torch/lib`",
-                "runpath-unresolved RUNPATH entry `$ORIGIN/../nowhere`"
-            ]
+            found(&[subject("x-1.whl", vec![file("x/lib/a.so", &known, &[])])]),
+            ["rpath-unresolved RPATH entry `$ORIGIN/../../_solib_local/_U`"]
         );
-        let torch = subject("torch-2.whl", vec![file("torch/lib/b.so", &[], &[])]);
-        assert_eq!(
-            found(&[torch, subject("x-1.whl", vec![bad.clone()])]),
-            ["runpath-unresolved RUNPATH entry `$ORIGIN/../nowhere`"]
-        );
+        let torch = |path: &str| subject("torch-2.whl", vec![file(path, &[], &[])]);
+        assert_eq!(found(&[torch("torch/lib/b.so"), subject("x-1.whl", vec![bad.clone()])]), nowhere);
+        let moved = found(&[torch("torch/b.so"), subject("x-1.whl", vec![bad.clone()])]);
+        assert_eq!(moved[0], "rpath-unresolved RPATH entry `$ORIGIN/../../torch/lib`");
         let fine =
             file("/usr/lib64/x/a.so", &[], &["$ORIGIN/..", "$ORIGIN/../../../opt/rocm/core-7.14/lib", "/no"]);
         assert_eq!(found(&[subject("a.rpm", vec![fine])]), [""; 0]);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{Rule, RuleId, Severity};
 use crate::inspect::closure::tree::{Elf, Root};
 use crate::inspect::closure::{Closure, Link};
-use crate::inspect::libraries::{rocm_owner, rocm_stem};
+use crate::inspect::libraries::{rocm_owner, rocm_stem, vendor};
 use crate::inspect::report::{Finding, Origin};
 use crate::inspect::system::{System, dotted, split_version};
 
@@ -56,9 +56,13 @@ pub(super) fn check(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
 fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     let elfs = &closure.tree.elfs;
     let mut users: BTreeMap<&str, Vec<(usize, Vec<&str>)>> = BTreeMap::new();
+    // NVIDIA's NCCL has the functions of RCCL.
+    let foreign = closure.links.iter().filter(|link| link.origin == Origin::Foreign);
+    let foreign: HashSet<usize> =
+        foreign.filter(|link| vendor(link.library.as_str()).is_some()).map(|link| link.from).collect();
     for (index, elf) in elfs.iter().enumerate() {
         let mut used: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for symbol in &elf.facts.symbols.undefined {
+        for symbol in elf.facts.symbols.undefined.iter().filter(|_| !foreign.contains(&index)) {
             if let Some(stem) = rocm_owner(symbol) {
                 used.entry(stem).or_default().push(symbol);
             }
@@ -79,7 +83,7 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
             None => unknown[link.from] |= link.origin == Origin::Missing,
         }
     }
-    let mut findings = Vec::new();
+    let mut lacks: BTreeMap<usize, Vec<(&str, Vec<&str>)>> = BTreeMap::new();
     for (stem, files) in users {
         let has = |elf: &Elf<'_>| rocm_stem(elf.soname()) == Some(stem);
         let direct = closure.links.iter().filter(|link| rocm_stem(link.library.as_str()) == Some(stem));
@@ -87,13 +91,18 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
             direct.map(|link| link.from).chain((0..elfs.len()).filter(|i| has(&elfs[*i]) || unknown[*i]));
         let reached = spread(start, &needed_by);
         for (index, symbols) in files.into_iter().filter(|(index, _)| !reached.contains(index)) {
-            let found =
-                format!("{} of {stem}, which nothing that it needs in the set needs", names(&symbols));
-            let expected = format!("NEEDED `{stem}.so`");
-            findings.push(UNDERLINKED.finding(found, expected).at(elfs[index].subject, elfs[index].file));
+            lacks.entry(index).or_default().push((stem, symbols));
         }
     }
-    findings
+    let findings = lacks.into_iter().map(|(index, libraries)| {
+        let used = libraries.iter().map(|(stem, symbols)| format!("{} of {stem}", names(symbols)));
+        let used = used.collect::<Vec<_>>().join("; ");
+        let needed: Vec<String> = libraries.iter().map(|(stem, _)| format!("`{stem}.so`")).collect();
+        let found = format!("{used}, which nothing that it needs in the set needs");
+        let expected = format!("NEEDED {}", needed.join(", "));
+        UNDERLINKED.finding(found, expected).at(elfs[index].subject, elfs[index].file)
+    });
+    findings.collect()
 }
 
 /// Returns everything that leads to one of `start`.
@@ -287,6 +296,17 @@ mod tests {
               it needs in the set needs"
             ]
         );
+        let both = library("a/both.so", &[], &[], &["hipMalloc", "rocblas_create_handle"]);
+        assert_eq!(
+            found(&[subject("a-1.whl", vec![both])]),
+            [
+                "a/both.so library-underlinked: hipMalloc of libamdhip64; rocblas_create_handle of librocblas, which \
+              nothing that it needs in the set needs"
+            ]
+        );
+        // NVIDIA's library has the same functions as ROCm's.
+        let nvidia = library("a/nvidia.so", &["libnccl.so.2"], &[], &["ncclAllReduce"]);
+        assert!(found(&[subject("a-1.whl", vec![nvidia])]).iter().all(|f| !f.contains("underlinked")));
         let good = [
             library("a/direct.so", &["libamdhip64.so.7"], &[], hip),
             library("a/indirect.so", &["direct.so"], &[], hip),

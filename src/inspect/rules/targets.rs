@@ -212,10 +212,10 @@ fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, moved: boo
     }
 }
 
-/// One finding for each subject and target, at the first file that has it: data
-/// folders hold hundreds of files for one target.
+/// One finding for each subject, at the first file that has such code: data folders
+/// hold hundreds of files, and libraries are built for dozens of targets.
 fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
-    let mut found: BTreeMap<(&str, &Target), Vec<_>> = BTreeMap::new();
+    let mut found: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for (subject, file, code) in set {
         let serves = |code: &DeviceCode| wanted.iter().any(|gpu| code.target.serves(gpu));
         // A file of kernels for a family of processors serves those that are asked for.
@@ -223,21 +223,30 @@ fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
             && file.device.iter().any(|other| other.storage == Storage::KernelFile && serves(other));
         let asked = code.target == Target::Unread || family || serves(code);
         if !asked {
-            found.entry((&subject.path, &code.target)).or_default().push((*subject, *file, *code));
+            found.entry(&subject.path).or_default().push((*subject, *file, *code));
         }
     }
-    let findings = found.into_iter().filter_map(|((_, target), places)| {
+    let findings = found.into_values().filter_map(|places| {
         let (subject, file, _) = *places.first()?;
-        let count: u64 = places.iter().map(|(.., code)| code.count).sum();
+        let count: u64 = places.iter().map(|(.., code)| code.count).fold(0, u64::saturating_add);
         let objects = if count == 1 { "code object" } else { "code objects" };
+        let targets: BTreeSet<String> = places.iter().map(|(.., code)| code.target.to_string()).collect();
         let files = places.iter().map(|(_, file, _)| &file.path).collect::<BTreeSet<_>>().len();
         let files = if files == 1 { String::new() } else { format!(" in {files} files") };
+        let number = if targets.len() < 4 { String::new() } else { format!("{} targets: ", targets.len()) };
+        // More than there are GPUs: unknown names, as many as a file likes.
+        let more = targets.len().saturating_sub(MAX_TARGETS);
+        let mut names: Vec<String> = targets.into_iter().take(MAX_TARGETS).collect();
+        names.extend((more > 0).then(|| format!("and {more} more")));
         let expected = format!("GPU code for {} only", list(wanted));
-        let finding = UNEXPECTED.finding(format!("{count} {objects} for {target}{files}"), expected);
-        Some(finding.at(subject, file))
+        let found = format!("{count} {objects}{files} for {number}{}", names.join(", "));
+        Some(UNEXPECTED.finding(found, expected).at(subject, file))
     });
     findings.collect()
 }
+
+/// How many targets a finding lists.
+const MAX_TARGETS: usize = 80;
 
 fn list(items: impl IntoIterator<Item: ToString>) -> String {
     let texts: BTreeSet<String> = items.into_iter().map(|item| item.to_string()).collect();
@@ -402,6 +411,15 @@ mod tests {
     fn debugging_packages_do_not_count() {
         let debug = subject("a-debuginfo.rpm", &[(gpu("gfx1151"), Storage::HipFatbin)]);
         assert!(ids(&[debug], &["gfx1151"], Some(true))[0].starts_with("device-code-absent"));
+    }
+
+    #[test]
+    fn many_unexpected_targets_are_one_finding() {
+        let set = with(&["gfx1151", "gfx1030", "gfx1100", "gfx90a", "gfx942"]);
+        assert_eq!(
+            ids(&[set], &["gfx1151"], None),
+            ["gpu-target-unexpected: 8 code objects for 4 targets: gfx1030, gfx1100, gfx90a, gfx942"]
+        );
     }
 
     #[test]

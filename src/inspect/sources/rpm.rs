@@ -12,6 +12,8 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
         EntryKind::Symlink(target) => members.link(&entry.path, target),
         _ => Ok(()),
     })?;
+    let libraries = header.requires.iter().filter_map(|name| name.split_once('('));
+    subject.contents.requires = Some(libraries.map(|(library, _)| library.to_owned()).collect());
     subject.name = header.nevra();
     subject.debug = header.is_debug();
     subject.package = Some(header.name);

@@ -19,6 +19,8 @@ const WIDTH: usize = 96;
 /// How many places of a rule and how many libraries' files are shown unless all are
 /// asked for.
 const MAX_PLACES: usize = 8;
+/// How many places of one thing that is found, where a rule found several.
+const MAX_ALIKE: usize = 3;
 const MAX_SHOWN: usize = 20;
 
 /// From how many files of data on in a folder they are shown as one.
@@ -355,19 +357,37 @@ fn group_text(report: &Report, group: &Group<'_>, verbose: bool) -> String {
     let same_found = same(|f| &f.found);
     let same_expected = same(|f| &f.expected);
     let same_remedy = same(|f| &f.remedy);
-    let limit = if verbose { all.len() } else { MAX_PLACES };
-    let mut before = None;
-    for finding in all.iter().take(limit) {
-        let here = place(report, finding);
-        // Several findings in one file name it once.
-        if before.as_ref() != Some(&here) && !(finding.subject.is_none() && finding.file.is_none()) {
-            text.push_str(&row(
-                if before.is_some() && same_found { "" } else { "in" },
-                2,
-                vec![here.clone()],
-            ));
+    // What is found alike in several places is said once.
+    let mut alike: Vec<Vec<&Finding>> = Vec::new();
+    let mut known: BTreeMap<[&str; 3], usize> = BTreeMap::new();
+    for finding in all {
+        let at = *known.entry([&finding.found, &finding.expected, &finding.remedy]).or_insert(alike.len());
+        match alike.get_mut(at) {
+            Some(findings) => findings.push(finding),
+            None => alike.push(vec![finding]),
         }
-        before = Some(here);
+    }
+    let places = if alike.len() > 1 { MAX_ALIKE } else { MAX_PLACES };
+    let (groups, places) = if verbose { (usize::MAX, usize::MAX) } else { (MAX_PLACES, places) };
+    let mut before = None;
+    let mut shown = 0;
+    for findings in alike.iter().take(groups) {
+        let Some(finding) = findings.first() else { continue };
+        for (at, finding) in findings.iter().take(places).enumerate() {
+            let here = place(report, finding);
+            // Several findings in one file name it once.
+            let again = findings.len() == 1 && before.as_ref() == Some(&here);
+            if !again && (finding.subject.is_some() || finding.file.is_some()) {
+                text.push_str(&row(if at > 0 { "" } else { "in" }, 2, vec![here.clone()]));
+            }
+            before = (findings.len() == 1).then_some(here);
+        }
+        if findings.len() > places && alike.len() > 1 {
+            text.push_str(&row("", 2, words(&format!("and {} more", findings.len() - places))));
+        } else if findings.len() > places {
+            text.push_str(&format!("            ... and {} more\n", findings.len() - places));
+        }
+        shown += findings.len();
         if !same_found {
             text.push_str(&row("found", 2, words(&finding.found)));
         }
@@ -378,8 +398,8 @@ fn group_text(report: &Report, group: &Group<'_>, verbose: bool) -> String {
             text.push_str(&row("remedy", 2, words(&finding.remedy)));
         }
     }
-    if all.len() > limit {
-        text.push_str(&format!("            ... and {} more\n", all.len() - limit));
+    if all.len() > shown {
+        text.push_str(&format!("            ... and {} more\n", all.len() - shown));
     }
     for (same, label, value) in [
         (same_found, "found", &first.found),
