@@ -12,12 +12,13 @@ pub struct Times {
 
 /// Runs both as often as stated, spread over each other so that a machine that gets
 /// slower or busier meanwhile is unfair to neither; one run of each before is not counted.
-pub fn alternately(
-    (our_runs, mut ours): (usize, impl FnMut()),
-    (their_runs, mut theirs): (usize, impl FnMut()),
+/// Nor is the time that dropping what a run returns takes.
+pub fn alternately<O, T>(
+    (our_runs, mut ours): (usize, impl FnMut() -> O),
+    (their_runs, mut theirs): (usize, impl FnMut() -> T),
 ) -> (Times, Times) {
-    ours();
-    theirs();
+    drop(ours());
+    drop(theirs());
     let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
     for turn in 0..their_runs {
         while our_times.len() < our_runs * (turn + 1) / their_runs {
@@ -28,10 +29,12 @@ pub fn alternately(
     (Times::of(our_times), Times::of(their_times))
 }
 
-fn time(run: &mut impl FnMut()) -> Duration {
+fn time<T>(run: &mut impl FnMut() -> T) -> Duration {
     let start = Instant::now();
-    run();
-    start.elapsed()
+    let left = run();
+    let elapsed = start.elapsed();
+    drop(left);
+    elapsed
 }
 
 impl Times {
@@ -121,7 +124,8 @@ impl fmt::Display for Table {
         let load = read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned();
         writeln!(
             f,
-            "{}, {threads} threads, memory {}, load {load} at the end",
+            "{}, {}, {threads} threads, memory {}, load {load} at the end",
+            jiff::Timestamp::now().strftime("%Y-%m-%d"),
             value(&cpu, "model name"),
             value(&memory, "MemTotal")
         )?;

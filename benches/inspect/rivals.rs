@@ -22,11 +22,13 @@ impl Objdump {
         Self { name: llvm("objdump"), elf: elf.to_owned() }
     }
 
-    pub fn run(&self) {
+    /// Returns the folder with what was written, gigabytes that nobody wants.
+    pub fn run(&self) -> tempfile::TempDir {
         // Beside the file that it is given. On disk, as for whoever runs it.
         let dir = tempfile::tempdir_in(fetch::store("bench")).unwrap();
         std::os::unix::fs::symlink(&self.elf, dir.path().join("elf")).unwrap();
         run(std::process::Command::new(&self.name).args(["--offloading", "elf"]).current_dir(dir.path()));
+        dir
     }
 }
 

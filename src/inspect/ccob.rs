@@ -93,18 +93,25 @@ impl Header {
         Ok(())
     }
 
-    /// How much memory decompressing takes for what the format looks back at. Source:
-    /// RFC 8878, 3.1.1.1.2, "Window Descriptor"; RFC 1950 for zlib.
-    pub(super) fn window(&self, bytes: &[u8]) -> u64 {
-        let head = bytes.get(self.length..).and_then(|rest| rest.first_chunk::<6>());
-        match head {
-            Some(head) if self.compression.method == "zstd" => {
-                let single = head[4] & 0x20 != 0;
-                let base = 1u64 << (10 + (head[5] >> 3));
-                if single { self.declared } else { base + base / 8 * u64::from(head[5] & 7) }
+    /// What is compressed, in the bundle at the beginning of `bytes`.
+    fn payload<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        bytes.get(self.length..self.end.unwrap_or(bytes.len())).unwrap_or_default()
+    }
+
+    /// Decompresses the bundle at the beginning of `bytes` at once, which is faster than
+    /// a [`Stream`] and looks back at nothing but `space`; that has more bytes than are
+    /// declared. `None` where anything is wrong; what it is, a stream tells.
+    pub(super) fn decompress<'s>(&self, bytes: &[u8], space: &'s mut [u8]) -> Option<&'s [u8]> {
+        let count = match self.compression.method {
+            "zlib" => Stream::open(self, bytes).ok()?.fill(space).ok()?,
+            _ => {
+                // As in the stream, bytes behind the frame do not matter.
+                let payload = self.payload(bytes);
+                let frame = payload.get(..zstd::zstd_safe::find_frame_compressed_size(payload).ok()?)?;
+                zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(frame, space).ok()?
             }
-            _ => 32 << 10,
-        }
+        };
+        (count as u64 == self.declared).then(|| &space[..count])
     }
 
     /// Decompresses the table of entries alone, at most what `budget` allows, from
@@ -155,7 +162,7 @@ enum Decoder<'a> {
 impl<'a> Stream<'a> {
     /// Begins with the bundle at the beginning of `bytes`, whose header was read.
     pub(super) fn open(header: &Header, bytes: &'a [u8]) -> Result<Self, Broken> {
-        let payload = bytes.get(header.length..header.end.unwrap_or(bytes.len())).unwrap_or_default();
+        let payload = header.payload(bytes);
         let decoder = match header.compression.method {
             "zlib" => Decoder::Zlib(flate2::bufread::ZlibDecoder::new(payload)),
             _ => match zstd::stream::read::Decoder::with_buffer(payload) {
@@ -242,6 +249,12 @@ mod tests {
         Ok((content, header.end.unwrap_or(bytes.len() - stream.unread())))
     }
 
+    fn at_once(bytes: &[u8]) -> Option<Vec<u8>> {
+        let header = Header::read(bytes).ok()?;
+        let mut space = vec![1; header.declared as usize + 1];
+        header.decompress(bytes, &mut space).map(<[u8]>::to_vec)
+    }
+
     fn table(bytes: &[u8]) -> Result<Table, Broken> {
         Header::read(bytes)?.table(bytes, &mut { BUDGET })
     }
@@ -259,6 +272,7 @@ mod tests {
                 bytes.extend(b"CCOB and more");
                 let mut budget = BUDGET;
                 assert_eq!(read(&bytes, &mut budget), Ok((plain(), end)));
+                assert_eq!(at_once(&bytes[..end]), Some(plain()));
                 assert_eq!(Header::read(&bytes).unwrap().compression.version, version);
                 assert_eq!(table(&bytes), Table::whole(&plain()));
                 assert_eq!(BUDGET - budget, plain().len() as u64 + COST);
@@ -295,6 +309,7 @@ mod tests {
             for declared in [0, 100, plain().len() as u64 - 1, plain().len() as u64 + 1] {
                 let mut bytes = ccob(&plain(), 3, method);
                 bytes[16..24].copy_from_slice(&declared.to_le_bytes());
+                assert_eq!(at_once(&bytes), None);
                 let what = broken(&bytes);
                 assert!(what.contains("declared") || what.contains("but has"), "{what}");
             }
@@ -342,7 +357,8 @@ mod tests {
                     drop(table(bytes));
                     // A declared size of gigabytes is for the streams, which are not kept.
                     if Header::read(bytes).is_ok_and(|header| header.declared < 1 << 20) {
-                        drop(read(bytes, &mut { BUDGET }));
+                        let streamed = read(bytes, &mut { BUDGET }).ok().map(|(content, _)| content);
+                        assert_eq!(at_once(bytes), streamed);
                     }
                 });
             }

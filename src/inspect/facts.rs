@@ -149,9 +149,10 @@ pub struct ElfFacts {
     pub mentioned_paths: Vec<Mention>,
     /// Contradictions in the program headers.
     pub header_faults: Vec<HeaderFault>,
-    /// How many dynamic symbols it defines.
+    /// How many dynamic symbols it defines, weak ones included.
     pub defined_symbols: u64,
-    /// How many dynamic symbols it leaves to others.
+    /// How many dynamic symbols it leaves to others. Weak ones are not counted:
+    /// nothing fails without them.
     pub undefined_symbols: u64,
     /// The names of both, for rules and comparisons.
     #[serde(skip)]
@@ -190,7 +191,8 @@ pub enum Relro {
 /// are left out: nothing fails without them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Symbols {
-    /// Defined with global or weak binding.
+    /// Defined with global or weak binding. Empty after a quick look, which counts
+    /// them only.
     pub defined: Vec<Box<str>>,
     /// Undefined with global binding.
     pub undefined: Vec<Box<str>>,

@@ -160,7 +160,7 @@ fn stop() -> Result<(), MemberError> {
 
 /// Where large temporary files go: `/tmp` often lies in memory, which is what they are
 /// to save.
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     let large = Path::new("/var/tmp");
     match std::env::var_os("TMPDIR") {
         None if large.is_dir() => large.to_owned(),

@@ -1,9 +1,16 @@
-//! Decompressing whole bundles, several at once: each is one stream that feeds its
-//! hash and its reader, of which no more than the beginning of one code object is
-//! kept. Where bundles are is found out before.
+//! Decompressing whole bundles, on all cores: groups of about equally long ones into
+//! room of a temporary file, where they are hashed together, or one alone as a stream.
+//! Where bundles are is found out before.
+//!
+//! Compilers write single segments (RFC 8878, 3.1.1.1.1.2), in which a decoder looks
+//! back at the whole content: 80 MB of a large library. Several of them at once are too
+//! much for memory, and one by one they are hashed too slowly; hence the file.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use super::area::Area;
 use super::harvest::{Examined, Harvest, Place};
 use crate::inspect::bundle::{Broken, MAX_TABLE, Table};
 use crate::inspect::ccob::{self, Header, Stream};
@@ -12,19 +19,15 @@ use crate::inspect::facts::Storage;
 use crate::inspect::md5;
 use crate::inspect::report::Depth;
 
-/// How much of a stream is taken at a time: whole blocks of MD5, and what stays in
-/// the processor's second cache.
+/// How much is read at a time.
 const CHUNK: usize = 64 << 10;
 
 /// How much of a code object is kept: its headers and the beginning of its
 /// metadata, or a small one as a whole, with its symbols.
 const KEPT: usize = 128 << 10;
 
-/// How much memory the decoders of one thread may use for what they look back at;
-/// one of them runs in any case. Compilers write single segments (RFC 8878,
-/// 3.1.1.1.1.2), in which that is the whole content: 80 MB of a large library, so
-/// that few run beside each other, and hashing those one by one is what takes time.
-const WINDOWS: u64 = 48 << 20;
+/// How much of the disk the temporary files take together at most.
+const ROOM: usize = 2 << 30;
 
 /// A compressed bundle that is to be decoded.
 pub(super) struct Job<'a> {
@@ -36,15 +39,36 @@ pub(super) struct Job<'a> {
     pub(super) storage: Storage,
 }
 
-/// Decodes the bundles on all cores and returns what is in them, in their order.
-pub(super) fn run(jobs: &[Job<'_>], depth: Depth) -> Vec<Harvest> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len()).max(1);
-    let most = jobs.len().div_ceil(cores).clamp(1, md5::LANES);
-    // The largest first, so that none of them is left alone at the end.
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(jobs[*index].header.declared));
-    let next = AtomicUsize::new(0);
-    let work = || worker(jobs, &order, &next, most, depth);
+impl Job<'_> {
+    /// How much room it takes: a byte more than declared, so that more is noticed, and
+    /// whole lines of the processor's cache.
+    fn room(&self) -> usize {
+        let declared = usize::try_from(self.header.declared).unwrap_or(usize::MAX);
+        declared.saturating_add(64) / 64 * 64
+    }
+}
+
+/// Decodes the bundles on all cores, with temporary files in `folder`, and returns what
+/// is in them, in their order.
+pub(super) fn run(jobs: &[Job<'_>], folder: &Path) -> Vec<Harvest> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    run_on(cores, jobs, folder)
+}
+
+fn run_on(cores: usize, jobs: &[Job<'_>], folder: &Path) -> Vec<Harvest> {
+    let largest = jobs.iter().map(Job::room).max().unwrap_or(0);
+    let cores = cores.min(jobs.len()).min(ROOM / largest.max(1)).max(1);
+    let groups = groups(jobs, cores);
+    let (next, alone) = (AtomicUsize::new(0), Mutex::new(()));
+    let work = || {
+        let mut area = Area::new(folder);
+        let mut results = Vec::new();
+        while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let group: Vec<_> = group.iter().map(|index| (*index, &jobs[*index])).collect();
+            results.extend(together(&group, &mut area, ROOM / cores, &alone));
+        }
+        results
+    };
     let mut results: Vec<(usize, Harvest)> = match cores {
         1 => work(),
         _ => std::thread::scope(|scope| {
@@ -60,138 +84,125 @@ pub(super) fn run(jobs: &[Job<'_>], depth: Depth) -> Vec<Harvest> {
     results.into_iter().map(|(_, harvest)| harvest).collect()
 }
 
-/// Decodes one bundle at once and returns where it ends as well, which version 1
+/// Which bundles are decoded together: the largest first, so that none of them is left
+/// alone at the end, as many as are hashed in lockstep and as one thread has room for.
+fn groups(jobs: &[Job<'_>], cores: usize) -> Vec<Vec<usize>> {
+    let most = jobs.len().div_ceil(cores).clamp(1, md5::LANES);
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(jobs[*index].header.declared));
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut left = 0;
+    for index in order {
+        let room = jobs[index].room();
+        match groups.last_mut() {
+            Some(group) if group.len() < most && room <= left => {
+                group.push(index);
+                left -= room;
+            }
+            _ => {
+                groups.push(vec![index]);
+                left = (ROOM / cores).saturating_sub(room);
+            }
+        }
+    }
+    groups
+}
+
+/// Decodes a group. What has no room and what is damaged is streamed, which tells what
+/// is wrong.
+fn together(
+    group: &[(usize, &Job<'_>)],
+    area: &mut Area<'_>,
+    most: usize,
+    alone: &Mutex<()>,
+) -> Vec<(usize, Harvest)> {
+    let wanted = group.iter().fold(0, |sum: usize, (_, job)| sum.saturating_add(job.room()));
+    let room = if wanted <= most { area.room(wanted).ok() } else { None };
+    let mut room = room.unwrap_or_default();
+    let (mut decoded, mut results) = (Vec::new(), Vec::new());
+    for (index, job) in group {
+        let space = room.split_off_mut(..job.room()).unwrap_or_default();
+        match job.header.decompress(job.bytes, space) {
+            Some(content) => decoded.push((*index, *job, content)),
+            None => {
+                // What it looks back at is memory: 128 MB for the largest window that
+                // zstd's decoder accepts, so that there is one at a time.
+                let _one = alone.lock().unwrap_or_else(PoisonError::into_inner);
+                results.push((*index, one(job, Depth::Deep).0));
+            }
+        }
+    }
+    let contents: Vec<&[u8]> = decoded.iter().map(|(.., content)| *content).collect();
+    for ((index, job, content), hash) in decoded.into_iter().zip(md5::all(&contents)) {
+        let mut reader = Reader::default();
+        let read = content.chunks(CHUNK).try_for_each(|chunk| reader.push(chunk, Depth::Deep));
+        let read = read.and_then(|()| reader.finish(content.len() as u64, Depth::Deep));
+        results.push((index, harvest(job, read.map_err(ccob::inside), Some(hash))));
+    }
+    results
+}
+
+/// Decodes one bundle as a stream and returns where it ends as well, which version 1
 /// does not say.
 pub(super) fn one(job: &Job<'_>, depth: Depth) -> (Harvest, Option<usize>) {
-    let mut lane = match Lane::new(0, job) {
-        Ok(lane) => lane,
-        Err(broken) => return failed(job, broken),
+    let mut reader = Reader::default();
+    let mut buffer = vec![0; CHUNK];
+    let (mut hash, mut length) = (md5::START, 0);
+    let mut stream = match Stream::open(&job.header, job.bytes) {
+        Ok(stream) => stream,
+        Err(broken) => return (harvest(job, Err(broken), None), None),
     };
-    while lane.advance(depth) {
-        lane.hash_alone();
-    }
-    let unread = lane.stream.unread();
-    let ended = lane.failure.is_none();
-    (lane.finish(depth), ended.then(|| job.bytes.len() - unread))
-}
-
-fn failed(job: &Job<'_>, broken: Broken) -> (Harvest, Option<usize>) {
-    let mut harvest = Harvest::default();
-    harvest.broken(job.start, broken);
-    (harvest, None)
-}
-
-fn worker(
-    jobs: &[Job<'_>],
-    order: &[usize],
-    next: &AtomicUsize,
-    most: usize,
-    depth: Depth,
-) -> Vec<(usize, Harvest)> {
-    let mut results = Vec::new();
-    let mut lanes: Vec<Lane<'_>> = Vec::new();
-    loop {
-        while lanes.len() < most && lanes.iter().map(|lane| lane.window).sum::<u64>() < WINDOWS {
-            let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            match Lane::new(*index, &jobs[*index]) {
-                Ok(lane) => lanes.push(lane),
-                Err(broken) => results.push((*index, failed(&jobs[*index], broken).0)),
-            }
-        }
-        if lanes.is_empty() {
-            return results;
-        }
-        let mut ended = Vec::new();
-        for at in (0..lanes.len()).rev() {
-            if !lanes[at].advance(depth) {
-                ended.push(lanes.swap_remove(at));
-            }
-        }
-        if depth == Depth::Deep {
-            let streams = lanes.iter_mut().map(|lane| (&mut lane.hash, &lane.buffer[..]));
-            md5::update(&mut streams.collect::<Vec<_>>());
-        }
-        results.extend(ended.into_iter().map(|lane| (lane.index, lane.finish(depth))));
-    }
-}
-
-/// A bundle while it is decoded.
-struct Lane<'a> {
-    index: usize,
-    job: &'a Job<'a>,
-    stream: Stream<'a>,
-    window: u64,
-    reader: Reader,
-    hash: md5::State,
-    buffer: Vec<u8>,
-    filled: usize,
-    length: u64,
-    failure: Option<Broken>,
-}
-
-impl<'a> Lane<'a> {
-    fn new(index: usize, job: &'a Job<'a>) -> Result<Self, Broken> {
-        Ok(Self {
-            index,
-            job,
-            stream: Stream::open(&job.header, job.bytes)?,
-            window: job.header.window(job.bytes),
-            reader: Reader::default(),
-            hash: md5::START,
-            buffer: vec![0; CHUNK],
-            filled: 0,
-            length: 0,
-            failure: None,
-        })
-    }
-
-    /// Decompresses and reads the next chunk; false at the end and at damage.
-    fn advance(&mut self, depth: Depth) -> bool {
-        self.filled = 0;
-        let read = self.stream.fill(&mut self.buffer).and_then(|count| {
-            self.filled = count;
-            self.length += count as u64;
-            self.reader.push(&self.buffer[..count], depth).map_err(ccob::inside)
+    let last = loop {
+        let read = stream.fill(&mut buffer).and_then(|count| {
+            reader.push(&buffer[..count], depth).map_err(ccob::inside)?;
+            Ok(count)
         });
-        self.failure = read.err();
-        self.failure.is_none() && self.filled == self.buffer.len()
-    }
-
-    fn hash_alone(&mut self) {
-        md5::update(&mut [(&mut self.hash, &self.buffer)]);
-    }
-
-    fn finish(self, depth: Depth) -> Harvest {
-        let Self { job, stream, reader, hash, buffer, filled, length, failure, .. } = self;
-        let mut harvest = Harvest::default();
-        let ended = failure.map_or(Ok(()), Err).and_then(|()| stream.complete());
-        let table = ended.and_then(|()| reader.finish(length, depth).map_err(ccob::inside));
-        let (table, examined) = match table {
-            Ok(table) => table,
-            Err(broken) => {
-                harvest.broken(job.start, broken);
-                return harvest;
-            }
+        let count = match read {
+            Ok(count) => count,
+            Err(broken) => return (harvest(job, Err(broken), None), None),
         };
-        harvest.bundles = 1;
-        // An entry has no place of its own in the file.
-        let compression = Some(job.header.compression);
-        let place = Place { storage: job.storage, compression, offset: job.start };
-        let mut examined = examined.into_iter();
-        for entry in &table.entries {
-            let examined = if entry.size > 0 { examined.next() } else { None };
-            harvest.entry(entry, place, examined);
+        length += count as u64;
+        if count < buffer.len() {
+            break &buffer[..count];
         }
         if depth == Depth::Deep {
-            let hash = md5::finish(hash, &buffer[..filled], length);
-            let computed = u64::from_le_bytes(std::array::from_fn(|i| hash[i]));
-            // LLVM never leaves the field empty, and its readers do not mind.
-            if job.header.hash != computed && job.header.hash != 0 {
-                harvest.wrong_hash(job.start, job.header.hash, computed);
-            }
+            md5::update(&mut [(&mut hash, &buffer)]);
         }
-        harvest
+    };
+    let end = job.bytes.len() - stream.unread();
+    let read = stream.complete().and_then(|()| reader.finish(length, depth).map_err(ccob::inside));
+    let hash = (depth == Depth::Deep).then(|| md5::finish(hash, last, length));
+    (harvest(job, read, hash), Some(end))
+}
+
+/// Takes in what a bundle was found to be. `hash` is that of its content.
+fn harvest(job: &Job<'_>, read: Result<(Table, Vec<Examined>), Broken>, hash: Option<[u8; 16]>) -> Harvest {
+    let mut harvest = Harvest::default();
+    let (table, examined) = match read {
+        Ok(read) => read,
+        Err(broken) => {
+            harvest.broken(job.start, broken);
+            return harvest;
+        }
+    };
+    harvest.bundles = 1;
+    // An entry has no place of its own in the file.
+    let compression = Some(job.header.compression);
+    let place = Place { storage: job.storage, compression, offset: job.start };
+    let mut examined = examined.into_iter();
+    for entry in &table.entries {
+        let examined = if entry.size > 0 { examined.next() } else { None };
+        harvest.entry(entry, place, examined);
     }
+    let computed = hash.map(|hash| u64::from_le_bytes(std::array::from_fn(|i| hash[i])));
+    match computed {
+        // LLVM never leaves the field empty, and its readers do not mind.
+        Some(computed) if job.header.hash != computed && job.header.hash != 0 => {
+            harvest.wrong_hash(job.start, job.header.hash, computed);
+        }
+        _ => {}
+    }
+    harvest
 }
 
 /// Reads a bundle whose bytes come one chunk after the other.
@@ -273,5 +284,87 @@ impl Reader {
         let table = table.ok_or_else(|| Broken::new(length, "ends within its table of entries"))?;
         table.inside(length)?;
         Ok((table, self.examined))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::testing::{Method, bundle, ccob, kernels_object};
+
+    /// Bundles of all lengths up to 20 MB, some of them damaged or with a wrong hash.
+    fn bundles() -> Vec<Vec<u8>> {
+        let bundles = (0..21).map(|n: usize| {
+            let mut object = kernels_object("gfx1151", n as u32 + 1);
+            object.resize(object.len() + n * n * 50_000 + n, n as u8);
+            let method = if n % 5 == 4 { Method::Zlib } else { Method::Zstd };
+            let plain = bundle(&[("hip-amdgcn-amd-amdhsa--gfx1151", &object)]);
+            let mut bytes = ccob(&plain, 2 + (n as u16 & 1), method);
+            match n {
+                3 | 17 => bytes[if n & 1 == 0 { 16 } else { 24 }] ^= 1,
+                7 | 19 => bytes.truncate(bytes.len() - 2),
+                11 => bytes[16] += 1,
+                _ => {}
+            }
+            bytes
+        });
+        bundles.collect()
+    }
+
+    fn decoded(bundles: &[Vec<u8>], cores: usize, folder: &Path) -> String {
+        let jobs = bundles.iter().enumerate().map(|(start, bytes)| {
+            let mut header = bytes.clone();
+            let length = bytes.len() as u64;
+            // Also of what was cut.
+            match header[4] {
+                2 => header[8..12].copy_from_slice(&(length as u32).to_le_bytes()),
+                _ => header[8..16].copy_from_slice(&length.to_le_bytes()),
+            }
+            let header = Header::read(&header).unwrap();
+            Job { start, bytes, header, storage: Storage::HipFatbin }
+        });
+        let jobs: Vec<_> = jobs.collect();
+        let mut all = Harvest::default();
+        run_on(cores, &jobs, folder).into_iter().for_each(|harvest| all.merge(harvest));
+        let all = all.finish();
+        format!("{} {:?} {:?} {:?}", all.bundles, all.code, all.damage, all.wrong_hashes)
+    }
+
+    #[test]
+    fn cores_and_room_make_no_difference() {
+        let (bundles, dir) = (bundles(), tempfile::tempdir().unwrap());
+        let wanted = decoded(&bundles, 1, dir.path());
+        assert_eq!(wanted.matches("WrongHash").count(), 2, "{wanted}");
+        assert_eq!(wanted.matches("Damage").count(), 3, "{wanted}");
+        assert!(
+            wanted.starts_with("18 ") && wanted.contains("count: 9, bytes: 66401804, kernels: Some(101)"),
+            "{wanted}"
+        );
+        for cores in [2, 3, 40] {
+            assert_eq!(decoded(&bundles, cores, dir.path()), wanted);
+        }
+        for cores in [1, 2] {
+            assert_eq!(decoded(&bundles, cores, Path::new("/dev/null/none")), wanted, "no room");
+        }
+    }
+
+    #[test]
+    fn groups_keep_within_their_room() {
+        let bytes = ccob(&bundle(&[]), 3, Method::Zstd);
+        let jobs = |declared: &[u64]| -> Vec<Job<'_>> {
+            let job = |declared: &u64| {
+                let mut header = bytes.clone();
+                header[16..24].copy_from_slice(&declared.to_le_bytes());
+                let header = Header::read(&header).unwrap();
+                Job { start: 0, bytes: &bytes, header, storage: Storage::HipFatbin }
+            };
+            declared.iter().map(job).collect()
+        };
+        assert_eq!(groups(&jobs(&[5, 9, 7]), 2), [vec![1, 2], vec![0]]);
+        assert_eq!(groups(&jobs(&[1; 20]), 2).iter().map(Vec::len).collect::<Vec<_>>(), [8, 8, 4]);
+        let large = jobs(&[1 << 33, 600 << 20, 600 << 20, 1]);
+        assert_eq!(groups(&large, 1), [vec![0], vec![1, 2, 3]]);
+        assert_eq!(groups(&large, 2), [vec![0], vec![1], vec![2, 3]]);
+        assert!(groups(&[], 1).is_empty());
     }
 }

@@ -2,6 +2,7 @@
 //! to the next, searching other sections, and bare bundles and code objects. What
 //! is wrong is noted with its place, and the walk goes on behind it.
 
+mod area;
 mod decode;
 mod harvest;
 mod search;
@@ -16,6 +17,7 @@ use super::bundle::{self, Broken, Table};
 use super::ccob::{self, Header};
 use super::code_object::{self, EM_AMDGPU, HEAD, Object};
 use super::facts::{Damage, Storage, Target};
+use super::image;
 use super::offload_binary;
 use super::report::Depth;
 
@@ -153,7 +155,7 @@ impl<'a> Device<'a> {
 
     /// Decodes what is left to be decoded and returns what was gathered.
     pub(super) fn finish(mut self) -> Gathered {
-        for harvest in decode::run(&self.jobs, self.depth) {
+        for harvest in decode::run(&self.jobs, &image::folder()) {
             self.harvest.merge(harvest);
         }
         self.harvest.finish()

@@ -1,0 +1,91 @@
+//! Room for decompressed bundles that is used again and again: what is small in memory,
+//! what is large in a temporary file that is mapped, whose pages the kernel may take
+//! back. Not what is in it.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use memmap2::{Advice, MmapMut};
+
+/// Up to this size it is memory.
+const SMALL: usize = 8 << 20;
+
+/// The room of one thread.
+pub(super) struct Area<'a> {
+    folder: &'a Path,
+    map: Option<MmapMut>,
+    /// How much of the map is backed by pages.
+    backed: usize,
+}
+
+impl<'a> Area<'a> {
+    /// Begins without room; large files are to lie in `folder`.
+    pub(super) fn new(folder: &'a Path) -> Self {
+        Self { folder, map: None, backed: 0 }
+    }
+
+    /// Returns room for so many bytes, with anything in it, where there is any.
+    pub(super) fn room(&mut self, length: usize) -> io::Result<&mut [u8]> {
+        let map = match self.map.take() {
+            Some(map) if map.len() >= length => map,
+            // It goes before the next one comes.
+            old => {
+                drop(old);
+                self.backed = 0;
+                if length <= SMALL { MmapMut::map_anon(length.max(1))? } else { file(self.folder, length)? }
+            }
+        };
+        if length > self.backed.max(SMALL) {
+            // Writing to a page for which the disk has no room would end the process;
+            // this is an error instead. It is also faster than a fault for each page.
+            map.advise_range(Advice::PopulateWrite, self.backed, length - self.backed)?;
+            self.backed = length;
+        }
+        Ok(&mut self.map.insert(map)[..length])
+    }
+}
+
+#[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
+fn file(folder: &Path, length: usize) -> io::Result<MmapMut> {
+    let file = tempfile::tempfile_in(folder)?;
+    // Written rather than left a hole: that is an error where the disk is full, and
+    // large writes take up pages faster than faults do.
+    let zeros = vec![0; (4 << 20).min(length)];
+    let mut at = 0;
+    while at < length {
+        let count = zeros.len().min(length - at);
+        file.write_all_at(&zeros[..count], at as u64)?;
+        at += count;
+    }
+    // SAFETY: the file was made just now and has no name, so that nobody else changes
+    // or cuts it.
+    unsafe { MmapMut::map_mut(&file) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_grows_and_is_used_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut area = Area::new(dir.path());
+        for length in [0, 1, 5000, SMALL, SMALL + 1, 3, SMALL + 9000, 2 * SMALL] {
+            let room = area.room(length).unwrap();
+            assert_eq!(room.len(), length);
+            room.fill(7);
+        }
+        area.room(100).unwrap()[99] = 1;
+        assert_eq!(area.room(2 * SMALL).unwrap()[98..101], [7, 1, 7], "the same room");
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0, "no name");
+    }
+
+    #[test]
+    fn without_a_folder_there_is_little_room() {
+        let mut area = Area::new(Path::new("/dev/null/none"));
+        assert!(area.room(SMALL).is_ok());
+        assert!(area.room(SMALL + 1).is_err());
+        assert!(area.room(SMALL).is_ok());
+    }
+}
