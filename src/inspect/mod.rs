@@ -2,17 +2,11 @@
 //! GPU code, and what of that is wrong. Nothing here prints, and nothing is
 //! extracted: archives are read as streams, files on disk are mapped.
 
-mod ar;
-mod bundle;
-mod ccob;
 mod closure;
-mod code_object;
 mod compare;
-mod data_files;
 mod device;
 mod earlier;
 mod elf;
-mod entry_id;
 mod expectations;
 mod facts;
 mod file;
@@ -21,9 +15,6 @@ mod hostile;
 mod image;
 mod kpack;
 mod libraries;
-mod md5;
-mod metadata;
-mod offload_binary;
 mod pairs;
 mod report;
 mod rules;
@@ -51,6 +42,8 @@ pub use facts::{
 pub use report::{Depth, Finding, Need, Origin, Report, SCHEMA, Waived};
 pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};
+
+use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary};
 
 use crate::error::{Diagnose, Kind};
 use crate::process::ProcessError;

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::area::Area;
+use super::bundle::{Broken, MAX_TABLE, Table};
+use super::ccob::{self, Header, Stream};
+use super::code_object;
 use super::harvest::{Examined, Harvest, Place};
-use crate::inspect::bundle::{Broken, MAX_TABLE, Table};
-use crate::inspect::ccob::{self, Header, Stream};
-use crate::inspect::code_object;
+use super::md5;
 use crate::inspect::facts::Storage;
-use crate::inspect::md5;
 use crate::inspect::report::Depth;
 
 /// How much is read at a time.

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::inspect::bundle::{self, Broken};
-use crate::inspect::code_object::{self, Object};
-use crate::inspect::entry_id::{EntryId, known_target, processor};
+use super::bundle::{self, Broken};
+use super::code_object::{self, Object};
+use super::entry_id::{EntryId, known_target, processor};
 use crate::inspect::facts::{Compression, Damage, DeviceCode, Mismatch, Storage, Target, WrongHash};
 
 // Limits for one file, far beyond what real files have, so that made-up ones

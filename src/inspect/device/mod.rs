@@ -2,9 +2,18 @@
 //! to the next, searching other sections, and bare bundles and code objects. What
 //! is wrong is noted with its place, and the walk goes on behind it.
 
+pub(super) mod ar;
 mod area;
+pub(super) mod bundle;
+pub(super) mod ccob;
+pub(super) mod code_object;
+pub(super) mod data_files;
 mod decode;
+pub(super) mod entry_id;
 mod harvest;
+mod md5;
+mod metadata;
+pub(super) mod offload_binary;
 mod search;
 
 use std::ops::Range;
@@ -13,12 +22,11 @@ use decode::Job;
 pub(super) use harvest::Gathered;
 use harvest::{Harvest, MAX_DAMAGE, Place};
 
-use super::bundle::{self, Broken, Table};
-use super::ccob::{self, Header};
-use super::code_object::{self, EM_AMDGPU, HEAD, Object};
+use self::bundle::{Broken, Table};
+use self::ccob::Header;
+use self::code_object::{EM_AMDGPU, HEAD, Object};
 use super::facts::{Damage, Storage, Target};
 use super::image;
-use super::offload_binary;
 use super::report::Depth;
 
 /// Where bundles begin in a section, as the section's own alignment demands.

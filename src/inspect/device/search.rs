@@ -3,7 +3,7 @@
 
 use memchr::memmem::Finder;
 
-use crate::inspect::{bundle, ccob};
+use super::{bundle, ccob};
 
 /// The beginning of a 64-bit little-endian ELF file.
 pub(super) const ELF: &[u8] = b"\x7fELF\x02\x01";

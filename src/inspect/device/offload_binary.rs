@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::bundle::Broken;
 
 /// The first bytes of an offload binary.
-pub(super) const MAGIC: &[u8; 4] = b"\x10\xff\x10\xad";
+pub(in crate::inspect) const MAGIC: &[u8; 4] = b"\x10\xff\x10\xad";
 
 // Far beyond what compilers write.
 const MAX_ENTRIES: u64 = 4096;
@@ -24,7 +24,7 @@ const ENTRY: u64 = 40;
 
 /// What an image is (`ImageKind`), as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::inspect) enum Kind {
     /// `IMG_Object`.
     Object,
     /// `IMG_Bitcode`.
@@ -39,46 +39,46 @@ pub(super) enum Kind {
 
 /// One image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Image {
-    pub(super) kind: Kind,
-    pub(super) triple: String,
-    pub(super) arch: String,
+pub(in crate::inspect) struct Image {
+    pub(in crate::inspect) kind: Kind,
+    pub(in crate::inspect) triple: String,
+    pub(in crate::inspect) arch: String,
     range: Range<usize>,
     inflated: bool,
 }
 
 impl Image {
     /// Tells whether it is for AMD GPUs. LLVM 24 renames the architecture.
-    pub(super) fn is_amd(&self) -> bool {
+    pub(in crate::inspect) fn is_amd(&self) -> bool {
         let amd = self.triple.split('-').nth(1) == Some("amd");
         amd || self.triple.starts_with("amdgcn") || self.triple.starts_with("amdgpu")
     }
 
     /// Returns where it begins, from the offload binary's beginning.
-    pub(super) fn offset(&self) -> usize {
+    pub(in crate::inspect) fn offset(&self) -> usize {
         if self.inflated { 0 } else { self.range.start }
     }
 }
 
 /// An offload binary.
 #[derive(Debug)]
-pub(super) struct OffloadBinary {
-    pub(super) images: Vec<Image>,
+pub(in crate::inspect) struct OffloadBinary {
+    pub(in crate::inspect) images: Vec<Image>,
     /// Where it ends, from its beginning.
-    pub(super) end: usize,
+    pub(in crate::inspect) end: usize,
     inflated: Option<Vec<u8>>,
 }
 
 impl OffloadBinary {
     /// Returns an image's bytes; `file` is what the offload binary was read from.
-    pub(super) fn bytes<'a>(&'a self, image: &Image, file: &'a [u8]) -> &'a [u8] {
+    pub(in crate::inspect) fn bytes<'a>(&'a self, image: &Image, file: &'a [u8]) -> &'a [u8] {
         self.inflated.as_deref().unwrap_or(file).get(image.range.clone()).unwrap_or_default()
     }
 }
 
 /// Reads the offload binary at the beginning of `bytes`, which may go on behind it.
 /// What is decompressed is taken from `budget`.
-pub(super) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Broken> {
+pub(in crate::inspect) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Broken> {
     let fail = |at, what: &str| Err(Broken::new(at, what));
     if !bytes.starts_with(MAGIC) {
         return fail(0, "is no offload binary: the magic is missing");

@@ -8,13 +8,13 @@
 const BLOCK: usize = 64;
 
 /// How many streams go in lockstep at most.
-pub(super) const LANES: usize = 8;
+pub(in crate::inspect) const LANES: usize = 8;
 
 /// The four words of a stream's state.
-pub(super) type State = [u32; 4];
+pub(in crate::inspect) type State = [u32; 4];
 
 /// The state before the first byte.
-pub(super) const START: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+pub(in crate::inspect) const START: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
@@ -33,7 +33,7 @@ const SINES: [u32; 64] = [
 
 /// Hashes whole blocks of several streams, the same number of bytes of each. What
 /// goes beyond whole blocks is left out.
-pub(super) fn update(streams: &mut [(&mut State, &[u8])]) {
+pub(in crate::inspect) fn update(streams: &mut [(&mut State, &[u8])]) {
     let length = streams.iter().map(|(_, bytes)| bytes.len()).min().unwrap_or(0) / BLOCK * BLOCK;
     for together in streams.chunks_mut(LANES) {
         // Few streams are no slower one by one.
@@ -46,7 +46,7 @@ pub(super) fn update(streams: &mut [(&mut State, &[u8])]) {
 }
 
 /// Returns the hashes of whole contents, which should be about as long as each other.
-pub(super) fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
+pub(in crate::inspect) fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
     let mut states = vec![START; contents.len()];
     let mut done = 0;
     loop {
@@ -66,7 +66,7 @@ pub(super) fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
 
 /// Hashes a stream's last bytes and returns the hash. `length` is how many bytes
 /// the stream has in all.
-pub(super) fn finish(mut state: State, last: &[u8], length: u64) -> [u8; 16] {
+pub(in crate::inspect) fn finish(mut state: State, last: &[u8], length: u64) -> [u8; 16] {
     let whole = last.len() / BLOCK * BLOCK;
     update(&mut [(&mut state, &last[..whole])]);
     let mut end = last[whole..].to_vec();
@@ -105,7 +105,7 @@ fn compress(state: &mut State, block: &[u8]) {
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
     /// Does nothing and says so.
-    pub(super) fn update(_: &mut [(&mut super::State, &[u8])], _: usize) -> bool {
+    pub(in crate::inspect) fn update(_: &mut [(&mut super::State, &[u8])], _: usize) -> bool {
         false
     }
 }
@@ -121,7 +121,7 @@ mod vectors {
     /// Hashes `length` bytes of each stream, or returns false where the processor
     /// lacks AVX2.
     #[expect(unsafe_code, reason = "calling code for a processor feature; see the comment inside")]
-    pub(super) fn update(streams: &mut [(&mut State, &[u8])], length: usize) -> bool {
+    pub(in crate::inspect) fn update(streams: &mut [(&mut State, &[u8])], length: usize) -> bool {
         let able = std::arch::is_x86_feature_detected!("avx2");
         if able {
             // SAFETY: the processor was found to have AVX2 just now, which is all

@@ -21,7 +21,7 @@ const MOST_NAMES: usize = 64 << 20;
 
 /// Counts the kernels of the code object that begins with `bytes` and has `size`
 /// bytes; `None` where what is there does not tell.
-pub(super) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
+pub(in crate::inspect) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
     let places = segments(bytes).filter(|s| s.kind == PT_NOTE).map(|s| (s.offset, s.size));
     let whole = bytes.len() as u64 == size;
     let sections = Sections::new(if whole { bytes } else { &[] });

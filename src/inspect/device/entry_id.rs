@@ -5,7 +5,7 @@ use crate::gpu::GpuTarget;
 
 /// What kind of code an entry's ID announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EntryId {
+pub(in crate::inspect) enum EntryId {
     /// The host's own code, in practice empty.
     Host,
     /// Code for AMD GPUs.
@@ -22,7 +22,7 @@ impl EntryId {
     /// Reads `<kind>-<arch>-<vendor>-<os>-<environment>[-<target>]`. Source: LLVM,
     /// `ClangOffloadBundler`, "Code Object Composition". ROCm 4 left out the
     /// environment together with its dash, so that the target stands in its place.
-    pub(super) fn parse(id: &str) -> Self {
+    pub(in crate::inspect) fn parse(id: &str) -> Self {
         let mut fields = id.splitn(6, '-');
         let mut next = || fields.next().unwrap_or_default();
         let (kind, arch, vendor, _os, environment) = (next(), next(), next(), next(), next());
@@ -55,7 +55,7 @@ fn is_target(text: &str) -> bool {
 
 /// Returns the processor that a target's text names: features of either spelling
 /// (`:xnack+`, `+sram-ecc`) and the suffix `-strict` taken off.
-pub(super) fn processor(target: &str) -> &str {
+pub(in crate::inspect) fn processor(target: &str) -> &str {
     let end = target.find([':', '+']).unwrap_or(target.len());
     let name = &target[..end];
     name.strip_suffix("-strict").unwrap_or(name)
@@ -63,7 +63,7 @@ pub(super) fn processor(target: &str) -> &str {
 
 /// Returns the target of a text in either spelling, or `None` where the table
 /// does not have its processor.
-pub(super) fn known_target(target: &str) -> Option<GpuTarget> {
+pub(in crate::inspect) fn known_target(target: &str) -> Option<GpuTarget> {
     GpuTarget::parse(target).or_else(|| GpuTarget::parse(processor(target)))
 }
 

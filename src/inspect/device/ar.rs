@@ -7,18 +7,18 @@ use std::ops::Range;
 use super::bundle::Broken;
 
 /// The first bytes of an archive.
-pub(super) const MAGIC: &[u8; 8] = b"!<arch>\n";
+pub(in crate::inspect) const MAGIC: &[u8; 8] = b"!<arch>\n";
 
 const HEADER: usize = 60;
 
 /// Yields where the content of each member stands, symbol tables and tables of
 /// names left out. After an error nothing more comes.
-pub(super) fn members(file: &[u8]) -> Members<'_> {
+pub(in crate::inspect) fn members(file: &[u8]) -> Members<'_> {
     Members { file, at: MAGIC.len() }
 }
 
 /// See [`members`].
-pub(super) struct Members<'a> {
+pub(in crate::inspect) struct Members<'a> {
     file: &'a [u8],
     at: usize,
 }

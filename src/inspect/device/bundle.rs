@@ -5,7 +5,7 @@
 use super::entry_id::EntryId;
 
 /// The first bytes of a bundle.
-pub(super) const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
+pub(in crate::inspect) const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 
 // Compilers know fewer than a hundred targets and the longest ID known has 50
 // characters; what goes far beyond is no bundle.
@@ -13,37 +13,37 @@ const MAX_ENTRIES: u64 = 4096;
 const MAX_ID: u64 = 256;
 
 /// No table is longer.
-pub(super) const MAX_TABLE: usize = 32 + (MAX_ENTRIES * (24 + MAX_ID)) as usize;
+pub(in crate::inspect) const MAX_TABLE: usize = 32 + (MAX_ENTRIES * (24 + MAX_ID)) as usize;
 
 /// One entry of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(in crate::inspect) struct Entry {
     /// The ID: printable ASCII characters.
-    pub(super) id: String,
+    pub(in crate::inspect) id: String,
     /// Where the code begins, from the bundle's beginning.
-    pub(super) offset: u64,
+    pub(in crate::inspect) offset: u64,
     /// How many bytes it has.
-    pub(super) size: u64,
+    pub(in crate::inspect) size: u64,
 }
 
 /// A bundle's entries in the order of their offsets. Those with content stand
 /// behind the table and apart from each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table {
-    pub(super) entries: Vec<Entry>,
+pub(in crate::inspect) struct Table {
+    pub(in crate::inspect) entries: Vec<Entry>,
     /// Where the last entry ends, from the bundle's beginning.
-    pub(super) end: u64,
+    pub(in crate::inspect) end: u64,
 }
 
 /// What is wrong with a bundle, and where, from its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Broken {
-    pub(super) at: u64,
-    pub(super) what: String,
+pub(in crate::inspect) struct Broken {
+    pub(in crate::inspect) at: u64,
+    pub(in crate::inspect) what: String,
 }
 
 impl Broken {
-    pub(super) fn new(at: u64, what: impl Into<String>) -> Self {
+    pub(in crate::inspect) fn new(at: u64, what: impl Into<String>) -> Self {
         Self { at, what: what.into() }
     }
 }
@@ -51,7 +51,7 @@ impl Broken {
 impl Table {
     /// Reads the table at the beginning of `bytes`; `None` where it goes on behind
     /// them.
-    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, Broken> {
+    pub(in crate::inspect) fn read(bytes: &[u8]) -> Result<Option<Self>, Broken> {
         let mut input = Input { bytes, at: 0 };
         match input.table() {
             Ok(table) => Ok(Some(table)),
@@ -61,7 +61,7 @@ impl Table {
     }
 
     /// Reads the table of a bundle of which `bytes` is all there is.
-    pub(super) fn whole(bytes: &[u8]) -> Result<Self, Broken> {
+    pub(in crate::inspect) fn whole(bytes: &[u8]) -> Result<Self, Broken> {
         let length = bytes.len() as u64;
         let table = Self::read(bytes)?;
         let table = table.ok_or_else(|| Broken::new(length, "ends within its table of entries"))?;
@@ -70,7 +70,7 @@ impl Table {
     }
 
     /// Tells that all entries lie within a bundle of `length` bytes.
-    pub(super) fn inside(&self, length: u64) -> Result<(), Broken> {
+    pub(in crate::inspect) fn inside(&self, length: u64) -> Result<(), Broken> {
         let mut content = self.entries.iter().filter(|entry| entry.size > 0);
         match content.find(|entry| entry.offset.saturating_add(entry.size) > length) {
             Some(Entry { id, offset, size }) => {
@@ -84,7 +84,7 @@ impl Table {
     /// Tells whether compilers write such a table: every ID is of a known kind, and
     /// at least one is for AMD GPUs and has content. Anything can stand behind the
     /// magic where that is a mere string.
-    pub(super) fn is_credible(&self) -> bool {
+    pub(in crate::inspect) fn is_credible(&self) -> bool {
         let kind = |entry: &Entry| {
             let kind = entry.id.split('-').next().unwrap_or_default();
             ["host", "hip", "hipv4", "openmp", "sycl"].contains(&kind)

@@ -5,10 +5,10 @@
 use std::io::Read;
 
 use super::bundle::{Broken, MAX_TABLE, Table};
-use super::facts::Compression;
+use crate::inspect::facts::Compression;
 
 /// The first bytes of a compressed bundle.
-pub(super) const MAGIC: &[u8; 4] = b"CCOB";
+pub(in crate::inspect) const MAGIC: &[u8; 4] = b"CCOB";
 
 /// A decompressed bundle may have so many bytes; real ones reach 500 MB.
 const MAX_DECOMPRESSED: u64 = 8 << 30;
@@ -21,25 +21,25 @@ const FIRST: usize = 4 << 10;
 
 /// What the header says.
 #[derive(Debug, Clone)]
-pub(super) struct Header {
-    pub(super) compression: Compression,
+pub(in crate::inspect) struct Header {
+    pub(in crate::inspect) compression: Compression,
     /// How many bytes it declares to have when decompressed.
-    pub(super) declared: u64,
+    pub(in crate::inspect) declared: u64,
     /// Where the header states that.
     declared_at: u64,
     /// The first eight bytes of the content's MD5 as a little-endian number. LLVM
     /// computes it when it writes and compares it only to print the result.
-    pub(super) hash: u64,
+    pub(in crate::inspect) hash: u64,
     /// Where the header ends.
     length: usize,
     /// Where the bundle ends, from its beginning; version 1 does not say.
-    pub(super) end: Option<usize>,
+    pub(in crate::inspect) end: Option<usize>,
 }
 
 impl Header {
     /// Reads the header at the beginning of `bytes`, which may go on behind the
     /// bundle.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, Broken> {
+    pub(in crate::inspect) fn read(bytes: &[u8]) -> Result<Self, Broken> {
         let cut = || Broken::new(0, format!("is a compressed bundle cut short after {} bytes", bytes.len()));
         let u16_at = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u64::from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
@@ -81,7 +81,7 @@ impl Header {
     }
 
     /// Takes what decompressing it all may need from `budget`.
-    pub(super) fn reserve(&self, budget: &mut u64) -> Result<(), Broken> {
+    pub(in crate::inspect) fn reserve(&self, budget: &mut u64) -> Result<(), Broken> {
         let (declared, allowed) = (self.declared, (*budget).min(MAX_DECOMPRESSED));
         if declared > allowed {
             let what = format!(
@@ -101,7 +101,7 @@ impl Header {
     /// Decompresses the bundle at the beginning of `bytes` at once, which is faster than
     /// a [`Stream`] and looks back at nothing but `space`; that has more bytes than are
     /// declared. `None` where anything is wrong; what it is, a stream tells.
-    pub(super) fn decompress<'s>(&self, bytes: &[u8], space: &'s mut [u8]) -> Option<&'s [u8]> {
+    pub(in crate::inspect) fn decompress<'s>(&self, bytes: &[u8], space: &'s mut [u8]) -> Option<&'s [u8]> {
         let count = match self.compression.method {
             "zlib" => Stream::open(self, bytes).ok()?.fill(space).ok()?,
             _ => {
@@ -116,7 +116,7 @@ impl Header {
 
     /// Decompresses the table of entries alone, at most what `budget` allows, from
     /// which it is taken.
-    pub(super) fn table(&self, bytes: &[u8], budget: &mut u64) -> Result<Table, Broken> {
+    pub(in crate::inspect) fn table(&self, bytes: &[u8], budget: &mut u64) -> Result<Table, Broken> {
         let mut head = Vec::new();
         *budget = budget.saturating_sub(COST);
         let mut stream = Stream::open(self, bytes)?;
@@ -142,12 +142,12 @@ impl Header {
 }
 
 /// A place in the decompressed bytes is no place in the file.
-pub(super) fn inside(Broken { at, what }: Broken) -> Broken {
+pub(in crate::inspect) fn inside(Broken { at, what }: Broken) -> Broken {
     Broken::new(0, format!("when decompressed, at byte {at}, {what}"))
 }
 
 /// The content of a compressed bundle while it is decompressed.
-pub(super) struct Stream<'a> {
+pub(in crate::inspect) struct Stream<'a> {
     decoder: Decoder<'a>,
     declared: u64,
     declared_at: u64,
@@ -161,7 +161,7 @@ enum Decoder<'a> {
 
 impl<'a> Stream<'a> {
     /// Begins with the bundle at the beginning of `bytes`, whose header was read.
-    pub(super) fn open(header: &Header, bytes: &'a [u8]) -> Result<Self, Broken> {
+    pub(in crate::inspect) fn open(header: &Header, bytes: &'a [u8]) -> Result<Self, Broken> {
         let payload = header.payload(bytes);
         let decoder = match header.compression.method {
             "zlib" => Decoder::Zlib(flate2::bufread::ZlibDecoder::new(payload)),
@@ -179,7 +179,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Fills `buffer` and returns how much of it; less than all only at the end.
-    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, Broken> {
+    pub(in crate::inspect) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, Broken> {
         let mut filled = 0;
         while filled < buffer.len() {
             let read = match &mut self.decoder {
@@ -203,7 +203,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Tells, at the end, whether all came that was declared.
-    pub(super) fn complete(&self) -> Result<(), Broken> {
+    pub(in crate::inspect) fn complete(&self) -> Result<(), Broken> {
         match self.produced == self.declared {
             true => Ok(()),
             false => {
@@ -215,7 +215,7 @@ impl<'a> Stream<'a> {
     }
 
     /// How many bytes of the input stand behind the stream's end.
-    pub(super) fn unread(&self) -> usize {
+    pub(in crate::inspect) fn unread(&self) -> usize {
         match &self.decoder {
             Decoder::Zlib(decoder) => decoder.get_ref().len(),
             Decoder::Zstd(decoder) => decoder.get_ref().len(),

@@ -3,12 +3,12 @@
 //! Sources of the names: ROCm/rocm-libraries, Tensile's `library/` and MIOpen's
 //! `db/`; ROCm/aotriton, `aotriton.images/`.
 
-use super::facts::{Storage, Target};
 use crate::gpu::GpuTarget;
+use crate::inspect::facts::{Storage, Target};
 
 /// Returns what the file at `path` serves, if its name tells: one target, or the
 /// processors of a family.
-pub(super) fn look(path: &str) -> Option<(Vec<Target>, Storage)> {
+pub(in crate::inspect) fn look(path: &str) -> Option<(Vec<Target>, Storage)> {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let found = tensile(folders, name).map(|target| (vec![target], Storage::DataFile));
     found.or_else(|| miopen(name)).or_else(|| aotriton(folders, name))

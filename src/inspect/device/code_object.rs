@@ -5,14 +5,14 @@ use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2
 
 use super::entry_id::known_target;
 use super::metadata;
-use super::report::Depth;
 use crate::gpu::GpuTarget;
+use crate::inspect::report::Depth;
 
 /// How many of a code object's first bytes tell what it is: an ELF64 header.
-pub(super) const HEAD: usize = 64;
+pub(in crate::inspect) const HEAD: usize = 64;
 
 /// `e_machine` of AMD GPUs.
-pub(super) const EM_AMDGPU: u16 = 224;
+pub(in crate::inspect) const EM_AMDGPU: u16 = 224;
 
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
 
@@ -22,7 +22,7 @@ const SECTION: u64 = 64;
 
 /// What a piece of GPU code is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Object {
+pub(in crate::inspect) enum Object {
     /// An AMDGPU ELF file.
     Amdgpu {
         /// The target in its flags; `None` where the table does not have it or
@@ -41,7 +41,11 @@ pub(super) enum Object {
 
 /// Tells what the code of `size` bytes is that begins with `bytes`, and, where that
 /// is asked for, how many kernels it has.
-pub(super) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, Option<u64>), String> {
+pub(in crate::inspect) fn examine(
+    bytes: &[u8],
+    size: u64,
+    depth: Depth,
+) -> Result<(Object, Option<u64>), String> {
     let object = identify(&bytes[..bytes.len().min(HEAD)], size)?;
     let counted = depth == Depth::Deep && matches!(object, Object::Amdgpu { .. });
     let kernels = if counted { metadata::kernels(bytes, size) } else { None };
@@ -50,7 +54,7 @@ pub(super) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, 
 
 /// Tells what code of `size` bytes is that begins with `head`, which has [`HEAD`]
 /// bytes or all there are. The error says why it is nothing that a GPU runs.
-pub(super) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
+pub(in crate::inspect) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
     if head.starts_with(&[0x03, 0x02, 0x23, 0x07]) {
         return Ok(Object::Spirv);
     }
@@ -112,13 +116,13 @@ fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
 }
 
 /// A program header.
-pub(super) struct Segment {
+pub(in crate::inspect) struct Segment {
     /// `p_type`.
-    pub(super) kind: u32,
+    pub(in crate::inspect) kind: u32,
     /// Where it begins in the file.
-    pub(super) offset: u64,
+    pub(in crate::inspect) offset: u64,
     /// How many bytes it has there.
-    pub(super) size: u64,
+    pub(in crate::inspect) size: u64,
 }
 
 fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
@@ -129,7 +133,7 @@ fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
 
 /// Yields the program headers of the 64-bit little-endian ELF file that begins with
 /// `bytes`, as far as they are there.
-pub(super) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
+pub(in crate::inspect) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
     // Smaller ones would be the same bytes over and over.
     let size = || number::<2>(bytes, 54).filter(|size| *size >= PROGRAM);
     let header = move |at: u64| Some((number::<8>(bytes, 32)?, size()?, at));
@@ -143,25 +147,25 @@ pub(super) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
 }
 
 /// A section header.
-pub(super) struct Section {
+pub(in crate::inspect) struct Section {
     name: u64,
     /// `sh_type`.
-    pub(super) kind: u32,
+    pub(in crate::inspect) kind: u32,
     /// Where it begins in the file.
-    pub(super) offset: u64,
+    pub(in crate::inspect) offset: u64,
     /// How many bytes it has.
-    pub(super) size: u64,
+    pub(in crate::inspect) size: u64,
     /// `sh_link`.
-    pub(super) link: u32,
+    pub(in crate::inspect) link: u32,
 }
 
 /// The sections of a 64-bit little-endian ELF file.
-pub(super) struct Sections<'a> {
+pub(in crate::inspect) struct Sections<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Sections<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(in crate::inspect) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
@@ -180,13 +184,13 @@ impl<'a> Sections<'a> {
     }
 
     /// Yields all sections, as far as they are there.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Section> {
+    pub(in crate::inspect) fn iter(&self) -> impl Iterator<Item = Section> {
         let count = number::<2>(self.bytes, 60).unwrap_or(0);
         (0..count).map_while(|index| self.get(index))
     }
 
     /// Returns a section's name.
-    pub(super) fn name(&self, section: &Section) -> Option<&'a [u8]> {
+    pub(in crate::inspect) fn name(&self, section: &Section) -> Option<&'a [u8]> {
         let names = self.content(number::<2>(self.bytes, 62)? as usize)?;
         let rest = names.get(usize::try_from(section.name).ok()?..)?;
         let rest = &rest[..rest.len().min(512)];
@@ -194,12 +198,12 @@ impl<'a> Sections<'a> {
     }
 
     /// Returns the bytes of the section with this number.
-    pub(super) fn content(&self, index: usize) -> Option<&'a [u8]> {
+    pub(in crate::inspect) fn content(&self, index: usize) -> Option<&'a [u8]> {
         self.bytes_of(&self.get(index as u64)?)
     }
 
     /// Returns the bytes of a section that has any.
-    pub(super) fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
+    pub(in crate::inspect) fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
         const SHT_NOBITS: u32 = 8;
         let start = usize::try_from(section.offset).ok()?;
         let end = start.checked_add(usize::try_from(section.size).ok()?)?;
@@ -210,7 +214,7 @@ impl<'a> Sections<'a> {
 /// Returns where the ELF file at the beginning of `bytes` ends: behind its
 /// headers, segments and, in a whole file, the section headers, which compilers
 /// write last. `None` where that is not inside `bytes`.
-pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
+pub(in crate::inspect) fn extent(bytes: &[u8]) -> Option<usize> {
     let table = |offset: u64, size: u64, count: u64| -> Option<u64> {
         number::<8>(bytes, offset)?.checked_add(number::<2>(bytes, size)? * number::<2>(bytes, count)?)
     };
@@ -225,7 +229,7 @@ pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
 
 /// Returns what the flags say, where that contradicts the target text of an ID:
 /// another processor, or the opposite of a feature.
-pub(super) fn contradiction(id_target: &str, object: &Object) -> Option<String> {
+pub(in crate::inspect) fn contradiction(id_target: &str, object: &Object) -> Option<String> {
     let Object::Amdgpu { target, mach: Some(mach), .. } = object else { return None };
     if id_target.is_empty() {
         return None;
