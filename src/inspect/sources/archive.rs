@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
@@ -26,29 +26,64 @@ const CONTENT_RATIO: u64 = 256;
 /// What the paths of all members may have together; texlive's have 20 MB.
 const MAX_PATHS: usize = 256 << 20;
 
+/// How many members are decompressed side by side at most.
+const MAX_WALKERS: usize = 8;
+
 /// Reads everything in the archive at `path`.
 pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subject, InspectError> {
     let size = fs::metadata(path)?.len();
     let mut subject = Subject::new(path, kind);
     let abandoned = AtomicBool::new(false);
-    // A member is handed over when the one before it was inspected, so that there are
-    // two in memory or in temporary files, and no more.
+    // A member is handed over when the one before it was inspected, so that there is one
+    // a walker in memory or in a temporary file, and one that is inspected.
     let (sender, receiver) = sync_channel::<(String, u64, Image)>(0);
+    // What stands in a directory can be decompressed side by side.
+    let walkers = match kind {
+        SubjectKind::Wheel => thread::available_parallelism().map_or(1, usize::from).min(MAX_WALKERS),
+        _ => 1,
+    };
+    let next = AtomicUsize::new(0);
+    let work = |sender: SyncSender<(String, u64, Image)>| {
+        let mut members = Members::new(path, size, depth, &next, sender);
+        let mut subject = Subject::new(path, kind);
+        let walked = members.walk(kind, &mut subject);
+        if walked.is_err() {
+            abandoned.store(true, Ordering::Relaxed);
+            next.store(usize::MAX / 2, Ordering::Relaxed);
+        }
+        // The error of the first member that has one is told, whoever finds another.
+        (walked.map_err(|error| (members.count, error)), subject, members.contents)
+    };
     thread::scope(|scope| {
         let digest = scope.spawn(|| digest(path, &abandoned));
         let inspector = scope.spawn(move || {
             let members = receiver.into_iter();
             members.map(|(name, size, image)| facts(name, size, &image, depth)).collect::<Vec<_>>()
         });
-        let mut members = Members::new(path, size, depth, sender);
-        let walked = members.walk(kind, &mut subject);
-        abandoned.store(walked.is_err(), Ordering::Relaxed);
-        let Members { contents, sender, .. } = members;
-        drop(sender);
+        let others: Vec<_> = (1..walkers).map(|_| sender.clone()).collect();
+        let others: Vec<_> = others.into_iter().map(|sender| scope.spawn(|| work(sender))).collect();
+        let mut walked = vec![work(sender)];
+        for other in others {
+            walked.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
         let files = inspector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let digest = digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        walked?;
+        let mut contents = Contents::default();
+        let mut errors = Vec::new();
+        for (result, part, paths) in walked {
+            errors.extend(result.err());
+            contents.paths.extend(paths.paths);
+            contents.links.extend(paths.links);
+            (subject.name, subject.debug) = (part.name, part.debug);
+            subject.package = subject.package.take().or(part.package);
+        }
+        if let Some((_, error)) = errors.into_iter().min_by_key(|(index, _)| *index) {
+            return Err(error);
+        }
         check_stop()?;
+        if kind == SubjectKind::Wheel {
+            subject.package = subject.package.take().or_else(|| wheel::name_of_file(&subject.name));
+        }
         let (sha256, size) = digest?;
         (subject.sha256, subject.size) = (Some(sha256), Some(size));
         (subject.files, subject.contents) = (files, contents);
@@ -65,8 +100,10 @@ pub(super) struct Members<'a> {
     passed: u64,
     contents: Contents,
     paths: usize,
-    /// How many members there were.
-    count: usize,
+    /// How many members there were, or which one this is.
+    pub(super) count: usize,
+    /// The next member that no walker has taken, where there are several.
+    next: &'a AtomicUsize,
     /// The members that are to be read a second time, as a whole.
     again: BTreeSet<usize>,
     /// In the second reading, only those are looked at.
@@ -75,8 +112,15 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn new(archive: &'a Path, size: u64, depth: Depth, sender: SyncSender<(String, u64, Image)>) -> Self {
+    fn new(
+        archive: &'a Path,
+        size: u64,
+        depth: Depth,
+        next: &'a AtomicUsize,
+        sender: SyncSender<(String, u64, Image)>,
+    ) -> Self {
         Self {
+            next,
             archive,
             depth,
             limit: size.saturating_mul(CONTENT_RATIO).max(LEAST_CONTENT),
@@ -106,6 +150,17 @@ impl<'a> Members<'a> {
             SubjectKind::Tar => tar::walk(self, subject),
             _ => wheel::walk(self, subject),
         }
+    }
+
+    /// Returns which of `count` members this walker takes next, where a directory lists
+    /// them; `after` is the one that it took last.
+    pub(super) fn next(&mut self, count: usize, after: Option<usize>) -> Option<usize> {
+        let index = match &self.second {
+            None => self.next.fetch_add(1, Ordering::Relaxed),
+            Some(wanted) => *wanted.range(after.map_or(0, |index| index + 1)..).next()?,
+        };
+        self.count = index;
+        (index < count).then_some(index)
     }
 
     /// Takes in a symbolic link.
@@ -235,7 +290,8 @@ mod tests {
     #[test]
     fn an_archive_that_never_ends_is_refused() {
         let (sender, _receiver) = sync_channel(0);
-        let mut members = Members::new(Path::new("bomb.whl"), 1000, Depth::Quick, sender);
+        let next = AtomicUsize::new(0);
+        let mut members = Members::new(Path::new("bomb.whl"), 1000, Depth::Quick, &next, sender);
         members.limit = 1000;
         let bomb = || (&b"\x7fELF"[..]).chain(std::io::repeat(0));
         let error = members.file("libk.so", 1001, &mut bomb()).unwrap_err();
@@ -250,7 +306,8 @@ mod tests {
     #[test]
     fn names_without_number_are_refused() {
         let (sender, _receiver) = sync_channel(0);
-        let mut members = Members::new(Path::new("names.rpm"), 1000, Depth::Quick, sender);
+        let next = AtomicUsize::new(0);
+        let mut members = Members::new(Path::new("names.rpm"), 1000, Depth::Quick, &next, sender);
         let name = "x".repeat(16 << 20);
         let taken = (0..100).take_while(|_| members.name(&name).is_ok()).count();
         assert!((10..16).contains(&taken), "{taken}");

@@ -27,8 +27,9 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
     if archive.has_overlapping_entries().map_err(fail)? {
         return Err(members.damaged("two of its members share the same bytes".into()));
     }
-    subject.package = name_of_file(&subject.name);
-    for index in 0..archive.len() {
+    let mut last = None;
+    while let Some(index) = members.next(archive.len(), last) {
+        last = Some(index);
         let name = archive.name_for_index(index).and_then(Result::ok).map(|name| visible(&name));
         let mut member = match archive.by_index(index) {
             Ok(member) => member,
@@ -47,7 +48,7 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
         } else if is_metadata(&name, ".dist-info", "METADATA") {
             members.name(&name)?;
             let said = distribution(&mut member).map_err(|error| members.unreadable(&name, error))?;
-            subject.package = said.or(subject.package.take());
+            subject.package = said;
         } else {
             members.file(&name, size, &mut member)?;
         }
@@ -71,6 +72,6 @@ pub(super) fn distribution(content: &mut dyn Read) -> io::Result<Option<String>>
 }
 
 /// Source: "Binary distribution format", section "File name convention".
-fn name_of_file(file: &str) -> Option<String> {
+pub(super) fn name_of_file(file: &str) -> Option<String> {
     file.strip_suffix(".whl")?.split('-').next().map(str::to_owned)
 }
