@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn contents_of_any_lengths_are_hashed_together() {
-        let bytes: Vec<u8> = (0..5000u32).map(|k| (k * 31 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..5000u32).map(|k| ((k * 31) >> 3) as u8).collect();
         for lengths in [&[][..], &[0], &[63, 64, 65], &[4000, 55, 56, 4999, 0, 128, 127, 3000], &[700; 20]] {
             let contents: Vec<&[u8]> = lengths.iter().map(|length| &bytes[bytes.len() - length..]).collect();
             let wanted: Vec<[u8; 16]> = contents.iter().map(|content| Md5::digest(content).into()).collect();

@@ -126,13 +126,18 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Tells whether files with one SONAME, none of them ROCm's, are alternatives that are
-/// opened by path: in one folder under names that are not the SONAME (fakeroot's for two
+/// Tells whether files with one SONAME, none of them ROCm's, are one package's alternatives
+/// that are opened by path: in one folder under names that are not the SONAME (fakeroot's for two
 /// ways to talk to its daemon), or in sibling folders and needed there alone (NVIDIA's
 /// profiler for two generations of GPUs).
 fn are_apart(elfs: &[&Elf<'_>], needed_in: Option<&BTreeSet<&str>>) -> bool {
     let rocm = elfs.iter().any(|elf| rocm_stem(elf.soname()).is_some());
     let folders: BTreeSet<&str> = elfs.iter().map(|elf| elf.folder()).collect();
+    // Two packages do not know of each other's.
+    let packages: BTreeSet<&str> = elfs.iter().map(|elf| elf.subject.path.as_str()).collect();
+    if packages.len() > 1 {
+        return false;
+    }
     if rocm || folders.iter().any(|folder| DEFAULT_FOLDERS.contains(folder)) {
         return false;
     }
