@@ -24,6 +24,12 @@ fn sleeper(workspace: &Workspace, name: &str) -> String {
     )
 }
 
+/// A child that was told to end does so when the machine comes to it.
+#[track_caller]
+fn assert_ended(workspace: &Workspace) {
+    wait_until("the children have ended", || processes_with(&unique_seconds(workspace)).is_empty());
+}
+
 fn add_sleeper(workspace: &Workspace, name: &str, toml: &str) {
     workspace.component(name, &Parts { toml, build: &sleeper(workspace, name), ..Parts::default() });
 }
@@ -49,7 +55,7 @@ fn a_signal_stops_the_build(signal: &str) {
         .exits(130)
         .says(["stopped on request", "hint: run the same command again; it goes on where it stopped"])
         .never_says("Failed");
-    assert_eq!(processes_with(&unique_seconds(&workspace)), Vec::<String>::new());
+    assert_ended(&workspace);
     workspace.assert_nothing_of("first");
     std::fs::remove_file(workspace.path("first.started")).unwrap();
     assert_eq!(workspace.files(), before);
@@ -78,7 +84,7 @@ fn a_child_that_ignores_the_request_is_ended_all_the_same() {
     let running = start_and_sleep(&workspace, "stubborn");
     running.signal("INT");
     running.finish().exits(130);
-    assert_eq!(processes_with(&unique_seconds(&workspace)), Vec::<String>::new());
+    assert_ended(&workspace);
 }
 
 #[test]
@@ -114,7 +120,7 @@ fn a_killed_run_leaves_nothing_that_looks_whole_and_its_children_do_not_disturb_
     workspace.write("go", "");
     workspace.build().exits(0).says(["Built first"]);
     workspace.assert_whole("first");
-    assert_eq!(processes_with(&unique_seconds(&workspace)), Vec::<String>::new());
+    assert_ended(&workspace);
 }
 
 #[test]
@@ -246,5 +252,5 @@ fn a_closed_terminal_ends_the_children() {
     let running = start_and_sleep(&workspace, "first");
     running.signal("HUP");
     assert_eq!(running.finish().code, Some(130));
-    assert_eq!(processes_with(&unique_seconds(&workspace)), Vec::<String>::new());
+    assert_ended(&workspace);
 }
