@@ -39,8 +39,8 @@ pub use facts::{
     Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KpackArchive,
     KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target, WrongHash,
 };
-pub use report::{Depth, Finding, Need, Origin, Report, SCHEMA, Waived};
-pub use rules::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule, rule_groups};
+pub use report::{Depth, Finding, Need, Origin, Report, RuleId, SCHEMA, Severity, Waived};
+pub use rules::{RULES, RULES_VERSION, Rule, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};
 
 use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary};

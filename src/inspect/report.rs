@@ -7,7 +7,6 @@ use std::fmt;
 use serde::Serialize;
 
 use super::facts::{Subject, Target};
-use super::rules::{RuleId, Severity};
 use crate::gpu::GpuTarget;
 use crate::names::Soname;
 use crate::text::visible;
@@ -146,6 +145,45 @@ impl Report {
     /// Tells whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
+    }
+}
+
+/// How bad a finding is. Ordered from worst to best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The set must not be used.
+    Error,
+    /// It works, but probably not as meant.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        })
+    }
+}
+
+/// The stable name of a rule, such as `gpu-target-missing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct RuleId(pub(super) &'static str);
+
+impl RuleId {
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
     }
 }
 

@@ -16,53 +16,12 @@ mod symbols;
 mod targets;
 mod waivers;
 
-use std::fmt;
-
 use serde::Serialize;
 
 use super::expectations::Expectations;
 use super::facts::{FileFacts, Subject};
-use super::report::{Finding, Judgement};
+use super::report::{Finding, Judgement, RuleId, Severity};
 use crate::text::visible;
-
-/// How bad a finding is. Ordered from worst to best.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// The set must not be used.
-    Error,
-    /// It works, but probably not as meant.
-    Warning,
-    /// Worth knowing.
-    Info,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        })
-    }
-}
-
-/// The stable name of a rule, such as `gpu-target-missing`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct RuleId(&'static str);
-
-impl RuleId {
-    /// Returns the name.
-    pub fn as_str(self) -> &'static str {
-        self.0
-    }
-}
-
-impl fmt::Display for RuleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
 
 /// What a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
