@@ -9,8 +9,8 @@ pub(in crate::inspect) const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 
 // Compilers know fewer than a hundred targets and the longest ID known has 50
 // characters; what goes far beyond is no bundle.
-const MAX_ENTRIES: u64 = 4096;
-const MAX_ID: u64 = 256;
+pub(in crate::inspect) const MAX_ENTRIES: u64 = 4096;
+pub(in crate::inspect) const MAX_ID: u64 = 256;
 
 /// No table is longer.
 pub(in crate::inspect) const MAX_TABLE: usize = 32 + (MAX_ENTRIES * (24 + MAX_ID)) as usize;

@@ -2,6 +2,7 @@
 //! the processor in `e_flags`, and SPIR-V. Not the bundles around them.
 
 use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG};
+use goblin::elf::section_header::SHT_NOBITS;
 
 use super::entry_id::known_target;
 use super::metadata;
@@ -17,8 +18,8 @@ pub(in crate::inspect) const EM_AMDGPU: u16 = 224;
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
 
 /// The sizes of `Elf64_Phdr` and `Elf64_Shdr`.
-const PROGRAM: u64 = 56;
-const SECTION: u64 = 64;
+pub(in crate::inspect) const PROGRAM: u64 = 56;
+pub(in crate::inspect) const SECTION: u64 = 64;
 
 /// What a piece of GPU code is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +205,6 @@ impl<'a> Sections<'a> {
 
     /// Returns the bytes of a section that has any.
     pub(in crate::inspect) fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
-        const SHT_NOBITS: u32 = 8;
         let start = usize::try_from(section.offset).ok()?;
         let end = start.checked_add(usize::try_from(section.size).ok()?)?;
         if section.kind == SHT_NOBITS { None } else { self.bytes.get(start..end) }

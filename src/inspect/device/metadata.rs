@@ -2,15 +2,13 @@
 //! kernel descriptors' symbols. Sources: LLVM, `AMDGPUUsage`, "Note Records" and
 //! "Code Object Metadata" (MessagePack), and "Symbols" (`.kd`).
 
+use goblin::elf::program_header::PT_NOTE;
+use goblin::elf::section_header::{SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB};
 use rmp::Marker;
 use rmp::decode::{read_array_len, read_map_len, read_marker, read_str_len};
 
 use super::code_object::{Section, Sections, segments};
 
-const PT_NOTE: u32 = 4;
-const SHT_SYMTAB: u32 = 2;
-const SHT_NOTE: u32 = 7;
-const SHT_DYNSYM: u32 = 11;
 const NT_AMDGPU_METADATA: u32 = 32;
 
 /// How many segments and sections of notes are looked into; code objects have two.

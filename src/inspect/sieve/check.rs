@@ -3,14 +3,11 @@
 
 use std::ops::Range;
 
-use super::{Header, Program, Sieve, overlap, u32_at, u64_at};
+use goblin::elf::program_header::{PT_DYNAMIC, PT_LOAD};
+use goblin::elf::section_header::{SHF_EXECINSTR, SHT_NOBITS, SHT_NULL};
 
-const SECTION: u64 = 64;
-const SHT_NULL: u32 = 0;
-const SHT_NOBITS: u32 = 8;
-const SHF_EXECINSTR: u64 = 4;
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
+use super::{Header, Program, SECTION, Sieve, overlap, u32_at, u64_at};
+
 /// Entries of a dynamic section; real ones have about 40.
 const MAX_DYNAMIC: u64 = 4096;
 /// The addresses of tables: DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_REL,
@@ -32,7 +29,7 @@ pub(super) fn was_right(sieve: &Sieve, file: &[u8]) -> Option<bool> {
             continue;
         }
         let range = offset..offset.saturating_add(size);
-        let code = flags & SHF_EXECINSTR != 0;
+        let code = flags & u64::from(SHF_EXECINSTR) != 0;
         right &= (code || !sieve.code.iter().any(|hole| overlap(hole, &range))) && !cuts(sieve, &range);
     }
     for program in programs.iter().filter(|p| p.kind != PT_LOAD && !p.file.is_empty()) {

@@ -9,8 +9,11 @@ mod tests;
 use std::io::Read;
 use std::ops::Range;
 
+use goblin::elf::program_header::PT_LOAD;
+
+use super::bundle::{MAX_ENTRIES, MAX_ID};
 use super::ccob;
-use super::code_object::EM_AMDGPU;
+use super::code_object::{EM_AMDGPU, PROGRAM, SECTION};
 use super::entry_id::EntryId;
 
 /// Pages are kept or left out as a whole.
@@ -23,14 +26,7 @@ pub(super) const LOOKAHEAD: usize = 256 << 10;
 /// entries. Until then compressed bundles are kept.
 const TABLES_ALONE: bool = true;
 
-// A bundle's table is read by `bundle`, which has the same limits.
-const MAX_ENTRIES: u64 = 4096;
-const MAX_ID: u64 = 256;
-/// Elf64_Phdr and Elf64_Shdr (System V ABI, "Program Header", "Sections").
-const PROGRAM: u64 = 56;
-const SECTION: u64 = 64;
 const MAX_PROGRAMS: u64 = 64;
-const PT_LOAD: u32 = 1;
 
 /// What is known of a file of which so much streamed by.
 #[derive(Debug, Default)]
