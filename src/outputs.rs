@@ -16,7 +16,7 @@ use crate::gpu::GpuTarget;
 use crate::inspect::{Expectations, RULES_VERSION};
 use crate::spec::rocm_version;
 use crate::stack::Stack;
-use crate::wheel::{self, LocalLabel, Request};
+use crate::wheel::{self, LocalLabel, Pins, Request, Rocm};
 use crate::workspace::Component;
 
 /// The format of the note beside a component's wheels.
@@ -86,7 +86,18 @@ fn component_wheels(
     // The note goes first and comes last, so that it never speaks of half a folder.
     files::remove_dir_if_there(dir).map_err(action())?;
     fs_err::create_dir_all(dir).map_err(action())?;
-    let wheels = wheel::build(Request { rpms, label, source_date_epoch: epoch, out_dir: dir })?;
+    let wheels = wheel::build(Request {
+        rpms,
+        label,
+        source_date_epoch: epoch,
+        out_dir: dir,
+        python: None,
+        pins: &Pins::new(),
+        rocm: &Rocm::System,
+        leave_out: &[],
+        origin: None,
+        events,
+    })?;
     let paths: Vec<PathBuf> = wheels.iter().map(|wheel| wheel.path.clone()).collect();
     if !paths.is_empty() {
         let gpu_targets = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();

@@ -11,7 +11,7 @@ use crate::outputs;
 use crate::report::{Progress, Shell};
 use crate::stack::Stack;
 
-pub(super) fn run(args: &args::Made, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;

@@ -13,7 +13,9 @@ mod init;
 mod inspect;
 mod lock;
 mod plan;
+mod publish;
 mod render;
+mod requirements;
 mod wheel;
 
 use std::process::ExitCode;
@@ -57,6 +59,8 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Explain(command) => explain::run(command, shell),
         Command::Wheel(command) => wheel::run(command, &dir, shell),
         Command::Index(command) => index::run(command, &dir, shell),
+        Command::Requirements(command) => requirements::run(command, &dir, shell),
+        Command::Publish(command) => publish::run(command, &dir, shell),
         Command::Container(command) => container::run(command, &dir, shell),
         Command::Doctor(command) => doctor::run(command, &dir, shell),
         Command::Completions(command) => completions::run(command, shell),

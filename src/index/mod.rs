@@ -2,6 +2,7 @@
 //! reader never sees half of it. Not which wheels belong in it.
 
 mod page;
+pub mod place;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};

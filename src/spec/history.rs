@@ -21,7 +21,8 @@ const MAX_ENTRIES: usize = 30;
 const EARLIEST: i64 = 631_152_000;
 
 /// Keys of component.toml, of chroots and of providers that inspection alone reads.
-const JUDGEMENTS: &[&str] = &["inspect", "libraries", "symbol-versions", "search-path-tag"];
+const JUDGEMENTS: &[&str] =
+    &["inspect", "libraries", "symbol-versions", "search-path-tag", "wheel", "wheels", "index"];
 
 /// What a user's own configuration must not change.
 const SETTINGS: &[&str] = &["-c", "core.quotePath=false", "-c", "log.showRoot=true"];

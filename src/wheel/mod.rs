@@ -23,14 +23,17 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
+use crate::events::Events;
 use crate::process::{self, ProcessError};
 use crate::rpms::RpmError;
 use crate::text::visible;
+use pep440_rs::Version;
+
 use payload::{Payload, Spool};
 use plan::Plan;
 
 /// What [`build`] needs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The RPMs of one component. Source packages and debugging data are passed over.
     pub rpms: &'a [PathBuf],
@@ -40,6 +43,60 @@ pub struct Request<'a> {
     pub source_date_epoch: i64,
     /// Where the wheels are written.
     pub out_dir: &'a Path,
+    /// The Python of the chroot, such as `(3, 14)`; `None` where any will do.
+    pub python: Option<(u32, u32)>,
+    /// What the stack has: requirements on these are pinned to these versions.
+    pub pins: &'a Pins,
+    /// Where ROCm's libraries are found once the wheel is installed.
+    pub rocm: &'a Rocm,
+    /// Files that the wheel does not carry: patterns of absolute paths, with `*`.
+    pub leave_out: &'a [String],
+    /// What the RPMs were built from, for the wheel's SBOM and provenance.
+    pub origin: Option<&'a Origin>,
+    /// Who is told of what is not wrong but should be known.
+    pub events: &'a dyn Events,
+}
+
+/// The versions of a stack's distributions, label included, by normalized name.
+pub type Pins = BTreeMap<String, Version>;
+
+/// Where the ROCm libraries of an installed wheel come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Rocm {
+    /// The distribution's RPMs.
+    #[default]
+    System,
+    /// AMD's `rocm-sdk-*` wheels.
+    Sdk {
+        /// ROCm's version, such as `7.14`.
+        version: String,
+        /// What importing other distributions of the stack loads already, by normalized name:
+        /// short names of libraries as `rocm_sdk` has them.
+        preloaded: BTreeMap<String, BTreeSet<String>>,
+    },
+}
+
+/// What RPMs were built from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The component.
+    pub component: String,
+    /// Its upstream version.
+    pub version: String,
+    /// Its Release, as the spec has it.
+    pub release: String,
+    /// The chroot's name.
+    pub chroot: String,
+    /// The version of the ROCm it was built with, where it is known.
+    pub rocm: Option<String>,
+    /// The GPU targets it was built for.
+    pub gpu_targets: Vec<String>,
+    /// The build key.
+    pub key: Sha256,
+    /// The digest of `build.json`.
+    pub build_record: Sha256,
+    /// The source and the patches: name, digest, size in bytes.
+    pub sources: Vec<(String, Sha256, u64)>,
 }
 
 /// A wheel on disk.
@@ -180,7 +237,7 @@ pub fn build(request: Request<'_>) -> Result<Vec<Wheel>, WheelError> {
     let mut files = Vec::new();
     for (payload, dist_info) in by_distribution(payloads)? {
         process::check_stop()?;
-        let plan = Plan::new(&payload, &dist_info, request.label, &spool)?;
+        let plan = Plan::new(&payload, &dist_info, request, &spool)?;
         let (file, wheel) = write(&plan, request, &spool)?;
         if let Some(other) = wheels.iter().find(|other| other.path == wheel.path) {
             let reason = format!("a second package makes {}", other.path.display());

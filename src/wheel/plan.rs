@@ -11,7 +11,7 @@ use super::layout::{Place, place};
 use super::metadata::{self, Metadata};
 use super::payload::{Node, Payload, Spool, Stored, Target};
 use super::tags::Evidence;
-use super::{LocalLabel, WheelError, elf};
+use super::{Request, WheelError, elf};
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
@@ -56,7 +56,7 @@ impl Plan {
     pub fn new(
         payload: &Payload,
         dist_info: &str,
-        label: &LocalLabel,
+        request: Request<'_>,
         spool: &Spool,
     ) -> Result<Self, WheelError> {
         let text = |name: &str| text(payload, &format!("{dist_info}/{name}"), spool);
@@ -67,7 +67,7 @@ impl Plan {
         let wrong = |reason: String| WheelError::file(payload.rpm(), &path, &reason);
         let old = Metadata::parse(&original).map_err(wrong)?;
         agrees(dist_info, &old).map_err(wrong)?;
-        let changed = old.with_version(&original, |version| label.apply(version));
+        let changed = old.with_version(&original, |version| request.label.apply(version));
         let new = Metadata::parse(&changed).map_err(wrong)?;
         let stem = format!("{}-{}", new.normalized.replace('-', "_"), new.version);
 

@@ -36,6 +36,8 @@ pub struct Component {
     pub waivers: Vec<Waiver>,
     /// The packages of this component that belong into the container image.
     pub container_packages: Vec<At<String>>,
+    /// Files of the packages that its wheel does not carry, `*` standing for any characters.
+    pub wheel_leaves_out: Vec<At<String>>,
     /// The template's path.
     pub template: PathBuf,
     /// The patches' file names, sorted.
@@ -137,6 +139,7 @@ impl Component {
                         packages
                     })
                     .unwrap_or_default(),
+                wheel_leaves_out: root.table("wheel", |wheel| wheel.strings("leave-out")).unwrap_or_default(),
                 template: PathBuf::new(),
                 patches,
                 file: file.clone(),

@@ -5,6 +5,7 @@ use super::document::{At, File, Table};
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
 use crate::names::nearest;
+use crate::text::visible;
 
 /// The content of `rocmrpm.toml`.
 #[derive(Debug, Clone)]
@@ -17,13 +18,44 @@ pub struct Manifest {
     pub default_chroot: At<String>,
     /// The pin set to use unless `--pins` says otherwise.
     pub default_pins: At<String>,
+    /// Where wheels find ROCm: `[wheels] rocm`.
+    pub wheel_rocm: RocmSource,
+    /// Where requirements come from that the stack does not have: `[index] outside`.
+    pub outside: Vec<IndexSource>,
+    /// The index where upstream publishes the same distributions (PEP 708, "tracks"):
+    /// `[index] tracks`.
+    pub tracks: Option<IndexSource>,
+}
+
+/// Where the ROCm libraries of installed wheels come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RocmSource {
+    /// The distribution's RPMs, those that the chroot's provider names.
+    #[default]
+    System,
+    /// AMD's `rocm-sdk-*` wheels, in the same site-packages.
+    RocmSdk,
+}
+
+/// A package index, as a workspace names one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IndexSource {
+    /// The one that this machine's pip is configured with.
+    Pip,
+    /// The URL of a Simple API's root.
+    Url(String),
 }
 
 impl Manifest {
     /// Reads `rocmrpm.toml`.
     pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
         file.parse(problems, |root| {
+            let wheel_rocm = root.table("wheels", rocm_source).unwrap_or_default();
+            let (outside, tracks) = root.table("index", index_sources).unwrap_or_default();
             let read = |stack: &mut Table<'_>| Self {
+                wheel_rocm,
+                outside: outside.clone(),
+                tracks: tracks.clone(),
                 name: plain(stack, "name", "the stack's name"),
                 gpu_targets: gpu_targets(stack, "gpu-targets", true),
                 default_chroot: or_default(stack.string("default-chroot"), "fedora-43"),
@@ -39,11 +71,52 @@ impl Manifest {
                         gpu_targets: Vec::new(),
                         default_chroot: or_default(None, "fedora-43"),
                         default_pins: or_default(None, "stable"),
+                        wheel_rocm,
+                        outside,
+                        tracks,
                     }
                 }
             }
         })
     }
+}
+
+/// Reads the table `[wheels]`.
+fn rocm_source(table: &mut Table<'_>) -> RocmSource {
+    let Some(At { value, span }) = table.string("rocm") else { return RocmSource::default() };
+    match value.as_str() {
+        "system" => RocmSource::System,
+        "rocm-sdk" => RocmSource::RocmSdk,
+        other => {
+            let help = nearest(other, ["system", "rocm-sdk"].into_iter());
+            let help = help.map(|name| format!("did you mean `{name}`?"));
+            let message = format!("unknown source of ROCm `{}`", visible(other));
+            table.problem(span, message, "expected `system` or `rocm-sdk`", help);
+            RocmSource::default()
+        }
+    }
+}
+
+/// Reads the table `[index]`: `outside` and `tracks`.
+fn index_sources(table: &mut Table<'_>) -> (Vec<IndexSource>, Option<IndexSource>) {
+    let outside = table.strings("outside");
+    let outside = outside.into_iter().filter_map(|at| index_source(table, at)).collect();
+    let tracks = table.string("tracks");
+    (outside, tracks.and_then(|at| index_source(table, at)))
+}
+
+fn index_source(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<IndexSource> {
+    if value == "pip" {
+        return Some(IndexSource::Pip);
+    }
+    let known = ["https://", "http://", "file://"].iter().any(|scheme| value.starts_with(scheme));
+    if known && !value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Some(IndexSource::Url(value));
+    }
+    let message = format!("`{}` is not an index", visible(&value));
+    let help = "`pip` is the index that this machine's pip uses".to_owned();
+    table.problem(span, message, "expected `pip` or the URL of a Simple API", Some(help));
+    None
 }
 
 /// The content of `copr/project.toml`.

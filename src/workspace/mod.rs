@@ -12,6 +12,6 @@ pub mod pins;
 pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion};
 pub use component::Component;
 pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};
-pub use manifest::{CoprProject, Manifest};
+pub use manifest::{CoprProject, IndexSource, Manifest, RocmSource};
 pub use pin::{Pin, Source};
 pub use pins::{Lock, LockEntry, PinSet};

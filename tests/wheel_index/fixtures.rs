@@ -3,8 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use rocmrpm::events::Silent;
 use rocmrpm::gpu::GpuTarget;
-use rocmrpm::wheel::{self, LocalLabel, Request, Wheel, WheelError};
+use rocmrpm::wheel::{self, LocalLabel, Pins, Request, Rocm, Wheel, WheelError};
 
 pub(crate) const LIB: &str = "/usr/lib/python3.14/site-packages";
 pub(crate) const LIB64: &str = "/usr/lib64/python3.14/site-packages";
@@ -79,7 +80,18 @@ pub(crate) fn label() -> LocalLabel {
 }
 
 pub(crate) fn build(rpms: &[PathBuf], out_dir: &Path) -> Result<Vec<Wheel>, WheelError> {
-    wheel::build(Request { rpms, label: &label(), source_date_epoch: EPOCH, out_dir })
+    wheel::build(Request {
+        rpms,
+        label: &label(),
+        source_date_epoch: EPOCH,
+        out_dir,
+        python: None,
+        pins: &Pins::new(),
+        rocm: &Rocm::System,
+        leave_out: &[],
+        origin: None,
+        events: &Silent,
+    })
 }
 
 pub(crate) fn one(rpms: &[PathBuf], out_dir: &Path) -> Wheel {

@@ -1,0 +1,10 @@
+//! `rocmrpm requirements`.
+
+use std::path::Path;
+
+use super::{Done, args};
+use crate::report::Shell;
+
+pub(super) fn run(_args: &args::Requirements, _dir: &Path, _shell: &Shell) -> Done {
+    Ok(70)
+}
