@@ -573,3 +573,45 @@ fn a_pin_without_a_digest_is_refused_and_locking_it_mends_that() {
     let ran = lab.run(&["build", "--until", "sources", "top", "--chroot", "fedora-43"]).exits(30);
     ran.says(&[&digest.to_string(), &found.to_string()]);
 }
+
+#[test]
+fn where_wheels_find_rocm_and_their_requirements_is_checked() {
+    let lab = sound();
+    lab.replace(
+        "rocmrpm.toml",
+        "[stack]",
+        "[wheels]\nrocm = \"rocm-sdc\"\n\n[index]\noutside = [\"pip\", \"my index\"]\ntrack = \"pip\"\n\n[stack]",
+    );
+    let ran = lab.run(&["plan"]).exits(3);
+    assert_data_eq!(
+        ran.stderr,
+        str![[r#"
+error: unknown source of ROCm `rocm-sdc`
+ --> rocmrpm.toml:2:8
+  |
+2 | rocm = "rocm-sdc"
+  |        ^^^^^^^^^^ expected `system` or `rocm-sdk`
+  |
+  = help: did you mean `rocm-sdk`?
+
+error: `my index` is not an index
+ --> rocmrpm.toml:5:19
+  |
+5 | outside = ["pip", "my index"]
+  |                   ^^^^^^^^^^ expected `pip` or the URL of a Simple API
+  |
+  = help: `pip` is the index that this machine's pip uses
+
+error: unknown key `track`
+ --> rocmrpm.toml:6:1
+  |
+6 | track = "pip"
+  | ^^^^^ not a key of this table
+  |
+  = help: did you mean `tracks`?
+
+error: 3 mistakes in the workspace's files
+
+"#]]
+    );
+}

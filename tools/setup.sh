@@ -91,7 +91,7 @@ unknown() {
 }
 
 explain_failure() {
-    local code=20 reason="$manager failed" hint="" suite="http://deb.debian.org/debian-security bookworm-security main"
+    local code=20 reason="$manager failed" hint="" archive
     if locked; then
         reason="another program has held the package manager's lock for $lock_wait seconds"
     elif grep -qE 'Temporary failure|Could not (resolve|connect)|Connection (failed|timed)|unreachable|Curl error' "$log"; then
@@ -99,8 +99,11 @@ explain_failure() {
     elif grep -qE 'Unable to locate|no installation candidate|No match for argument' "$log"; then
         reason="$release does not have $(unknown)(Debian 12 with its security updates has all, and so has Fedora 43)"
         # A system made by debootstrap alone has the main suite and no updates.
-        [[ $release != *bookworm* || $(unknown) != *-22\ * ]] || code=40 \
-            hint="add Debian's security updates, which have LLVM 22; as root: echo 'deb $suite' > /etc/apt/sources.list.d/security.list"
+        if [[ $release == *bookworm* && $(unknown) == *-22\ * ]]; then
+            # Mirrors have the security suite beside the main one, under this name.
+            archive=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
+            code=40 hint="add Debian's security updates, which have LLVM 22; as root: echo 'deb ${archive%/}-security bookworm-security main' > /etc/apt/sources.list.d/security.list"
+        fi
     fi
     say "error: cannot install packages: $reason"
     tail -n 15 "$log" | sed 's/^/    /' >&2

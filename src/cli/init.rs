@@ -56,7 +56,11 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     let targets: Vec<String> = targets.iter().map(|target| format!("\"{target}\"")).collect();
     let manifest = format!(
         "[stack]\nname = {}\n# Every component is built for these; `gfx1151` is Strix Halo.\n\
-         gpu-targets = [{}]\ndefault-chroot = \"fedora-43\"\ndefault-pins = \"stable\"\n",
+         gpu-targets = [{}]\ndefault-chroot = \"fedora-43\"\ndefault-pins = \"stable\"\n\n\
+         [wheels]\n# Where installed wheels find ROCm: \"system\" is the distribution's RPMs,\n\
+         # \"rocm-sdk\" AMD's rocm-sdk wheels.\nrocm = \"system\"\n\n\
+         [index]\n# Where requirements come from that the stack does not have;\n\
+         # \"pip\" is the index that this machine's pip uses.\noutside = [\"pip\"]\n",
         toml_edit::Value::from(name.as_str()),
         targets.join(", "),
     );
