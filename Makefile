@@ -23,9 +23,10 @@ test: ## install what is missing, run every check and test
 	cargo test --locked
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
 
-bench: ## measure inspection beside other tools, on real wheels; takes some minutes
+bench: ## measure inspection and wheels beside other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test
 	cargo bench --locked --bench inspect
+	cargo bench --locked --bench wheel
 
 build: ## build rocmrpm, optimised, into target/release
 	@bash tools/setup.sh build

@@ -27,7 +27,7 @@ quickstart | trying the wheels           | python3-venv                         
 test       | installing the built RPMs   | dnf                                    |
 test       | reading ELF and bundles     | binutils                               | binutils llvm clang-tools-extra
 test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
-test       | reading RPMs, to compare    | rpm2cpio                               | rpm
+test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
 test       | building the container file | buildah busybox-static                 | buildah busybox
 END
 }

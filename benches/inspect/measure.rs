@@ -98,6 +98,18 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Adds a comparison of what else two things take, in a unit of which there are many.
+    pub fn amount(&mut self, what: &str, unit: &str, ours: f64, rival: &str, theirs: f64, aim: Aim) {
+        let times = ours / theirs;
+        let (aim, met) = match aim {
+            Aim::AtMost(aim) => (format!("at most {aim}"), Some(times <= aim)),
+            Aim::TimesFaster(_) | Aim::None => (String::new(), None),
+        };
+        let [ours, theirs] = [ours, theirs].map(|amount| format!("{amount:.1} {unit}"));
+        let ratio = format!("{times:.2} times as much");
+        self.rows.push([what.into(), ours, rival.into(), theirs, ratio, aim, verdict(met)]);
+    }
+
     /// Adds a peak of memory in bytes; `None` where there was nothing to measure.
     pub fn memory(&mut self, what: &str, peak: Option<u64>) {
         let text = peak.map_or("not measured".to_owned(), |peak| format!("{} MB", peak >> 20));

@@ -21,9 +21,24 @@ pub fn unpacked(distribution: &str, wheel: &Path) -> PathBuf {
 pub fn of_wheels(unpacked: &[PathBuf]) -> PathBuf {
     let dir = once("rpm-of-wheels", |into| {
         let copies = unpacked.iter().map(|dir| format!("cp -a '{}'/. .", dir.display()));
-        rpmbuild("wheels", &copies.collect::<Vec<_>>().join("\n"), into);
+        rpmbuild("wheels", "/usr/lib/wheels", &copies.collect::<Vec<_>>().join("\n"), into);
     });
     dir.join("wheels.rpm")
+}
+
+/// Returns how many bytes the files in a folder have.
+pub fn size(folder: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(folder).into_iter().map(|entry| entry.unwrap().metadata().unwrap());
+    files.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len()).sum()
+}
+
+/// Makes an RPM of an unpacked wheel, installed for the Python that its name speaks of, once.
+pub fn of_distribution(unpacked: &Path) -> PathBuf {
+    let dir = once("rpm-of-distribution", |into| {
+        let python = "/usr/lib64/python3.12/site-packages";
+        rpmbuild("distribution", python, &format!("cp -a '{}'/. .", unpacked.display()), into);
+    });
+    dir.join("distribution.rpm")
 }
 
 /// Makes an RPM of 5,000 files of some kilobytes, every fiftieth an ELF file, once.
@@ -45,7 +60,8 @@ pub fn of_small_files(unpacked: &Path) -> PathBuf {
             }
             fs_err::write(folder.join(format!("module{number}.py")), text).unwrap();
         }
-        rpmbuild("small-files", &format!("cp -a '{}'/. .", files.path().display()), into);
+        let install = format!("cp -a '{}'/. .", files.path().display());
+        rpmbuild("small-files", "/usr/lib/small-files", &install, into);
     });
     dir.join("small-files.rpm")
 }
@@ -62,16 +78,16 @@ fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     folder
 }
 
-/// Packs what `install` puts into the current folder, compressed as Fedora's packages
+/// Packs what `install` puts into the current folder, which is `folder`, compressed as Fedora's packages
 /// are, though less thoroughly, which takes the reader no less time.
-fn rpmbuild(name: &str, install: &str, into: &Path) {
+fn rpmbuild(name: &str, folder: &str, install: &str, into: &Path) {
     eprintln!("making {name}.rpm");
     let spec = format!(
         "Name: {name}\nVersion: 1\nRelease: 1\nSummary: Measured\nLicense: MIT\nAutoReqProv: no\n\
          %global debug_package %{{nil}}\n%global __os_install_post %{{nil}}\n%global _build_id_links none\n\
          %global _binary_payload w3.zstdio\n%description\nMeasured.\n\
-         %install\nmkdir -p %{{buildroot}}/usr/lib/{name}\ncd %{{buildroot}}/usr/lib/{name}\n{install}\n\
-         %files\n/usr/lib/{name}\n"
+         %install\nmkdir -p %{{buildroot}}{folder}\ncd %{{buildroot}}{folder}\n{install}\n\
+         %files\n{folder}\n"
     );
     let work = tempfile::tempdir_in(fetch::store("bench")).unwrap();
     let path = |name: &str| work.path().join(name);

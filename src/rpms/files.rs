@@ -7,6 +7,7 @@ use rpm::{FileFlags, FileType, IndexTag, PackageMetadata};
 
 use super::payload::Member;
 use super::read::{Entry, EntryKind};
+use crate::digest::Sha256;
 use crate::text::visible;
 
 /// `PATH_MAX` on Linux.
@@ -54,14 +55,21 @@ impl Files {
                 EntryKind::Regular | EntryKind::Symlink(_) => size,
                 _ => 0,
             };
+            let mut hard_link = None;
             if kind == EntryKind::Regular
                 && let (Some(device), Some(inode)) = (devices.get(number), inodes.get(number))
                 && let Some(earlier) = links.insert((*device, *inode), number)
             {
                 files.sizes[earlier] = 0;
+                // The number of the first of them.
+                hard_link = Some(*files.entries[earlier].hard_link.get_or_insert(earlier));
             }
+            // format_v4.md, "File information": the digests are those of FILEDIGESTALGO.
+            let digest = file.digest().filter(|digest| digest.algorithm() == rpm::DigestAlgorithm::Sha2_256);
+            let sha256 = digest.and_then(|digest| Sha256::parse(digest.as_hex()));
             files.numbers.entry(inside(&path).to_owned()).or_insert(number);
-            files.entries.push(Entry { path, permissions: file.permissions(), size, kind });
+            let permissions = file.permissions();
+            files.entries.push(Entry { path, permissions, size, kind, sha256, hard_link });
             files.sizes.push(stored);
             Ok(())
         })?;

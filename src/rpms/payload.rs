@@ -5,7 +5,8 @@
 //! Sources: rpm, `lib/cpio.c` and `docs/manual/format_v4.md`, section "Payload";
 //! cpio(5), "New ASCII Format".
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Cursor, Read};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 /// rpm's own readers get along with less: `xz -9` needs 65 MB.
 const XZ_MEMORY: u64 = 512 << 20;
@@ -22,21 +23,67 @@ pub(super) enum Member {
     Numbered(usize),
 }
 
+/// How much is decompressed at once, and how many such pieces ahead of the reader.
+const PIECE: u64 = 256 << 10;
+const PIECES: usize = 8;
+
 /// Returns the decompressed payload.
-pub(super) fn decompressed(mut input: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
+pub(super) fn decompressed(mut input: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read>> {
     let unknown =
         |what: &str| Err(invalid(format!("the payload is compressed with {what}, which is not read")));
     match input.fill_buf()? {
-        [0x1f, 0x8b, ..] => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(input))),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Box::new(zstd::stream::read::Decoder::with_buffer(input)?)),
+        [0x1f, 0x8b, ..] => ahead(flate2::bufread::MultiGzDecoder::new(input)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => ahead(zstd::stream::read::Decoder::with_buffer(input)?),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
             let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, 0)?;
-            Ok(Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream)))
+            ahead(liblzma::bufread::XzDecoder::new_stream(input, stream))
         }
         [b'B', b'Z', b'h', ..] => unknown("bzip2"),
         [0x5d, 0, 0, ..] => unknown("lzma"),
         [b'd', b'r', b'p', b'm', ..] => unknown("a delta"),
         _ => Ok(Box::new(input)),
+    }
+}
+
+/// Has a thread of its own decompress, so that whoever reads has this one for what is
+/// done with the content.
+fn ahead(mut stream: impl Read + Send + 'static) -> io::Result<Box<dyn Read>> {
+    let (pieces, ready) = sync_channel(PIECES);
+    std::thread::Builder::new().spawn(move || {
+        loop {
+            let mut piece = Vec::with_capacity(PIECE as usize);
+            let read = (&mut stream).take(PIECE).read_to_end(&mut piece);
+            let more = matches!(read, Ok(length) if length > 0);
+            // What was decompressed before an error is the reader's all the same.
+            let sent = pieces.send(Ok(piece)).is_ok();
+            let told = read.map_or_else(|error| pieces.send(Err(error)).is_ok(), |_| true);
+            if !(more && sent && told) {
+                return;
+            }
+        }
+    })?;
+    Ok(Box::new(Ahead { ready, piece: Cursor::default(), ended: false }))
+}
+
+/// What another thread has decompressed. A piece without bytes is the end.
+struct Ahead {
+    ready: Receiver<io::Result<Vec<u8>>>,
+    piece: Cursor<Vec<u8>>,
+    ended: bool,
+}
+
+impl Read for Ahead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let length = self.piece.read(buffer)?;
+            if length > 0 || self.ended || buffer.is_empty() {
+                return Ok(length);
+            }
+            let piece = self.ready.recv();
+            let piece = piece.map_err(|_| io::Error::other("the thread that decompresses ended"))??;
+            self.ended = piece.is_empty();
+            self.piece = Cursor::new(piece);
+        }
     }
 }
 

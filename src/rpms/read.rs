@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::files::Files;
 use super::{RpmError, checked, payload};
+use crate::digest::Sha256;
 use crate::process::{ProcessError, check_stop};
 use crate::text::visible;
 
@@ -81,6 +82,12 @@ pub struct Entry {
     pub size: u64,
     /// What it is.
     pub kind: EntryKind,
+    /// The digest that the header states for a regular file (`FILEDIGESTS`); `None`
+    /// where it states none or one of another algorithm.
+    pub sha256: Option<Sha256>,
+    /// A number that all files have in common that are hard links to each other; `None`
+    /// for a file that has one name only.
+    pub hard_link: Option<usize>,
 }
 
 /// Reads a package's header, nothing of its payload.
@@ -94,8 +101,8 @@ pub fn header(path: &Path) -> Result<Header, RpmError> {
 /// not in the payload. What `visit` leaves unread is skipped. The first error ends the
 /// walk; `E` is the caller's own.
 ///
-/// Of files that are hard links to each other the last one has the content, the
-/// others none, whatever size the header states.
+/// Of files that are hard links to each other ([`Entry::hard_link`]) the last one has
+/// the content, the others none, whatever size the header states.
 pub fn for_each_file<E: From<RpmError>>(
     path: &Path,
     mut visit: impl FnMut(&Entry, &mut dyn Read) -> Result<(), E>,

@@ -1,25 +1,22 @@
-//! Writing a wheel's zip archive: the same members give the same bytes. Not which
-//! members there are.
+//! Writing a wheel's archive: the same members give the same bytes. Not which members
+//! there are, nor the archive's format.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::Path;
 
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime, ZipWriter};
+use zip::DateTime;
 
+use super::container::{Container, Entry};
 use super::payload::{Spool, Stored};
-use super::{WheelError, record};
+use super::{WheelError, deflate, record};
 use crate::digest::Sha256;
 use crate::process;
 
-/// The level of deflate: the usual balance, and fixed so that bytes stay the same.
-const LEVEL: i64 = 6;
-/// From this size on a member gets the 64-bit fields of zip. Below 4 GiB by more
-/// than deflate can add to content that it cannot compress.
-const LARGE: u64 = 0xff00_0000;
 /// The first and last second that a zip archive can state.
 const ZIP_TIMES: std::ops::RangeInclusive<i64> = 315_532_800..=4_354_819_198;
+/// What a script begins with for whose interpreter the installer is to care.
+const SHEBANG: &[u8] = b"#!python\n";
 
 /// What a member of the wheel consists of.
 #[derive(Debug, Clone)]
@@ -40,71 +37,88 @@ pub(super) struct Member {
     pub executable: bool,
 }
 
-/// Writes the members and a RECORD of them, those in `dist_info` last.
+/// Writes the members and a RECORD of them, those in `dist_info` last, compressed on so
+/// many threads.
 pub(super) fn write(
-    file: &mut fs_err::File,
+    file: &fs_err::File,
     members: &BTreeMap<String, Member>,
     dist_info: &str,
     source_date_epoch: i64,
     spool: &Spool,
+    threads: usize,
 ) -> Result<(), WheelError> {
-    let mut archive =
-        Archive { zip: ZipWriter::new(io::BufWriter::new(file)), time: time(source_date_epoch) };
     let inside = format!("{dist_info}/");
+    let (mut entries, mut contents) = (Vec::new(), Vec::new());
     let mut record = String::new();
     for last in [false, true] {
         for (name, member) in members.iter().filter(|(name, _)| name.starts_with(&inside) == last) {
             process::check_stop()?;
-            let (digest, size) = archive.add(name, member, spool)?;
+            let content = Bytes::of(&member.content, spool);
+            let (digest, size) = content.digest()?;
             record += &record::line(name, &digest, size);
+            entries.push(Entry { name, executable: member.executable });
+            contents.push(content);
         }
     }
     let name = format!("{inside}RECORD");
     record += &record::own_line(&name);
-    let member = Member { content: Content::Text(record.into_bytes()), executable: false };
-    archive.add(&name, &member, spool)?;
-    let mut file = archive.zip.finish().map_err(io::Error::from)?;
-    file.flush()?;
-    Ok(())
+    entries.push(Entry { name: &name, executable: false });
+    contents.push(Bytes { head: record.as_bytes(), rest: None });
+
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot write to {}: {error}", file.path().display()))
+    };
+    let mut container = Container::new(file.file(), time(source_date_epoch));
+    deflate::compress(&contents, threads, |member, block| {
+        Ok(container.block(entries[member], &contents[member], block).map_err(named)?)
+    })?;
+    Ok(container.finish().map_err(named)?)
 }
 
-struct Archive<W: Write + io::Seek> {
-    zip: ZipWriter<W>,
-    time: DateTime,
+/// The bytes of a member: some that we made, then a file of the payload from some place on.
+struct Bytes<'a> {
+    head: &'a [u8],
+    rest: Option<(&'a Spool, Stored, u64)>,
 }
 
-impl<W: Write + io::Seek> Archive<W> {
-    fn add(&mut self, name: &str, member: &Member, spool: &Spool) -> io::Result<(Sha256, u64)> {
-        const SHEBANG: &[u8] = b"#!python\n";
-        let size = match &member.content {
-            Content::File(stored) => stored.size,
-            Content::Script(stored, skip) => stored.size - skip + SHEBANG.len() as u64,
-            Content::Text(bytes) => bytes.len() as u64,
-        };
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Deflated)
-            .compression_level(Some(LEVEL))
-            .last_modified_time(self.time)
-            .unix_permissions(if member.executable { 0o755 } else { 0o644 })
-            .large_file(size >= LARGE);
-        self.zip.start_file(name, options)?;
-        let digest = match &member.content {
-            Content::File(stored) => {
-                io::copy(&mut spool.reader(*stored, 0), &mut self.zip)?;
-                stored.sha256
+impl<'a> Bytes<'a> {
+    fn of(content: &'a Content, spool: &'a Spool) -> Self {
+        match content {
+            Content::File(stored) => Self { head: &[], rest: Some((spool, *stored, 0)) },
+            Content::Script(stored, skip) => Self { head: SHEBANG, rest: Some((spool, *stored, *skip)) },
+            Content::Text(bytes) => Self { head: bytes, rest: None },
+        }
+    }
+
+    fn digest(&self) -> io::Result<(Sha256, u64)> {
+        match self.rest {
+            None => Ok((Sha256::of_bytes(self.head), self.head.len() as u64)),
+            Some((_, stored, 0)) if self.head.is_empty() => Ok((stored.sha256, stored.size)),
+            Some((spool, stored, skip)) => {
+                Sha256::of_reader(io::Read::chain(self.head, spool.reader(stored, skip)))
             }
-            Content::Script(stored, skip) => {
-                let mut content = SHEBANG.to_vec();
-                spool.reader(*stored, *skip).read_to_end(&mut content)?;
-                self.zip.write_all(&content)?;
-                Sha256::of_bytes(&content)
+        }
+    }
+}
+
+impl deflate::Content for Bytes<'_> {
+    fn size(&self) -> u64 {
+        self.head.len() as u64 + self.rest.map_or(0, |(_, stored, skip)| stored.size - skip)
+    }
+
+    fn read_exact_at(&self, at: u64, mut buffer: &mut [u8]) -> io::Result<()> {
+        let head = usize::try_from(at).ok().and_then(|at| self.head.get(at..)).unwrap_or_default();
+        let head = &head[..head.len().min(buffer.len())];
+        buffer[..head.len()].copy_from_slice(head);
+        buffer = &mut buffer[head.len()..];
+        match self.rest {
+            _ if buffer.is_empty() => Ok(()),
+            Some((spool, stored, skip)) => {
+                let start = skip + (at + head.len() as u64) - self.head.len() as u64;
+                spool.read_exact_at(&stored, start, buffer)
             }
-            Content::Text(bytes) => {
-                self.zip.write_all(bytes)?;
-                Sha256::of_bytes(bytes)
-            }
-        };
-        Ok((digest, size))
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! two formats: nothing is compiled here, and no index is written.
 
 mod archive;
+mod container;
+mod deflate;
 mod elf;
 mod label;
 mod layout;
@@ -263,8 +265,10 @@ fn write(
         .prefix(".rocmrpm-")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(request.out_dir)?;
-    let mut file = fs_err::OpenOptions::new().write(true).open(temporary.path())?;
-    archive::write(&mut file, &plan.members, &plan.dist_info, request.source_date_epoch, spool)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (members, epoch) = (&plan.members, request.source_date_epoch);
+    let file = fs_err::OpenOptions::new().write(true).open(temporary.path())?;
+    archive::write(&file, members, &plan.dist_info, epoch, spool, threads)?;
     let (sha256, size) = Sha256::of_file(temporary.path())?;
     let wheel = Wheel {
         path,

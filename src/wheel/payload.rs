@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::Sha256;
 use crate::process;
-use crate::rpms::{self, EntryKind, Header};
+use crate::rpms::{self, Entry, EntryKind, Header};
 
 use super::WheelError;
 
@@ -68,6 +68,14 @@ impl Spool {
     pub fn read_at(&self, stored: &Stored, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = stored.size.saturating_sub(at).min(buffer.len() as u64) as usize;
         if left == 0 { Ok(0) } else { self.file.read_at(&mut buffer[..left], stored.offset + at) }
+    }
+
+    /// Fills the buffer from `at` bytes into a content.
+    pub fn read_exact_at(&self, stored: &Stored, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if stored.size.saturating_sub(at) < buffer.len() as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.file.read_exact_at(buffer, stored.offset + at)
     }
 
     /// Returns the content from `at` on as a reader.
@@ -130,6 +138,7 @@ impl Payload {
             return Ok(None);
         }
         let mut nodes = BTreeMap::new();
+        let mut links = HardLinks::default();
         rpms::for_each_file(rpm, |entry, content| {
             process::check_stop()?;
             let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
@@ -140,14 +149,15 @@ impl Payload {
                 EntryKind::Symlink(target) => Node::Link(target.clone()),
                 EntryKind::Regular => {
                     let stored = spool.append(content, entry.permissions & 0o111 != 0)?;
-                    if stored.size == 0 && entry.size > 0 {
-                        return Err(refuse("a hard link to another file of the package")
-                            .hinted("install the file a second time or as a symbolic link"));
+                    if stored.size == 0
+                        && entry.size > 0
+                        && let Some(link) = entry.hard_link
+                    {
+                        links.waiting.push((link, entry.clone()));
+                        return Ok(());
                     }
-                    if stored.size != entry.size {
-                        let (is, should) = (stored.size, entry.size);
-                        return Err(refuse(&format!("{is} bytes, but the header says {should}")));
-                    }
+                    check_content(entry, &stored).map_err(|reason| refuse(&reason))?;
+                    links.contents.extend(entry.hard_link.map(|link| (link, stored)));
                     Node::File(stored)
                 }
             };
@@ -156,6 +166,16 @@ impl Payload {
                 None => Ok(()),
             }
         })?;
+        for (link, entry) in links.waiting {
+            let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
+            let stored = links.contents.get(&link).ok_or_else(|| {
+                refuse("a hard link to another file of the package, whose content is not there")
+            })?;
+            check_content(&entry, stored).map_err(|reason| refuse(&reason))?;
+            if nodes.insert(entry.path.clone(), Node::File(*stored)).is_some() {
+                return Err(refuse("the package has this file twice"));
+            }
+        }
         Ok(Some(Self { rpms: vec![rpm.to_owned()], nodes }))
     }
 
@@ -214,6 +234,28 @@ impl Payload {
     pub fn below<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a String, &'a Node)> + use<'a> {
         let start = format!("{folder}/");
         self.nodes.range(start.clone()..).take_while(move |(path, _)| path.starts_with(&start))
+    }
+}
+
+/// Files that are names of one content, by the number that these have in common: those
+/// that the payload had without content, and the contents.
+#[derive(Default)]
+struct HardLinks {
+    waiting: Vec<(usize, Entry)>,
+    contents: BTreeMap<usize, Stored>,
+}
+
+/// Checks that a content is the one that the RPM's header speaks of.
+fn check_content(entry: &Entry, stored: &Stored) -> Result<(), String> {
+    if stored.size != entry.size {
+        return Err(format!("{} bytes, but the header says {}", stored.size, entry.size));
+    }
+    match entry.sha256 {
+        Some(digest) if digest != stored.sha256 => Err(format!(
+            "the payload's content is not what the header says: its SHA-256 is {}, not {digest}",
+            stored.sha256
+        )),
+        _ => Ok(()),
     }
 }
 
