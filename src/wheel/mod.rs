@@ -13,11 +13,13 @@ mod payload;
 mod plan;
 mod read;
 mod record;
+mod requirements;
 mod tags;
 
-pub use label::LocalLabel;
+pub use label::{LocalLabel, public_and_label};
 pub use name::normalized;
 pub use read::read;
+pub use requirements::{required_names, requirements};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

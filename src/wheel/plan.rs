@@ -10,8 +10,10 @@ use super::archive::{Content, Member, python_shebang};
 use super::layout::{Place, place};
 use super::metadata::{self, Metadata};
 use super::payload::{Node, Payload, Spool, Stored, Target};
+use super::requirements::{self, Rewritten};
 use super::tags::Evidence;
 use super::{Request, WheelError, elf};
+use crate::events::Event;
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
@@ -68,8 +70,15 @@ impl Plan {
         let old = Metadata::parse(&original).map_err(wrong)?;
         agrees(dist_info, &old).map_err(wrong)?;
         let changed = old.with_version(&original, |version| request.label.apply(version));
+        let Rewritten { text: changed, unmet } =
+            requirements::rewrite(&changed, request.pins, &[]).map_err(wrong)?;
         let new = Metadata::parse(&changed).map_err(wrong)?;
         let stem = format!("{}-{}", new.normalized.replace('-', "_"), new.version);
+        for (wanted, version) in unmet {
+            let text =
+                format!("{stem}: upstream requires `{wanted}`, the stack has {version}, which is pinned");
+            request.events.event(Event::Warning(text));
+        }
 
         let commands = text("entry_points.txt")?.map(|(_, text)| metadata::commands(&text));
         let mut gathering = Gathering {
