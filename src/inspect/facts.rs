@@ -157,6 +157,10 @@ pub struct ElfFacts {
     /// The names of both, for rules and comparisons.
     #[serde(skip)]
     pub symbols: Symbols,
+    /// `GNU_PROPERTY_X86_ISA_1_NEEDED`: bit 0 is x86-64's baseline, bits 1 to 3 are
+    /// x86-64-v2 to v4.
+    #[serde(skip)]
+    pub x86_isa_needed: u32,
 }
 
 /// What kind of ELF file it is (`e_type`).

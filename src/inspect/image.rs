@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
 use super::sieve::{LOOKAHEAD, PAGE, Sieve};
 use super::{ar, bundle, ccob, data_files, kpack, offload_binary};
@@ -249,13 +249,24 @@ fn fill(reader: &mut dyn Read, buffer: &mut [u8], filled: &mut usize) -> io::Res
     Ok(true)
 }
 
-#[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
+/// Maps `length` bytes at `offset` of a file.
+pub(super) fn part(file: &std::fs::File, offset: u64, length: u64) -> io::Result<Image> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    let mut options = MmapOptions::new();
+    map_with(options.offset(offset).len(length), file).map(Image::Mapped)
+}
+
 fn map(file: &std::fs::File) -> io::Result<Mmap> {
+    map_with(&MmapOptions::new(), file)
+}
+
+#[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
+fn map_with(options: &MmapOptions, file: &std::fs::File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only and private to us, and all that is read from
     // it is checked where it is used. Who changes the file meanwhile can make the
     // result wrong, and who cuts it short can end the process, as with every
     // program that maps its input.
-    unsafe { Mmap::map(file) }
+    unsafe { options.map(file) }
 }
 
 #[cfg(test)]

@@ -71,6 +71,31 @@ pub fn inspect_bytes(path: &str, bytes: &[u8], depth: Depth) -> FileFacts {
     file::facts(path.to_owned(), bytes.len() as u64, bytes, depth)
 }
 
+/// Returns what the ELF file of `length` bytes at `offset` of `file` links to, and whether
+/// all of it could be read. `None` where there is none whose header can be read.
+pub(crate) fn linkage(
+    file: &std::fs::File,
+    offset: u64,
+    length: u64,
+) -> std::io::Result<Option<(ElfFacts, bool)>> {
+    use std::os::unix::fs::FileExt;
+    let mut magic = *goblin::elf::header::ELFMAG;
+    if length < magic.len() as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut magic, offset)?;
+    if magic != *goblin::elf::header::ELFMAG {
+        return Ok(None);
+    }
+    Ok(elf::linkage(&image::part(file, offset, length)?))
+}
+
+/// Returns the SONAMEs that a library of ROCm, given by its name before `.so`, has in
+/// this major version; `None` where it is not one that we know.
+pub(crate) fn rocm_sonames(stem: &str, rocm_major: u64) -> Option<Vec<&'static str>> {
+    libraries::tables().rocm.get(stem).map(|library| library.sonames(Some(rocm_major)))
+}
+
 /// What can keep files from being inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {

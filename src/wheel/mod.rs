@@ -4,9 +4,10 @@
 mod archive;
 mod container;
 mod deflate;
-mod elf;
 mod label;
 mod layout;
+mod linkage;
+mod manylinux;
 mod metadata;
 mod name;
 mod payload;
@@ -14,12 +15,15 @@ mod plan;
 mod read;
 mod record;
 mod requirements;
+mod rocm_sdk;
+mod stable_abi;
 mod tags;
 
 pub use label::{LocalLabel, public_and_label};
 pub use name::normalized;
 pub use read::read;
 pub use requirements::{required_names, requirements};
+pub use rocm_sdk::preloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::digest::Sha256;
+use crate::inspect::{self, ElfFacts};
 use crate::process;
 use crate::rpms::{self, Entry, EntryKind, Header};
 
@@ -76,6 +77,11 @@ impl Spool {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.file.read_exact_at(buffer, stored.offset + at)
+    }
+
+    /// Returns what an ELF file links to, and whether all of it could be read.
+    pub fn linkage(&self, stored: &Stored) -> io::Result<Option<(ElfFacts, bool)>> {
+        inspect::linkage(&self.file, stored.offset, stored.size)
     }
 
     /// Returns the content from `at` on as a reader.

@@ -2,17 +2,20 @@
 //! anything is written. Not how members are stored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::str::FromStr;
 
 use pep440_rs::Version;
 
 use super::archive::{Content, Member, python_shebang};
 use super::layout::{Place, place};
+use super::linkage::{self, Elf};
 use super::metadata::{self, Metadata};
 use super::payload::{Node, Payload, Spool, Stored, Target};
 use super::requirements::{self, Rewritten};
+use super::rocm_sdk::{self, Linking, Refusal};
 use super::tags::Evidence;
-use super::{Request, WheelError, elf};
+use super::{Request, WheelError};
 use crate::events::Event;
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
@@ -70,15 +73,8 @@ impl Plan {
         let old = Metadata::parse(&original).map_err(wrong)?;
         agrees(dist_info, &old).map_err(wrong)?;
         let changed = old.with_version(&original, |version| request.label.apply(version));
-        let Rewritten { text: changed, unmet } =
-            requirements::rewrite(&changed, request.pins, &[]).map_err(wrong)?;
         let new = Metadata::parse(&changed).map_err(wrong)?;
         let stem = format!("{}-{}", new.normalized.replace('-', "_"), new.version);
-        for (wanted, version) in unmet {
-            let text =
-                format!("{stem}: upstream requires `{wanted}`, the stack has {version}, which is pinned");
-            request.events.event(Event::Warning(text));
-        }
 
         let commands = text("entry_points.txt")?.map(|(_, text)| metadata::commands(&text));
         let mut gathering = Gathering {
@@ -89,13 +85,45 @@ impl Plan {
             commands: commands.unwrap_or_default(),
             members: BTreeMap::new(),
             origins: BTreeMap::new(),
+            elfs: BTreeMap::new(),
             evidence: Evidence::default(),
         };
         gathering.run()?;
-        let Gathering { mut members, evidence, .. } = gathering;
+        let Gathering { mut members, origins, elfs, evidence, .. } = gathering;
+
+        let loads = linkage::follow(&elfs);
+        let linking = Linking {
+            members: &members,
+            elfs: &elfs,
+            loads: loads.as_deref(),
+            metadata: &changed,
+            targets: request.origin.map_or(&[], |origin| &origin.gpu_targets),
+            text: &|name| small(&members, name, spool),
+        };
+        let linked = linking.settle(request.rocm).map_err(|refusal| match refusal {
+            Refusal::File(member, reason, hint) => {
+                let path = origins.get(&member).map_or(member.as_str(), String::as_str);
+                WheelError::file(payload.rpm(), path, &reason).hinted(hint)
+            }
+            Refusal::Version(version) => WheelError::RocmVersion(version),
+            Refusal::Io(error) => error.into(),
+        })?;
+        let policy =
+            linkage::policy(&elfs, loads.as_deref(), |soname| rocm_sdk::provides(request.rocm, soname));
+        let Rewritten { text: changed, unmet } =
+            requirements::rewrite(&changed, request.pins, linked.requirement.as_slice()).map_err(wrong)?;
+        for (wanted, version) in unmet {
+            let text =
+                format!("{stem}: upstream requires `{wanted}`, the stack has {version}, which is pinned");
+            request.events.event(Event::Warning(text));
+        }
+        for (name, text) in linked.generated {
+            members.insert(name, Member { content: Content::Text(text.into_bytes()), executable: false });
+        }
 
         let backend = text("WHEEL")?.map(|(_, text)| metadata::wheel_tags(&text)).unwrap_or_default();
-        let tags = evidence.tags(&backend).map_err(|reason| WheelError::package(payload.rpm(), reason))?;
+        let tags =
+            evidence.tags(&backend, policy).map_err(|reason| WheelError::package(payload.rpm(), reason))?;
         let dist_info = format!("{stem}.dist-info");
         let wheel = metadata::wheel_file(tags.pure(), &tags.expanded());
         for (name, text) in [("METADATA", &changed), ("WHEEL", &wheel)] {
@@ -128,6 +156,13 @@ fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, 
     Ok(Some((path.clone(), text)))
 }
 
+/// Returns a member that is a small text.
+fn small(members: &BTreeMap<String, Member>, name: &str, spool: &Spool) -> io::Result<Option<String>> {
+    let Some(Member { content: Content::File(stored), .. }) = members.get(name) else { return Ok(None) };
+    let bytes = spool.small(*stored, TEXT_LIMIT)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
 /// Checks that the dist-info folder is named after what METADATA says.
 fn agrees(dist_info: &str, metadata: &Metadata) -> Result<(), String> {
     let stem = dist_info.strip_suffix(".dist-info").unwrap_or(dist_info);
@@ -149,6 +184,8 @@ struct Gathering<'a> {
     members: BTreeMap<String, Member>,
     /// Which path of the payload each member comes from.
     origins: BTreeMap<String, String>,
+    /// The ELF files among the members.
+    elfs: BTreeMap<String, Elf>,
     evidence: Evidence,
 }
 
@@ -230,8 +267,10 @@ impl Gathering<'_> {
                 }
             }
         };
-        if let Some(elf) = elf::look(stored.size, |at, buffer| self.spool.read_at(&stored, at, buffer))? {
-            self.evidence.elf(elf, path);
+        let linkage = self.spool.linkage(&stored)?;
+        if let Some(elf) = linkage.and_then(|(facts, sound)| Elf::new(facts, sound)) {
+            self.evidence.elf(&elf, path);
+            self.elfs.insert(name.clone(), elf);
         }
         if let Some(Member { content: Content::File(other) | Content::Script(other, _), .. }) =
             self.members.get(&name)

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::elf::Elf;
+use super::linkage::Elf;
+use super::stable_abi;
 
 /// A wheel's tags, and whether it is free of machine code.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +42,10 @@ pub(super) struct Evidence {
     exact: BTreeMap<String, String>,
     archs: BTreeMap<&'static str, String>,
     stable: bool,
+    /// The minor version of Python 3 that has all of the stable ABI that is used.
+    since: u32,
+    /// A library without an exact ABI in its name that uses more than the stable ABI.
+    unstable: Option<String>,
     /// A library that uses Python's API without an ABI in its name.
     unnamed: bool,
 }
@@ -52,26 +57,38 @@ impl Evidence {
     }
 
     /// Takes in an ELF file.
-    pub fn elf(&mut self, elf: Elf, path: &str) {
+    pub fn elf(&mut self, elf: &Elf, path: &str) {
         self.archs.entry(elf.arch).or_insert_with(|| path.to_owned());
         let name = path.rsplit('/').next().unwrap_or(path);
         if let Some(suffix) = extension_abi(name) {
             let digits = suffix.trim_end_matches(|c: char| c.is_ascii_alphabetic());
             self.versions.entry(digits.to_owned()).or_insert_with(|| path.to_owned());
             self.exact.entry(suffix.to_owned()).or_insert_with(|| path.to_owned());
-        } else if name.ends_with(".abi3.so") {
+            return;
+        }
+        if name.ends_with(".abi3.so") {
             self.stable = true;
-        } else if elf.uses_python {
+        } else if !elf.python.is_empty() {
             self.unnamed = true;
+        }
+        match stable_abi::since(elf.python.iter().map(String::as_str)) {
+            Some(minor) => self.since = self.since.max(minor),
+            None => drop(self.unstable.get_or_insert_with(|| path.to_owned())),
         }
     }
 
-    /// Returns the tags. `original` are those that the build backend wrote.
-    pub fn tags(&self, original: &BTreeSet<String>) -> Result<Tags, String> {
+    /// Returns the tags. `original` are those that the build backend wrote, `policy` the
+    /// manylinux policy that all files keep to.
+    pub fn tags(&self, original: &BTreeSet<String>, policy: Option<u32>) -> Result<Tags, String> {
         one(&self.versions, "Python versions")?;
         one(&self.exact, "Python ABIs")?;
         let arch = one(&self.archs, "architectures")?;
-        let platform = arch.map_or("any".to_owned(), |arch| format!("linux_{arch}"));
+        // PEP 600, "Core definition".
+        let platform = match (arch, policy) {
+            (None, _) => "any".to_owned(),
+            (Some(arch), Some(minor)) => format!("manylinux_2_{minor}_{arch}"),
+            (Some(arch), None) => format!("linux_{arch}"),
+        };
         let original: Vec<[&str; 2]> = original.iter().filter_map(|tag| python_and_abi(tag)).collect();
         if let Some(suffix) = self.exact.keys().next() {
             let python = suffix.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -83,8 +100,18 @@ impl Evidence {
         }
         if self.stable || self.unnamed {
             let (python, stated) = self.python(&original)?;
+            let claims = stated == Some("abi3");
             // Only the backend knows which API a library without an ABI in its name keeps to.
-            let abi = if self.unnamed && stated != Some("abi3") { python.clone() } else { "abi3".into() };
+            let stable = self.unstable.is_none() && (claims || !self.unnamed);
+            let (python, abi) = match (stable, claims) {
+                (true, _) => (self.at_least(python), "abi3".to_owned()),
+                // What the backend states is then the Python of an ABI that is not kept to.
+                (false, true) => {
+                    let python = self.folder_python(self.unstable.as_deref())?;
+                    (python.clone(), python)
+                }
+                (false, false) => (python.clone(), python),
+            };
             return Ok(Tags { pythons: [python].into(), abi, platform });
         }
         let mut pythons: BTreeSet<String> = original
@@ -117,10 +144,24 @@ impl Evidence {
         if let Some((_, python, abi)) = lowest(|abi| abi == "abi3").or_else(|| lowest(|abi| abi != "none")) {
             return Ok((python.to_owned(), Some(abi)));
         }
-        match self.versions.keys().next() {
-            Some(digits) => Ok((format!("cp{digits}"), None)),
-            None => Err("nothing states for which Python its modules were compiled".into()),
+        self.folder_python(None).map(|python| (python, None))
+    }
+
+    /// Returns the Python whose folder the files are in.
+    fn folder_python(&self, unstable: Option<&str>) -> Result<String, String> {
+        match (self.versions.keys().next(), unstable) {
+            (Some(digits), _) => Ok(format!("cp{digits}")),
+            (None, Some(path)) => {
+                Err(format!("{path} uses more than the stable ABI, and nothing states for which Python"))
+            }
+            (None, None) => Err("nothing states for which Python its modules were compiled".into()),
         }
+    }
+
+    /// Returns `python` or the first one that has the stable ABI that is used.
+    fn at_least(&self, python: String) -> String {
+        let minor = python.strip_prefix("cp3").and_then(|minor| minor.parse::<u32>().ok());
+        if minor.is_some_and(|minor| minor < self.since) { format!("cp3{}", self.since) } else { python }
     }
 }
 
@@ -151,36 +192,51 @@ fn python_and_abi(tag: &str) -> Option<[&str; 2]> {
 mod tests {
     use super::*;
 
-    const LIB: Elf = Elf { arch: "x86_64", uses_python: false };
-    const API: Elf = Elf { arch: "x86_64", uses_python: true };
+    use crate::inspect::ElfFacts;
 
-    fn tags(original: &[&str], files: &[(Elf, &str)]) -> Result<String, String> {
+    fn elf(machine: &str, python: &[&str]) -> Elf {
+        let mut facts = ElfFacts { machine: machine.to_owned(), ..ElfFacts::default() };
+        facts.symbols.undefined = python.iter().map(|name| (*name).into()).collect();
+        Elf::new(facts, true).unwrap()
+    }
+
+    fn tags(original: &[&str], files: &[(&Elf, &str)]) -> Result<String, String> {
         let mut evidence = Evidence::default();
         evidence.folder((3, 14), "/usr/lib64/python3.14/site-packages/a/__init__.py");
         for (elf, path) in files {
-            evidence.elf(*elf, path);
+            evidence.elf(elf, path);
         }
         let original = original.iter().map(|tag| (*tag).to_owned()).collect();
-        evidence.tags(&original).map(|tags| tags.compressed())
+        evidence.tags(&original, None).map(|tags| tags.compressed())
     }
 
     #[test]
     fn tags_follow_from_the_files() {
         const EXTENSION: &str = "a/_C.cpython-314-x86_64-linux-gnu.so";
+        let (lib, api) = (&elf("x86_64", &[]), &elf("x86_64", &["PyList_New"]));
+        let newer = &elf("x86_64", &["PyList_New", "PyType_FromMetaclass"]);
+        let private = &elf("x86_64", &["PyList_New", "PyUnstable_Code_New"]);
         for (original, files, expected) in [
             (&["py2-none-any", "py3-none-any"][..], &[][..], "py2.py3-none-any"),
             (&[], &[], "py3-none-any"),
             (&["cp314-cp314-linux_x86_64"], &[], "py3-none-any"),
-            (&["py3-none-any"], &[(LIB, "a/libx.so")], "py3-none-linux_x86_64"),
-            (&["py3-none-any"], &[(API, EXTENSION)], "cp314-cp314-linux_x86_64"),
-            (&["cp39-abi3-linux_x86_64"], &[(API, "a/b.abi3.so")], "cp39-abi3-linux_x86_64"),
-            (&["cp310-abi3-x", "cp39-abi3-x"], &[(API, "a/b.abi3.so")], "cp39-abi3-linux_x86_64"),
-            (&[], &[(API, "a/b.abi3.so")], "cp314-abi3-linux_x86_64"),
-            (&["cp39-abi3-x"], &[(API, "a/b.abi3.so"), (API, EXTENSION)], "cp314-cp314-linux_x86_64"),
-            (&["cp314-cp314-x"], &[(API, "triton/_C/libtriton.so")], "cp314-cp314-linux_x86_64"),
-            (&["cp312-abi3-x"], &[(API, "triton/_C/libtriton.so")], "cp312-abi3-linux_x86_64"),
-            (&["py3-none-any"], &[(API, "triton/_C/libtriton.so")], "cp314-cp314-linux_x86_64"),
-            (&[], &[(API, "a.cpython-314t-x86_64-linux-gnu.so")], "cp314-cp314t-linux_x86_64"),
+            (&["py3-none-any"], &[(lib, "a/libx.so")], "py3-none-linux_x86_64"),
+            (&["py3-none-any"], &[(api, EXTENSION)], "cp314-cp314-linux_x86_64"),
+            (&["cp39-abi3-linux_x86_64"], &[(api, "a/b.abi3.so")], "cp39-abi3-linux_x86_64"),
+            (&["cp310-abi3-x", "cp39-abi3-x"], &[(api, "a/b.abi3.so")], "cp39-abi3-linux_x86_64"),
+            (&[], &[(api, "a/b.abi3.so")], "cp314-abi3-linux_x86_64"),
+            (&["cp39-abi3-x"], &[(api, "a/b.abi3.so"), (api, EXTENSION)], "cp314-cp314-linux_x86_64"),
+            (&["cp314-cp314-x"], &[(api, "triton/_C/libtriton.so")], "cp314-cp314-linux_x86_64"),
+            (&["cp312-abi3-x"], &[(api, "triton/_C/libtriton.so")], "cp312-abi3-linux_x86_64"),
+            (&["py3-none-any"], &[(api, "triton/_C/libtriton.so")], "cp314-cp314-linux_x86_64"),
+            (&[], &[(api, "a.cpython-314t-x86_64-linux-gnu.so")], "cp314-cp314t-linux_x86_64"),
+            // The stable ABI of a later Python, and more than the stable ABI.
+            (&["cp39-abi3-x"], &[(newer, "a/b.abi3.so")], "cp312-abi3-linux_x86_64"),
+            (&["cp313-abi3-x"], &[(newer, "a/b.abi3.so")], "cp313-abi3-linux_x86_64"),
+            (&["cp39-abi3-x"], &[(newer, "a/b.so"), (lib, "a/c.abi3.so")], "cp312-abi3-linux_x86_64"),
+            (&["cp39-abi3-x"], &[(private, "a/b.abi3.so")], "cp314-cp314-linux_x86_64"),
+            (&["cp39-abi3-x"], &[(private, "a/libtriton.so")], "cp314-cp314-linux_x86_64"),
+            (&[], &[(private, "a/b.abi3.so")], "cp314-cp314-linux_x86_64"),
         ] {
             assert_eq!(tags(original, files).as_deref(), Ok(expected), "{original:?} {files:?}");
         }
@@ -188,16 +244,16 @@ mod tests {
 
     #[test]
     fn contradictions_name_both_files() {
-        let arm = Elf { arch: "aarch64", uses_python: false };
+        let (arm, lib, api) = (&elf("aarch64", &[]), &elf("x86_64", &[]), &elf("x86_64", &["PyList_New"]));
         for files in [
-            [(LIB, "a/one.so"), (arm, "a/two.so")],
-            [(API, "one.cpython-314-x.so"), (API, "two.cpython-313-x.so")],
-            [(API, "one.cpython-314-x.so"), (API, "two.cpython-314t-x.so")],
+            [(lib, "a/one.so"), (arm, "a/two.so")],
+            [(api, "one.cpython-314-x.so"), (api, "two.cpython-313-x.so")],
+            [(api, "one.cpython-314-x.so"), (api, "two.cpython-314t-x.so")],
         ] {
             let error = tags(&[], &files).unwrap_err();
             assert!(error.contains("two"), "{error}");
         }
-        let error = tags(&[], &[(API, "one.cpython-313-x.so")]).unwrap_err();
+        let error = tags(&[], &[(api, "one.cpython-313-x.so")]).unwrap_err();
         assert!(error.contains("two Python versions") && error.contains("one.cpython-313"), "{error}");
     }
 }

@@ -40,11 +40,34 @@ pub(super) struct Host {
     pub(super) damage: Vec<Damage>,
 }
 
+/// The headers and tables of an ELF file.
+struct Tables<'a> {
+    raw: Raw<'a>,
+    sections: Sections<'a>,
+    dynamic: Option<dynamic::Dynamic<'a>>,
+    facts: ElfFacts,
+    damage: Vec<Damage>,
+}
+
 /// Reads an ELF file. The error is a header that cannot be read at all.
 ///
 /// A quick inspection reads nothing of executable segments but what tables point to,
 /// and leaves `symbols.defined` empty.
 pub(super) fn read(file: &[u8], depth: Depth) -> Result<Host, Damage> {
+    let Tables { raw, sections, dynamic, mut facts, mut damage } = tables(file, depth)?;
+    let places = places::read(&raw, &sections, &mut damage);
+    strings::read(&raw, &sections, &places, dynamic.as_ref(), depth, &mut facts);
+    Ok(Host { facts, places, damage })
+}
+
+/// Reads what a quick inspection does of the headers and tables, and nothing of the
+/// constant data. Also returns whether all of it could be read.
+pub(super) fn linkage(file: &[u8]) -> Option<(ElfFacts, bool)> {
+    let Tables { facts, damage, .. } = tables(file, Depth::Quick).ok()?;
+    Some((facts, damage.is_empty()))
+}
+
+fn tables(file: &[u8], depth: Depth) -> Result<Tables<'_>, Damage> {
     let fail =
         |what: &str, error: goblin::error::Error| damage(0, format!("has an unreadable {what}: {error}"));
     let header = Elf::parse_header(file).map_err(|e| fail("ELF header", e))?;
@@ -98,9 +121,7 @@ pub(super) fn read(file: &[u8], depth: Depth) -> Result<Host, Damage> {
             facts.header_faults = segments::faults(&raw, &header, &sections, dynamic.as_ref());
         }
     }
-    let places = places::read(&raw, &sections, &mut damages);
-    strings::read(&raw, &sections, &places, dynamic.as_ref(), depth, &mut facts);
-    Ok(Host { facts, places, damage: damages })
+    Ok(Tables { raw, sections, dynamic, facts, damage: damages })
 }
 
 fn damage(offset: u64, what: impl Into<String>) -> Damage {

@@ -1,6 +1,7 @@
 //! ELF notes: the build ID, and the libraries that dlopen notes name.
 
-use goblin::elf::note::NT_GNU_BUILD_ID;
+use goblin::elf::header::EM_X86_64;
+use goblin::elf::note::{NT_GNU_BUILD_ID, NT_GNU_PROPERTY_TYPE_0};
 use goblin::elf::program_header::PT_NOTE;
 use goblin::elf::section_header::SHT_NOTE;
 use serde::Deserialize;
@@ -17,13 +18,14 @@ const DLOPEN_OWNER: &[u8] = b"FDO\0";
 const MAX_SEGMENTS: usize = 16;
 const MAX_NOTES: usize = 4096;
 const MAX_BUILD_ID: usize = 64;
+const MAX_PROPERTIES: usize = 64;
 const MAX_JSON: usize = 64 << 10;
 const MAX_LIBRARIES: usize = 256;
 const MAX_NAME: usize = 256;
 
 /// Reads the notes into `facts`.
 pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, facts: &mut ElfFacts) {
-    const NAMES: [&[u8]; 2] = [b".note.gnu.build-id", b".note.dlopen"];
+    const NAMES: [&[u8]; 3] = [b".note.gnu.build-id", b".note.gnu.property", b".note.dlopen"];
     let in_sections = NAMES.iter().flat_map(|name| sections.named(name));
     let in_sections = in_sections
         .filter(|s| s.sh_type == SHT_NOTE)
@@ -34,12 +36,14 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, facts: &mut ElfFacts)
     let in_segments = in_segments.map(|p| (p.p_offset, p.p_filesz, p.p_align)).take(MAX_SEGMENTS);
     let mut libraries = Vec::new();
     let mut build_id = None;
+    let mut isa = 0;
     for (offset, size, align) in in_sections.chain(in_segments) {
         let Some(range) = raw.range(offset, size) else { continue };
         each(raw, &raw.file[range], align, |owner, kind, content| match (owner, kind) {
             (b"GNU\0", NT_GNU_BUILD_ID) if build_id.is_none() && content.len() <= MAX_BUILD_ID => {
                 build_id = Some(content.iter().map(|byte| format!("{byte:02x}")).collect());
             }
+            (b"GNU\0", NT_GNU_PROPERTY_TYPE_0) => isa |= isa_needed(raw, content),
             (DLOPEN_OWNER, DLOPEN) => libraries.extend(dlopen(content)),
             _ => {}
         });
@@ -50,6 +54,30 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, facts: &mut ElfFacts)
     libraries.truncate(MAX_LIBRARIES);
     facts.build_id = build_id;
     facts.dlopen_notes = libraries;
+    facts.x86_isa_needed = isa;
+}
+
+/// Returns `GNU_PROPERTY_X86_ISA_1_NEEDED` of a property note: properties of type, size
+/// and data, each filled up to a word of the class. Source: x86-64 psABI, "Program
+/// Property".
+fn isa_needed(raw: &Raw<'_>, content: &[u8]) -> u32 {
+    const ISA_1_NEEDED: u32 = 0xc000_8002;
+    let (mut at, mut isa) = (0usize, 0);
+    for _ in 0..MAX_PROPERTIES {
+        let mut one = || {
+            let (kind, size) = (raw.u32(content, at)?, raw.u32(content, at.checked_add(4)?)?);
+            let data = at.checked_add(8)?;
+            if kind == ISA_1_NEEDED && size == 4 && raw.machine == EM_X86_64 {
+                isa |= raw.u32(content, data)?;
+            }
+            data.checked_add(size as usize)?.checked_next_multiple_of(raw.word_size())
+        };
+        match one() {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    isa
 }
 
 /// Calls `found` with owner, type and content of each note in a sequence: sizes of
@@ -131,6 +159,24 @@ mod tests {
         }
         assert_eq!(count(&raw(true), &[0xff; 64], 4), []);
         assert!(count(&raw(true), &[0; 1 << 20], 4).len() <= MAX_NOTES);
+    }
+
+    #[test]
+    fn the_instruction_set_that_is_needed_is_read() {
+        let property = |kind: u32, data: &[u8]| {
+            let mut bytes = [kind.to_le_bytes(), (data.len() as u32).to_le_bytes()].concat();
+            bytes.extend(data);
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            bytes
+        };
+        let other = property(0xc000_0002, &[3, 0, 0, 0]);
+        let both = [other.clone(), property(0xc000_8002, &[5, 0, 0, 0])].concat();
+        assert_eq!(isa_needed(&raw(true), &both), 5);
+        assert_eq!(isa_needed(&raw(true), &other), 0);
+        for length in 0..both.len() {
+            assert!([0, 5].contains(&isa_needed(&raw(true), &both[..length])), "{length}");
+        }
+        assert_eq!(isa_needed(&raw(true), &[0xff; 4096]), 0);
     }
 
     #[test]
