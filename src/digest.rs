@@ -55,9 +55,20 @@ impl Sha256 {
         Self::of_reader(fs_err::File::open(path)?)
     }
 
+    /// Returns what computes a digest block by block; it becomes one by `into`.
+    pub(crate) fn hasher() -> sha2::Sha256 {
+        sha2::Sha256::new()
+    }
+
     /// Returns the raw 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+impl From<sha2::Sha256> for Sha256 {
+    fn from(hasher: sha2::Sha256) -> Self {
+        Self(hasher.finalize().into())
     }
 }
 

@@ -67,6 +67,17 @@ pub fn remove_dir_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Returns the names in a folder, sorted; none where it is not there.
+pub fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<io::Result<Vec<String>>>()?;
+    names.sort();
+    Ok(names)
+}
+
 /// Removes a file, or a folder and all in it; what is not there is fine.
 pub fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {

@@ -2,6 +2,12 @@
 //! component, and the index over them. Remembers what it made, so that a second
 //! run does nothing.
 
+mod origin;
+mod verify;
+
+pub use origin::origin;
+pub use verify::{Verified, verify_wheels};
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +22,7 @@ use crate::gpu::GpuTarget;
 use crate::inspect::{Expectations, RULES_VERSION};
 use crate::spec::rocm_version;
 use crate::stack::Stack;
-use crate::wheel::{self, LocalLabel, Pins, Request, Rocm};
+use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm};
 use crate::workspace::Component;
 
 /// The format of the note beside a component's wheels.
@@ -38,22 +44,14 @@ struct Note {
 /// RPMs were built for, whatever the workspace says now.
 pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
     let workspace = stack.workspace;
-    let build_dir = workspace.build_dir();
-    let dir = build_dir.join("wheels");
+    let dir = workspace.build_dir().join("wheels");
     let mut wheels = Vec::new();
     let mut kept = BTreeSet::new();
     for component in stack.order() {
-        let results = Results::of(&build_dir, Stage::Rpm, &component.name);
-        // Damaged results are not accepted ones. A note that they gave no wheel would hold
-        // for the same RPMs built again.
-        let Some((record, rpms)) = results.accepted().filter(|(_, rpms)| !rpms.is_empty()) else { continue };
+        let Some(parts) = Parts::of(stack, component)? else { continue };
         kept.insert(component.name.as_str());
         let own = dir.join(component.name.as_str());
-        let rocm = record.rocm.clone().map_or_else(|| rocm_version(&workspace.provider), Ok)?;
-        let targets: Vec<GpuTarget> = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
-        let label = LocalLabel::new(&rocm, &targets)?;
-        let label = if record.dirty { label.dirty() } else { label };
-        let files = component_wheels(stack, component, &record, &rpms, &label, &own, events)?;
+        let files = component_wheels(stack, component, &parts, &own, events)?;
         wheels.extend(files.iter().map(|file| own.join(&file.file)));
     }
     remove_others(&dir, &kept).map_err(IoError::doing("remove old wheels"))?;
@@ -61,19 +59,73 @@ pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) ->
     Ok(wheels)
 }
 
+/// What the wheels of a component are made of.
+struct Parts {
+    record: BuildRecord,
+    rpms: Vec<PathBuf>,
+    label: LocalLabel,
+    python: Option<(u32, u32)>,
+    pins: Pins,
+    rocm: Rocm,
+    leave_out: Vec<String>,
+    origin: Origin,
+}
+
+impl Parts {
+    /// Gathers them; nothing where there are no accepted RPMs. Damaged results are not
+    /// accepted ones: a note that they gave no wheel would hold for the same RPMs built again.
+    fn of(stack: &Stack<'_>, component: &Component) -> Result<Option<Self>, Error> {
+        let workspace = stack.workspace;
+        let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
+        let accepted = results.accepted().filter(|(_, rpms)| !rpms.is_empty());
+        let Some((record, rpms)) = accepted else { return Ok(None) };
+        let rocm = record.rocm.clone().map_or_else(|| rocm_version(&workspace.provider), Ok)?;
+        let targets: Vec<GpuTarget> = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
+        let label = LocalLabel::new(&rocm, &targets)?;
+        let origin = origin(&results, &record).map_err(IoError::doing("read build.json"))?;
+        let python = workspace.chroot.python.split_once('.');
+        Ok(Some(Self {
+            label: if record.dirty { label.dirty() } else { label },
+            python: python.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?))),
+            pins: Pins::new(),
+            rocm: Rocm::System,
+            leave_out: component.wheel_leaves_out.iter().map(|at| at.value.clone()).collect(),
+            origin,
+            record,
+            rpms,
+        }))
+    }
+
+    fn request<'a>(&'a self, out_dir: &'a Path, events: &'a dyn Events) -> Request<'a> {
+        Request {
+            rpms: &self.rpms,
+            label: &self.label,
+            source_date_epoch: self.record.source_date_epoch,
+            out_dir,
+            python: self.python,
+            pins: &self.pins,
+            rocm: &self.rocm,
+            leave_out: &self.leave_out,
+            origin: Some(&self.origin),
+            events,
+        }
+    }
+}
+
 fn component_wheels(
     stack: &Stack<'_>,
     component: &Component,
-    record: &BuildRecord,
-    rpms: &[PathBuf],
-    label: &LocalLabel,
+    parts: &Parts,
     dir: &Path,
     events: &dyn Events,
 ) -> Result<Vec<FileRecord>, Error> {
+    let Parts { record, rpms, label, python, leave_out, origin, .. } = parts;
     let epoch = record.source_date_epoch;
     let outputs: Vec<_> = record.outputs.iter().map(|output| (&output.file, output.sha256)).collect();
-    let made_from =
-        format!("{outputs:?} {label:?} {epoch} {} rules {RULES_VERSION}", env!("CARGO_PKG_VERSION"));
+    let made_from = format!(
+        "{outputs:?} {label:?} {epoch} {python:?} {leave_out:?} {origin:?} {} rules {RULES_VERSION}",
+        env!("CARGO_PKG_VERSION")
+    );
     let made_from = Sha256::of_bytes(made_from);
     let note_path = dir.join(NOTE);
     if let Some(note) = read_note(&note_path)
@@ -86,18 +138,7 @@ fn component_wheels(
     // The note goes first and comes last, so that it never speaks of half a folder.
     files::remove_dir_if_there(dir).map_err(action())?;
     fs_err::create_dir_all(dir).map_err(action())?;
-    let wheels = wheel::build(Request {
-        rpms,
-        label,
-        source_date_epoch: epoch,
-        out_dir: dir,
-        python: None,
-        pins: &Pins::new(),
-        rocm: &Rocm::System,
-        leave_out: &[],
-        origin: None,
-        events,
-    })?;
+    let wheels = wheel::build(parts.request(dir, events))?;
     let paths: Vec<PathBuf> = wheels.iter().map(|wheel| wheel.path.clone()).collect();
     if !paths.is_empty() {
         let gpu_targets = record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();

@@ -50,6 +50,21 @@ pub fn percent_encoded(bytes: &[u8], plain: &[u8]) -> String {
     out
 }
 
+/// Tells whether a text is as the pattern says, `*` standing for any characters. Each
+/// part between stars is looked for once, from where the part before it ended.
+pub fn covers(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        match text.find(part) {
+            Some(at) => text = &text[at + part.len()..],
+            None => return false,
+        }
+    }
+    text.ends_with(last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

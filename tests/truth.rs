@@ -486,3 +486,108 @@ fn a_damaged_result_does_not_stop_the_build_that_replaces_it() {
     workspace.write("src/demo/hello", "changed\n");
     workspace.build().exits(0).says(["1 built, 0 fresh"]);
 }
+
+/// Returns what `rocmrpm wheel --verify` says, as JSON.
+#[track_caller]
+fn verified(workspace: &Workspace, code: i32) -> Value {
+    workspace.run(&["wheel", "--verify", "--json"]).exits(code).json()
+}
+
+#[test]
+fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
+    let workspace = with_rocm();
+    add_python(&workspace, "demo", "");
+    workspace.run(&["wheel", "--verify"]).exits(0).says(["no component has been built"]);
+    workspace.build().exits(0);
+    let proof = workspace.run(&["wheel", "--verify"]);
+    proof.exits(0).says(["Verified 1 wheel: 1 file", "no differences"]);
+    for part in
+        ["= 1 file (1 B) is the RPM's", "-Version: 1.0", "+Version: 1.0+rocm7.1", "sboms/rocmrpm.cdx.json"]
+    {
+        assert!(proof.stdout.contains(part), "{part}: {proof}");
+    }
+    let document = verified(&workspace, 0);
+    assert_eq!(
+        (&document["schema"], &document["identical"]),
+        (&json!("rocmrpm/wheel-verify/1"), &json!(true))
+    );
+
+    // The wheel names its build.json, and stays the same when the packages are judged anew.
+    let name = wheel(&workspace, "demo");
+    let path = workspace.built("wheels/demo").join(&name);
+    let (bytes, build) = (std::fs::read(&path).unwrap(), workspace.built("results/demo/build.json"));
+    let digest = Sha256::of_file(&build).unwrap().0.to_string();
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(&path).unwrap()).unwrap();
+    let info = format!("{}.dist-info", name.split("-py3").next().unwrap());
+    let provenance = archive.by_name(&format!("{info}/rocmrpm.json")).unwrap();
+    let provenance: Value = serde_json::from_reader(provenance).unwrap();
+    assert_eq!(provenance["build_record"]["sha256"], json!(digest));
+    workspace.write("specs-templates/demo/component.toml", "[inspect]\ndevice-code = false\n");
+    workspace.build().exits(0).says(["1 RPM, inspected anew"]);
+    assert_eq!(Sha256::of_file(&build).unwrap().0.to_string(), digest);
+    assert!(std::fs::read(&path).unwrap() == bytes, "the wheel changed");
+    assert_eq!(verified(&workspace, 0)["identical"], json!(true));
+
+    std::fs::write(&path, [&bytes[..], b"more"].concat()).unwrap();
+    let document = verified(&workspace, 1);
+    let difference = &document["components"][0]["wheels"][0]["differences"][0];
+    assert!(text_of(&difference["what"]).contains("behind its central directory"), "{document}");
+    workspace.run(&["wheel", "--verify"]).exits(1).says(["Differs 1 wheel", "1 difference", "hint: "]);
+    std::fs::write(&path, bytes).unwrap();
+
+    // An RPM that is another one of the same size.
+    let rpm = workspace.built("results/demo").join(&rpms(&workspace.built("results/demo"))[0]);
+    let mut bytes = std::fs::read(&rpm).unwrap();
+    // The lead's name of the package, which rpm does not read.
+    bytes[12] ^= 1;
+    std::fs::write(&rpm, bytes).unwrap();
+    let document = verified(&workspace, 1);
+    let difference = &document["components"][0]["rpm_differences"][0];
+    assert!(text_of(&difference["what"]).contains("build.json"), "{document}");
+    assert_eq!(difference["found"], json!(Sha256::of_file(&rpm).unwrap().0));
+}
+
+#[test]
+fn results_of_older_versions_are_still_results() {
+    let workspace = with_rocm();
+    add_python(&workspace, "demo", "");
+    workspace.build().exits(0);
+    // Where what the inspection wrote stood before.
+    let results = workspace.built("results/demo");
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(results.join(name)).unwrap()).unwrap()
+    };
+    let (mut build, judgement) = (read("build.json"), read("judgement.json"));
+    build["inspection"] = judgement["inspection"].clone();
+    build["outputs"].as_array_mut().unwrap().push(judgement["report"].clone());
+    std::fs::write(results.join("build.json"), build.to_string()).unwrap();
+    std::fs::remove_file(results.join("judgement.json")).unwrap();
+    assert_eq!(step(&workspace, "demo", &[])["plan"], "fresh");
+    std::fs::remove_file(results.join("inspection.json")).unwrap();
+    assert_ne!(step(&workspace, "demo", &[])["plan"], "fresh");
+    std::fs::write(results.join("inspection.json"), "{}").unwrap();
+    build["outputs"].as_array_mut().unwrap().pop();
+    std::fs::write(results.join("build.json"), build.to_string()).unwrap();
+    workspace.write("specs-templates/demo/component.toml", "[inspect]\ndevice-code = false\n");
+    assert_eq!(step(&workspace, "demo", &[])["plan"], "inspect");
+    workspace.build().exits(0).says(["1 RPM, inspected anew"]);
+    assert_eq!(step(&workspace, "demo", &[])["plan"], "fresh");
+}
+
+#[test]
+fn what_a_wheel_leaves_out_is_written_in_the_component() {
+    let workspace = with_rocm();
+    add_python(&workspace, "demo", "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
+    workspace.build().exits(3).says([
+        "`leave-out` has `/usr/lib64/cmake/*`, which matches no file of the component's packages",
+        "hint: ",
+    ]);
+    let wheels = workspace.built("wheels/demo");
+    assert!(!wheels.exists() || names_in(&wheels).is_empty(), "{:?}", names_in(&wheels));
+    add_python(&workspace, "demo", "[wheel]\nleave-out = [\"*/demo.py\"]\n");
+    workspace.build().exits(0);
+    let path = workspace.built("wheels/demo").join(wheel(&workspace, "demo"));
+    let archive = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
+    let names: Vec<&[u8]> = archive.file_names_raw().collect();
+    assert!(!names.contains(&&b"demo.py"[..]) && names.len() == 5, "{names:?}");
+}

@@ -3,12 +3,16 @@
 // Helpers outside of test functions may unwrap as well.
 #![allow(clippy::unwrap_used)]
 
+#[path = "wheel_index/bad_input.rs"]
+mod bad_input;
 #[path = "wheel_index/clients.rs"]
 mod clients;
 #[path = "wheel_index/fixtures.rs"]
 mod fixtures;
 #[path = "wheel_index/index.rs"]
 mod index;
+#[path = "wheel_index/proof.rs"]
+mod proof;
 
 use fixtures::*;
 use rocmrpm::error::Diagnose;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::component::{ComponentError, Way, rpm_count};
-use super::record::{FileRecord, Results};
+use super::record::{REPORT, Results};
 use super::system::system;
 use super::{Job, Stage};
 use crate::digest::Sha256;
@@ -17,8 +17,6 @@ use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, 
 use crate::process::check_stop;
 use crate::stack::{KeyInputs, Stack, Step};
 use crate::workspace::{Component, Workspace};
-
-const REPORT: &str = "inspection.json";
 
 /// Returns what the packages of a component are held against. The libraries of the
 /// components that it requires belong to the system for it.
@@ -132,20 +130,13 @@ impl Way<'_> {
     }
 }
 
-/// Writes the report, and into the record by what it was judged.
+/// Writes the report, and beside it by what was judged.
 fn keep(waiting: &Results, report: &Report, step: &Step, seconds: f64) -> std::io::Result<()> {
     // A report is plain data: strings, numbers, lists and maps with string keys.
     let mut json = serde_json::to_vec_pretty(report).unwrap_or_default();
     json.push(b'\n');
-    let path = waiting.dir().join(REPORT);
-    files::write_atomically(&path, json)?;
-    let Some(mut record) = waiting.record() else { return Ok(()) };
-    record.outputs.retain(|output| output.file != REPORT);
-    record.outputs.push(FileRecord::of(&path)?);
-    record.outputs.sort_by(|a, b| a.file.cmp(&b.file));
-    record.inspection = Some(step.inspection.clone());
-    record.seconds.insert("inspect".to_owned(), seconds);
-    waiting.write(&record)
+    files::write_atomically(&waiting.dir().join(REPORT), json)?;
+    waiting.judge(&step.inspection, seconds)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! `build.json`: what went into a build and what came out of it, written beside
-//! the results; and the results folder itself. A result without a record does not
-//! exist.
+//! `build.json`: what went into a build and what came out of it, written once beside
+//! the results; `judgement.json`: by what they were inspected, written anew with every
+//! inspection; and the results folder itself. A result without a record does not exist.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,12 @@ use crate::stack::{KeyInputs, Recorded};
 
 /// The format of `build.json`.
 pub const SCHEMA: &str = "rocmrpm/build/1";
+
+/// The format of `judgement.json`.
+const JUDGEMENT_SCHEMA: &str = "rocmrpm/judgement/1";
+
+/// The name of the inspection's report.
+pub(super) const REPORT: &str = "inspection.json";
 
 /// What `build.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,8 +42,9 @@ pub struct BuildRecord {
     pub key: Sha256,
     /// What the key was made of.
     pub inputs: KeyInputs,
-    /// What the packages were inspected by; `None` if they were not yet.
-    #[serde(default)]
+    /// What the packages were inspected by. Older versions kept it here; for results of
+    /// today [`Judgement`] has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspection: Option<KeyInputs>,
     /// The chroot's name.
     pub chroot: String,
@@ -61,6 +68,20 @@ pub struct BuildRecord {
     pub seconds: BTreeMap<String, f64>,
     /// When it was done, RFC 3339 in UTC.
     pub finished: String,
+}
+
+/// What `judgement.json` holds: what an inspection leaves beside its report. It is no part
+/// of [`BuildRecord`], whose digest the wheels carry: packages that are inspected anew are
+/// the same packages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Judgement {
+    schema: String,
+    /// What the packages were inspected by.
+    pub inspection: KeyInputs,
+    /// The report.
+    pub report: FileRecord,
+    /// Seconds that it took.
+    pub seconds: f64,
 }
 
 /// One file with its digest.
@@ -112,7 +133,24 @@ impl Results {
     /// Returns the record, if there is a whole one of our format.
     pub fn record(&self) -> Option<BuildRecord> {
         let bytes = fs_err::read(self.dir.join("build.json")).ok()?;
-        serde_json::from_slice(&bytes).ok().filter(|record: &BuildRecord| record.schema == SCHEMA)
+        let mut record: BuildRecord = serde_json::from_slice(&bytes).ok()?;
+        // Older versions listed the report here as well.
+        if self.judgement().is_some() {
+            record.outputs.retain(|output| output.file != REPORT);
+        }
+        (record.schema == SCHEMA).then_some(record)
+    }
+
+    /// Returns the digest of `build.json`. It stays the same when the packages are
+    /// inspected anew.
+    pub fn build_digest(&self) -> std::io::Result<Sha256> {
+        Ok(Sha256::of_file(&self.dir.join("build.json"))?.0)
+    }
+
+    fn judgement(&self) -> Option<Judgement> {
+        let bytes = fs_err::read(self.dir.join("judgement.json")).ok()?;
+        let judgement: Judgement = serde_json::from_slice(&bytes).ok()?;
+        (judgement.schema == JUDGEMENT_SCHEMA).then_some(judgement)
     }
 
     /// Returns what a plan compares with, if there is a record. Files are checked
@@ -120,14 +158,18 @@ impl Results {
     pub fn recorded(&self) -> Option<Recorded> {
         let record = self.record()?;
         let damaged = self.damage(&record);
-        Some(Recorded { inputs: record.inputs, inspection: record.inspection, damaged })
+        let inspection = self.judgement().map(|judgement| judgement.inspection).or(record.inspection);
+        Some(Recorded { inputs: record.inputs, inspection, damaged })
     }
 
     fn damage(&self, record: &BuildRecord) -> Option<String> {
-        record.outputs.iter().find_map(|output| match fs_err::metadata(self.dir.join(&output.file)) {
-            Ok(metadata) if metadata.len() == output.size => None,
-            Ok(_) => Some(format!("{} changed on disk", output.file)),
-            Err(_) => Some(format!("{} is gone", output.file)),
+        let report = self.judgement().map(|judgement| judgement.report);
+        record.outputs.iter().chain(&report).find_map(|output| {
+            match fs_err::metadata(self.dir.join(&output.file)) {
+                Ok(metadata) if metadata.len() == output.size => None,
+                Ok(_) => Some(format!("{} changed on disk", output.file)),
+                Err(_) => Some(format!("{} is gone", output.file)),
+            }
         })
     }
 
@@ -155,6 +197,16 @@ impl Results {
         let mut json = serde_json::to_vec_pretty(record)?;
         json.push(b'\n');
         files::write_atomically(&self.dir.join("build.json"), json)
+    }
+
+    /// Writes down by what the packages were inspected, and which report came of it.
+    pub(super) fn judge(&self, inspection: &KeyInputs, seconds: f64) -> std::io::Result<()> {
+        let report = FileRecord::of(&self.dir.join(REPORT))?;
+        let schema = JUDGEMENT_SCHEMA.to_owned();
+        let judgement = Judgement { schema, inspection: inspection.clone(), report, seconds };
+        let mut json = serde_json::to_vec_pretty(&judgement)?;
+        json.push(b'\n');
+        files::write_atomically(&self.dir.join("judgement.json"), json)
     }
 
     /// Puts a folder with new results, record included, in the place of the old

@@ -6,15 +6,22 @@ use serde_json::json;
 
 use super::{Done, args, context};
 use crate::build::BuildLock;
-use crate::error::IoError;
-use crate::outputs;
-use crate::report::{Progress, Shell};
+use crate::error::{IoError, Kind};
+use crate::outputs::{self, Verified};
+use crate::process::own_program;
+use crate::report::{Progress, Shell, Style, proof_summary, proof_text};
 use crate::stack::Stack;
+
+/// What there is to say where nothing has Python in it.
+const NONE: &str = "no component has been built that has a Python distribution";
 
 pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
+    if args.verify {
+        return verify(args, &lock, &stack, shell);
+    }
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
     if args.json {
         let mut list = Vec::new();
@@ -30,7 +37,42 @@ pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
         shell.data(path.display())?;
     }
     if wheels.is_empty() {
-        shell.warning("no component has been built that has a Python distribution");
+        shell.warning(NONE);
     }
     Ok(0)
+}
+
+fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell) -> Done {
+    let all = outputs::verify_wheels(lock, stack)?;
+    let holds = all.iter().all(Verified::holds);
+    if args.json {
+        shell.json(&document(&all, holds))?;
+    } else if all.is_empty() {
+        shell.warning(NONE);
+    } else {
+        shell.data(proof_text(&all))?;
+        let (style, word) = if holds { (Style::Good, "Verified") } else { (Style::Bad, "Differs") };
+        shell.status(style, word, proof_summary(&all));
+        if !holds {
+            let hint =
+                format!("`{} wheel` makes wheels anew; an RPM that changed is built anew", own_program());
+            shell.talk(format!("{} {hint}", Style::Hint.paint("hint:")));
+        }
+    }
+    Ok(if holds { 0 } else { Kind::Findings.exit_code() })
+}
+
+fn document(all: &[Verified], holds: bool) -> serde_json::Value {
+    let components: Vec<_> = all
+        .iter()
+        .map(|verified| {
+            let rpms = verified.rpms.iter().map(|(file, difference)| {
+                json!({"file": file, "what": difference.what, "expected": difference.expected,
+                    "found": difference.found})
+            });
+            json!({"component": verified.component, "rpm_differences": rpms.collect::<Vec<_>>(),
+                "wheels": verified.wheels})
+        })
+        .collect();
+    json!({"schema": "rocmrpm/wheel-verify/1", "identical": holds, "components": components})
 }

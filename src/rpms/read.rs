@@ -35,6 +35,9 @@ pub struct Header {
     pub requires: Vec<String>,
     /// The names of all provides, sorted, without versions.
     pub provides: Vec<String>,
+    /// What is bundled, sorted: the name in `Provides: bundled(name) = version`, and the
+    /// version where one is stated.
+    pub bundled: Vec<(String, Option<String>)>,
     /// Bytes when installed.
     pub installed_size: u64,
 }
@@ -170,6 +173,9 @@ fn header_of(metadata: &rpm::PackageMetadata) -> Result<Header, rpm::Error> {
         names.dedup();
         names
     };
+    let mut bundled: Vec<_> = metadata.get_provides()?.into_iter().filter_map(bundled).collect();
+    bundled.sort();
+    bundled.dedup();
     let arch = if metadata.is_source_package() { "src" } else { metadata.get_arch()? };
     Ok(Header {
         name: metadata.get_name()?.to_owned(),
@@ -181,8 +187,14 @@ fn header_of(metadata: &rpm::PackageMetadata) -> Result<Header, rpm::Error> {
         license: metadata.get_license().unwrap_or_default().to_owned(),
         requires: names(metadata.get_requires()?),
         provides: names(metadata.get_provides()?),
+        bundled,
         installed_size: metadata.get_installed_size().unwrap_or(0),
     })
+}
+
+fn bundled(provide: rpm::Dependency) -> Option<(String, Option<String>)> {
+    let name = provide.name.strip_prefix("bundled(")?.strip_suffix(')')?;
+    Some((name.to_owned(), (!provide.version.is_empty()).then_some(provide.version)))
 }
 
 fn unreadable(path: &Path, source: &rpm::Error) -> RpmError {

@@ -16,7 +16,7 @@ use crate::process;
 /// The first and last second that a zip archive can state.
 const ZIP_TIMES: std::ops::RangeInclusive<i64> = 315_532_800..=4_354_819_198;
 /// What a script begins with for whose interpreter the installer is to care.
-const SHEBANG: &[u8] = b"#!python\n";
+pub(super) const SHEBANG: &[u8] = b"#!python\n";
 
 /// What a member of the wheel consists of.
 #[derive(Debug, Clone)]

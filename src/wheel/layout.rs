@@ -76,12 +76,14 @@ fn elsewhere(path: &str) -> Place<'_> {
     if name.ends_with(".so") || name.contains(".so.") {
         return Place::Refused(
             "a shared library outside site-packages, which the wheel's modules would not find",
-            "install it inside the Python package and let the modules find it by a RUNPATH of $ORIGIN",
+            "install it inside the Python package and let the modules find it by a RUNPATH of $ORIGIN, \
+             or name it in `leave-out` below `[wheel]` in component.toml",
         );
     }
     Place::Refused(
         "this folder has no counterpart in a virtual environment",
-        "install the file inside the Python package or below /usr/share, or put it into another subpackage",
+        "install the file inside the Python package or below /usr/share, or name it in `leave-out` \
+         below `[wheel]` in component.toml",
     )
 }
 

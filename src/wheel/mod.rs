@@ -4,6 +4,7 @@
 mod archive;
 mod container;
 mod deflate;
+mod intact;
 mod label;
 mod layout;
 mod linkage;
@@ -12,18 +13,22 @@ mod metadata;
 mod name;
 mod payload;
 mod plan;
+mod provenance;
 mod read;
 mod record;
 mod requirements;
 mod rocm_sdk;
 mod stable_abi;
+mod sbom;
 mod tags;
+mod verify;
 
 pub use label::{LocalLabel, public_and_label};
 pub use name::normalized;
 pub use read::read;
 pub use requirements::{required_names, requirements};
 pub use rocm_sdk::preloads;
+pub use verify::{Difference, Made, Proof, add_strays, verify};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -34,7 +39,7 @@ use crate::error::{Diagnose, IoError, Kind};
 use crate::events::Events;
 use crate::process::{self, ProcessError};
 use crate::rpms::RpmError;
-use crate::text::visible;
+use crate::text::{covers, visible};
 use pep440_rs::Version;
 
 use payload::{Payload, Spool};
@@ -59,7 +64,8 @@ pub struct Request<'a> {
     pub rocm: &'a Rocm,
     /// Files that the wheel does not carry: patterns of absolute paths, with `*`.
     pub leave_out: &'a [String],
-    /// What the RPMs were built from, for the wheel's SBOM and provenance.
+    /// What the RPMs were built from, for the wheel's SBOM and provenance; without it the
+    /// wheel has neither.
     pub origin: Option<&'a Origin>,
     /// Who is told of what is not wrong but should be known.
     pub events: &'a dyn Events,
@@ -165,6 +171,9 @@ pub enum WheelError {
         /// The remedy, if one is known.
         hint: Option<&'static str>,
     },
+    /// A pattern of what the wheel is to leave out matches no file.
+    #[error("`leave-out` has `{0}`, which matches no file of the component's packages")]
+    LeavesNothingOut(String),
     /// A file is not a wheel, or a wrong one.
     #[error("{}: {reason}", wheel.display())]
     Invalid {
@@ -208,7 +217,7 @@ impl Diagnose for WheelError {
             Self::Rpm(error) => error.kind(),
             Self::Io(error) => error.kind(),
             Self::Stopped(error) => error.kind(),
-            Self::RocmVersion(_) => Kind::Config,
+            Self::RocmVersion(_) | Self::LeavesNothingOut(_) => Kind::Config,
             Self::File { .. } | Self::Package { .. } => Kind::Build,
             Self::Invalid { .. } => Kind::Usage,
         }
@@ -222,6 +231,10 @@ impl Diagnose for WheelError {
                 hint.iter().map(|h| (*h).to_owned()).collect()
             }
             Self::RocmVersion(_) => vec!["the version comes from the chroot's ROCm provider".into()],
+            Self::LeavesNothingOut(_) => vec![
+                "patterns are of whole paths, `*` stands for any characters: `/usr/lib64/cmake/*`".into(),
+                "remove it, or correct it, below `[wheel]` in the component's component.toml".into(),
+            ],
             Self::Invalid { .. } => {
                 vec!["`rocmrpm wheel` makes it anew from the component's RPMs".into()]
             }
@@ -230,35 +243,57 @@ impl Diagnose for WheelError {
     }
 }
 
-/// Makes the wheels of a component from its RPMs: none where no RPM has a
-/// dist-info folder, one where one distribution is spread over the RPMs, and one
-/// for each RPM where each has its own. On an error nothing is written.
+/// Makes the wheels of a component from its RPMs: none where no RPM has Python modules,
+/// one where one distribution is spread over the RPMs, and one for each RPM where each has
+/// its own. On an error nothing is written.
 pub fn build(request: Request<'_>) -> Result<Vec<Wheel>, WheelError> {
     fs_err::create_dir_all(request.out_dir)?;
     let mut spool = Spool::new(request.out_dir)?;
-    let mut payloads = Vec::new();
-    for rpm in request.rpms {
-        process::check_stop()?;
-        payloads.extend(Payload::read(rpm, &mut spool)?);
-    }
-    let mut wheels: Vec<Wheel> = Vec::new();
+    let mut wheels = Vec::new();
     let mut files = Vec::new();
-    for (payload, dist_info) in by_distribution(payloads)? {
+    for plan in plans(request, &mut spool)? {
         process::check_stop()?;
-        let plan = Plan::new(&payload, &dist_info, request, &spool)?;
         let (file, wheel) = write(&plan, request, &spool)?;
-        if let Some(other) = wheels.iter().find(|other| other.path == wheel.path) {
-            let reason = format!("a second package makes {}", other.path.display());
-            return Err(WheelError::package(payload.rpm(), reason));
-        }
         wheels.push(wheel);
         files.push(file);
     }
     for (file, wheel) in files.into_iter().zip(&wheels) {
         archive::persist(file, &wheel.path)?;
     }
-    wheels.sort_by(|a, b| a.path.cmp(&b.path));
+    wheels.sort_by(|a: &Wheel, b| a.path.cmp(&b.path));
     Ok(wheels)
+}
+
+/// Works out the wheels of a component; `spool` takes the files of its RPMs.
+fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelError> {
+    let mut payloads = Vec::new();
+    for rpm in request.rpms {
+        process::check_stop()?;
+        payloads.extend(Payload::read(rpm, spool)?);
+    }
+    leave_out(&mut payloads, request.leave_out)?;
+    let mut plans: Vec<Plan> = Vec::new();
+    for (payload, dist_info) in by_distribution(payloads)? {
+        process::check_stop()?;
+        let plan = Plan::new(&payload, &dist_info, request, spool)?;
+        if plans.iter().any(|other| other.file_name == plan.file_name) {
+            let reason = format!("a second package makes {}", plan.file_name);
+            return Err(WheelError::package(payload.rpm(), reason));
+        }
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+fn leave_out(payloads: &mut [Payload], patterns: &[String]) -> Result<(), WheelError> {
+    let paths = || payloads.iter().flat_map(|payload| payload.nodes.keys());
+    if let Some(idle) = patterns.iter().find(|pattern| !paths().any(|path| covers(pattern, path))) {
+        return Err(WheelError::LeavesNothingOut(visible(idle)));
+    }
+    for payload in payloads {
+        payload.left_out = patterns.to_vec();
+    }
+    Ok(())
 }
 
 fn write(
@@ -291,11 +326,12 @@ fn write(
 
 /// Groups the payloads of a component by the distribution that they belong to,
 /// with the name of its dist-info folder.
-fn by_distribution(payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>, WheelError> {
+fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>, WheelError> {
+    payloads.retain(|payload| plan::wanted_path(payload).is_some());
     let found: Vec<BTreeSet<String>> = payloads.iter().map(plan::dist_infos).collect();
     let all: BTreeSet<&String> = found.iter().flatten().collect();
     if all.is_empty() {
-        return Ok(Vec::new());
+        return payloads.iter().try_for_each(plan::refuse_modules).map(|()| Vec::new());
     }
     if let [name] = all.into_iter().collect::<Vec<_>>().as_slice() {
         let name = (*name).clone();
@@ -311,8 +347,10 @@ fn by_distribution(payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>, Whe
         if names.len() > 1 {
             let names: Vec<String> = names.into_iter().collect();
             let reason = format!("it has several distributions: {}", names.join(", "));
-            return Err(WheelError::package(payload.rpm(), reason)
-                .hinted("put each distribution into a subpackage of its own"));
+            return Err(WheelError::package(payload.rpm(), reason).hinted(
+                "put each distribution into a subpackage of its own, or name the files of all but one \
+                 in `leave-out` below `[wheel]` in component.toml",
+            ));
         }
         match names.pop_first() {
             Some(name) => match groups.get_mut(&name) {
@@ -322,8 +360,10 @@ fn by_distribution(payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>, Whe
             None => {
                 if let Some(path) = plan::wanted_path(&payload) {
                     let reason = "no dist-info tells to which of the component's wheels this file belongs";
-                    return Err(WheelError::file(payload.rpm(), path, reason)
-                        .hinted("put it into the subpackage of its distribution"));
+                    return Err(WheelError::file(payload.rpm(), path, reason).hinted(
+                        "put it into the subpackage of its distribution, or name it in `leave-out` \
+                             below `[wheel]` in component.toml",
+                    ));
                 }
             }
         }

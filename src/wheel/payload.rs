@@ -10,8 +10,10 @@ use crate::digest::Sha256;
 use crate::inspect::{self, ElfFacts};
 use crate::process;
 use crate::rpms::{self, Entry, EntryKind, Header};
+use crate::text::covers;
 
 use super::WheelError;
+use super::layout::{self, Place};
 
 /// How many links are followed from one name before that counts as a circle.
 const MAX_LINKS: usize = 40;
@@ -134,6 +136,8 @@ pub(super) struct Payload {
     pub rpms: Vec<PathBuf>,
     /// Their files and links; folders are not kept.
     pub nodes: BTreeMap<String, Node>,
+    /// Patterns of paths that the wheel leaves out. Links may lead to them all the same.
+    pub left_out: Vec<String>,
 }
 
 impl Payload {
@@ -182,7 +186,7 @@ impl Payload {
                 return Err(refuse("the package has this file twice"));
             }
         }
-        Ok(Some(Self { rpms: vec![rpm.to_owned()], nodes }))
+        Ok(Some(Self { rpms: vec![rpm.to_owned()], nodes, left_out: Vec::new() }))
     }
 
     /// Takes another RPM's files in. A file that both have must be the same.
@@ -203,6 +207,14 @@ impl Payload {
         }
         self.rpms.extend(other.rpms);
         Ok(())
+    }
+
+    /// Returns where the file with this absolute path belongs.
+    pub fn place<'a>(&self, path: &'a str) -> Place<'a> {
+        match self.left_out.iter().any(|pattern| covers(pattern, path)) {
+            true => Place::Dropped,
+            false => layout::place(path),
+        }
     }
 
     /// Returns the RPM that errors about the whole payload name.
@@ -308,7 +320,7 @@ mod tests {
             None => Node::File(stored),
         };
         let nodes = nodes.iter().map(|(path, link)| ((*path).to_owned(), node(link))).collect();
-        Payload { rpms: Vec::new(), nodes }
+        Payload { rpms: Vec::new(), nodes, left_out: Vec::new() }
     }
 
     fn end(payload: &Payload, link: &str) -> Option<String> {

@@ -8,14 +8,14 @@ use std::str::FromStr;
 use pep440_rs::Version;
 
 use super::archive::{Content, Member, python_shebang};
-use super::layout::{Place, place};
+use super::layout::Place;
 use super::linkage::{self, Elf};
 use super::metadata::{self, Metadata};
 use super::payload::{Node, Payload, Spool, Stored, Target};
 use super::requirements::{self, Rewritten};
 use super::rocm_sdk::{self, Linking, Refusal};
 use super::tags::Evidence;
-use super::{Request, WheelError};
+use super::{Request, WheelError, provenance, sbom};
 use crate::events::Event;
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
@@ -25,6 +25,11 @@ const MAX_MEMBERS: usize = 1_000_000;
 /// What installers write, and what describes the RPM rather than the wheel.
 const OWN_FILES: [&str; 6] =
     ["INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json"];
+
+/// What is wrong with the folder of an old installer, and the remedy.
+pub(super) const EGG_INFO: &str = "an egg-info, which tells of a distribution that has no wheel";
+pub(super) const EGG_INFO_REMEDY: &str = "install with %pyproject_wheel and %pyproject_install, which leave a \
+     dist-info, or name the egg-info in `leave-out` below `[wheel]` in component.toml";
 
 /// A wheel that can be written.
 #[derive(Debug)]
@@ -37,11 +42,15 @@ pub(super) struct Plan {
     pub tags: BTreeSet<String>,
     pub requires_python: Option<String>,
     pub metadata: String,
+    /// The file names of the RPMs.
+    pub rpms: Vec<String>,
+    /// METADATA as the RPM has it.
+    pub original: String,
 }
 
 /// Returns the names of the dist-info folders that have a METADATA.
 pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
-    let name = |path: &str| match place(path) {
+    let name = |path: &str| match payload.place(path) {
         Place::Library(library) => {
             let folder = library.path.strip_suffix("/METADATA")?;
             (folder.ends_with(".dist-info") && !folder.contains('/')).then(|| folder.to_owned())
@@ -53,7 +62,27 @@ pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
 
 /// Returns the first file that a wheel would have to take.
 pub(super) fn wanted_path(payload: &Payload) -> Option<&str> {
-    payload.nodes.keys().map(String::as_str).find(|path| place(path) != Place::Dropped)
+    payload.nodes.keys().map(String::as_str).find(|path| payload.place(path) != Place::Dropped)
+}
+
+/// Refuses Python modules of which nothing tells what distribution they are.
+pub(super) fn refuse_modules(payload: &Payload) -> Result<(), WheelError> {
+    let modules = || {
+        payload.nodes.keys().filter_map(|path| match payload.place(path) {
+            Place::Library(library) => Some((path, library.path.split('/').next().unwrap_or_default())),
+            _ => None,
+        })
+    };
+    let egg = modules().find(|(_, top)| top.ends_with(".egg-info") || top.ends_with(".egg-link"));
+    if let Some((path, _)) = egg {
+        return Err(WheelError::file(payload.rpm(), path, EGG_INFO).hinted(EGG_INFO_REMEDY));
+    }
+    let Some((path, _)) = modules().next() else { return Ok(()) };
+    let reason = "no dist-info with a METADATA tells of which distribution this file is";
+    Err(WheelError::file(payload.rpm(), path, reason).hinted(
+        "install with %pyproject_wheel and %pyproject_install, which leave a dist-info; if it is to be \
+         in no wheel, name it in `leave-out` below `[wheel]` in component.toml",
+    ))
 }
 
 impl Plan {
@@ -83,6 +112,7 @@ impl Plan {
             old_dist_info: dist_info,
             stem: &stem,
             commands: commands.unwrap_or_default(),
+            python: request.python,
             members: BTreeMap::new(),
             origins: BTreeMap::new(),
             elfs: BTreeMap::new(),
@@ -130,7 +160,23 @@ impl Plan {
             let content = Content::Text(text.clone().into_bytes());
             members.insert(format!("{dist_info}/{name}"), Member { content, executable: false });
         }
+        if let Some(origin) = request.origin {
+            let rpms = provenance::rpms(payload)?;
+            let made = [
+                (sbom::NAME, sbom::text(&new, &changed, &rpms, origin, request.source_date_epoch)),
+                (provenance::NAME, provenance::text(&rpms, origin)),
+            ];
+            for (name, text) in made {
+                let member = Member { content: Content::Text(text.into_bytes()), executable: false };
+                if members.insert(format!("{dist_info}/{name}"), member).is_some() {
+                    let reason = format!("its dist-info has a {name} already, which rocmrpm writes");
+                    return Err(WheelError::package(payload.rpm(), reason));
+                }
+            }
+        }
         Ok(Self {
+            original,
+            rpms: payload.rpms.iter().map(|rpm| provenance::file_name(rpm)).collect(),
             file_name: format!("{stem}-{}.whl", tags.compressed()),
             dist_info,
             members,
@@ -145,7 +191,7 @@ impl Plan {
 
 /// Reads a text file below site-packages, with its path in the payload.
 fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, String)>, WheelError> {
-    let found = payload.nodes.iter().find_map(|(path, node)| match (place(path), node) {
+    let found = payload.nodes.iter().find_map(|(path, node)| match (payload.place(path), node) {
         (Place::Library(library), Node::File(stored)) if library.path == name => Some((path, stored)),
         _ => None,
     });
@@ -181,6 +227,8 @@ struct Gathering<'a> {
     /// `name-version` of the wheel, from which its folders are named.
     stem: &'a str,
     commands: BTreeSet<String>,
+    /// The chroot's Python, if it matters.
+    python: Option<(u32, u32)>,
     members: BTreeMap<String, Member>,
     /// Which path of the payload each member comes from.
     origins: BTreeMap<String, String>,
@@ -193,7 +241,7 @@ impl Gathering<'_> {
     fn run(&mut self) -> Result<(), WheelError> {
         for (path, node) in &self.payload.nodes {
             match node {
-                _ if place(path) == Place::Dropped => {}
+                _ if self.payload.place(path) == Place::Dropped => {}
                 Node::File(stored) => self.add(path, path, *stored)?,
                 Node::Link(target) => self.add_link(path, target)?,
             }
@@ -206,6 +254,17 @@ impl Gathering<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a file that another Python than the chroot's would look for.
+    fn check_python(&self, path: &str, (major, minor): (u32, u32)) -> Result<(), WheelError> {
+        let Some(chroot) = self.python.filter(|chroot| *chroot != (major, minor)) else { return Ok(()) };
+        let reason = format!(
+            "it is installed for Python {major}.{minor}, but the chroot has Python {}.{}",
+            chroot.0, chroot.1
+        );
+        let remedy = "build the component anew in this chroot, or correct `python` in mock-configs/";
+        Err(self.refuse(path, &reason).hinted(remedy))
     }
 
     fn refuse(&self, path: &str, reason: &str) -> WheelError {
@@ -221,7 +280,7 @@ impl Gathering<'_> {
                 for (inner, node) in payload.below(&folder) {
                     let copy = format!("{path}{}", &inner[folder.len()..]);
                     match (node, payload.follow(inner)) {
-                        _ if place(&copy) == Place::Dropped => {}
+                        _ if payload.place(&copy) == Place::Dropped => {}
                         (_, Some(Target::File(end, stored))) => self.add(&copy, &end, stored)?,
                         _ => {
                             return Err(self.refuse(inner, "a link inside of a folder that is itself linked"));
@@ -242,13 +301,13 @@ impl Gathering<'_> {
     /// Adds the file that is at `path`, with the content of the one at `end`.
     fn add(&mut self, path: &str, end: &str, stored: Stored) -> Result<(), WheelError> {
         let mut content = Content::File(stored);
-        let name = match place(path) {
+        let name = match self.payload.place(path) {
             Place::Dropped => return Ok(()),
             Place::Refused(reason, hint) => return Err(self.refuse(path, reason).hinted(hint)),
             Place::Data(rest) => format!("{}.data/{rest}", self.stem),
             Place::Command(name) => {
                 // Also a second name of such a command, as `pip3` is one of `pip`.
-                let made = |path| matches!(place(path), Place::Command(name) if self.commands.contains(name));
+                let made = |path| matches!(self.payload.place(path), Place::Command(name) if self.commands.contains(name));
                 if made(path) || made(end) {
                     return Ok(());
                 }
@@ -259,6 +318,7 @@ impl Gathering<'_> {
             }
             Place::Library(library) => {
                 if let Some(python) = library.python {
+                    self.check_python(path, python)?;
                     self.evidence.folder(python, path);
                 }
                 match self.library_member(path, library.path)? {
@@ -290,6 +350,9 @@ impl Gathering<'_> {
     /// Returns a library file's name in the wheel, `None` for one that is made anew.
     fn library_member(&self, path: &str, below: &str) -> Result<Option<String>, WheelError> {
         let (top, rest) = below.split_once('/').unwrap_or((below, ""));
+        if top.ends_with(".egg-info") || top.ends_with(".egg-link") {
+            return Err(self.refuse(path, EGG_INFO).hinted(EGG_INFO_REMEDY));
+        }
         if top.ends_with(".data") && !rest.is_empty() {
             return Err(self.refuse(path, "an installer would take this folder for the wheel's own data"));
         }

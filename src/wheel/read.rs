@@ -2,14 +2,16 @@
 //! truth. The file may come from anywhere; nothing in it is trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 
+use pep440_rs::Version;
 use sha2::digest::DynDigest;
 use zip::ZipArchive;
 
+use super::intact::{self, Archive};
 use super::metadata::{Metadata, wheel_tags};
-use super::name::FileName;
+use super::name::{FileName, normalized};
 use super::{Wheel, WheelError, record};
 use crate::digest::Sha256;
 
@@ -17,23 +19,31 @@ use crate::digest::Sha256;
 const TEXT_LIMIT: u64 = 16 << 20;
 const RECORD_LIMIT: u64 = 256 << 20;
 
-type Archive = ZipArchive<io::BufReader<fs_err::File>>;
+/// PATH_MAX of Linux.
+const MAX_NAME: usize = 4096;
+/// From this size on, members may be at most so many times as large as their archive: the
+/// limits of PyPI for what is uploaded. Checking a wheel takes time in proportion to it.
+const BOMB_SIZE: u128 = 64 << 20;
+const BOMB_RATIO: u128 = 50;
 
-/// Reads a wheel and checks it: safe and unique member names, a RECORD that has
-/// every member with its true digest and size, and one name, version and set of
-/// tags in file name, METADATA and WHEEL.
+/// Reads a wheel and checks it: an archive that every reader understands in the same way,
+/// safe and unique member names, a RECORD that has every member with its true digest and
+/// size, and one name, version and set of tags in file name, METADATA and WHEEL.
+///
+/// Names that differ only by case are allowed: the wheels are for Linux, and projects have
+/// such files.
 pub fn read(path: &Path) -> Result<Wheel, WheelError> {
     let invalid = |reason: String| WheelError::invalid(path, reason);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = FileName::parse(name).map_err(invalid)?;
-    let (sha256, size) = Sha256::of_file(path)?;
-    let file = io::BufReader::new(fs_err::File::open(path)?);
-    let mut archive =
-        ZipArchive::new(file).map_err(|error| invalid(format!("not a zip archive: {error}")))?;
-    let contents = check(&mut archive, &name).map_err(|error| match error {
+    let file = fs_err::File::open(path)?;
+    let (sha256, size) = Sha256::of_reader(&file)?;
+    let wrong = |error| match error {
         Wrong::Content(reason) => invalid(reason),
         Wrong::Io(error) => error.into(),
-    })?;
+    };
+    let mut archive = open(&file, size).map_err(wrong)?;
+    let contents = check(&mut archive, &name).map_err(wrong)?;
     let Contents { metadata: (text, metadata), tags } = contents;
     Ok(Wheel {
         path: path.to_owned(),
@@ -47,7 +57,7 @@ pub fn read(path: &Path) -> Result<Wheel, WheelError> {
     })
 }
 
-enum Wrong {
+pub(super) enum Wrong {
     Content(String),
     Io(io::Error),
 }
@@ -64,15 +74,29 @@ impl From<&str> for Wrong {
     }
 }
 
+/// Opens an archive of `length` bytes whose structure leaves no doubt.
+pub(super) fn open(file: &fs_err::File, length: u64) -> Result<Archive<'_>, Wrong> {
+    let mut reader = io::BufReader::new(file);
+    reader.rewind().map_err(Wrong::Io)?;
+    let archive = ZipArchive::new(reader).map_err(|error| format!("not a zip archive: {error}"))?;
+    intact::check(&archive, file, length)?;
+    let sizes = (0..archive.len()).filter_map(|at| Some(archive.by_index_data(at).ok()?.size()));
+    let total: u128 = sizes.map(u128::from).sum();
+    if total > BOMB_SIZE && total > BOMB_RATIO * u128::from(length) {
+        return Err(format!(
+            "its members have {total} bytes, more than {BOMB_RATIO} times those of the file"
+        )
+        .into());
+    }
+    Ok(archive)
+}
+
 struct Contents {
     metadata: (String, Metadata),
     tags: BTreeSet<String>,
 }
 
-fn check(archive: &mut Archive, name: &FileName) -> Result<Contents, Wrong> {
-    if archive.has_duplicate_names() {
-        return Err("the archive has two members with one name".into());
-    }
+fn check(archive: &mut Archive<'_>, name: &FileName) -> Result<Contents, Wrong> {
     let members = members(archive)?;
     let dist_info = dist_info(&members)?;
     let text = metadata_file(archive, &dist_info, "METADATA")?;
@@ -84,7 +108,10 @@ fn check(archive: &mut Archive, name: &FileName) -> Result<Contents, Wrong> {
         )
         .into());
     }
-    let tags = wheel_tags(&metadata_file(archive, &dist_info, "WHEEL")?);
+    check_folder(&dist_info, &metadata)?;
+    let wheel = metadata_file(archive, &dist_info, "WHEEL")?;
+    check_format(&wheel).map_err(|reason| format!("{dist_info}/WHEEL: {reason}"))?;
+    let tags = wheel_tags(&wheel);
     if tags != name.tags {
         let list = |tags: &BTreeSet<String>| tags.iter().cloned().collect::<Vec<_>>().join(", ");
         let (a, b) = (list(&name.tags), list(&tags));
@@ -95,12 +122,15 @@ fn check(archive: &mut Archive, name: &FileName) -> Result<Contents, Wrong> {
 }
 
 /// Returns the position of every member that is a file, by name.
-fn members(archive: &mut Archive) -> Result<BTreeMap<String, usize>, Wrong> {
+pub(super) fn members(archive: &Archive<'_>) -> Result<BTreeMap<String, usize>, Wrong> {
     let mut members = BTreeMap::new();
     for at in 0..archive.len() {
-        let member = archive.by_index_raw(at).map_err(|error| format!("a damaged member: {error}"))?;
+        let member = archive.by_index_data(at).map_err(|error| format!("a damaged member: {error}"))?;
         let name = std::str::from_utf8(member.name_raw())
             .map_err(|_| format!("the member name `{}` is not UTF-8", member.name_raw().escape_ascii()))?;
+        if name.len() > MAX_NAME {
+            return Err(format!("a member name has {} bytes, which no path has", name.len()).into());
+        }
         let shown = name.escape_debug();
         let parts = name.strip_suffix('/').unwrap_or(name);
         let bad_part = parts.split('/').any(|part| matches!(part, "" | "." | ".."));
@@ -115,9 +145,52 @@ fn members(archive: &mut Archive) -> Result<BTreeMap<String, usize>, Wrong> {
         }
         if !name.ends_with('/') {
             members.insert(name.to_owned(), at);
+        } else if member.size() > 0 {
+            return Err(format!("the member `{shown}` is a folder with content").into());
+        }
+    }
+    for member in members.keys() {
+        let mut above = member.match_indices('/').map(|(at, _)| &member[..at]);
+        if let Some(file) = above.find(|above| members.contains_key(*above)) {
+            return Err(
+                format!("the wheel has `{}` both as a file and as a folder", file.escape_debug()).into()
+            );
         }
     }
     Ok(members)
+}
+
+/// Checks that the dist-info folder is named after what METADATA says.
+fn check_folder(dist_info: &str, metadata: &Metadata) -> Result<(), Wrong> {
+    let stem = dist_info.strip_suffix(".dist-info").unwrap_or(dist_info);
+    let same = stem.rsplit_once('-').is_some_and(|(name, version)| {
+        normalized(name).as_ref() == Some(&metadata.normalized)
+            && version.parse::<Version>().is_ok_and(|version| version == metadata.version)
+    });
+    match same {
+        true => Ok(()),
+        false => {
+            let (name, version) = (&metadata.name, &metadata.version);
+            Err(format!(
+                "its METADATA says {name} {version}, the folder is named {}",
+                dist_info.escape_debug()
+            )
+            .into())
+        }
+    }
+}
+
+/// Checks the version of the format: installers must refuse a newer major version (binary
+/// distribution format, "File contents").
+fn check_format(wheel: &str) -> Result<(), String> {
+    let versions: Vec<&str> =
+        wheel.lines().filter_map(|line| line.strip_prefix("Wheel-Version:")).map(str::trim).collect();
+    match versions.as_slice() {
+        [version] if version.split('.').next() == Some("1") => Ok(()),
+        [version] => Err(format!("the format has version `{}`, not 1", version.escape_debug())),
+        [] => Err("it has no Wheel-Version".into()),
+        _ => Err("it has Wheel-Version twice".into()),
+    }
 }
 
 fn dist_info(members: &BTreeMap<String, usize>) -> Result<String, Wrong> {
@@ -134,7 +207,7 @@ fn dist_info(members: &BTreeMap<String, usize>) -> Result<String, Wrong> {
     }
 }
 
-fn metadata_file(archive: &mut Archive, dist_info: &str, name: &str) -> Result<String, Wrong> {
+pub(super) fn metadata_file(archive: &mut Archive<'_>, dist_info: &str, name: &str) -> Result<String, Wrong> {
     let limit = if name == "RECORD" { RECORD_LIMIT } else { TEXT_LIMIT };
     let path = format!("{dist_info}/{name}");
     let member = archive.by_name(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -147,7 +220,7 @@ fn metadata_file(archive: &mut Archive, dist_info: &str, name: &str) -> Result<S
 }
 
 fn check_record(
-    archive: &mut Archive,
+    archive: &mut Archive<'_>,
     members: &BTreeMap<String, usize>,
     dist_info: &str,
 ) -> Result<(), Wrong> {
@@ -156,6 +229,10 @@ fn check_record(
     let wrong = |reason: String| Wrong::Content(format!("{path}: {reason}"));
     let without_digest = [path.clone(), format!("{path}.jws"), format!("{path}.p7s")];
     let mut listed = BTreeSet::new();
+    // Before memory is taken for them.
+    if text.lines().count() > 2 * members.len() {
+        return Err(wrong("it has more than two lines for each member".into()));
+    }
     for line in record::parse(&text).map_err(wrong)? {
         let shown = line.member.escape_debug();
         let Some(at) = members.get(&line.member) else {
@@ -183,7 +260,7 @@ fn check_record(
 
 /// Returns digest and size of a member, spelled as RECORD has them. Reads no
 /// more than the listed size, so that a zip bomb ends early.
-fn digest(archive: &mut Archive, at: usize, line: &record::Line) -> Result<(String, String), Wrong> {
+fn digest(archive: &mut Archive<'_>, at: usize, line: &record::Line) -> Result<(String, String), Wrong> {
     let shown = line.member.escape_debug();
     let algorithm = line.digest.split('=').next().unwrap_or_default();
     let mut hasher: Box<dyn DynDigest> = match algorithm {
@@ -199,20 +276,37 @@ fn digest(archive: &mut Archive, at: usize, line: &record::Line) -> Result<(Stri
         }
     };
     let limit = line.size.parse::<u64>().unwrap_or(0).saturating_add(1);
-    let member = archive.by_index(at).map_err(|error| format!("`{shown}`: {error}"))?;
-    let mut member = member.take(limit);
-    let (mut buffer, mut size) = (vec![0; 1 << 16], 0u64);
+    let size = each_block(archive, at, limit, |block| hasher.update(block))
+        .map_err(|error| damaged(error, &line.member))?;
+    Ok((format!("{algorithm}={}", record::base64(&hasher.finalize())), size.to_string()))
+}
+
+/// Hands up to `limit` bytes of a member on, block by block, and returns how many.
+pub(super) fn each_block(
+    archive: &mut Archive<'_>,
+    at: usize,
+    limit: u64,
+    mut visit: impl FnMut(&[u8]),
+) -> io::Result<u64> {
+    let mut member = archive.by_index(at)?.take(limit);
+    let (mut buffer, mut size) = (vec![0; 1 << 16], 0);
     loop {
         match member.read(&mut buffer) {
-            Ok(0) => break,
+            Ok(0) => return Ok(size),
             Ok(length) => {
-                hasher.update(&buffer[..length]);
+                visit(&buffer[..length]);
                 size += length as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.raw_os_error().is_some() => return Err(Wrong::Io(error)),
-            Err(error) => return Err(format!("`{shown}` is damaged: {error}").into()),
+            Err(error) => return Err(error),
         }
     }
-    Ok((format!("{algorithm}={}", record::base64(&hasher.finalize())), size.to_string()))
+}
+
+/// Says of which member an error of reading is; those of the file system stay.
+pub(super) fn damaged(error: io::Error, member: &str) -> Wrong {
+    match error.raw_os_error() {
+        Some(_) => Wrong::Io(error),
+        None => format!("`{}` is damaged: {error}", member.escape_debug()).into(),
+    }
 }

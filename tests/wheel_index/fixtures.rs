@@ -165,3 +165,11 @@ pub(crate) fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
         }
     }
 }
+
+impl Package {
+    /// States something that the package bundles.
+    pub(crate) fn bundles(mut self, what: &str, version: &str) -> Self {
+        self.builder.provides(rpm::Dependency::eq(format!("bundled({what})"), version));
+        self
+    }
+}

@@ -4,6 +4,7 @@
 use super::{Rule, RuleId, Severity};
 use crate::inspect::expectations::Waiver;
 use crate::inspect::report::{Finding, Waived};
+use crate::text::covers;
 
 pub(super) const UNUSED: Rule = Rule {
     id: RuleId("waiver-unused"),
@@ -58,21 +59,6 @@ fn matches(waiver: &Waiver, finding: &Finding) -> bool {
     waiver.rule == finding.id.as_str()
         && file
         && waiver.found.as_ref().is_none_or(|part| finding.found.contains(part.as_str()))
-}
-
-/// Tells whether a text is as the pattern says, `*` standing for any characters. Each
-/// part between stars is looked for once, from where the part before it ended.
-fn covers(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(first) else { return false };
-    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-    for part in middle.split('*') {
-        match text.find(part) {
-            Some(at) => text = &text[at + part.len()..],
-            None => return false,
-        }
-    }
-    text.ends_with(last)
 }
 
 #[cfg(test)]

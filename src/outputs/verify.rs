@@ -1,0 +1,72 @@
+//! The proof over a whole workspace: the RPMs are those that `build.json` records, and the
+//! wheels are made of their files. Makes nothing.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::Parts;
+use crate::build::BuildLock;
+use crate::digest::Sha256;
+use crate::error::{Error, IoError};
+use crate::events::Silent;
+use crate::files;
+use crate::stack::Stack;
+use crate::wheel::{self, Difference, Proof};
+
+/// What came of verifying one component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// Which component.
+    pub component: String,
+    /// Its RPMs that are not what `build.json` records, by file name.
+    pub rpms: Vec<(String, Difference)>,
+    /// Its wheels.
+    pub wheels: Vec<Proof>,
+}
+
+impl Verified {
+    /// Tells whether everything is as it should be.
+    pub fn holds(&self) -> bool {
+        self.rpms.is_empty() && self.wheels.iter().all(|proof| proof.differences.is_empty())
+    }
+}
+
+/// Verifies the wheels of every component that has inspected RPMs, in build order, and
+/// those of components that have none any more.
+pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verified>, Error> {
+    let dir = stack.workspace.build_dir().join("wheels");
+    let mut all = Vec::new();
+    let mut seen = BTreeSet::new();
+    for component in stack.order() {
+        let Some(parts) = Parts::of(stack, component)? else { continue };
+        seen.insert(component.name.to_string());
+        let mut rpms = Vec::new();
+        for path in &parts.rpms {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let (found, _) = Sha256::of_file(path).map_err(IoError::doing("read an RPM"))?;
+            let recorded = parts.record.outputs.iter().find(|output| output.file == name);
+            let expected = recorded.map(|output| output.sha256);
+            if expected != Some(found) {
+                let difference =
+                    Difference::of_file("it is not the RPM that build.json records", expected, Some(found));
+                rpms.push((name, difference));
+            }
+        }
+        let own = dir.join(component.name.as_str());
+        let wheels = wheel::verify(parts.request(&own, &Silent))?;
+        if !rpms.is_empty() || !wheels.is_empty() {
+            all.push(Verified { component: component.name.to_string(), rpms, wheels });
+        }
+    }
+    for component in files::names_in(&dir).map_err(IoError::doing("read the folder of wheels"))? {
+        let mut wheels = Vec::new();
+        if !seen.contains(&component) {
+            wheel::add_strays(&dir.join(&component), &mut wheels).map_err(IoError::doing("read a wheel"))?;
+        }
+        if !wheels.is_empty() {
+            all.push(Verified { component, rpms: Vec::new(), wheels });
+        }
+    }
+    Ok(all)
+}
