@@ -315,3 +315,34 @@ fn how_a_package_is_judged_does_not_change_it() {
     lab.write(file, "");
     assert_eq!(history(&lab, "one")[0], "1.0-3~dirty.fc43");
 }
+
+#[test]
+fn what_is_made_of_a_package_does_not_change_it() {
+    let lab = committed();
+    let step = |name: &str| {
+        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/1");
+        let mut steps = plan["steps"].as_array().into_iter().flatten();
+        let step = steps.find(|step| step["component"] == name).cloned().unwrap_or_default();
+        (step["key"].to_string(), step["release"].to_string(), step["dirty"].to_string())
+    };
+    let before = step("one");
+    let (component, manifest) = ("specs-templates/one/component.toml", "rocmrpm.toml");
+    lab.write(component, "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
+    assert_eq!(step("one"), before);
+    lab.commit("Leave files out of the wheel");
+    assert_eq!(step("one"), before);
+    let text = lab.read(manifest);
+    for tables in ["[wheels]\nrocm = \"rocm-sdk\"\n", "[index]\noutside = [\"pip\"]\ntracks = \"pip\"\n", ""]
+    {
+        lab.write(manifest, &format!("{text}\n{tables}"));
+        assert_eq!(step("one"), before, "{tables}");
+        lab.commit(&format!("Take {tables}"));
+        assert_eq!(step("one"), before, "{tables}");
+    }
+    assert_eq!(history(&lab, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
+    // The rest of the file says what is built.
+    lab.replace(manifest, "gfx1151", "gfx1100");
+    assert_eq!(history(&lab, "one")[0], "1.0-2~dirty.fc43");
+    lab.commit("Build for another GPU");
+    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+}

@@ -139,7 +139,7 @@ fn wheels_are_labelled_with_what_the_rpms_were_built_for() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "");
     workspace.build().exits(0);
-    let old = "demo-1.0+rocm7.1.gfx1151-py3-none-any.whl";
+    let old = "demo-1.0+rocm7.1.gfx1151.1-py3-none-any.whl";
     assert_eq!(wheel(&workspace, "demo"), old);
 
     workspace.replace("rocmrpm.toml", "gfx1151", "gfx1100");
@@ -151,7 +151,7 @@ fn wheels_are_labelled_with_what_the_rpms_were_built_for() {
     assert_eq!(wheel(&workspace, "demo"), old);
 
     workspace.build().exits(0);
-    assert_eq!(wheel(&workspace, "demo"), "demo-1.0+rocm7.9.gfx1100-py3-none-any.whl");
+    assert_eq!(wheel(&workspace, "demo"), "demo-1.0+rocm7.9.gfx1100.1-py3-none-any.whl");
     assert_eq!(workspace.assert_whole("demo")["rocm"], "7.9");
 }
 
@@ -179,7 +179,7 @@ fn an_overridden_pin_marks_all_that_comes_of_it_as_dirty() {
     add_python(&workspace, "aside", "");
     workspace.run(&["build", "--pin", "base=2.0"]).exits(0);
     for (name, version, dirty) in [("base", "2.0", true), ("above", "1.0", true), ("aside", "1.0", false)] {
-        let (release, label) = if dirty { ("1~dirty", ".dirty") } else { ("1", "") };
+        let (release, label) = if dirty { ("1~dirty", ".dirty.1") } else { ("1", ".1") };
         let rpms = rpms(&workspace.built("results").join(name));
         let expected = format!("{name}-{version}-{release}.");
         assert!(rpms.len() == 2 && rpms.iter().all(|rpm| rpm.starts_with(&expected)), "{rpms:?}");
@@ -196,7 +196,73 @@ fn an_overridden_pin_marks_all_that_comes_of_it_as_dirty() {
         let names = names_in(&workspace.built(dir));
         assert!(!names.iter().any(|name| name.contains("dirty")), "{names:?}");
     }
-    assert_eq!(wheel(&workspace, "above"), "above-1.0+rocm7.1.gfx1151-py3-none-any.whl");
+    assert_eq!(wheel(&workspace, "above"), "above-1.0+rocm7.1.gfx1151.1-py3-none-any.whl");
+}
+
+/// Returns when each wheel and the note beside it were written last.
+fn written(workspace: &Workspace, name: &str) -> [std::time::SystemTime; 2] {
+    let dir = workspace.built("wheels").join(name);
+    let at = |file: &str| std::fs::metadata(dir.join(file)).unwrap().modified().unwrap();
+    [at(&wheel(workspace, name)), at("wheels.json")]
+}
+
+#[test]
+fn wheels_are_made_anew_when_what_they_require_is_another() {
+    let workspace = with_rocm();
+    let files = "/usr/lib/python<{ chroot.python }>/site-packages/*";
+    for (name, requires) in [("base", ""), ("above", "base >= 1"), ("aside", "numpy")] {
+        let line = format!("\n[ -z '{requires}' ] || echo 'Requires-Dist: {requires}' >> $info/METADATA");
+        let install = format!("{INSTALL_PYTHON}{line}");
+        workspace.component(name, &Parts { install: &install, files, ..Parts::default() });
+    }
+    workspace.build().exits(0);
+    let [base, aside] = ["base", "aside"].map(|name| written(&workspace, name));
+    let metadata = |name: &str, version: &str| {
+        let dir = workspace.built("wheels").join(name);
+        let wheel = rocmrpm::wheel::read(&dir.join(wheel(&workspace, name))).unwrap();
+        assert!(wheel.metadata.contains(version), "{}", wheel.metadata);
+    };
+    metadata("above", "Requires-Dist: base==1.0+rocm7.1.gfx1151.1\n");
+    metadata("aside", "Requires-Dist: numpy\n");
+
+    workspace.replace("pins/stable.toml", "[base]\nversion = \"1.0\"", "[base]\nversion = \"2.0\"");
+    workspace.build().exits(0).says(["1 built, 2 fresh"]);
+    metadata("above", "Requires-Dist: base==2.0+rocm7.1.gfx1151.1\n");
+    assert_ne!(written(&workspace, "base"), base);
+    assert_eq!(written(&workspace, "aside"), aside, "nothing of it has changed");
+
+    // How they are judged changes no byte of them.
+    let note = workspace.built("wheels/aside/wheels.json");
+    let text = std::fs::read_to_string(&note).unwrap();
+    assert!(text.contains("\"set of rules\": \""), "{text}");
+    std::fs::write(&note, text.replace("\"set of rules\": \"", "\"set of rules\": \"0")).unwrap();
+    workspace.run(&["wheel"]).exits(0).never_says("Wheel aside");
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), text, "they were not inspected anew");
+    assert_eq!(written(&workspace, "aside")[0], aside[0]);
+
+    // What is made of packages changes no package, and the plan tells it.
+    let packages = step(&workspace, "aside", &[])["key"].clone();
+    workspace.write("specs-templates/aside/component.toml", "[wheel]\nleave-out = [\"/usr/share/x/*\"]\n");
+    let planned = step(&workspace, "aside", &[]);
+    assert_eq!((&planned["plan"], &planned["key"]), (&json!("fresh"), &packages));
+    assert_eq!(planned["wheels"], json!(["list of files left out changed"]));
+    let plan = workspace.run(&["plan"]);
+    let wanted = "its wheels are made anew: list of files left out changed";
+    assert!(plan.exits(0).stdout.contains(wanted), "{plan}");
+    workspace.build().exits(0).says(["0 built, 3 fresh", "Wheel aside"]);
+    assert_eq!(step(&workspace, "aside", &[])["wheels"], json!([]));
+}
+
+#[test]
+fn two_components_with_one_distribution_are_refused() {
+    let workspace = with_rocm();
+    add_python(&workspace, "one", "");
+    add_python(&workspace, "two", "");
+    let path = template("two");
+    workspace.replace(&path, "Name: <{ name }>", "Name: One");
+    workspace.replace(&path, "$site/<{ name }>-", "$site/One-");
+    workspace.build().exits(3).says(["`one` and `two` both have the distribution `one`"]);
+    assert!(!workspace.built("wheels").exists());
 }
 
 #[test]
@@ -545,33 +611,6 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
     let difference = &document["components"][0]["rpm_differences"][0];
     assert!(text_of(&difference["what"]).contains("build.json"), "{document}");
     assert_eq!(difference["found"], json!(Sha256::of_file(&rpm).unwrap().0));
-}
-
-#[test]
-fn results_of_older_versions_are_still_results() {
-    let workspace = with_rocm();
-    add_python(&workspace, "demo", "");
-    workspace.build().exits(0);
-    // Where what the inspection wrote stood before.
-    let results = workspace.built("results/demo");
-    let read = |name: &str| -> Value {
-        serde_json::from_slice(&std::fs::read(results.join(name)).unwrap()).unwrap()
-    };
-    let (mut build, judgement) = (read("build.json"), read("judgement.json"));
-    build["inspection"] = judgement["inspection"].clone();
-    build["outputs"].as_array_mut().unwrap().push(judgement["report"].clone());
-    std::fs::write(results.join("build.json"), build.to_string()).unwrap();
-    std::fs::remove_file(results.join("judgement.json")).unwrap();
-    assert_eq!(step(&workspace, "demo", &[])["plan"], "fresh");
-    std::fs::remove_file(results.join("inspection.json")).unwrap();
-    assert_ne!(step(&workspace, "demo", &[])["plan"], "fresh");
-    std::fs::write(results.join("inspection.json"), "{}").unwrap();
-    build["outputs"].as_array_mut().unwrap().pop();
-    std::fs::write(results.join("build.json"), build.to_string()).unwrap();
-    workspace.write("specs-templates/demo/component.toml", "[inspect]\ndevice-code = false\n");
-    assert_eq!(step(&workspace, "demo", &[])["plan"], "inspect");
-    workspace.build().exits(0).says(["1 RPM, inspected anew"]);
-    assert_eq!(step(&workspace, "demo", &[])["plan"], "fresh");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 // Helpers outside of test functions may unwrap as well.
 #![allow(clippy::unwrap_used)]
 
+#[path = "wheel_index/archive.rs"]
+mod archive;
 #[path = "wheel_index/bad_input.rs"]
 mod bad_input;
 #[path = "wheel_index/clients.rs"]
@@ -11,8 +13,16 @@ mod clients;
 mod fixtures;
 #[path = "wheel_index/index.rs"]
 mod index;
+#[path = "wheel_index/link_modes.rs"]
+mod link_modes;
+#[path = "wheel_index/pins.rs"]
+mod pins;
+#[path = "wheel_index/platform_tags.rs"]
+mod platform_tags;
 #[path = "wheel_index/proof.rs"]
 mod proof;
+#[path = "wheel_index/tools.rs"]
+mod tools;
 
 use fixtures::*;
 use rocmrpm::error::Diagnose;
@@ -194,12 +204,6 @@ fn refused() -> Vec<(&'static str, Package)> {
         ("it says bad 2.0", bare().file(&format!("{info}/METADATA"), metadata("bad", "2.0"))),
         ("no Version", bare().file(&format!("{info}/METADATA"), "Name: bad\n")),
         ("`../bad` is not a valid name", bare().file(&format!("{info}/METADATA"), metadata("../bad", "1.0"))),
-        (
-            "hard link",
-            pure()
-                .with(rpm::FileOptions::new(format!("{LIB}/bad/h1")).hardlink("h"), "x")
-                .with(rpm::FileOptions::new(format!("{LIB}/bad/h2")).hardlink("h"), "x"),
-        ),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::record::{BuildRecord, FileRecord, Results, SCHEMA, is_binary_rpm, target_names, work_dir};
+use super::record::{BuildRecord, FileRecord, Results, SCHEMA, Times, is_binary_rpm, target_names, work_dir};
 use super::shelf::Shelf;
 use super::stage::Stage;
 use super::{Builder, BuiltRpms, Job};
@@ -242,7 +242,6 @@ impl Way<'_> {
             source_date_epoch: spec.release.seconds,
             key: step.key,
             inputs: step.inputs.clone(),
-            inspection: None,
             chroot: self.workspace.chroot.name.clone(),
             builder: self.builder.name().to_owned(),
             stage: self.until.min(Stage::Rpm).name().to_owned(),
@@ -252,12 +251,10 @@ impl Way<'_> {
             outputs: Vec::new(),
             buildroot: built.buildroot,
             unchecked_build_requires: built.unchecked,
-            seconds: clock.seconds,
-            finished: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         };
         let files: Vec<&PathBuf> = [&srpm, &spec_path].into_iter().chain(&built.rpms).collect();
         let keep = IoError::doing(format!("keep what was built of `{}`", component.name));
-        Ok(store(waiting, &files, &job.logs, record).map_err(keep)?)
+        Ok(store(waiting, &files, &job.logs, record, clock.seconds).map_err(keep)?)
     }
 
     pub(super) fn phase(&self, component: &Component, phase: &'static str, detail: &str) {
@@ -311,7 +308,13 @@ fn take_back(results: &Results, waiting: &Results, step: &Step, work: &Path) -> 
 }
 
 /// Fills a results folder: files, logs, and last the record.
-fn store(to: &Results, files: &[&PathBuf], logs: &Path, mut record: BuildRecord) -> std::io::Result<()> {
+fn store(
+    to: &Results,
+    files: &[&PathBuf],
+    logs: &Path,
+    mut record: BuildRecord,
+    seconds: BTreeMap<String, f64>,
+) -> std::io::Result<()> {
     fs_err::create_dir_all(to.dir())?;
     for file in files {
         let copy = to.dir().join(file.file_name().unwrap_or_default());
@@ -320,7 +323,7 @@ fn store(to: &Results, files: &[&PathBuf], logs: &Path, mut record: BuildRecord)
     }
     record.outputs.sort_by(|a, b| a.file.cmp(&b.file));
     fs_err::rename(logs, to.dir().join("logs"))?;
-    to.write(&record)
+    to.write(&record, &Times::until_now(seconds))
 }
 
 /// Measures phases one after the other.

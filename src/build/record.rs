@@ -15,7 +15,7 @@ use crate::names::ComponentName;
 use crate::stack::{KeyInputs, Recorded};
 
 /// The format of `build.json`.
-pub const SCHEMA: &str = "rocmrpm/build/1";
+pub const SCHEMA: &str = "rocmrpm/build/2";
 
 /// The format of `judgement.json`.
 const JUDGEMENT_SCHEMA: &str = "rocmrpm/judgement/1";
@@ -42,10 +42,6 @@ pub struct BuildRecord {
     pub key: Sha256,
     /// What the key was made of.
     pub inputs: KeyInputs,
-    /// What the packages were inspected by. Older versions kept it here; for results of
-    /// today [`Judgement`] has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inspection: Option<KeyInputs>,
     /// The chroot's name.
     pub chroot: String,
     /// The builder's name.
@@ -64,10 +60,25 @@ pub struct BuildRecord {
     pub buildroot: Vec<String>,
     /// BuildRequires that nothing checked.
     pub unchecked_build_requires: Vec<String>,
+}
+
+/// What `times.json` holds. It is no part of [`BuildRecord`], whose digest the wheels carry: the
+/// same inputs give the same wheels, whenever they are built.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Times {
+    schema: &'static str,
     /// Seconds that each phase took.
-    pub seconds: BTreeMap<String, f64>,
+    seconds: BTreeMap<String, f64>,
     /// When it was done, RFC 3339 in UTC.
-    pub finished: String,
+    finished: String,
+}
+
+impl Times {
+    /// Returns the times of a build that ends now.
+    pub fn until_now(seconds: BTreeMap<String, f64>) -> Self {
+        let finished = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        Self { schema: "rocmrpm/times/1", seconds, finished }
+    }
 }
 
 /// What `judgement.json` holds: what an inspection leaves beside its report. It is no part
@@ -133,11 +144,7 @@ impl Results {
     /// Returns the record, if there is a whole one of our format.
     pub fn record(&self) -> Option<BuildRecord> {
         let bytes = fs_err::read(self.dir.join("build.json")).ok()?;
-        let mut record: BuildRecord = serde_json::from_slice(&bytes).ok()?;
-        // Older versions listed the report here as well.
-        if self.judgement().is_some() {
-            record.outputs.retain(|output| output.file != REPORT);
-        }
+        let record: BuildRecord = serde_json::from_slice(&bytes).ok()?;
         (record.schema == SCHEMA).then_some(record)
     }
 
@@ -158,7 +165,7 @@ impl Results {
     pub fn recorded(&self) -> Option<Recorded> {
         let record = self.record()?;
         let damaged = self.damage(&record);
-        let inspection = self.judgement().map(|judgement| judgement.inspection).or(record.inspection);
+        let inspection = self.judgement().map(|judgement| judgement.inspection);
         Some(Recorded { inputs: record.inputs, inspection, damaged })
     }
 
@@ -192,11 +199,11 @@ impl Results {
         self.accepted().map(|(_, rpms)| rpms).unwrap_or_default()
     }
 
-    /// Writes the record, which makes the folder one of results.
-    pub(super) fn write(&self, record: &BuildRecord) -> std::io::Result<()> {
-        let mut json = serde_json::to_vec_pretty(record)?;
-        json.push(b'\n');
-        files::write_atomically(&self.dir.join("build.json"), json)
+    /// Writes how long the build took, and then the record, which makes the folder one of
+    /// results.
+    pub(super) fn write(&self, record: &BuildRecord, times: &Times) -> std::io::Result<()> {
+        self.write_json("times.json", times)?;
+        self.write_json("build.json", record)
     }
 
     /// Writes down by what the packages were inspected, and which report came of it.
@@ -204,9 +211,13 @@ impl Results {
         let report = FileRecord::of(&self.dir.join(REPORT))?;
         let schema = JUDGEMENT_SCHEMA.to_owned();
         let judgement = Judgement { schema, inspection: inspection.clone(), report, seconds };
-        let mut json = serde_json::to_vec_pretty(&judgement)?;
+        self.write_json("judgement.json", &judgement)
+    }
+
+    fn write_json(&self, name: &str, document: &impl Serialize) -> std::io::Result<()> {
+        let mut json = serde_json::to_vec_pretty(document)?;
         json.push(b'\n');
-        files::write_atomically(&self.dir.join("judgement.json"), json)
+        files::write_atomically(&self.dir.join(name), json)
     }
 
     /// Puts a folder with new results, record included, in the place of the old

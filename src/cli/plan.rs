@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Done, args, context};
 use crate::build::{Stage, prepare};
+use crate::outputs;
 use crate::report::{Progress, Shell, Style, Table};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
@@ -24,6 +25,8 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     for warning in &prepared.warnings {
         shell.warning(warning);
     }
+    // Results that cannot be read have no wheels; whoever makes them is told why.
+    let stale_wheels = outputs::stale_wheels(&stack).unwrap_or_default();
     let waves = stack.waves(&prepared.selected);
     let wave =
         |name: &str| waves.iter().position(|w| w.iter().any(|c| c.name.as_str() == name)).map(|at| at + 1);
@@ -50,6 +53,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
                     "stale": verdict == "build",
                     "plan": verdict,
                     "reasons": reasons,
+                    "wheels": stale_wheels.get(&step.component).cloned().unwrap_or_default(),
                 })
             })
             .collect();
@@ -69,7 +73,14 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
         let pin = &workspace.pins.pins[&step.component].value;
         let release = prepared.specs[&step.component].release.release.replace("%{?dist}", "");
         let (style, verdict, why) = match &step.verdict {
-            Verdict::Fresh => (Style::Dim, "fresh", "nothing changed".to_owned()),
+            Verdict::Fresh => (
+                Style::Dim,
+                "fresh",
+                match stale_wheels.get(&step.component) {
+                    None => "nothing changed".to_owned(),
+                    Some(reasons) => format!("its wheels are made anew: {}", reasons.join(", ")),
+                },
+            ),
             Verdict::Inspect(reasons) => (Style::Good, "inspect", reasons.join(", ")),
             Verdict::Stale(reasons) => (Style::Good, "build", reasons.join(", ")),
         };

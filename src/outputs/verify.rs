@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Parts;
+use super::part::{Preloads, parts, wheels_dir};
+use super::pins;
 use crate::build::BuildLock;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
@@ -35,17 +36,19 @@ impl Verified {
 /// Verifies the wheels of every component that has inspected RPMs, in build order, and
 /// those of components that have none any more.
 pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verified>, Error> {
-    let dir = stack.workspace.build_dir().join("wheels");
+    let dir = wheels_dir(stack.workspace);
+    let parts = parts(stack)?;
+    let pins = pins(&parts)?;
+    let mut preloads = Preloads::default();
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
-    for component in stack.order() {
-        let Some(parts) = Parts::of(stack, component)? else { continue };
-        seen.insert(component.name.to_string());
+    for part in &parts {
+        seen.insert(part.component.name.to_string());
         let mut rpms = Vec::new();
-        for path in &parts.rpms {
+        for path in &part.rpms {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let (found, _) = Sha256::of_file(path).map_err(IoError::doing("read an RPM"))?;
-            let recorded = parts.record.outputs.iter().find(|output| output.file == name);
+            let recorded = part.record.outputs.iter().find(|output| output.file == name);
             let expected = recorded.map(|output| output.sha256);
             if expected != Some(found) {
                 let difference =
@@ -53,10 +56,12 @@ pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verifie
                 rpms.push((name, difference));
             }
         }
-        let own = dir.join(component.name.as_str());
-        let wheels = wheel::verify(parts.request(&own, &Silent))?;
+        let wheels = wheel::verify(part.request(&pins, &preloads.rocm(part), &part.dir, &Silent))?;
+        let names = files::names_in(&part.dir).map_err(IoError::doing("read the folder of wheels"))?;
+        let made = names.into_iter().filter(|name| name.ends_with(".whl"));
+        preloads.add(part, &made.map(|name| part.dir.join(name)).collect::<Vec<_>>())?;
         if !rpms.is_empty() || !wheels.is_empty() {
-            all.push(Verified { component: component.name.to_string(), rpms, wheels });
+            all.push(Verified { component: part.component.name.to_string(), rpms, wheels });
         }
     }
     for component in files::names_in(&dir).map_err(IoError::doing("read the folder of wheels"))? {

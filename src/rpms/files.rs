@@ -77,6 +77,11 @@ impl Files {
         Ok(files)
     }
 
+    /// Returns the files in the header's order.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
     /// Tells whether the package has no files at all.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -9,7 +9,7 @@ pub mod repository;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Entry, EntryKind, Header, for_each_file, header};
+pub use read::{Entry, EntryKind, Header, files, for_each_file, header};
 
 use std::path::{Path, PathBuf};
 

@@ -99,6 +99,13 @@ pub fn header(path: &Path) -> Result<Header, RpmError> {
     header_of(&metadata).map_err(|e| unreadable(path, &e))
 }
 
+/// Reads a package's header with the list of its files, nothing of its payload.
+pub fn files(path: &Path) -> Result<(Header, Vec<Entry>), RpmError> {
+    let (metadata, _) = open(path)?;
+    let read = |metadata| Ok((header_of(metadata)?, Files::of(metadata)?.into_entries()));
+    read(&metadata).map_err(|e| unreadable(path, &e))
+}
+
 /// Calls `visit` for every file of the package in payload order, with a reader
 /// of its content (empty for all but regular files), and at last for those that are
 /// not in the payload. What `visit` leaves unread is skipped. The first error ends the
@@ -243,6 +250,15 @@ mod tests {
         })
         .unwrap();
         assert_eq!(header.nevra(), "demo-1.0-2.fc43.x86_64");
+        // The list alone needs nothing of the payload.
+        let (listed, entries) = files(&path).unwrap();
+        let paths: Vec<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!((listed, paths), (header.clone(), vec!["/usr/share/demo/a", "/usr/share/demo/b"]));
+        let whole = std::fs::read(&path).unwrap();
+        let cut = dir.path().join("cut.rpm");
+        std::fs::write(&cut, &whole[..whole.len() - 20]).unwrap();
+        assert_eq!(files(&cut).unwrap().1, entries);
+        assert!(for_each_file::<RpmError>(&cut, |_, _| Ok(())).is_err());
         assert!(header.requires.contains(&"libamdhip64.so.7()(64bit)".to_owned()));
         assert!(seen.contains(&("/usr/share/demo/a".into(), EntryKind::Regular, "hello\n".into())));
         assert!(seen.iter().any(|(path, kind, _)| {

@@ -11,7 +11,7 @@ use crate::sources;
 use crate::stack::Stack;
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
-use crate::workspace::{Component, Lock, Pin, PinSet, Source, Workspace};
+use crate::workspace::{Component, Lock, MANIFEST, Pin, PinSet, Source, Workspace};
 
 /// The most changelog entries that a spec carries; older ones stay in git.
 const MAX_ENTRIES: usize = 30;
@@ -20,7 +20,8 @@ const MAX_ENTRIES: usize = 30;
 /// `dateToTimet`). Stands where there is no history to take a date from.
 const EARLIEST: i64 = 631_152_000;
 
-/// Keys of component.toml, of chroots and of providers that inspection alone reads.
+/// Keys of rocmrpm.toml, component.toml, chroots and providers that no build reads: inspection,
+/// wheels and the index do.
 const JUDGEMENTS: &[&str] =
     &["inspect", "libraries", "symbol-versions", "search-path-tag", "wheel", "wheels", "index"];
 
@@ -106,7 +107,7 @@ impl History {
             lock_path: format!("pins/{set}.lock"),
             // What every component's spec depends on.
             shared: vec![
-                "rocmrpm.toml".to_owned(),
+                MANIFEST.to_owned(),
                 "specs-templates/_shared".to_owned(),
                 format!("mock-configs/{}.toml", workspace.chroot.name),
                 format!("mock-configs/rocm/{}.toml", workspace.provider.name),
@@ -196,8 +197,8 @@ impl History {
     }
 
     /// Takes changes of [`JUDGEMENTS`] out of the history: they say how packages are
-    /// judged and change nothing in them, so that a waiver needs no new Release, and no
-    /// new build.
+    /// judged or what is made of them and change nothing in them, so that a waiver needs no
+    /// new Release, and no new build.
     fn forget_judgements(
         &mut self,
         workspace: &Workspace,
@@ -206,7 +207,7 @@ impl History {
     ) -> Result<(), ProcessError> {
         let is_one = |path: &&String| match path.strip_prefix("specs-templates/") {
             Some(path) => path.split_once('/').is_some_and(|(_, file)| file == "component.toml"),
-            None => path.starts_with("mock-configs/") && path.ends_with(".toml"),
+            None => path.as_str() == MANIFEST || path.starts_with("mock-configs/") && path.ends_with(".toml"),
         };
         // Oldest first, each with the index of its commit.
         let changes: Vec<(usize, String)> = (0..self.commits.len())
@@ -326,8 +327,8 @@ impl History {
     }
 }
 
-/// Returns what a component's, chroot's or provider's file says of how packages are
-/// built; `None` if it cannot be read.
+/// Returns what the workspace's, a component's, chroot's or provider's file says of how
+/// packages are built; `None` if it cannot be read.
 fn recipe(text: &str) -> Option<toml::Table> {
     let mut table: toml::Table = toml::from_str(text).ok()?;
     JUDGEMENTS.iter().for_each(|key| drop(table.remove(*key)));

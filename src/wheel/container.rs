@@ -219,3 +219,7 @@ fn put_32(bytes: &mut Vec<u8>, values: &[u32]) {
 fn put_64(bytes: &mut Vec<u8>, values: &[u64]) {
     bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }
+
+#[cfg(test)]
+#[path = "container_tests.rs"]
+mod tests;

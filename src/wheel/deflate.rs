@@ -159,6 +159,17 @@ pub(super) mod tests {
         bytes
     }
 
+    /// The blocks of one content.
+    pub(in crate::wheel) fn compressed(content: &[u8]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        compress(&[content.to_vec()], 1, |_, block| {
+            blocks.push(block);
+            Ok(())
+        })
+        .unwrap();
+        blocks
+    }
+
     fn streams(contents: &[Vec<u8>], threads: usize) -> Vec<(Vec<u8>, u32)> {
         let mut streams: Vec<(Vec<u8>, Crc)> = contents.iter().map(|_| Default::default()).collect();
         compress(contents, threads, |content, block| {

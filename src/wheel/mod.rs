@@ -4,6 +4,7 @@
 mod archive;
 mod container;
 mod deflate;
+mod distributions;
 mod intact;
 mod label;
 mod layout;
@@ -18,11 +19,12 @@ mod read;
 mod record;
 mod requirements;
 mod rocm_sdk;
-mod stable_abi;
 mod sbom;
+mod stable_abi;
 mod tags;
 mod verify;
 
+pub use distributions::distributions;
 pub use label::{LocalLabel, public_and_label};
 pub use name::normalized;
 pub use read::read;

@@ -17,6 +17,7 @@ use super::rocm_sdk::{self, Linking, Refusal};
 use super::tags::Evidence;
 use super::{Request, WheelError, provenance, sbom};
 use crate::events::Event;
+use crate::text::visible;
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
@@ -50,14 +51,14 @@ pub(super) struct Plan {
 
 /// Returns the names of the dist-info folders that have a METADATA.
 pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
-    let name = |path: &str| match payload.place(path) {
-        Place::Library(library) => {
-            let folder = library.path.strip_suffix("/METADATA")?;
-            (folder.ends_with(".dist-info") && !folder.contains('/')).then(|| folder.to_owned())
-        }
-        _ => None,
-    };
-    payload.nodes.keys().filter_map(|path| name(path)).collect()
+    payload.nodes.keys().filter_map(|path| dist_info(payload.place(path))).map(str::to_owned).collect()
+}
+
+/// Returns the name of the dist-info folder whose METADATA a file is.
+pub(super) fn dist_info(place: Place<'_>) -> Option<&str> {
+    let Place::Library(library) = place else { return None };
+    let folder = library.path.strip_suffix("/METADATA")?;
+    (folder.ends_with(".dist-info") && !folder.contains('/')).then_some(folder)
 }
 
 /// Returns the first file that a wheel would have to take.
@@ -143,6 +144,7 @@ impl Plan {
         let Rewritten { text: changed, unmet } =
             requirements::rewrite(&changed, request.pins, linked.requirement.as_slice()).map_err(wrong)?;
         for (wanted, version) in unmet {
+            let wanted = visible(&wanted);
             let text =
                 format!("{stem}: upstream requires `{wanted}`, the stack has {version}, which is pinned");
             request.events.event(Event::Warning(text));

@@ -485,7 +485,8 @@ mod tests {
             assert_eq!(rewrite(&text, &stack(), &[]).is_ok(), good, "{}", &text[..40]);
         }
         assert!(rewrite(&format!("Name: x\nSummary: {}\n\n", "y".repeat(10 << 20)), &stack(), &[]).is_ok());
-        assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+        // Quadratic time would be hours.
+        assert!(started.elapsed().as_secs() < 300, "{:?}", started.elapsed());
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::requirements::requirements;
 use super::linkage::{Elf, Folder, Load, Outside, folder};
+use super::requirements::requirements;
 use super::{Rocm, WheelError};
 use crate::inspect;
 use crate::names::Soname;

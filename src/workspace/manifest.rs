@@ -88,7 +88,7 @@ fn rocm_source(table: &mut Table<'_>) -> RocmSource {
         "system" => RocmSource::System,
         "rocm-sdk" => RocmSource::RocmSdk,
         other => {
-            let help = nearest(other, ["system", "rocm-sdk"].into_iter());
+            let help = nearest(other, ["system", "rocm-sdk"]);
             let help = help.map(|name| format!("did you mean `{name}`?"));
             let message = format!("unknown source of ROCm `{}`", visible(other));
             table.problem(span, message, "expected `system` or `rocm-sdk`", help);

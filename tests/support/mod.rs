@@ -254,8 +254,9 @@ impl Workspace {
         let dir = self.built("results").join(component);
         let text = std::fs::read_to_string(dir.join("build.json")).unwrap();
         let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let mut expected =
-            ["build.json", "inspection.json", "judgement.json", "logs"].map(str::to_owned).to_vec();
+        let mut expected = ["build.json", "inspection.json", "judgement.json", "logs", "times.json"]
+            .map(str::to_owned)
+            .to_vec();
         for output in record["outputs"].as_array().unwrap() {
             let file = output["file"].as_str().unwrap();
             let (digest, size) = Sha256::of_file(&dir.join(file)).unwrap();

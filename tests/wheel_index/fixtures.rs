@@ -53,6 +53,12 @@ impl Package {
         self
     }
 
+    /// Leaves its payload as it is, to be found in the file's bytes.
+    pub(crate) fn uncompressed(mut self) -> Self {
+        self.builder.using_config(rpm::BuildConfig::default().compression(rpm::CompressionType::None));
+        self
+    }
+
     pub(crate) fn write(mut self, dir: &Path) -> PathBuf {
         let path = dir.join(format!("{}-1.0-1.fc43.{}.rpm", self.name, self.arch));
         self.builder.build().unwrap().write_file(&path).unwrap();
@@ -80,6 +86,10 @@ pub(crate) fn label() -> LocalLabel {
 }
 
 pub(crate) fn build(rpms: &[PathBuf], out_dir: &Path) -> Result<Vec<Wheel>, WheelError> {
+    build_for(&Rocm::System, rpms, out_dir)
+}
+
+pub(crate) fn build_for(rocm: &Rocm, rpms: &[PathBuf], out_dir: &Path) -> Result<Vec<Wheel>, WheelError> {
     wheel::build(Request {
         rpms,
         label: &label(),
@@ -87,7 +97,7 @@ pub(crate) fn build(rpms: &[PathBuf], out_dir: &Path) -> Result<Vec<Wheel>, Whee
         out_dir,
         python: None,
         pins: &Pins::new(),
-        rocm: &Rocm::System,
+        rocm,
         leave_out: &[],
         origin: None,
         events: &Silent,
@@ -172,4 +182,36 @@ impl Package {
         self.builder.provides(rpm::Dependency::eq(format!("bundled({what})"), version));
         self
     }
+}
+/// A folder in which small libraries are compiled for this machine.
+pub(crate) struct Compiler(pub(crate) tempfile::TempDir);
+
+impl Compiler {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Compiles a shared library from C and returns its bytes; it stays in the folder for
+    /// others to be linked with (`-l:NAME`).
+    pub(crate) fn library(&self, name: &str, source: &str, flags: &str) -> Vec<u8> {
+        std::fs::write(self.0.path().join("source.c"), source).unwrap();
+        let fixed =
+            ["-shared", "-fPIC", "-nostartfiles", "-L.", "-Wl,--no-as-needed", "-o", name, "source.c"];
+        rocmrpm::process::Command::new("cc")
+            .args(fixed)
+            .args(flags.split_whitespace())
+            .cwd(self.0.path())
+            .output()
+            .unwrap_or_else(|error| panic!("{name}: {error} (Debian packages: gcc libc6-dev)"));
+        std::fs::read(self.0.path().join(name)).unwrap()
+    }
+}
+
+/// A distribution with these files in site-packages, and what its METADATA requires.
+pub(crate) fn compiled(name: &str, requires: &str, tag: &str, files: &[(&str, &[u8])]) -> Package {
+    let info = format!("{LIB64}/{name}-1.0.dist-info");
+    let package = Package::new(name, "x86_64")
+        .file(&format!("{info}/METADATA"), metadata(name, "1.0").replace("\n\n", &format!("\n{requires}\n")))
+        .file(&format!("{info}/WHEEL"), format!("Wheel-Version: 1.0\nTag: {tag}\n"));
+    files.iter().fold(package, |package, (path, content)| package.file(&format!("{LIB64}/{path}"), *content))
 }

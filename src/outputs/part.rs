@@ -1,0 +1,205 @@
+//! One component of a stack as far as its wheels go: its inspected RPMs, and everything that
+//! decides over the bytes of the wheels made of them. Makes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::build::{BuildRecord, Results, Stage};
+use crate::digest::Sha256;
+use crate::error::{Error, IoError};
+use crate::events::Events;
+use crate::gpu::GpuTarget;
+use crate::inspect::RULES_VERSION;
+use crate::machine;
+use crate::spec::rocm_version;
+use crate::stack::{KeyInputs, Stack};
+use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm};
+use crate::workspace::{Component, RocmSource, Workspace};
+
+/// A component with inspected RPMs.
+pub(super) struct Part<'w> {
+    pub component: &'w Component,
+    pub record: BuildRecord,
+    pub rpms: Vec<PathBuf>,
+    pub gpu_targets: Vec<GpuTarget>,
+    pub label: LocalLabel,
+    /// Where its wheels lie.
+    pub dir: PathBuf,
+    /// The version of the ROCm that it was built with.
+    rocm: String,
+    source: RocmSource,
+    python: Option<(u32, u32)>,
+    pub leave_out: Vec<String>,
+    origin: Origin,
+    /// What the RPMs were inspected by.
+    inspection: KeyInputs,
+}
+
+/// Returns the folder with the wheels of all components, each with one of its own.
+pub(super) fn wheels_dir(workspace: &Workspace) -> PathBuf {
+    workspace.build_dir().join("wheels")
+}
+
+/// Returns the components of a stack that have inspected RPMs, in build order. Damaged
+/// results are left out: a note that they gave no wheel would hold for the same RPMs built
+/// again.
+pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<Part<'w>>, Error> {
+    let python = python(stack.workspace)?;
+    let parts = stack.order().iter().map(|component| Part::of(stack.workspace, component, python));
+    parts.filter_map(Result::transpose).collect()
+}
+
+/// Returns the version of the Python that the packages are built for.
+fn python(workspace: &Workspace) -> Result<Option<(u32, u32)>, Error> {
+    let version = match workspace.chroot.is_host() {
+        true => machine::python_version()?,
+        false => workspace.chroot.python.clone(),
+    };
+    let numbers = version.split_once('.');
+    Ok(numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?))))
+}
+
+/// Returns the number that a Release such as `3~dirty%{?dist}` begins with.
+fn release_number(release: &str) -> Option<u32> {
+    let end = release.find(|c: char| !c.is_ascii_digit()).unwrap_or(release.len());
+    release[..end].parse().ok()
+}
+
+impl<'w> Part<'w> {
+    fn of(
+        workspace: &'w Workspace,
+        component: &'w Component,
+        python: Option<(u32, u32)>,
+    ) -> Result<Option<Self>, Error> {
+        let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
+        let accepted = results.accepted().filter(|(_, rpms)| !rpms.is_empty());
+        let Some((record, rpms)) = accepted else { return Ok(None) };
+        let rocm = record.rocm.clone().map_or_else(|| rocm_version(&workspace.provider), Ok)?;
+        let gpu_targets: Vec<GpuTarget> =
+            record.gpu_targets.iter().filter_map(|t| GpuTarget::parse(t)).collect();
+        let mut label = LocalLabel::new(&rocm, &gpu_targets)?;
+        if record.dirty {
+            label = label.dirty();
+        }
+        if let Some(number) = release_number(&record.release) {
+            label = label.release(number);
+        }
+        let build_record = results.build_digest().map_err(IoError::doing("read build.json"))?;
+        Ok(Some(Self {
+            component,
+            rpms,
+            gpu_targets,
+            label,
+            dir: wheels_dir(workspace).join(component.name.as_str()),
+            rocm,
+            source: workspace.manifest.wheel_rocm,
+            python,
+            leave_out: component.wheel_leaves_out.iter().map(|at| at.value.clone()).collect(),
+            origin: origin(&record, build_record),
+            inspection: results.recorded().and_then(|recorded| recorded.inspection).unwrap_or_default(),
+            record,
+        }))
+    }
+
+    /// Lists everything that decides over the bytes of the wheels, apart from the versions of
+    /// what they require. How they are judged is not among it.
+    pub fn inputs(&self) -> KeyInputs {
+        let packages = self.record.outputs.iter().filter(|output| output.file.ends_with(".rpm"));
+        let packages: Vec<_> = packages.map(|output| (&output.file, output.sha256)).collect();
+        let mut inputs = KeyInputs::default();
+        inputs.add("set of packages", Sha256::of_bytes(format!("{packages:?}")));
+        inputs.add("build record", self.origin.build_record);
+        inputs.add("label", &self.label);
+        inputs.add("date", self.record.source_date_epoch);
+        inputs.add("rocmrpm", env!("CARGO_PKG_VERSION"));
+        inputs.add("Python", format!("{:?}", self.python));
+        inputs.add("source of ROCm", format!("{:?} {}", self.source, self.rocm));
+        inputs.add("list of files left out", format!("{:?}", self.leave_out));
+        inputs
+    }
+
+    /// Lists what the wheels are judged by: what the RPMs were, and the rules of today.
+    pub fn judged_by(&self) -> KeyInputs {
+        let mut inputs = self.inspection.clone();
+        inputs.add("set of rules", RULES_VERSION);
+        inputs
+    }
+
+    /// Returns what the wheels are made of, for [`wheel::build`] and [`wheel::verify`] alike.
+    pub fn request<'a>(
+        &'a self,
+        pins: &'a Pins,
+        rocm: &'a Rocm,
+        out_dir: &'a Path,
+        events: &'a dyn Events,
+    ) -> Request<'a> {
+        Request {
+            rpms: &self.rpms,
+            label: &self.label,
+            source_date_epoch: self.record.source_date_epoch,
+            out_dir,
+            python: self.python,
+            pins,
+            rocm,
+            leave_out: &self.leave_out,
+            origin: Some(&self.origin),
+            events,
+        }
+    }
+}
+
+/// Returns what the RPMs of this record were built from. The wheel's module does not know
+/// what a build is.
+fn origin(record: &BuildRecord, build_record: Sha256) -> Origin {
+    Origin {
+        component: record.component.clone(),
+        version: record.version.clone(),
+        release: record.release.clone(),
+        chroot: record.chroot.clone(),
+        rocm: record.rocm.clone(),
+        gpu_targets: record.gpu_targets.clone(),
+        key: record.key,
+        build_record,
+        sources: record.sources.iter().map(|s| (s.file.clone(), s.sha256, s.size)).collect(),
+    }
+}
+
+/// What importing the distributions made so far loads of AMD's wheels.
+#[derive(Default)]
+pub(super) struct Preloads(BTreeMap<String, BTreeSet<String>>);
+
+impl Preloads {
+    /// Takes in a component's wheels.
+    pub fn add(&mut self, part: &Part<'_>, wheels: &[PathBuf]) -> Result<(), Error> {
+        if part.source == RocmSource::RocmSdk {
+            for path in wheels {
+                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                let name = file.split('-').next().and_then(wheel::normalized).unwrap_or_default();
+                self.0.insert(name, wheel::preloads(path)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns where a component's wheels find ROCm.
+    pub fn rocm(&self, part: &Part<'_>) -> Rocm {
+        match part.source {
+            RocmSource::System => Rocm::System,
+            RocmSource::RocmSdk => Rocm::Sdk { version: part.rocm.clone(), preloaded: self.0.clone() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_a_number() {
+        for (release, number) in
+            [("2%{?dist}", Some(2)), ("13~dirty%{?dist}", Some(13)), ("1", Some(1)), ("", None), ("x1", None)]
+        {
+            assert_eq!(release_number(release), number, "{release}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Python tools in virtual environments that tests share and that stay between runs.
+//! They come from the index that this machine's pip is configured with, once. Not what
+//! they are asked.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rocmrpm::process::Command;
+
+/// The Python of the distribution, whose `venv` has the distribution's own pip.
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
+
+/// Returns one of the programs of tools.txt: pip (the newest), uv, twine, auditwheel,
+/// wheel, check-wheel-contents. pip works on another environment with `--python`.
+pub(crate) fn tool(name: &str) -> Command {
+    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
+    let environment = TOOLS.get_or_init(|| environment("python-tools", include_str!("tools.txt")));
+    let program = environment.join("bin").join(name);
+    assert!(program.exists(), "tools.txt brings no program {name}");
+    alone(Command::new(program.to_str().unwrap()))
+}
+
+/// Returns a virtual environment with these requirements, all with exact versions, below
+/// the target folder. It is made once: whoever comes while that goes on waits, and what
+/// was not finished, or has other versions, is made again.
+pub(crate) fn environment(name: &str, requirements: &str) -> PathBuf {
+    let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    fs_err::create_dir_all(store).unwrap();
+    let lock = fs_err::File::create(store.join(format!("{name}.lock"))).unwrap();
+    lock.file().lock().unwrap();
+    let dir = store.join(name);
+    let complete = dir.join("complete.txt");
+    if fs_err::read_to_string(&complete).is_ok_and(|text| text == requirements) {
+        return dir;
+    }
+    if dir.exists() {
+        fs_err::remove_dir_all(&dir).unwrap();
+    }
+    new_environment(&dir);
+    let list = dir.join("requirements.txt");
+    fs_err::write(&list, requirements).unwrap();
+    // Which index it is, pip's own configuration says.
+    Command::new(dir.join("bin/python").to_str().unwrap())
+        .args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-r"])
+        .arg(&list)
+        .cwd("/")
+        .output()
+        .unwrap_or_else(|error| panic!("{name} cannot be had from the pip index of this machine: {error}"));
+    fs_err::write(&complete, requirements).unwrap();
+    dir
+}
+
+/// Makes an empty virtual environment, which has the distribution's pip.
+pub(crate) fn new_environment(dir: &Path) {
+    Command::new(PYTHON)
+        .args(["-m", "venv"])
+        .arg(dir)
+        .cwd("/")
+        .output()
+        .expect("a virtual environment needs Debian's package python3-venv, or Fedora's python3");
+}
+
+/// Takes away what a user's settings tell pip, uv and Python.
+pub(crate) fn alone(mut command: Command) -> Command {
+    let theirs = ["PIP_", "UV_", "PYTHON", "VIRTUAL_ENV", "TWINE_"];
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if theirs.iter().any(|start| name.starts_with(start)) {
+            command = command.env_remove(name);
+        }
+    }
+    command
+        .env("PIP_CONFIG_FILE", "/dev/null")
+        .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+        .env("PIP_NO_CACHE_DIR", "1")
+        .env("UV_NO_CONFIG", "1")
+        .env("UV_PYTHON_DOWNLOADS", "never")
+        // Servers of the tests are on this machine.
+        .env("NO_PROXY", "127.0.0.1")
+        .env("no_proxy", "127.0.0.1")
+}
