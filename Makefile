@@ -23,10 +23,11 @@ test: ## install what is missing, run every check and test
 	cargo test --locked
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
 
-bench: ## measure inspection and wheels beside other tools, on real wheels; takes some minutes
+bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test
 	cargo bench --locked --bench inspect
 	cargo bench --locked --bench wheel
+	cargo bench --locked --bench index
 
 build: ## build rocmrpm, optimised, into target/release
 	@bash tools/setup.sh build

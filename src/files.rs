@@ -34,7 +34,7 @@ pub fn write_if_changed(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<bool
 }
 
 /// Gives the file `from` a second name `to`: a hard link where the file system
-/// allows it, else a copy. Replaces `to` in one step.
+/// allows it, else a copy with the same time. Replaces `to` in one step.
 pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -42,6 +42,8 @@ pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     let staged = holder.path().join("file");
     if fs::hard_link(from, &staged).is_err() {
         fs::copy(from, &staged)?;
+        let modified = fs::metadata(from)?.modified()?;
+        fs::OpenOptions::new().write(true).open(&staged)?.set_modified(modified)?;
     }
     fs::rename(&staged, to)
 }

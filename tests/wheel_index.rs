@@ -7,8 +7,12 @@
 mod archive;
 #[path = "wheel_index/bad_input.rs"]
 mod bad_input;
+#[path = "wheel_index/channels.rs"]
+mod channels;
 #[path = "wheel_index/clients.rs"]
 mod clients;
+#[path = "wheel_index/crash.rs"]
+mod crash;
 #[path = "wheel_index/fixtures.rs"]
 mod fixtures;
 #[path = "wheel_index/index.rs"]

@@ -28,6 +28,7 @@ test       | installing the built RPMs   | dnf                                  
 test       | reading ELF and bundles     | binutils                               | binutils llvm clang-tools-extra
 test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
 test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
+test       | ending writers at any step  | strace                                 | strace
 test       | building the container file | buildah busybox-static                 | buildah busybox
 END
 }

@@ -134,7 +134,8 @@ fn make_outputs(
         outputs.wheels = wheels.len();
         let index_dir = workspace.build_dir().join("index");
         if until >= Stage::Index && (!wheels.is_empty() || index_dir.exists()) {
-            let written = index::write(&wheels, &index_dir)?;
+            let tracks = context::tracks(workspace)?;
+            let written = index::write_tracking(&wheels, &index_dir, tracks.as_deref())?;
             if written.changed {
                 let detail = count(written.distributions.len(), "distribution");
                 events.event(Event::Step { word: "Indexed", detail });

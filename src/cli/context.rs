@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::process::find_program;
 use crate::sources::Fetcher;
 use crate::stack::Stack;
-use crate::workspace::{Component, Selection, Workspace};
+use crate::workspace::{Component, IndexSource, Selection, Workspace};
 
 /// Reads the workspace with the chosen chroot, pin set and overrides.
 pub fn workspace(dir: &Path, choice: &Choice, overrides: &[(String, String)]) -> Result<Workspace, Error> {
@@ -56,5 +56,14 @@ pub fn builder<'w>(
         }
         BuilderName::Mock => (Box::new(MockBuilder::new(workspace)), None),
         BuilderName::Host => (Box::new(HostBuilder::new(workspace)), None),
+    }
+}
+
+/// Returns the root of the index whose projects ours extend, if the workspace names one.
+pub fn tracks(workspace: &Workspace) -> Result<Option<String>, Error> {
+    match &workspace.manifest.tracks {
+        None => Ok(None),
+        Some(IndexSource::Url(url)) => Ok(Some(url.clone())),
+        Some(IndexSource::Pip) => Ok(Some(crate::sources::pip_index()?)),
     }
 }

@@ -16,7 +16,8 @@ pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
-    let written = index::write(&wheels, &workspace.build_dir().join("index"))?;
+    let tracks = context::tracks(&workspace)?;
+    let written = index::write_tracking(&wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
     let url = format!("file://{}", written.simple.display());
     if args.json {
         shell.json(&json!({

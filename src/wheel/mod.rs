@@ -26,8 +26,9 @@ mod verify;
 
 pub use distributions::distributions;
 pub use label::{LocalLabel, public_and_label};
-pub use name::normalized;
+pub use name::{FileName, normalized};
 pub use read::read;
+pub(crate) use read::read_dated;
 pub use requirements::{required_names, requirements};
 pub use rocm_sdk::preloads;
 pub use verify::{Difference, Made, Proof, add_strays, verify};

@@ -33,6 +33,11 @@ const BOMB_RATIO: u128 = 50;
 /// Names that differ only by case are allowed: the wheels are for Linux, and projects have
 /// such files.
 pub fn read(path: &Path) -> Result<Wheel, WheelError> {
+    Ok(read_dated(path)?.0)
+}
+
+/// Like [`read`]; also returns the time of the wheel's newest member, as its archive states it.
+pub(crate) fn read_dated(path: &Path) -> Result<(Wheel, Option<zip::DateTime>), WheelError> {
     let invalid = |reason: String| WheelError::invalid(path, reason);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = FileName::parse(name).map_err(invalid)?;
@@ -44,8 +49,9 @@ pub fn read(path: &Path) -> Result<Wheel, WheelError> {
     };
     let mut archive = open(&file, size).map_err(wrong)?;
     let contents = check(&mut archive, &name).map_err(wrong)?;
+    let newest = newest(&archive).map_err(wrong)?;
     let Contents { metadata: (text, metadata), tags } = contents;
-    Ok(Wheel {
+    let wheel = Wheel {
         path: path.to_owned(),
         distribution: metadata.name,
         version: metadata.version.to_string(),
@@ -54,7 +60,8 @@ pub fn read(path: &Path) -> Result<Wheel, WheelError> {
         size,
         requires_python: metadata.requires_python,
         metadata: text,
-    })
+    };
+    Ok((wheel, newest))
 }
 
 pub(super) enum Wrong {
@@ -158,6 +165,16 @@ pub(super) fn members(archive: &Archive<'_>) -> Result<BTreeMap<String, usize>, 
         }
     }
     Ok(members)
+}
+
+/// Returns the time of the newest member, as the archive states it.
+fn newest(archive: &Archive<'_>) -> Result<Option<zip::DateTime>, Wrong> {
+    let mut newest = None;
+    for at in 0..archive.len() {
+        let member = archive.by_index_data(at).map_err(|error| format!("a damaged member: {error}"))?;
+        newest = newest.max(member.last_modified());
+    }
+    Ok(newest)
 }
 
 /// Checks that the dist-info folder is named after what METADATA says.

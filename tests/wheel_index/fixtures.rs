@@ -215,3 +215,35 @@ pub(crate) fn compiled(name: &str, requires: &str, tag: &str, files: &[(&str, &[
         .file(&format!("{info}/WHEEL"), format!("Wheel-Version: 1.0\nTag: {tag}\n"));
     files.iter().fold(package, |package, (path, content)| package.file(&format!("{LIB64}/{path}"), *content))
 }
+
+/// Writes a wheel of these members, with a RECORD that is right.
+pub(crate) fn write_wheel(path: &Path, dist_info: &str, members: &[(String, String)]) -> PathBuf {
+    use std::io::Write;
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
+    let options = zip::write::SimpleFileOptions::default();
+    let mut record = String::new();
+    for (name, content) in members {
+        archive.start_file(name, options).unwrap();
+        archive.write_all(content.as_bytes()).unwrap();
+        let digest = rocmrpm::digest::Sha256::of_bytes(content);
+        record += &format!("{name},sha256={},{}\n", base64(digest.as_bytes()), content.len());
+    }
+    archive.start_file(format!("{dist_info}/RECORD"), options).unwrap();
+    write!(archive, "{record}{dist_info}/RECORD,,\n").unwrap();
+    archive.finish().unwrap();
+    path.to_owned()
+}
+
+/// The URL-safe alphabet without padding (RFC 4648, section 5), as RECORD has it.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let part = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = part(0) << 16 | part(1) << 8 | part(2);
+        for at in 0..=chunk.len() {
+            text.push(char::from(ALPHABET[(bits >> (18 - 6 * at) & 63) as usize]));
+        }
+    }
+    text
+}

@@ -35,13 +35,13 @@ fn an_index_has_exactly_the_given_wheels() {
     let page = std::fs::read_to_string(root.join("simple/a/index.html")).unwrap();
     let metadata = rocmrpm::digest::Sha256::of_bytes(&a.metadata);
     let link = format!(
-        "<a href=\"../../packages/a-1.0%2Brocm7.14.gfx1151-py3-none-any.whl#sha256={}\" \
+        "<a href=\"../../packages/a/a-1.0%2Brocm7.14.gfx1151-py3-none-any.whl#sha256={}\" \
          data-requires-python=\"&gt;=3.8\" \
-         data-core-metadata=\"sha256={metadata}\">a-1.0+rocm7.14.gfx1151-py3-none-any.whl</a>",
+         data-core-metadata=\"sha256={metadata}\" data-dist-info-metadata=\"sha256={metadata}\">a-1.0+rocm7.14.gfx1151-py3-none-any.whl</a>",
         a.sha256
     );
     assert!(page.contains(&link), "{page}");
-    let sidecar = root.join("packages/a-1.0+rocm7.14.gfx1151-py3-none-any.whl.metadata");
+    let sidecar = root.join("packages/a/a-1.0+rocm7.14.gfx1151-py3-none-any.whl.metadata");
     assert_eq!(std::fs::read_to_string(&sidecar).unwrap(), a.metadata);
     assert!(std::fs::read_to_string(root.join("simple/index.html")).unwrap().contains("href=\"demo-tool/\""));
 
@@ -49,11 +49,17 @@ fn an_index_has_exactly_the_given_wheels() {
     assert!(!index::write(&both, &root).unwrap().changed);
     assert!(snapshot(&root) == before, "an unchanged index was written again");
 
+    // The wheel states its time, and one whose METADATA spells the name its own way says so nowhere
+    // where pip 23.0 would look.
+    let json = std::fs::read_to_string(root.join("simple/demo-tool/index.json")).unwrap();
+    assert!(json.contains("\"upload-time\":\"2023-11-14T22:13:20Z\""), "{json}");
+    assert!(json.contains("\"core-metadata\"") && !json.contains("dist-info-metadata"), "{json}");
+
     // Whatever is damaged comes back: a sidecar, a page, a package, the memory of the last run.
     std::fs::write(&sidecar, "damaged").unwrap();
     std::fs::remove_file(root.join("simple/a/index.html")).unwrap();
-    std::fs::remove_file(root.join("packages").join(b.path.file_name().unwrap())).unwrap();
-    std::fs::write(root.join("state.json"), "{").unwrap();
+    std::fs::remove_file(root.join("packages/demo-tool").join(b.path.file_name().unwrap())).unwrap();
+    std::fs::write(root.join("simple/a/index.json"), "{").unwrap();
     assert!(index::write(&both, &root).unwrap().changed);
     let contents =
         |s: BTreeMap<PathBuf, (Vec<u8>, _)>| -> Vec<_> { s.into_iter().map(|(p, (c, _))| (p, c)).collect() };
@@ -61,7 +67,74 @@ fn an_index_has_exactly_the_given_wheels() {
 
     assert!(index::write(std::slice::from_ref(&a.path), &root).unwrap().changed);
     assert!(!root.join("simple/demo-tool").exists());
-    assert_eq!(std::fs::read_dir(root.join("packages")).unwrap().count(), 2);
+    assert!(!root.join("packages/demo-tool").exists());
+    assert_eq!(std::fs::read_dir(root.join("packages/a")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_wheel_that_did_not_change_is_not_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("index");
+    let wheel = one(&[Package::pure("python3-a", "a").write(dir.path())], &dir.path().join("out")).path;
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    let age = |path: &Path, time| {
+        std::fs::OpenOptions::new().append(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    let package = root.join("packages/a").join(wheel.file_name().unwrap());
+    let whole = std::fs::read(&wheel).unwrap();
+    let damaged = vec![0; whole.len()];
+    let write = || index::write(std::slice::from_ref(&wheel), &root);
+    age(&wheel, old);
+    write().unwrap();
+    // A link, then a copy with the same time.
+    for copy in [false, true] {
+        if copy {
+            std::fs::remove_file(&package).unwrap();
+            std::fs::copy(&wheel, &package).unwrap();
+            age(&package, old);
+        }
+        std::fs::write(&wheel, &damaged).unwrap();
+        age(&wheel, old);
+        assert!(!write().unwrap().changed);
+        // Nor is it passed over once its time is later than the page's.
+        age(&wheel, std::time::SystemTime::now() + std::time::Duration::from_secs(60));
+        assert!(write().is_err());
+        std::fs::write(&wheel, &whole).unwrap();
+        age(&wheel, old);
+    }
+    // Touched: it is read once, nothing changes, and its copy gives way to a link.
+    age(&wheel, std::time::SystemTime::now());
+    let page = std::fs::read(root.join("simple/a/index.json")).unwrap();
+    write().unwrap();
+    assert!(!write().unwrap().changed);
+    assert_eq!(std::fs::read(root.join("simple/a/index.json")).unwrap(), page);
+}
+
+#[test]
+fn a_wheel_built_anew_under_its_name_takes_the_place_of_the_old_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("index");
+    let old = one(&[Package::pure("python3-a", "a").write(dir.path())], &dir.path().join("out"));
+    index::write(&[old.path], &root).unwrap();
+    let new = Package::pure("python3-a", "a").file(&format!("{LIB}/a/more.py"), "").write(dir.path());
+    let new = one(&[new], &dir.path().join("out2"));
+    let tracks = Some("https://user:secret@host/simple/");
+    assert!(index::write_tracking(std::slice::from_ref(&new.path), &root, tracks).unwrap().changed);
+    let page = std::fs::read_to_string(root.join("simple/a/index.json")).unwrap();
+    assert!(page.contains(&new.sha256.to_string()) && !page.contains(&old.sha256.to_string()), "{page}");
+    assert!(page.contains("\"tracks\":[\"https://host/simple/a/\"]"), "{page}");
+}
+
+#[test]
+fn two_wheels_that_installers_cannot_tell_apart_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("index");
+    let wheel = one(&[Package::pure("python3-a", "a").write(dir.path())], &dir.path().join("out")).path;
+    let name = wheel.file_name().unwrap().to_str().unwrap();
+    let twin = altered(&wheel, &name.replace("-py3", "-1-py3"), |_| {});
+    let error = index::write(&[wheel.clone(), twin], &root).unwrap_err().to_string();
+    assert!(error.contains(name) && error.contains("-1-py3") && error.contains("both serve"), "{error}");
+    assert!(!root.join("simple").exists());
 }
 
 type Members = Vec<(String, Vec<u8>)>;

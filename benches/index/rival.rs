@@ -1,0 +1,133 @@
+//! dumb-pypi in a virtual environment, and what it needs to know of wheels. Not how it is
+//! measured.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::run::{Cost, cost};
+
+const REQUIREMENTS: &str = "dumb-pypi==1.15.0";
+
+/// Distributions whose METADATA the wheels get, without what they require.
+const DISTRIBUTIONS: [&str; 30] = [
+    "aiohttp",
+    "attrs",
+    "boto3",
+    "cffi",
+    "click",
+    "cryptography",
+    "django",
+    "fastapi",
+    "flask",
+    "httpx",
+    "idna",
+    "jsonschema",
+    "matplotlib",
+    "networkx",
+    "numpy",
+    "pandas",
+    "pillow",
+    "pluggy",
+    "pydantic",
+    "pygments",
+    "pytest",
+    "pyyaml",
+    "requests",
+    "rich",
+    "safetensors",
+    "scipy",
+    "sqlalchemy",
+    "sympy",
+    "tqdm",
+    "urllib3",
+];
+
+/// Tells its list what a page needs, from the wheels; prints its processor time.
+const MAKE_LIST: &str = r#"
+import email.parser, hashlib, json, os, sys, time, zipfile
+with open(sys.argv[1], "w") as out:
+    for folder in sys.argv[2:]:
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                digest = hashlib.sha256(file.read()).hexdigest()
+            with zipfile.ZipFile(path) as wheel:
+                member = next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
+                bytes = wheel.read(member)
+            metadata = email.parser.BytesHeaderParser().parsebytes(bytes)
+            line = {"filename": name, "hash": "sha256=" + digest, "upload_timestamp": 1700000000,
+                    "core_metadata": "sha256=" + hashlib.sha256(bytes).hexdigest()}
+            if metadata["Requires-Python"]:
+                line["requires_python"] = metadata["Requires-Python"]
+            if metadata.get_all("Requires-Dist"):
+                line["requires_dist"] = metadata.get_all("Requires-Dist")
+            out.write(json.dumps(line) + "\n")
+print(time.process_time())
+"#;
+
+const RUN: &str = r#"
+import sys, time, warnings
+warnings.simplefilter("ignore")
+from dumb_pypi.main import main
+main(sys.argv[1:])
+print(time.process_time())
+"#;
+
+/// dumb-pypi, installed.
+pub struct DumbPypi(PathBuf);
+
+impl DumbPypi {
+    /// Installs it below the target folder, once.
+    pub fn installed() -> Self {
+        let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-index-venv");
+        let lock = std::fs::File::create(venv.with_extension("lock")).unwrap();
+        lock.lock().unwrap();
+        let done = venv.join(".done");
+        if !done.exists() {
+            let run = |command: &mut Command| {
+                assert!(command.status().unwrap().success(), "{command:?} failed");
+            };
+            run(Command::new("/usr/bin/python3").args(["-m", "venv", "--clear"]).arg(&venv));
+            let pip = || {
+                let mut command = Command::new(venv.join("bin/pip"));
+                command.args(["install", "--quiet", "--disable-pip-version-check"]);
+                command
+            };
+            run(pip().arg(REQUIREMENTS));
+            run(pip().args(["--no-deps", "--target"]).arg(venv.join("others")).args(DISTRIBUTIONS));
+            std::fs::write(done, "").unwrap();
+        }
+        Self(venv)
+    }
+
+    /// Returns the METADATA of real distributions.
+    pub fn metadata(&self) -> Vec<String> {
+        let infos = walkdir::WalkDir::new(self.0.join("others")).max_depth(2).sort_by_file_name().into_iter();
+        let files = infos.map(|entry| entry.unwrap().into_path()).filter(|path| path.ends_with("METADATA"));
+        let texts: Vec<String> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        assert!(texts.len() >= DISTRIBUTIONS.len());
+        texts
+    }
+
+    fn python(&self, code: &str) -> Command {
+        let mut command = Command::new(self.0.join("bin/python"));
+        command.args(["-c", code]);
+        command
+    }
+
+    /// Makes the list of the wheels in folders.
+    pub fn make_list(&self, folders: &[&Path], list: &Path) -> Cost {
+        cost(self.python(MAKE_LIST).arg(list).args(folders))
+    }
+
+    /// Writes the pages.
+    pub fn run(&self, list: &Path, previous: Option<&Path>, output: &Path, options: &[&str]) -> Cost {
+        let mut command = self.python(RUN);
+        command.arg("--package-list-json").arg(list).arg("--output-dir").arg(output);
+        command.args(["--packages-url", "../../packages"]).args(options);
+        if let Some(previous) = previous {
+            command.arg("--previous-package-list-json").arg(previous);
+        }
+        cost(&mut command)
+    }
+}

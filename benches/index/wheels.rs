@@ -1,0 +1,89 @@
+//! Small wheels with the METADATA of real distributions. Not what is done with them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rocmrpm::digest::Sha256;
+use zip::write::SimpleFileOptions;
+
+/// Makes `count` wheels of `distributions` in one folder and one more in another.
+pub fn make(dir: &Path, metadata: &[String], count: usize, distributions: usize) -> (PathBuf, PathBuf) {
+    let (all, one) = (dir.join("all"), dir.join("one"));
+    [&all, &one].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+    let versions = count / distributions;
+    for at in 0..distributions {
+        let text = &metadata[at % metadata.len()];
+        for version in 0..versions {
+            wheel(&all, text, at, version);
+        }
+    }
+    wheel(&one, &metadata[0], 0, versions);
+    (all, one)
+}
+
+/// Returns the wheels of a folder, sorted.
+pub fn in_folder(folder: &Path) -> Vec<PathBuf> {
+    let mut wheels: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    wheels.sort();
+    wheels
+}
+
+/// Returns the two forms of a wheel's page in a local index.
+pub fn page_of(index: &Path, wheel: &Path) -> [PathBuf; 2] {
+    ["html", "json"].map(|form| index.join(format!("simple/{}/index.{form}", distribution(wheel))))
+}
+
+/// Returns a wheel and its metadata in an index.
+pub fn package_of(index: &Path, wheel: &Path) -> [PathBuf; 2] {
+    let name = wheel.file_name().unwrap().to_str().unwrap();
+    ["", ".metadata"].map(|end| index.join(format!("packages/{}/{name}{end}", distribution(wheel))))
+}
+
+fn distribution(wheel: &Path) -> String {
+    wheel.file_name().unwrap().to_str().unwrap().split('-').next().unwrap().replace('_', "-")
+}
+
+fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) {
+    let (name, version) = (format!("bench_{distribution}"), format!("1.{version}+rocm7.14.gfx1151"));
+    let info = format!("{name}-{version}.dist-info");
+    let own = metadata.lines().map(|line| match line.split_once(": ") {
+        Some(("Name", _)) => format!("Name: {}\n", name.replace('_', "-")),
+        Some(("Version", _)) => format!("Version: {version}\n"),
+        _ => format!("{line}\n"),
+    });
+    let members = [
+        (format!("{name}/__init__.py"), format!("version = '{version}'\n")),
+        (format!("{info}/METADATA"), own.collect()),
+        (
+            format!("{info}/WHEEL"),
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
+        ),
+    ];
+    let file = std::fs::File::create(folder.join(format!("{name}-{version}-py3-none-any.whl"))).unwrap();
+    let mut archive = zip::ZipWriter::new(std::io::BufWriter::new(file));
+    let mut record = String::new();
+    for (path, text) in &members {
+        archive.start_file(path, SimpleFileOptions::default()).unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+        record += &format!("{path},sha256={},{}\n", base64(Sha256::of_bytes(text).as_bytes()), text.len());
+    }
+    record += &format!("{info}/RECORD,,\n");
+    archive.start_file(format!("{info}/RECORD"), SimpleFileOptions::default()).unwrap();
+    archive.write_all(record.as_bytes()).unwrap();
+    archive.finish().unwrap();
+}
+
+/// The URL-safe alphabet without padding (RFC 4648, section 5), as RECORD has it.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let part = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = part(0) << 16 | part(1) << 8 | part(2);
+        for at in 0..=chunk.len() {
+            text.push(char::from(ALPHABET[(bits >> (18 - 6 * at) & 63) as usize]));
+        }
+    }
+    text
+}

@@ -1,0 +1,147 @@
+//! Wheels checked, many at a time, and what an index's page says of each. Not which
+//! wheels belong into an index.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jiff::Timestamp;
+
+use super::IndexError;
+use super::page::File;
+use crate::digest::Sha256;
+use crate::machine;
+use crate::process;
+use crate::wheel::{self, WheelError};
+
+/// A wheel that was checked.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// The file on this machine.
+    pub source: PathBuf,
+    /// The distribution's normalized name.
+    pub distribution: String,
+    /// What the page says of it; its upload time is the one that the wheel itself states.
+    pub file: File,
+    /// Its METADATA.
+    pub metadata: String,
+}
+
+impl Entry {
+    /// Checks a wheel; see [`wheel::read`].
+    pub fn read(source: &Path) -> Result<Self, WheelError> {
+        let (wheel, newest) = wheel::read_dated(source)?;
+        let distribution = wheel::normalized(&wheel.distribution).unwrap_or_default();
+        Ok(Self {
+            source: source.to_owned(),
+            file: File {
+                name: file_name(source),
+                sha256: wheel.sha256,
+                size: wheel.size,
+                upload_time: newest.and_then(timestamp).unwrap_or(EARLIEST),
+                requires_python: wheel.requires_python,
+                metadata: Sha256::of_bytes(&wheel.metadata),
+                plain_name: distribution == wheel.distribution,
+                yanked: None,
+            },
+            distribution,
+            metadata: wheel.metadata,
+        })
+    }
+}
+
+/// Returns the last part of a path.
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// 1980-01-01, the earliest time that a zip archive can state (APPNOTE.TXT of PKWARE,
+/// 4.4.6), for those that state none.
+const EARLIEST: Timestamp = Timestamp::constant(315_532_800, 0);
+
+/// Takes the time of a zip archive, which has no zone, for one in UTC, as we write it.
+fn timestamp(time: zip::DateTime) -> Option<Timestamp> {
+    let small = |part: u8| i8::try_from(part).ok();
+    let date = jiff::civil::DateTime::new(
+        i16::try_from(time.year()).ok()?,
+        small(time.month())?,
+        small(time.day())?,
+        small(time.hour())?,
+        small(time.minute())?,
+        small(time.second())?,
+        0,
+    );
+    Some(date.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+}
+
+/// Does the work for every item, on all cores, and returns the results in their order.
+/// Where some fail, the error is that of the first of them in this order that was begun.
+pub(super) fn each<T: Sync, R: Send + Sync>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, IndexError> + Sync,
+) -> Result<Vec<R>, IndexError> {
+    let results: Vec<OnceLock<Result<R, IndexError>>> = items.iter().map(|_| OnceLock::new()).collect();
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    let worker = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= items.len() || failed.load(Ordering::Relaxed) < at {
+                return;
+            }
+            let result = process::check_stop().map_err(IndexError::from).and_then(|()| work(&items[at]));
+            if result.is_err() {
+                failed.fetch_min(at, Ordering::Relaxed);
+            }
+            let _ = results[at].set(result);
+        }
+    };
+    match machine::cores().min(items.len()) {
+        0 | 1 => worker(),
+        threads => std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(worker);
+            }
+            worker();
+        }),
+    }
+    // None is missing before the first error: they were handed out in this order.
+    results.into_iter().map_while(OnceLock::into_inner).collect()
+}
+
+/// Returns the distributions that a METADATA requires, by normalized name (PEP 508: the
+/// name comes first). What is no name is passed over: this is for an order, not a check.
+pub(super) fn requires(metadata: &str) -> Vec<String> {
+    let headers = metadata.lines().take_while(|line| !line.is_empty());
+    let values = headers.filter_map(|line| {
+        let (field, value) = line.split_once(':')?;
+        field.eq_ignore_ascii_case("Requires-Dist").then(|| value.trim_start())
+    });
+    let names = values.filter_map(|value| {
+        let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
+        wheel::normalized(&value[..end.unwrap_or(value.len())])
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_their_order_and_the_first_error_counts() {
+        let items: Vec<usize> = (0..1000).collect();
+        assert_eq!(each(&items, |at| Ok(at * 2)).unwrap(), (0..2000).step_by(2).collect::<Vec<_>>());
+        let error = each(&items, |at| match at % 500 {
+            499 => Err(IndexError::Selection(at.to_string())),
+            _ => Ok(()),
+        });
+        assert!(error.unwrap_err().to_string().contains("`499`"));
+    }
+
+    #[test]
+    fn names_of_requirements_are_found() {
+        let text = "Name: a\nRequires-Dist: Torch_x[b]==1; python_version>'3'\nrequires-dist: c (>1)\n\
+                    Requires-Dist: d\n\nRequires-Dist: no\n";
+        assert_eq!(requires(text), ["torch-x", "c", "d"]);
+    }
+}

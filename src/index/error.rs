@@ -1,0 +1,152 @@
+//! What can be wrong with an index, and the remedies.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::digest::Sha256;
+use crate::error::{Diagnose, IoError, Kind};
+use crate::process::ProcessError;
+use crate::wheel::WheelError;
+
+/// Why an index was not read, written or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// A wheel is not one, or a wrong one.
+    #[error(transparent)]
+    Wheel(#[from] WheelError),
+    /// Two files have one name.
+    #[error("{} and {} have the same name and differ", first.display(), second.display())]
+    SameName {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// A file of this name is published, with other bytes.
+    #[error("{file} is in {place} already, with the digest {there}; the new one has {new}")]
+    OtherDigest {
+        /// The file's name.
+        file: String,
+        /// Where it is.
+        place: String,
+        /// What is there.
+        there: Sha256,
+        /// What was to be put there.
+        new: Sha256,
+    },
+    /// Installers could take either of two wheels.
+    #[error("{first} and {second} are of one version, and both serve {tag}")]
+    SameTags {
+        /// One wheel.
+        first: String,
+        /// The other.
+        second: String,
+        /// A tag that both have.
+        tag: String,
+    },
+    /// Installers would go on choosing the old wheel.
+    #[error("{new} sorts below {old}, which is in {place}: installers would go on choosing the old one")]
+    Below {
+        /// The wheel that is to be added.
+        new: String,
+        /// The one that is there.
+        old: String,
+        /// The view that it is in.
+        place: String,
+    },
+    /// A page is damaged, or was not written by us.
+    #[error("the page {path} is not as rocmrpm writes it: {reason}")]
+    Page {
+        /// The page's path.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A published page names what is not there.
+    #[error("{path} is missing in {place}, though its page names it")]
+    Gone {
+        /// The file's path.
+        path: String,
+        /// The index.
+        place: String,
+    },
+    /// There is no such channel.
+    #[error("there is no channel `{channel}`")]
+    NoChannel {
+        /// What was asked for.
+        channel: String,
+        /// A channel with a similar name.
+        near: Option<String>,
+    },
+    /// What was asked for is not in the index.
+    #[error("there is no {wanted} in {place}")]
+    NotThere {
+        /// What was asked for.
+        wanted: String,
+        /// Where it was looked for.
+        place: String,
+        /// What is there and similar.
+        near: Option<String>,
+    },
+    /// The selection of wheels is not spelled right.
+    #[error("`{0}` is neither NAME nor NAME==VERSION")]
+    Selection(String),
+    /// The file system refuses.
+    #[error(transparent)]
+    Io(IoError),
+    /// We were asked to stop.
+    #[error(transparent)]
+    Stopped(#[from] ProcessError),
+}
+
+impl From<io::Error> for IndexError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(IoError::doing("read or write the index")(error))
+    }
+}
+
+impl Diagnose for IndexError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Wheel(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+            Self::Stopped(error) => error.kind(),
+            Self::Page { .. } | Self::Gone { .. } => Kind::Environment,
+            Self::SameName { .. }
+            | Self::OtherDigest { .. }
+            | Self::SameTags { .. }
+            | Self::Below { .. }
+            | Self::NoChannel { .. }
+            | Self::NotThere { .. }
+            | Self::Selection(_) => Kind::Usage,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let near =
+            |near: &Option<String>| near.iter().map(|near| format!("did you mean `{near}`?")).collect();
+        match self {
+            Self::Wheel(error) => error.hints(),
+            Self::Io(error) => error.hints(),
+            Self::Stopped(error) => error.hints(),
+            Self::NoChannel { near: name, .. } | Self::NotThere { near: name, .. } => near(name),
+            Self::Selection(_) => vec!["such as `torch` or `torch==2.11.0+rocm7.14.gfx1151`".into()],
+            Self::SameName { .. } => {
+                vec!["give different builds of one version different local labels, or leave one out".into()]
+            }
+            Self::OtherDigest { .. } => vec![
+                "what is published never changes: raise the component's Release, build it, and publish that"
+                    .into(),
+            ],
+            Self::SameTags { .. } => vec!["leave one of them out, or give it another version".into()],
+            Self::Below { .. } => vec![
+                "raise the component's Release, or yank the old wheel first with `rocmrpm publish yank`"
+                    .into(),
+            ],
+            Self::Page { .. } => {
+                vec!["restore the page from a backup; rocmrpm changes none that it cannot read whole".into()]
+            }
+            Self::Gone { .. } => vec!["restore the file from a backup, or yank the wheel".into()],
+        }
+    }
+}

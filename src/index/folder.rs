@@ -1,0 +1,152 @@
+//! An index in a folder of this machine. What belongs there is decided elsewhere.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::IndexError;
+use super::place::{Package, Page, Place, Stored};
+use crate::digest::Sha256;
+
+/// A folder with an index.
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+    _lock: Option<fs::File>,
+}
+
+impl Folder {
+    /// Returns an index to be read, or to be changed by one process alone.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), _lock: None }
+    }
+
+    /// Returns an index to be changed, and makes its folder. Others who lock it wait until
+    /// this one is dropped.
+    pub fn lock(root: &Path) -> Result<Self, IndexError> {
+        fs::create_dir_all(root)?;
+        let lock = fs::File::create(root.join(".lock"))?;
+        lock.file().lock()?;
+        Ok(Self { root: root.to_owned(), _lock: Some(lock) })
+    }
+}
+
+impl Place for Folder {
+    fn name(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn read(&self, paths: &[String]) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
+        paths.iter().map(|path| Ok(there(fs::read(self.root.join(path)))?)).collect()
+    }
+
+    fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
+        let stored = |path: &String| there(Sha256::of_file(&self.root.join(path)));
+        paths.iter().map(|path| Ok(stored(path)?.map(|(sha256, size)| Stored { size, sha256 }))).collect()
+    }
+
+    /// Copies each into place, and verifies the copy: a published file must not change with
+    /// the one it was made from.
+    fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError> {
+        for package in packages {
+            crate::process::check_stop()?;
+            self.put_package(package)?;
+        }
+        Ok(())
+    }
+
+    fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
+        for page in pages {
+            replace(&self.root.join(&page.path), page.text.as_bytes(), "page")?;
+        }
+        Ok(())
+    }
+}
+
+impl Folder {
+    fn put_package(&self, package: &Package) -> Result<(), IndexError> {
+        let target = self.root.join(&package.path);
+        let folder = target.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder)?;
+        // A run that is killed leaves this file, the next one writes it again.
+        let copy = folder.join(format!("{TEMPORARY}{}", package.stored.sha256));
+        copy_file(&package.file, &copy)?;
+        let new = package.stored.sha256;
+        let (sha256, _) = Sha256::of_file(&copy)?;
+        if sha256 != new {
+            fs::remove_file(&copy)?;
+            return Err(changed(&package.path, "the copy that was made of it", sha256, new));
+        }
+        match keep(&copy, &target) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&copy)?;
+                let (there, _) = Sha256::of_file(&target)?;
+                if there == new { Ok(()) } else { Err(changed(&package.path, &self.name(), there, new)) }
+            }
+            other => Ok(other?),
+        }
+    }
+}
+
+/// What the names of files that are not yet in place begin with.
+const TEMPORARY: &str = ".rocmrpm-";
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let copied = fs::copy(from, to).and_then(|_| {
+        let modified = fs::metadata(from)?.modified()?;
+        fs::OpenOptions::new().write(true).open(to)?.set_modified(modified)
+    });
+    if copied.is_err() {
+        let _ = fs::remove_file(to);
+    }
+    copied
+}
+
+/// Replaces a file in one step, and makes the folders above. Whoever holds the lock is alone, so
+/// that the name under which it is written first need not be a random one: what a killed run
+/// left is written over.
+pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let temporary = folder.join(format!("{TEMPORARY}{unique}"));
+    let written = match fs::write(&temporary, bytes) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder)?;
+            fs::write(&temporary, bytes)
+        }
+        other => other,
+    };
+    let done = written.and_then(|()| fs::rename(&temporary, path));
+    if done.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    done
+}
+
+fn changed(path: &str, place: &str, there: Sha256, new: Sha256) -> IndexError {
+    IndexError::OtherDigest { file: path.to_owned(), place: place.to_owned(), there, new }
+}
+
+/// Gives a file its last name, unless there is one of this name.
+fn keep(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Some network file systems do not know the flag; a link replaces nothing either.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Makes a file that is not there `None`.
+pub(super) fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,291 @@
+//! The index of a build: exactly these wheels, in a folder of this machine. What is on
+//! its pages is decided elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::IndexError;
+use super::change::tracked;
+use super::entry::{Entry, each, file_name, requires};
+use super::folder::{Folder, replace, there};
+use super::order::required_first;
+use super::page::{File, Project, Root};
+use super::rules;
+use super::view::{View, package_path};
+use crate::digest::Sha256;
+use crate::files;
+use crate::wheel::FileName;
+
+/// What an index has and what a run did to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Where pip's `--index-url` points.
+    pub simple: PathBuf,
+    /// The distributions with the number of their wheels, by normalized name.
+    pub distributions: BTreeMap<String, usize>,
+    /// Whether any page or package changed.
+    pub changed: bool,
+}
+
+/// The page of a distribution that an earlier run wrote.
+struct Old {
+    project: Project,
+    /// Where a file is in `project`.
+    by_name: HashMap<String, usize>,
+    /// When the page was written: seconds and nanoseconds.
+    written: (i64, i64),
+}
+
+/// A wheel that will be in the index.
+struct Taken {
+    entry: Entry,
+    /// What lies under the package's name; `None` where that and the page are as they should be.
+    there: Option<There>,
+}
+
+/// What lies where a package belongs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum There {
+    Nothing,
+    /// The wheel itself, or a copy of it.
+    Same,
+    /// A file with its bytes that is neither.
+    Equal,
+    /// Something else.
+    Other,
+}
+
+/// Makes the index in `index_dir` have exactly these wheels: `packages/` with the
+/// files, `simple/` with the pages.
+///
+/// Every wheel is checked first (see [`crate::wheel::read`]); one that is wrong is an
+/// error, and nothing is changed. A wheel that is in the index and has not changed since is
+/// not read again. Then packages, pages and the root page are put in place in this order,
+/// each in one step, and last what no page names any more is removed: whoever reads the index
+/// meanwhile, or after we were killed, finds every file that a page names. Two processes that
+/// write the same index wait for each other.
+pub fn write(wheels: &[PathBuf], index_dir: &Path) -> Result<Written, IndexError> {
+    write_tracking(wheels, index_dir, None)
+}
+
+/// Like [`write`]; `tracks` is the root of the index whose projects ours extend (PEP 708).
+pub fn write_tracking(
+    wheels: &[PathBuf],
+    index_dir: &Path,
+    tracks: Option<&str>,
+) -> Result<Written, IndexError> {
+    let _lock = Folder::lock(index_dir)?;
+    let old = old_pages(wheels, index_dir)?;
+    let taken = unique(each(wheels, |wheel| take(wheel, &old, index_dir))?)?;
+    let mut projects: BTreeMap<String, Project> = BTreeMap::new();
+    let mut required: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for Taken { entry, .. } in &taken {
+        let project = projects.entry(entry.distribution.clone()).or_insert_with(|| Project {
+            tracks: tracks.iter().map(|root| tracked(root, &entry.distribution)).collect(),
+            ..Project::new(&entry.distribution)
+        });
+        project.files.push(entry.file.clone());
+        let names = required.entry(entry.distribution.clone()).or_default();
+        names.extend(requires(&entry.metadata));
+    }
+    for project in projects.values_mut() {
+        project.sort();
+        rules::check_twins(project)?;
+    }
+
+    let mut changed = vacate(&taken, &old, index_dir)?;
+    for name in projects.keys() {
+        fs::create_dir_all(index_dir.join("packages").join(name))?;
+    }
+    let fresh: Vec<_> = taken.iter().filter_map(|taken| Some((taken, taken.there?))).collect();
+    changed |= fresh.iter().any(|(_, there)| *there != There::Same);
+    each(&fresh, |(taken, there)| Ok(put(taken, *there, index_dir)?))?;
+    let read: BTreeSet<&String> = fresh.iter().map(|(taken, _)| &taken.entry.distribution).collect();
+    for name in required_first(&required) {
+        changed |= write_page(index_dir, &View::Local.page(&name), read.contains(&name), |html| {
+            let project = &projects[&name];
+            if html { project.html(View::Local) } else { project.json(View::Local) }
+        })?;
+    }
+    let root = Root(projects.keys().cloned().collect());
+    changed |=
+        write_page(
+            index_dir,
+            &View::Local.root(),
+            false,
+            |html| if html { root.html() } else { root.json() },
+        )?;
+    changed |= clean(index_dir, &projects)?;
+
+    let distributions = projects.into_iter().map(|(name, project)| (name, project.files.len())).collect();
+    Ok(Written { simple: index_dir.join(View::Local.simple()), distributions, changed })
+}
+
+/// Reads the pages of the wheels' distributions. A page that is damaged costs the time to read
+/// its wheels again, nothing else: all that is on it comes from them.
+fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old>, IndexError> {
+    let names = wheels.iter().filter_map(|wheel| FileName::parse(&file_name(wheel)).ok());
+    let names: BTreeSet<String> = names.map(|name| name.distribution).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let read = |name: &String| -> Option<Old> {
+        let path = index_dir.join(View::Local.page(name) + ".json");
+        let bytes = fs::read(&path).ok()?;
+        let meta = fs::metadata(&path).ok()?;
+        let project = Project::from_json(&bytes, &path.to_string_lossy(), View::Local, name).ok()?;
+        let by_name = project.files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
+        Some(Old { project, by_name, written: (meta.mtime(), meta.mtime_nsec()) })
+    };
+    let pages = each(&names, |name| Ok(read(name)))?;
+    Ok(names.into_iter().zip(pages).filter_map(|(name, page)| Some((name, page?))).collect())
+}
+
+/// Checks a wheel, unless it is in the index and has not changed since.
+fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<Taken, IndexError> {
+    let name = file_name(source);
+    let fresh = |there| Ok(Taken { entry: Entry::read(source)?, there: Some(there) });
+    // One whose name is none gets the error that it deserves.
+    let Ok(parsed) = FileName::parse(&name) else { return fresh(There::Nothing) };
+    let target = index_dir.join(package_path(&parsed.distribution, &name));
+    let Some(there) = there(fs::symlink_metadata(&target))? else { return fresh(There::Nothing) };
+    let now = fs::metadata(source)?;
+    let modified = (now.mtime(), now.mtime_nsec());
+    let linked = (now.dev(), now.ino()) == (there.dev(), there.ino());
+    let same = linked
+        || there.is_file() && (now.len(), modified) == (there.len(), (there.mtime(), there.mtime_nsec()));
+    let page = old.get(&parsed.distribution);
+    let known = page.and_then(|page| page.by_name.get(&name).map(|at| (page, &page.project.files[*at])));
+    if let Some((page, file)) = known
+        && same
+        && file.size == now.len()
+        && modified <= page.written
+        && let Ok(metadata) = fs::read(metadata_path(&target))
+        && Sha256::of_bytes(&metadata) == file.metadata
+    {
+        let (source, distribution) = (source.to_owned(), parsed.distribution);
+        let entry = Entry { source, distribution, file: file.clone(), metadata: String::new() };
+        return Ok(Taken { entry, there: None });
+    }
+    let entry = Entry::read(source)?;
+    let there = match there.is_file() && there.len() == entry.file.size {
+        _ if linked => There::Same,
+        true if Sha256::of_file(&target)?.0 == entry.file.sha256 => {
+            if same {
+                There::Same
+            } else {
+                There::Equal
+            }
+        }
+        _ => There::Other,
+    };
+    Ok(Taken { entry, there: Some(there) })
+}
+
+fn metadata_path(package: &Path) -> PathBuf {
+    let mut path = package.as_os_str().to_owned();
+    path.push(".metadata");
+    path.into()
+}
+
+/// Leaves one of every file that was given several times.
+fn unique(all: Vec<Taken>) -> Result<Vec<Taken>, IndexError> {
+    let mut unique: BTreeMap<String, Taken> = BTreeMap::new();
+    for taken in all {
+        if let Some(other) = unique.get(&taken.entry.file.name) {
+            if other.entry.file.sha256 != taken.entry.file.sha256 {
+                let first = other.entry.source.clone();
+                return Err(IndexError::SameName { first, second: taken.entry.source });
+            }
+        } else {
+            unique.insert(taken.entry.file.name.clone(), taken);
+        }
+    }
+    Ok(unique.into_values().collect())
+}
+
+/// Takes packages that are about to be replaced from their pages, because the digest there
+/// would be wrong for a moment. Tells whether there were any.
+fn vacate(taken: &[Taken], old: &HashMap<String, Old>, index_dir: &Path) -> Result<bool, IndexError> {
+    let mut pages: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for Taken { entry, .. } in taken.iter().filter(|taken| taken.there == Some(There::Other)) {
+        pages.entry(&entry.distribution).or_default().insert(&entry.file.name);
+    }
+    for (name, replaced) in &pages {
+        let mut project = old.get(*name).map_or_else(|| Project::new(name), |page| page.project.clone());
+        project.files.retain(|file: &File| !replaced.contains(file.name.as_str()));
+        let view = View::Local;
+        write_page(index_dir, &view.page(name), false, |html| {
+            if html { project.html(view) } else { project.json(view) }
+        })?;
+    }
+    Ok(!pages.is_empty())
+}
+
+/// Puts a package and its metadata in place.
+fn put(taken: &Taken, there: There, index_dir: &Path) -> io::Result<()> {
+    let Entry { source, distribution, file, metadata } = &taken.entry;
+    let target = index_dir.join(package_path(distribution, &file.name));
+    let done = match there {
+        There::Same => true,
+        There::Nothing => fs::hard_link(source, &target).is_ok(),
+        There::Equal | There::Other => false,
+    };
+    if !done {
+        files::link_or_copy(source, &target)?;
+    }
+    // The digest of the wheel: two wheels with one METADATA must not meet here.
+    replace(&metadata_path(&target), metadata.as_bytes(), &file.sha256.to_string())
+}
+
+/// Writes both forms of a page, JSON last: a run that is killed in between finds the old state,
+/// and writes both again. JSON that stays the same is written all the same where its wheels were
+/// read again, so that its time is later than theirs. Tells whether one changed.
+fn write_page(index_dir: &Path, path: &str, read: bool, text: impl Fn(bool) -> String) -> io::Result<bool> {
+    let html = put_page(&index_dir.join(format!("{path}.html")), &text(true), false)?;
+    Ok(put_page(&index_dir.join(format!("{path}.json")), &text(false), read)? || html)
+}
+
+fn put_page(path: &Path, text: &str, always: bool) -> io::Result<bool> {
+    let changed = there(fs::read(path))?.is_none_or(|old| old != text.as_bytes());
+    if changed || always {
+        replace(path, text.as_bytes(), "page")?;
+    }
+    Ok(changed)
+}
+
+/// Removes what no page names: pages first. Tells whether there was anything.
+fn clean(index_dir: &Path, projects: &BTreeMap<String, Project>) -> io::Result<bool> {
+    let page = ["index.html", "index.json"];
+    let (simple, packages) = (index_dir.join(View::Local.simple()), index_dir.join("packages"));
+    fs::create_dir_all(&packages)?;
+    let names = || projects.keys().map(String::as_str);
+    let mut removed = remove_others(&simple, &names().chain(page).collect())?;
+    for name in names() {
+        removed |= remove_others(&simple.join(name), &page.into())?;
+    }
+    removed |= remove_others(&packages, &names().collect())?;
+    for (name, project) in projects {
+        let metadata: Vec<String> =
+            project.files.iter().map(|file| format!("{}.metadata", file.name)).collect();
+        let files = project.files.iter().map(|file| file.name.as_str());
+        let kept = files.chain(metadata.iter().map(String::as_str)).collect();
+        removed |= remove_others(&packages.join(name), &kept)?;
+    }
+    Ok(removed)
+}
+
+/// Removes what is not in `kept`. Tells whether there was anything.
+fn remove_others(folder: &Path, kept: &BTreeSet<&str>) -> io::Result<bool> {
+    let mut removed = false;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !kept.contains(entry.file_name().to_string_lossy().as_ref()) {
+            files::remove_if_there(&entry.path())?;
+            removed = true;
+        }
+    }
+    Ok(removed)
+}
