@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 
 mod support;
+#[path = "wheel_index/tools.rs"]
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,6 +99,7 @@ fn one_command_makes_everything_and_it_works() {
     dnf_reads_the_repository(&workspace);
     inspect_reports_targets_and_linkage(&workspace);
     the_wheel_installs_and_runs(&workspace);
+    tools::assert_accepted(&only(&workspace.built("wheels/rocm-smoke"), ".whl"));
 }
 
 fn dnf_reads_the_repository(workspace: &Workspace) {

@@ -13,6 +13,8 @@ mod channels;
 mod clients;
 #[path = "wheel_index/crash.rs"]
 mod crash;
+#[path = "real_wheels/fetch.rs"]
+mod fetch;
 #[path = "wheel_index/fixtures.rs"]
 mod fixtures;
 #[path = "wheel_index/index.rs"]
@@ -25,6 +27,10 @@ mod pins;
 mod platform_tags;
 #[path = "wheel_index/proof.rs"]
 mod proof;
+#[path = "wheel_index/serve.rs"]
+mod serve;
+#[path = "wheel_index/served.rs"]
+mod served;
 #[path = "wheel_index/tools.rs"]
 mod tools;
 

@@ -12,6 +12,14 @@ use crate::report::{Progress, Shell};
 use crate::stack::Stack;
 
 pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
+    match &args.command {
+        None => write(args, dir, shell),
+        Some(args::IndexCommand::Check(args)) => super::index_check::run(args, dir, shell),
+        Some(args::IndexCommand::Serve(args)) => super::index_serve::run(args, dir, shell),
+    }
+}
+
+fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;

@@ -9,6 +9,8 @@ mod context;
 mod doctor;
 mod explain;
 mod index;
+mod index_check;
+mod index_serve;
 mod init;
 mod inspect;
 mod lock;

@@ -10,6 +10,7 @@ mod order;
 pub mod page;
 pub mod place;
 mod rules;
+pub mod serve;
 pub mod view;
 
 pub use error::IndexError;

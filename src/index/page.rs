@@ -102,8 +102,11 @@ struct JsonFile<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requires_python: Option<Cow<'a, str>>,
     core_metadata: Hashes,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dist_info_metadata: Option<Hashes>,
+    /// See [`File::plain_name`]. PEP 691 leaves names with `_` to indexes. The name
+    /// `dist-info-metadata` never appears: pip 22.3 to 23.1 stop with a TypeError at it, and no
+    /// other client needs it (PEP 714, "Rationale").
+    #[serde(rename = "_plain-name", default, skip_serializing_if = "std::ops::Not::not")]
+    plain_name: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     yanked: Option<Yanked<'a>>,
 }
@@ -180,9 +183,6 @@ impl Project {
                 let (got, file) = (&file.url, &file.filename);
                 return Err(damaged(path, format!("`{file}` is at `{got}`, expected `{url}`")));
             }
-            if file.dist_info_metadata.is_some_and(|old| old != file.core_metadata) {
-                return Err(damaged(path, format!("`{}` has two digests of its metadata", file.filename)));
-            }
             let upload_time = file.upload_time.parse().map_err(|_| {
                 damaged(path, format!("`{}` is not a time as PEP 700 has it", file.upload_time))
             })?;
@@ -193,7 +193,7 @@ impl Project {
                 upload_time,
                 requires_python: file.requires_python.map(Cow::into_owned),
                 metadata: file.core_metadata.sha256,
-                plain_name: file.dist_info_metadata.is_some(),
+                plain_name: file.plain_name,
                 yanked: match file.yanked {
                     None | Some(Yanked::Plain(false)) => None,
                     Some(Yanked::Plain(true)) => Some(String::new()),
@@ -238,7 +238,7 @@ impl Project {
             upload_time: file.upload_time.to_string().into(),
             requires_python: file.requires_python.as_deref().map(Cow::Borrowed),
             core_metadata: Hashes { sha256: file.metadata },
-            dist_info_metadata: file.plain_name.then_some(Hashes { sha256: file.metadata }),
+            plain_name: file.plain_name,
             yanked: file.yanked.as_deref().map(|reason| match reason {
                 "" => Yanked::Plain(true),
                 reason => Yanked::Reason(reason.into()),

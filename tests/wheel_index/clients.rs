@@ -5,6 +5,7 @@ use rocmrpm::index;
 use rocmrpm::process::Command;
 
 use crate::fixtures::*;
+use crate::tools::{alone, new_environment, tool};
 
 /// A virtual environment whose pip knows nothing of the user's settings.
 struct Environment(tempfile::TempDir);
@@ -12,32 +13,24 @@ struct Environment(tempfile::TempDir);
 impl Environment {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Command::new("/usr/bin/python3")
-            .args(["-m", "venv"])
-            .arg(dir.path().join("venv"))
-            .output()
-            .expect("a virtual environment needs Debian's package python3-venv, or Fedora's python3");
+        new_environment(&dir.path().join("venv"));
         Self(dir)
     }
 
     fn run(&self, program: &str, args: &[&str]) -> String {
         let program = self.0.path().join("venv/bin").join(program);
-        let mut command = Command::new(program.to_str().unwrap())
-            .args(args)
-            .env("PIP_CONFIG_FILE", "/dev/null")
-            .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
-            .cwd(self.0.path());
-        for name in [
-            "PIP_FIND_LINKS",
-            "PIP_INDEX_URL",
-            "PIP_EXTRA_INDEX_URL",
-            "PIP_NO_INDEX",
-            "UV_INDEX",
-            "PYTHONPATH",
-        ] {
-            command = command.env_remove(name);
-        }
-        command.text().unwrap_or_else(|error| panic!("{program:?} {args:?}: {error}"))
+        self.settled(Command::new(program.to_str().unwrap()), args)
+    }
+
+    /// Runs a tool that is not in this environment.
+    fn tool(&self, name: &str, args: &[&str]) -> String {
+        self.settled(tool(name), args)
+    }
+
+    fn settled(&self, command: Command, args: &[&str]) -> String {
+        let command = alone(command).args(args).cwd(self.0.path());
+        let line = command.line();
+        command.text().unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
     fn python(&self, code: &str) -> String {
@@ -93,8 +86,6 @@ fn pip_installs_from_the_index() {
 fn uv_installs_from_the_index() {
     let dir = tempfile::tempdir().unwrap();
     let environment = Environment::new();
-    let pip = environment.0.path().join("venv/bin/pip");
-    Command::new(pip.to_str().unwrap()).args(["install", "--quiet", "uv"]).output().unwrap();
     let wheel = one(&[rich(dir.path())], &dir.path().join("out"));
     let simple = index::write(std::slice::from_ref(&wheel.path), &dir.path().join("index")).unwrap().simple;
     let url = format!("file://{}", simple.display());
@@ -103,8 +94,8 @@ fn uv_installs_from_the_index() {
     let install =
         ["--no-config", "--no-cache", "pip", "install", "--python", "venv/bin/python", "--default-index"];
     environment
-        .run("uv", &[&install[..], &[&url, "--require-hashes", "-r", lock.to_str().unwrap()]].concat());
-    environment.run("uv", &["--no-config", "pip", "check", "--python", "venv/bin/python"]);
+        .tool("uv", &[&install[..], &[&url, "--require-hashes", "-r", lock.to_str().unwrap()]].concat());
+    environment.tool("uv", &["--no-config", "pip", "check", "--python", "venv/bin/python"]);
     assert_eq!(environment.run("demo-tool", &[]), "it runs");
     assert_eq!(environment.run("demo-shell", &[]), "shell");
 }

@@ -247,3 +247,52 @@ fn base64(bytes: &[u8]) -> String {
     }
     text
 }
+
+/// RPMs of three distributions for this machine's Python, `python`: an extension module that
+/// requires a distribution whose name is oddly spelled, which requires a third.
+pub(crate) fn stack(dir: &Path, python: &str) -> Vec<PathBuf> {
+    let digits = python.replace('.', "");
+    let describe = |name: &str, version: &str, requires: &str| {
+        format!(
+            "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: a demo\n\
+             Description-Content-Type: text/markdown\nRequires-Python: >=3.8\n{requires}\n# {name}\n\nIt runs.\n"
+        )
+    };
+    let pure = |rpm: &str, name: &str, version: &str, requires: &str| {
+        let module = name.to_lowercase();
+        let info = format!("/usr/lib/python{python}/site-packages/{module}-{version}.dist-info");
+        Package::new(rpm, "noarch")
+            .file(&format!("{info}/METADATA"), describe(name, version, requires))
+            .file(&format!("{info}/WHEEL"), "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            .file(
+                &format!("/usr/lib/python{python}/site-packages/{module}/__init__.py"),
+                format!("name = '{name}'\n"),
+            )
+            .write(dir)
+    };
+    // A real one, of the standard library; it is all the same where it lies.
+    let extension = format!("_queue.cpython-{digits}-x86_64-linux-gnu.so");
+    let folders =
+        ["/usr/lib", "/usr/lib64"].map(|lib| format!("{lib}/python{python}/lib-dynload/{extension}"));
+    let content = folders.iter().find_map(|path| std::fs::read(path).ok());
+    let content =
+        content.unwrap_or_else(|| panic!("none of {folders:?}: it is in the distribution's python3"));
+    let site = format!("/usr/lib64/python{python}/site-packages");
+    let native = Package::new("python3-demo-ext", "x86_64")
+        .file(
+            &format!("{site}/demo_ext-2.0.dist-info/METADATA"),
+            describe("demo-ext", "2.0", "Requires-Dist: flash_attn==2.8.3\n"),
+        )
+        .file(
+            &format!("{site}/demo_ext-2.0.dist-info/WHEEL"),
+            format!("Wheel-Version: 1.0\nTag: cp{digits}-cp{digits}-linux_x86_64\n"),
+        )
+        .file(&format!("{site}/demo_ext/__init__.py"), "from demo_ext._queue import SimpleQueue\n")
+        .program(&format!("{site}/demo_ext/{extension}"), content)
+        .write(dir);
+    vec![
+        native,
+        pure("python3-flash-attn", "Flash_Attn", "2.8.3", "Requires-Dist: einops>=0.6\n"),
+        pure("python3-einops", "einops", "0.8.1", ""),
+    ]
+}

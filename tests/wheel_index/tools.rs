@@ -66,19 +66,47 @@ pub(crate) fn new_environment(dir: &Path) {
 /// Takes away what a user's settings tell pip, uv and Python.
 pub(crate) fn alone(mut command: Command) -> Command {
     let theirs = ["PIP_", "UV_", "PYTHON", "VIRTUAL_ENV", "TWINE_"];
+    // Where uv looks for settings besides a project's own; there are none.
+    let nowhere = env!("CARGO_TARGET_TMPDIR");
+    // Servers of the tests are on this machine.
+    let ours = [
+        ("PIP_CONFIG_FILE", "/dev/null"),
+        ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+        ("PIP_NO_CACHE_DIR", "1"),
+        ("UV_NO_CACHE", "1"),
+        ("UV_PYTHON_DOWNLOADS", "never"),
+        ("XDG_CONFIG_HOME", nowhere),
+        ("XDG_CONFIG_DIRS", nowhere),
+        ("NO_PROXY", "127.0.0.1"),
+        ("no_proxy", "127.0.0.1"),
+    ];
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        if theirs.iter().any(|start| name.starts_with(start)) {
+        let is_ours = ours.iter().any(|(ours, _)| *ours == name);
+        if !is_ours && theirs.iter().any(|start| name.starts_with(start)) {
             command = command.env_remove(name);
         }
     }
-    command
-        .env("PIP_CONFIG_FILE", "/dev/null")
-        .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
-        .env("PIP_NO_CACHE_DIR", "1")
-        .env("UV_NO_CONFIG", "1")
-        .env("UV_PYTHON_DOWNLOADS", "never")
-        // Servers of the tests are on this machine.
-        .env("NO_PROXY", "127.0.0.1")
-        .env("no_proxy", "127.0.0.1")
+    ours.into_iter().fold(command, |command, (name, value)| command.env(name, value))
+}
+
+/// Fails unless all tools that judge wheels take this one: twine, auditwheel, wheel,
+/// check-wheel-contents.
+#[track_caller]
+pub(crate) fn assert_accepted(wheel: &Path) {
+    let run = |command: Command| {
+        let line = command.line();
+        command.output().unwrap_or_else(|error| panic!("{line}: {error}"))
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let said = run(tool("twine").args(["check", "--strict"]).arg(wheel));
+    assert!(String::from_utf8_lossy(&said).contains("PASSED"), "{}", String::from_utf8_lossy(&said));
+    run(tool("wheel").args(["unpack", "--dest"]).arg(dir.path()).arg(wheel));
+    run(tool("check-wheel-contents").arg("--no-config").arg(wheel));
+    // It shows wheels for a platform alone.
+    if !wheel.to_string_lossy().ends_with("-any.whl") {
+        let said = run(tool("auditwheel").arg("show").arg(wheel));
+        let said = String::from_utf8_lossy(&said).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("is consistent with the following platform tag"), "{said}");
+    }
 }

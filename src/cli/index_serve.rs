@@ -1,0 +1,113 @@
+//! `rocmrpm index serve`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use super::{Done, args, context};
+use crate::index::serve::{self, Served};
+use crate::process;
+use crate::report::{Shell, Style, human_size, human_time};
+use crate::text::{percent_encoded, visible};
+
+/// How many distributions the commands that are shown name.
+const MAX_NAMED: usize = 5;
+
+pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
+    let root = match &args.dir {
+        Some(folder) => dir.join(folder),
+        None => context::workspace(dir, &args.choice, &[])?.build_dir().join("index"),
+    };
+    let views = serve::views(&root)?;
+    let listener = serve::listen(args.address, args.port)?;
+    let address = listener.local_addr().unwrap_or(SocketAddr::new(args.address, args.port));
+    let near = SocketAddr::new(reachable(address.ip()), address.port());
+    let urls: Vec<String> = views
+        .iter()
+        .map(|view| format!("http://{near}/{}", percent_encoded(view.as_bytes(), b"/")))
+        .collect();
+    for url in &urls {
+        shell.data(url)?;
+    }
+    if !address.ip().is_loopback() {
+        let whom = if address.ip().is_unspecified() {
+            "all addresses of this machine".into()
+        } else {
+            address.ip().to_string()
+        };
+        shell.warning(format!(
+            "listening on {whom}: whoever reaches them reads the index, without encryption"
+        ));
+    }
+    shell.status(Style::Good, "Serving", format!("{}, until Ctrl-C", root.display()));
+    let names = distributions(&root.join(&views[0]));
+    let trusted =
+        if near.ip().is_loopback() { String::new() } else { format!(" --trusted-host {}", near.ip()) };
+    shell.talk(format!("  pip install --index-url {}{trusted} {names}", urls[0]));
+    shell.talk(format!("  uv pip install --default-index {} {names}", urls[0]));
+    let log = |served: &Served| show(shell, served);
+    serve::serve(&listener, &root, &log, &process::stop_requested)?;
+    shell.status(Style::Good, "Stopped", "serving");
+    Ok(0)
+}
+
+/// Returns an address at which this machine reaches what listens on the given one.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    }
+}
+
+/// Returns the names of distributions to install, as words for a shell.
+fn distributions(view: &Path) -> String {
+    let entries = std::fs::read_dir(view).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| crate::wheel::normalized(name).is_some_and(|normalized| normalized == *name))
+        .collect();
+    names.sort();
+    names.truncate(MAX_NAMED);
+    if names.is_empty() { "NAME".into() } else { names.join(" ") }
+}
+
+/// Writes a line about a request: what was asked, the status, what was answered.
+fn show(shell: &Shell, served: &Served) {
+    let style = match served.status {
+        ..400 => Style::Good,
+        400..500 => Style::Warning,
+        _ => Style::Bad,
+    };
+    let (method, target) = match served.method.as_str() {
+        "" => ("?", "no valid request".to_owned()),
+        method => (method, visible(&served.target)),
+    };
+    let mut facts = vec![human_size(served.bytes)];
+    if !served.media_type.is_empty() && served.status < 300 {
+        facts.push(served.media_type.clone());
+    }
+    if served.took.as_secs() > 0 {
+        facts.push(human_time(served.took.as_secs_f64()));
+    }
+    if !served.complete {
+        facts.push("broken off".into());
+    }
+    if !served.client.ip().is_loopback() {
+        facts.push(format!("to {}", served.client.ip()));
+    }
+    let asked = Style::Dim.paint(format!("({})", facts.join(", ")));
+    shell.status(style, &served.status.to_string(), format!("{} {target} {asked}", visible(method)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_listens_everywhere_is_reached_here() {
+        for (listens, reached) in [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("192.0.2.7", "192.0.2.7")] {
+            assert_eq!(reachable(listens.parse().unwrap()), reached.parse::<IpAddr>().unwrap());
+        }
+    }
+}

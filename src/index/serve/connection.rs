@@ -1,0 +1,139 @@
+//! One connection of a client: request after request, answer after answer. Not what is in the
+//! answers.
+
+use std::io::{self, Read, Seek, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::Served;
+use super::files::{Answer, Body, Site};
+use super::request::{Head, Heads};
+
+/// How long a client may be idle between requests.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// How long a client may take nothing of an answer.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// How much is read from a client whose request was refused, and for how long, so that it gets
+/// to read why: a connection that is closed with unread bytes loses what was sent.
+const LEFTOVERS: (usize, Duration) = (256 * 1024, Duration::from_secs(1));
+
+/// Answers a client until it or we have enough. `may_stay` tells whether there is room for
+/// clients that ask nothing.
+pub(super) fn serve(
+    stream: &TcpStream,
+    site: &Site,
+    log: &(dyn Fn(&Served) + Sync),
+    may_stay: impl Fn() -> bool,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(STALLED))?;
+    let client = stream.peer_addr()?;
+    let mut heads = Heads::default();
+    loop {
+        let head = heads.next(Instant::now() + IDLE, |buffer, until| read(stream, buffer, until));
+        let (asked, answer, stays) = match head {
+            Head::Gone => return Ok(()),
+            Head::Refused(refused) => (None, Answer::from(refused), false),
+            Head::Asked(request) => {
+                let answer = site.answer(&request);
+                let stays = request.keep_alive && may_stay();
+                (Some(request), answer, stays)
+            }
+        };
+        let (method, target) = asked.map_or_else(Default::default, |asked| (asked.method, asked.target));
+        let media_type = answer.fields.iter().find(|(name, _)| *name == "Content-Type");
+        let media_type = media_type.map(|(_, value)| value.clone()).unwrap_or_default();
+        let started = Instant::now();
+        let status = answer.status;
+        let sent = send(stream, answer, method == "HEAD", stays);
+        let complete = sent.is_ok();
+        let bytes = *sent.as_ref().unwrap_or(&0);
+        log(&Served { client, method, target, status, media_type, bytes, complete, took: started.elapsed() });
+        sent?;
+        if !stays {
+            return leave(stream);
+        }
+    }
+}
+
+/// Reads what there is, waiting until an instant at most.
+fn read(mut stream: &TcpStream, buffer: &mut [u8], until: Instant) -> io::Result<usize> {
+    // No time at all would be an error.
+    let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    stream.set_read_timeout(Some(left))?;
+    stream.read(buffer)
+}
+
+/// Sends an answer and returns how many bytes of content it had.
+fn send(mut stream: &TcpStream, answer: Answer, head_only: bool, stays: bool) -> io::Result<u64> {
+    let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
+    let now = jiff::Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT");
+    head += &format!("Date: {now}\r\nServer: rocmrpm/{}\r\n", env!("CARGO_PKG_VERSION"));
+    // An index under test changes: clients keep pages and packages, but ask each time.
+    head += "Cache-Control: no-cache\r\n";
+    if !stays {
+        head += "Connection: close\r\n";
+    }
+    for (name, value) in &answer.fields {
+        head += &format!("{name}: {value}\r\n");
+    }
+    let length = match &answer.body {
+        Body::Text(text) => Some(text.len() as u64),
+        Body::Part(_, part) => Some(part.end - part.start),
+        Body::Nothing => None,
+    };
+    if let Some(length) = length {
+        head += &format!("Content-Length: {length}\r\n");
+    }
+    head += "\r\n";
+    match answer.body {
+        Body::Text(text) if !head_only => head += &text,
+        Body::Part(mut file, part) if !head_only => {
+            file.seek(io::SeekFrom::Start(part.start))?;
+            stream.write_all(head.as_bytes())?;
+            let length = part.end - part.start;
+            let sent = io::copy(&mut file.take(length), &mut stream)?;
+            if sent < length {
+                return Err(io::Error::other("the file became shorter"));
+            }
+            return Ok(sent);
+        }
+        _ => {}
+    }
+    stream.write_all(head.as_bytes())?;
+    Ok(if head_only { 0 } else { length.unwrap_or(0) })
+}
+
+/// Ends a connection so that the client gets all that was sent.
+fn leave(stream: &TcpStream) -> io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    let (mut left, until) = (LEFTOVERS.0, Instant::now() + LEFTOVERS.1);
+    let mut buffer = [0; 4096];
+    while left > 0 && Instant::now() < until {
+        match read(stream, &mut buffer, until) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => left = left.saturating_sub(count),
+        }
+    }
+    Ok(())
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        408 => "Request Timeout",
+        416 => "Range Not Satisfiable",
+        431 => "Request Header Fields Too Large",
+        505 => "HTTP Version Not Supported",
+        _ => "Internal Server Error",
+    }
+}

@@ -1,0 +1,402 @@
+//! The head of an HTTP/1.1 request: how it is read from bytes that may come one by one, and
+//! what it asks for. Not what the answer is.
+
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+/// The longest head that is read. Clients send less than 1 kB.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// The most header fields that are read.
+const MAX_FIELDS: usize = 64;
+
+/// How long a head may take to come, from its first byte on.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// A request's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Request {
+    /// Its method as it was sent.
+    pub(super) method: String,
+    /// Its target as it was sent.
+    pub(super) target: String,
+    /// The folders and the file that the target names, decoded.
+    pub(super) segments: Vec<String>,
+    /// Whether the target names a folder: it ends with `/`.
+    pub(super) folder: bool,
+    /// The target's query as it was sent.
+    pub(super) query: Option<String>,
+    /// Whether the client wants to go on with this connection and can.
+    pub(super) keep_alive: bool,
+    pub(super) accept: Option<String>,
+    pub(super) range: Option<String>,
+    pub(super) if_range: Option<String>,
+    pub(super) if_none_match: Option<String>,
+}
+
+impl Request {
+    /// Returns a parameter of the query, decoded.
+    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+        let pairs = self.query.as_deref()?.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| decoded(value))
+    }
+}
+
+/// A request that gets no more than a status and a sentence; the connection ends with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) status: u16,
+    pub(super) reason: &'static str,
+}
+
+impl Refused {
+    pub(super) const fn new(status: u16, reason: &'static str) -> Self {
+        Self { status, reason }
+    }
+}
+
+/// What reading a head came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// A head.
+    Asked(Request),
+    /// Something else.
+    Refused(Refused),
+    /// Nothing: the client went away or said nothing for too long.
+    Gone,
+}
+
+/// Reads head after head from one connection.
+#[derive(Debug, Default)]
+pub(super) struct Heads {
+    /// What came and was not used yet.
+    bytes: Vec<u8>,
+}
+
+impl Heads {
+    /// Reads the next head. `read` fills a buffer and waits no longer than until the instant.
+    /// The time for a head begins with its first byte; before that the client may be idle until
+    /// `idle_until`.
+    pub(super) fn next(
+        &mut self,
+        idle_until: Instant,
+        mut read: impl FnMut(&mut [u8], Instant) -> io::Result<usize>,
+    ) -> Head {
+        let mut deadline = None;
+        let mut searched = 0;
+        loop {
+            // Empty lines before a request are to be ignored (RFC 9112, section 2.2).
+            let empty = self.bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            self.bytes.drain(..empty);
+            searched = usize::saturating_sub(searched, empty);
+            if let Some(end) = end_of_head(&self.bytes, searched).filter(|end| *end <= MAX_HEAD) {
+                let head: Vec<u8> = self.bytes.drain(..end).collect();
+                return parse(&head).map_or_else(Head::Refused, Head::Asked);
+            }
+            if self.bytes.len() >= MAX_HEAD {
+                return Head::Refused(Refused::new(431, "the head of the request is too long"));
+            }
+            // The end is found from the line feed before an empty line.
+            searched = self.bytes.len().saturating_sub(2);
+            if !self.bytes.is_empty() {
+                deadline.get_or_insert_with(|| Instant::now() + HEAD_TIME);
+            }
+            let until = deadline.unwrap_or(idle_until);
+            if Instant::now() >= until {
+                return match deadline {
+                    None => Head::Gone,
+                    Some(_) => Head::Refused(Refused::new(408, "the request took too long to come")),
+                };
+            }
+            let mut buffer = [0; 4096];
+            match read(&mut buffer, until) {
+                Ok(0) => return Head::Gone,
+                Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
+                // It may be that the time is over.
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => return Head::Gone,
+            }
+        }
+    }
+}
+
+/// Returns where the head ends: after the first empty line.
+fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    memchr::memchr_iter(b'\n', rest).find_map(|at| match &rest[at + 1..] {
+        [b'\n', ..] => Some(from + at + 2),
+        [b'\r', b'\n', ..] => Some(from + at + 3),
+        _ => None,
+    })
+}
+
+fn parse(head: &[u8]) -> Result<Request, Refused> {
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut parsed = httparse::Request::new(&mut fields);
+    match parsed.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Err(Refused::new(400, "the request has no end")),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(Refused::new(431, "the request has too many header fields"));
+        }
+        Err(httparse::Error::Version) => return Err(Refused::new(505, "only HTTP/1.1 and 1.0 are spoken")),
+        Err(_) => return Err(Refused::new(400, "this is no HTTP request")),
+    }
+    let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
+        return Err(Refused::new(400, "this is no HTTP request"));
+    };
+    // Several fields of one name mean the list of their values (RFC 9110, section 5.3).
+    let field = |name: &str| {
+        let of_name = parsed.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+        let values: Vec<_> = of_name.map(|field| String::from_utf8_lossy(field.value)).collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    };
+    let hosts = parsed.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host")).count();
+    if hosts > 1 || (version == 1 && hosts == 0) {
+        return Err(Refused::new(400, "a request has one Host field"));
+    }
+    let lists = |name: &str, word: &str| {
+        field(name).is_some_and(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case(word)))
+    };
+    // A body is of no use to us: it is not read, so the connection cannot go on after it.
+    let body =
+        field("transfer-encoding").is_some() || field("content-length").is_some_and(|n| n.trim() != "0");
+    let (path, query) = match path_of(target).split_once('?') {
+        Some((path, query)) => (path, Some(query.to_owned())),
+        None => (path_of(target), None),
+    };
+    let (segments, folder) = segments(path)?;
+    Ok(Request {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        segments,
+        folder,
+        query,
+        keep_alive: version == 1 && !lists("connection", "close") && !body,
+        accept: field("accept"),
+        range: field("range"),
+        if_range: field("if-range"),
+        if_none_match: field("if-none-match"),
+    })
+}
+
+/// Returns a target's path and query, without the scheme and the host that clients of proxies
+/// send (RFC 9112, section 3.2.2).
+fn path_of(target: &str) -> &str {
+    let Some((scheme, rest)) = target.split_once("://") else { return target };
+    if !scheme.eq_ignore_ascii_case("http") {
+        return target;
+    }
+    rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+/// Takes a path apart and decodes its parts. Nothing comes out that could mean another folder:
+/// no `.`, `..`, empty part, `/` within a part, or NUL.
+fn segments(path: &str) -> Result<(Vec<String>, bool), Refused> {
+    const BAD: Refused = Refused::new(400, "the path is not one");
+    let rest = path.strip_prefix('/').ok_or(BAD)?;
+    let (rest, folder) = match rest.strip_suffix('/') {
+        Some(rest) => (rest, true),
+        None => (rest, rest.is_empty()),
+    };
+    if rest.is_empty() {
+        return if path == "/" { Ok((Vec::new(), folder)) } else { Err(BAD) };
+    }
+    let mut segments = Vec::new();
+    for part in rest.split('/') {
+        let part = decoded(part).ok_or(BAD)?;
+        if matches!(part.as_str(), "" | "." | "..") || part.contains(['/', '\0']) {
+            return Err(BAD);
+        }
+        segments.push(part);
+    }
+    Ok((segments, folder))
+}
+
+/// Undoes percent-encoding (RFC 3986, section 2.1); `None` where it is broken or the result is
+/// not UTF-8. `+` means itself.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        bytes.push((digit(digits[0])? << 4) | digit(digits[1])?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads heads from bytes that come in pieces of this size.
+    fn heads(bytes: &[u8], piece: usize) -> Vec<Head> {
+        let (mut rest, mut heads, mut all) = (bytes, Heads::default(), Vec::new());
+        loop {
+            let head = heads.next(Instant::now() + Duration::from_secs(5), |buffer, _| {
+                let count = piece.min(rest.len()).min(buffer.len());
+                buffer[..count].copy_from_slice(&rest[..count]);
+                rest = &rest[count..];
+                Ok(count)
+            });
+            let last = !matches!(head, Head::Asked(_));
+            all.push(head);
+            if last {
+                return all;
+            }
+        }
+    }
+
+    fn asked(text: &str) -> Request {
+        match heads(text.as_bytes(), usize::MAX).swap_remove(0) {
+            Head::Asked(request) => request,
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+
+    fn refused(text: impl AsRef<[u8]>) -> u16 {
+        match heads(text.as_ref(), usize::MAX).swap_remove(0) {
+            Head::Refused(refused) => refused.status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const TWO: &str = "\r\nGET /simple/?format=a%2Bb&x HTTP/1.1\r\nHost: h\r\nAccept: text/html\r\nACCEPT: */*;q=0.1\r\n\
+                       Range: bytes=0-1\r\nIf-Range: \"e\"\r\n\r\n\r\nHEAD http://h/packages/a-1%2bx.whl HTTP/1.1\nHost: h\n\
+                       Connection: Keep-Alive, Close\nIf-None-Match: *\n\n";
+
+    #[test]
+    fn heads_are_read_however_they_come() {
+        let whole = heads(TWO.as_bytes(), usize::MAX);
+        for piece in [1, 2, 3, 7, 100] {
+            assert_eq!(heads(TWO.as_bytes(), piece), whole, "{piece}");
+        }
+        let [Head::Asked(first), Head::Asked(second), Head::Gone] = &whole[..] else { panic!("{whole:?}") };
+        assert_eq!(
+            (&first.segments[..], first.folder, first.keep_alive),
+            (&["simple".to_owned()][..], true, true)
+        );
+        assert_eq!(first.parameter("format").unwrap(), "a+b");
+        assert_eq!(first.parameter("x"), None);
+        assert_eq!(first.accept.as_deref(), Some("text/html, */*;q=0.1"));
+        assert_eq!((first.range.as_deref(), first.if_range.as_deref()), (Some("bytes=0-1"), Some("\"e\"")));
+        assert_eq!(second.segments, ["packages", "a-1+x.whl"]);
+        assert_eq!((second.method.as_str(), second.folder, second.keep_alive), ("HEAD", false, false));
+    }
+
+    #[test]
+    fn half_a_head_is_no_request() {
+        for end in 0..TWO.len() {
+            let heads = heads(&TWO.as_bytes()[..end], 5);
+            assert!(matches!(heads.last(), Some(Head::Gone)), "{end}: {heads:?}");
+            assert!(heads.len() <= 2);
+        }
+    }
+
+    #[test]
+    fn damaged_heads_are_requests_or_refused() {
+        for at in 0..TWO.len() {
+            for byte in [0, b'\r', b'\n', b' ', b'%', b'/', b'.', 0x7f, 0xff] {
+                let mut bytes = TWO.as_bytes().to_vec();
+                bytes[at] = byte;
+                for head in heads(&bytes, 11) {
+                    if let Head::Asked(request) = head {
+                        assert!(request.segments.iter().all(|s| !matches!(s.as_str(), "" | "." | "..")));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let host = " HTTP/1.1\r\nHost: h\r\n\r\n";
+        for path in [
+            "/%",
+            "/%4",
+            "/%zz",
+            "/%ff",
+            "/a%00",
+            "/a%2fb",
+            "/..",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/./a",
+            "//",
+            "//a",
+            "/a//b",
+            "*",
+            "a",
+        ] {
+            assert_eq!(refused(format!("GET {path}{host}")), 400, "{path}");
+        }
+        assert_eq!(refused("GET / HTTP/1.1\r\n\r\n"), 400);
+        assert_eq!(refused("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+        assert_eq!(refused("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 505);
+        assert_eq!(refused("\x16\x03\x01\x02\0\n\n"), 400);
+        assert_eq!(refused("hello\r\n\r\n"), 400);
+        let many: String = (0..=MAX_FIELDS).map(|n| format!("X-{n}: 1\r\n")).collect();
+        assert_eq!(refused(format!("GET / HTTP/1.1\r\n{many}\r\n")), 431);
+    }
+
+    #[test]
+    fn heads_are_not_read_without_end() {
+        for filler in ["GET /aaaaaaaaaaaaaaaa", "X: y\r\n", "\0"] {
+            assert_eq!(refused(filler.repeat(MAX_HEAD)), 431, "{filler}");
+        }
+        // Within the limit, but for the buffer that its end comes with.
+        let long = format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n", "y".repeat(MAX_HEAD - 30));
+        assert_eq!(refused(long), 431);
+        assert!(matches!(heads(&b"\r\n".repeat(100_000), usize::MAX)[..], [Head::Gone]));
+    }
+
+    #[test]
+    fn slow_clients_are_not_waited_for_without_end() {
+        let mut bytes = b"\nG".iter();
+        let long = Instant::now() + Duration::from_secs(60);
+        let head = Heads::default().next(long, |buffer, until| match bytes.next() {
+            Some(byte) => {
+                assert_eq!(until, long, "before its first byte a head may take long");
+                buffer[0] = *byte;
+                Ok(1)
+            }
+            None => {
+                assert!(until <= Instant::now() + HEAD_TIME, "a begun head has less time");
+                Err(ErrorKind::TimedOut.into())
+            }
+        });
+        assert_eq!(head, Head::Gone);
+        let soon = Instant::now() + Duration::from_millis(20);
+        let head = Heads::default().next(soon, |buffer, _| {
+            buffer[0] = b'\n';
+            Ok(1)
+        });
+        assert_eq!(head, Head::Gone, "empty lines win no time");
+    }
+
+    #[test]
+    fn connections_end_where_they_cannot_go_on() {
+        for (fields, keeps) in [
+            ("", true),
+            ("Connection: keep-alive\r\n", true),
+            ("Content-Length: 0\r\n", true),
+            ("Connection: close\r\n", false),
+            ("Content-Length: 5\r\n", false),
+            ("Transfer-Encoding: chunked\r\n", false),
+        ] {
+            assert_eq!(
+                asked(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).keep_alive,
+                keeps,
+                "{fields}"
+            );
+        }
+        assert!(!asked("GET / HTTP/1.0\r\n\r\n").keep_alive);
+    }
+}
