@@ -16,6 +16,7 @@ pub mod names;
 pub mod outputs;
 pub mod process;
 pub mod report;
+pub mod requirements;
 pub mod rpms;
 pub mod sources;
 pub mod spec;

@@ -427,6 +427,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("rpmspec", "rpm-build", "rpm"),
     ("tar", "tar", "tar"),
     ("unshare", "util-linux", "util-linux"),
+    ("uv", "uv", ""),
 ];
 
 /// Says how to install a program on Fedora and on Debian.

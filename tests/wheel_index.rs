@@ -9,8 +9,12 @@ mod archive;
 mod bad_input;
 #[path = "wheel_index/channels.rs"]
 mod channels;
+#[path = "wheel_index/check.rs"]
+mod check;
 #[path = "wheel_index/clients.rs"]
 mod clients;
+#[path = "common/mod.rs"]
+mod common;
 #[path = "wheel_index/crash.rs"]
 mod crash;
 #[path = "real_wheels/fetch.rs"]
@@ -27,6 +31,8 @@ mod pins;
 mod platform_tags;
 #[path = "wheel_index/proof.rs"]
 mod proof;
+#[path = "wheel_index/requirements.rs"]
+mod requirements;
 #[path = "wheel_index/serve.rs"]
 mod serve;
 #[path = "wheel_index/served.rs"]

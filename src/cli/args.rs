@@ -411,6 +411,10 @@ pub struct IndexCheck {
     #[arg(long)]
     pub offline: bool,
 
+    /// Read every package and compare its digest, not its size alone
+    #[arg(long)]
+    pub digests: bool,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

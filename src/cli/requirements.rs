@@ -1,10 +1,95 @@
 //! `rocmrpm requirements`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{Done, args};
-use crate::report::Shell;
+use serde_json::json;
 
-pub(super) fn run(_args: &args::Requirements, _dir: &Path, _shell: &Shell) -> Done {
-    Ok(70)
+use super::{Done, args, context};
+use crate::error::{Error, IoError, Kind};
+use crate::files;
+use crate::index::environment::Environment;
+use crate::index::listing::Listing;
+use crate::index::outside;
+use crate::report::{Shell, Style, count};
+use crate::requirements::{Set, pins, resolve, texts};
+use crate::sources::shown_url;
+use crate::text::percent_encoded;
+
+pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let environment = Environment::of(&workspace.chroot)?;
+    let view = Listing::read(&workspace.build_dir().join("index"), None)?;
+    let index_url = match &args.index_url {
+        Some(url) => index_url(url, shell)?,
+        None => {
+            let path = std::os::unix::ffi::OsStrExt::as_bytes(view.simple.as_os_str());
+            format!("file://{}", percent_encoded(path, b"/"))
+        }
+    };
+    let outside = outside::declared(&workspace.manifest.outside)?;
+    let (own, mut open) = pins(&view, &environment)?;
+    let mut all = own.clone();
+    if args.resolve {
+        shell.status(Style::Good, "Resolving", "what the stack requires from outside, with uv");
+        all = resolve(&view, &environment, &outside, &own)?;
+        open.clear();
+    }
+    let folder = args.output.clone().unwrap_or_else(|| workspace.build_dir().join("requirements"));
+    let folder = std::path::absolute(&folder).map_err(IoError::doing("find the folder to write to"))?;
+    let set = Set {
+        stack: &workspace.manifest.name,
+        chroot: &workspace.chroot.name,
+        environment: &environment,
+        index_url: &index_url,
+        outside: &outside,
+        pins: all,
+        open,
+    };
+    let mut written: Vec<PathBuf> = Vec::new();
+    // Everything that can be wrong with the content was before the first file.
+    for (name, text) in texts(&set, &folder, args.constraints) {
+        let path = folder.join(name);
+        files::write_if_changed(&path, text).map_err(IoError::doing("write the requirements"))?;
+        written.push(path);
+    }
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/requirements/1",
+            "chroot": set.chroot,
+            "python": environment.python(),
+            "arch": environment.arch(),
+            "index_url": index_url,
+            "outside": outside.iter().map(|index| &index.shown).collect::<Vec<_>>(),
+            "files": written,
+            "pins": set.pins,
+            "open": set.open,
+        }))?;
+    } else {
+        for path in &written {
+            shell.data(path.display())?;
+        }
+    }
+    if !set.open.is_empty() {
+        shell.talk(format!("{} from outside, not pinned:", count(set.open.len(), "requirement")));
+        for open in &set.open {
+            shell.talk(format!("  {}", crate::text::visible(&open.requirement)));
+        }
+        shell.talk("`rocmrpm requirements --resolve` pins them and what they require, with uv");
+    }
+    Ok(0)
+}
+
+/// Checks the URL of an index, and takes credentials out: the files are for others.
+fn index_url(url: &str, shell: &Shell) -> Result<String, Error> {
+    let known = ["https://", "http://", "file://"].iter().any(|scheme| url.starts_with(scheme));
+    let clean = shown_url(url);
+    if !known || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        let message = format!("`{}` is not the URL of an index", crate::text::visible(&clean));
+        return Err(Error::new(Kind::Usage, message)
+            .hinted("it begins with https://, http:// or file://, and has no blanks"));
+    }
+    if clean != url {
+        shell.warning("the index's user and password are not written; pip and uv look them up in ~/.netrc");
+    }
+    Ok(clean)
 }

@@ -2,11 +2,17 @@
 //! sees half of it. Not which wheels belong in it.
 
 pub mod change;
+pub mod check;
+pub mod demands;
 mod entry;
+pub mod environment;
 mod error;
 pub mod folder;
+pub mod listing;
 mod local;
+pub mod needs;
 mod order;
+pub mod outside;
 pub mod page;
 pub mod place;
 mod rules;

@@ -3,6 +3,7 @@
 
 mod comparison;
 mod errors;
+mod index_check;
 mod inspection;
 mod progress;
 mod proof;
@@ -12,6 +13,7 @@ mod table;
 
 pub use comparison::comparison_text;
 pub use errors::show_error;
+pub use index_check::index_check_text;
 pub use inspection::{inspection_github, inspection_html, inspection_junit, inspection_text};
 pub use progress::Progress;
 pub use proof::{proof_summary, proof_text};

@@ -8,23 +8,18 @@ use std::sync::OnceLock;
 use fs_err as fs;
 
 use super::cache::Cache;
-use super::curl::{self, Failure, Transfer};
 use super::download::{self, Request};
 use super::git::Repository;
 use super::index::{self, Sdist};
 use super::url::{self, Credentials};
 use super::{
     Fetched, Resolved, SourceError, archive, file_name, folder_in, name, not_pinned, pack, pinned_commit,
-    pip, source_dir,
+    pip, simple, source_dir,
 };
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::events::{Event, Events};
 use crate::workspace::pin::{Pin, Source};
-
-/// How large a project's page on an index may be, in bytes. The largest real ones
-/// have a few million.
-const MAX_PAGE: u64 = 64 << 20;
 
 /// The time that the members of packed folders get: 1990-01-01, which both rpm and zip
 /// can hold. It does not follow the environment, because the same folder must give
@@ -139,29 +134,14 @@ impl<'a> Fetcher<'a> {
     /// Returns the sdist of one version, or of the greatest final one, from the index.
     pub fn sdist(&self, project: &str, version: Option<&str>) -> Result<Sdist, SourceError> {
         self.needs_network(|| format!("the page of `{project}` on the package index"))?;
-        let (index, credentials) = url::split_credentials(self.index_url()?);
-        let page_url = index::page_url(&index, project);
-        let scratch = self.cache.scratch()?;
-        let to = scratch.path().join("page");
-        let accept = Some(index::ACCEPT);
-        let credentials = credentials.as_ref();
-        let done = curl::run(&Transfer { url: &page_url, credentials, to: &to, resume: false, accept });
-        let url = match done {
-            Ok(done) => done.url,
-            Err(Failure::Error(SourceError::Transfer { status, .. }))
-                if status == 404 || (status == 0 && is_missing(&page_url)) =>
-            {
-                return Err(SourceError::NoProject { index, project: name::normalized(project) });
-            }
-            Err(Failure::Error(error)) => return Err(error),
-            // Only a transfer that resumes ends like this.
-            Err(Failure::CannotResume) => {
-                let reason = "the server answered to a range that was not asked for".into();
-                return Err(SourceError::IndexPage { url: page_url, reason });
-            }
+        let index = self.index_url()?;
+        let Some((text, url)) = simple::page(&self.cache, index, project)? else {
+            return Err(SourceError::NoProject {
+                index: url::shown(index),
+                project: name::normalized(project),
+            });
         };
-        let text = read_page(&to, &url)?;
-        index::pick(index::read_page(&text, &url, project)?, version, project, &index)
+        index::pick(index::read_page(&text, &url, project)?, version, project, index)
     }
 
     /// Copies a fetched file into a folder under its name, verifying it once more: the
@@ -292,25 +272,6 @@ impl<'a> Fetcher<'a> {
     fn phase(&self, pin: &Pin, phase: &'static str, detail: String) {
         self.events.event(Event::Phase { component: pin.component.clone(), phase, detail });
     }
-}
-
-/// Tells whether a `file:` URL names nothing.
-fn is_missing(url: &str) -> bool {
-    url.strip_prefix("file://").is_some_and(|path| !Path::new(&url::percent_decode(path)).exists())
-}
-
-/// Reads a page that was downloaded from `url`.
-fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
-    let wrong = |reason: String| SourceError::IndexPage { url: url.to_owned(), reason };
-    let size = std::fs::metadata(path).map_or(0, |m| m.len());
-    if size > MAX_PAGE {
-        return Err(wrong(format!("it has {size} bytes; at most {MAX_PAGE} are read")));
-    }
-    if size == 0 {
-        return Err(wrong("it is empty".into()));
-    }
-    let bytes = fs::read(path).map_err(IoError::doing("read a page of the package index"))?;
-    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".into()))
 }
 
 /// Writes what is read from `source` to `target` on the way.

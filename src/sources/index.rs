@@ -32,13 +32,33 @@ pub struct Sdist {
 }
 
 /// One file of a project's page, whatever kind it is.
-#[derive(Debug, PartialEq, Eq)]
-struct Entry {
-    name: String,
-    url: String,
-    sha256: Option<Sha256>,
-    size: Option<u64>,
-    yanked: bool,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFile {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub url: String,
+    /// Its digest, if the page says it.
+    pub sha256: Option<Sha256>,
+    /// Its size in bytes, if the page says it.
+    pub size: Option<u64>,
+    /// `Requires-Python`, if the page says it (PEP 503, `data-requires-python`).
+    pub requires_python: Option<String>,
+    /// Whether it is yanked (PEP 592).
+    pub yanked: bool,
+    /// The digest of the wheel's METADATA, if that lies beside it (PEP 658, PEP 714).
+    pub metadata: Option<Sha256>,
+}
+
+impl ProjectFile {
+    /// Returns the version of a source distribution of `project`, whatever archive it is.
+    pub fn sdist_version(&self, project: &str) -> Option<Version> {
+        match sdist_version(&self.name, project) {
+            Some(version) => Version::from_str(version).ok(),
+            None if self.name.ends_with(".whl") => None,
+            None => other_version(&self.name, project),
+        }
+    }
 }
 
 /// Returns the URL of a project's page.
@@ -59,16 +79,8 @@ pub(super) struct Offered {
 
 /// Reads a project's page, JSON or HTML, that came from `page_url`.
 pub(super) fn read_page(text: &str, page_url: &str, project: &str) -> Result<Offered, SourceError> {
-    let entries = if text.trim_start().starts_with('{') {
-        from_json(text, page_url)?
-    } else {
-        from_html(text, page_url)
-    };
     let mut offered = Offered::default();
-    // A page from elsewhere has no say over files of this machine.
-    let is_local = |url: &str| url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
-    let allowed = |entry: &Entry| is_local(page_url) || !is_local(&entry.url);
-    for Entry { name, url, sha256, size, yanked } in entries.into_iter().filter(allowed) {
+    for ProjectFile { name, url, sha256, size, yanked, .. } in files(text, page_url)? {
         if let Some(version) = sdist_version(&name, project) {
             let version = version.to_owned();
             offered.sdists.push(Sdist { version, file_name: name, url, sha256, size, yanked });
@@ -77,6 +89,19 @@ pub(super) fn read_page(text: &str, page_url: &str, project: &str) -> Result<Off
         }
     }
     Ok(offered)
+}
+
+/// Reads all files of a project's page, JSON or HTML, that came from `page_url`.
+pub(super) fn files(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError> {
+    let mut files = if text.trim_start().starts_with('{') {
+        from_json(text, page_url)?
+    } else {
+        from_html(text, page_url)
+    };
+    // A page from elsewhere has no say over files of this machine.
+    let is_local = |url: &str| url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
+    files.retain(|file| is_local(page_url) || !is_local(&file.url));
+    Ok(files)
 }
 
 /// The parts of PEP 691's project page that we read.
@@ -94,36 +119,48 @@ struct JsonFile {
     size: Option<u64>,
     #[serde(default)]
     yanked: serde_json::Value,
+    #[serde(default, rename = "requires-python")]
+    requires_python: Option<String>,
+    #[serde(default, rename = "core-metadata")]
+    core_metadata: serde_json::Value,
 }
 
-fn from_json(text: &str, page_url: &str) -> Result<Vec<Entry>, SourceError> {
+fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError> {
     let page: JsonPage = serde_json::from_str(text).map_err(|error| SourceError::IndexPage {
         url: page_url.to_owned(),
         reason: format!("it is not a project page of the Simple API: {error}"),
     })?;
-    let entry = |file: JsonFile| Entry {
+    let entry = |file: JsonFile| ProjectFile {
         url: url::join(page_url, &file.url),
         sha256: file.hashes.get("sha256").and_then(|hex| Sha256::parse(hex)),
         size: file.size,
         // `true` or a reason; an empty reason counts as one.
         yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
+        metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
+        requires_python: file.requires_python,
         name: file.filename,
     };
     Ok(page.files.into_iter().map(entry).collect())
 }
 
-fn from_html(text: &str, page_url: &str) -> Vec<Entry> {
+fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
     let page = html::parse(text);
     let base = page.base.map_or_else(|| page_url.to_owned(), |base| url::join(page_url, &base));
     let entry = |anchor: html::Anchor| {
         let fragment = anchor.href.split_once('#').map_or("", |(_, fragment)| fragment);
         let url = url::join(&base, &anchor.href);
-        Entry {
+        let attribute = |wanted: &str| {
+            let found = anchor.attributes.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.as_str())
+        };
+        ProjectFile {
             name: url::last_segment(&url),
             url,
+            requires_python: attribute("data-requires-python").map(str::to_owned),
+            metadata: attribute("data-core-metadata").and_then(|v| Sha256::parse(v.strip_prefix("sha256=")?)),
             sha256: fragment.split('&').find_map(|part| Sha256::parse(part.strip_prefix("sha256=")?)),
             size: None,
-            yanked: anchor.attributes.iter().any(|(name, _)| name == "data-yanked"),
+            yanked: attribute("data-yanked").is_some(),
         }
     };
     page.anchors.into_iter().map(entry).collect()

@@ -14,6 +14,7 @@ mod index;
 mod name;
 mod pack;
 mod pip;
+mod simple;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -25,11 +26,12 @@ use std::path::{Path, PathBuf};
 pub use cache::Cache;
 pub use error::SourceError;
 pub use fetcher::Fetcher;
-pub use index::Sdist;
+pub use index::{ProjectFile, Sdist};
 pub use name::{file_name, source_dir};
 pub use pack::is_packed;
-pub use pip::pip_index;
-pub use url::shown as shown_url;
+pub use pip::{as_url, pip_index};
+pub use simple::{files_of_page, path_of_url, project_files};
+pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;
 use crate::workspace::pin::{Pin, Source};

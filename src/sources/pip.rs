@@ -60,7 +60,7 @@ fn default_index(help: &str) -> Option<String> {
 }
 
 /// Returns an index as a URL: pip also takes the path of a folder.
-pub(super) fn as_url(index: &str) -> Result<String, SourceError> {
+pub fn as_url(index: &str) -> Result<String, SourceError> {
     if index.contains("://") {
         return Ok(index.to_owned());
     }

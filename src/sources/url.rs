@@ -112,6 +112,17 @@ pub fn shown(url: &str) -> String {
     split_credentials(url).0
 }
 
+/// Returns the password that a URL has, as other programs may print it: as written and
+/// decoded.
+pub fn password(url: &str) -> Vec<String> {
+    let Some(credentials) = split_credentials(url).1 else { return Vec::new() };
+    let authority = parts(url).authority.unwrap_or_default();
+    let user_info = authority.rsplit_once('@').map_or("", |(user_info, _)| user_info);
+    let written = user_info.split_once(':').map_or("", |(_, password)| password);
+    let all = [written.to_owned(), credentials.password];
+    all.into_iter().filter(|password| !password.is_empty()).collect()
+}
+
 /// Tells whether credentials for one URL are meant for the other, too.
 pub(super) fn same_origin(one: &str, other: &str) -> bool {
     let (one, other) = (shown(one), shown(other));

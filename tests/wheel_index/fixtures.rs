@@ -296,3 +296,51 @@ pub(crate) fn stack(dir: &Path, python: &str) -> Vec<PathBuf> {
         pure("python3-einops", "einops", "0.8.1", ""),
     ]
 }
+
+/// A pure wheel of ours, labelled, that requires these.
+pub(crate) fn requiring(dir: &Path, name: &str, requires: &[&str]) -> PathBuf {
+    let lines: String = requires.iter().map(|need| format!("Requires-Dist: {need}\n")).collect();
+    let module = name.replace('-', "_");
+    let info = format!("{LIB}/{module}-1.0.dist-info");
+    let rpm = Package::new(&format!("python3-{name}"), "noarch")
+        .file(
+            &format!("{info}/METADATA"),
+            metadata(name, "1.0").replace("\n\n", &format!("\n{lines}Provides-Extra: gpu\n\n")),
+        )
+        .file(&format!("{info}/WHEEL"), "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        .file(&format!("{LIB}/{module}/__init__.py"), "ours = True\n")
+        .write(dir);
+    one(&[rpm], &dir.join("out")).path
+}
+
+/// An index of others, in a folder: plain pure wheels, as name, version and requirements.
+pub(crate) fn outside(root: &Path, wheels: &[(&str, &str, &[&str])]) -> String {
+    for (name, version, requires) in wheels {
+        let module = name.replace('-', "_");
+        let file = format!("{module}-{version}-py3-none-any.whl");
+        let folder = root.join("simple").join(name);
+        fs_err::create_dir_all(&folder).unwrap();
+        let mut zip = zip::ZipWriter::new(fs_err::File::create(folder.join(&file)).unwrap().into_parts().0);
+        let info = format!("{module}-{version}.dist-info");
+        let lines: String = requires.iter().map(|need| format!("Requires-Dist: {need}\n")).collect();
+        let record = format!("{module}/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n");
+        for (member, content) in [
+            (format!("{module}/__init__.py"), "ours = False\n".to_owned()),
+            (format!("{info}/METADATA"), metadata(name, version).replace("\n\n", &format!("\n{lines}\n"))),
+            (
+                format!("{info}/WHEEL"),
+                "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n".into(),
+            ),
+            (format!("{info}/RECORD"), record),
+        ] {
+            zip.start_file(member, zip::write::SimpleFileOptions::default()).unwrap();
+            std::io::Write::write_all(&mut zip, content.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap();
+        let digest = rocmrpm::digest::Sha256::of_file(&folder.join(&file)).unwrap().0;
+        let page = folder.join("index.html");
+        let old = std::fs::read_to_string(&page).unwrap_or_else(|_| "<!DOCTYPE html>\n".into());
+        fs_err::write(&page, format!("{old}<a href=\"{file}#sha256={digest}\">{file}</a>\n")).unwrap();
+    }
+    format!("file://{}/simple", root.display())
+}

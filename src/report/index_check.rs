@@ -1,0 +1,116 @@
+//! The check of an index as text for a terminal: what was checked, then the findings,
+//! then one line that says how it went. It reads the same without colour.
+
+use super::shell::{Style, count};
+use crate::index::check::Report;
+use crate::inspect::Severity;
+use crate::text::visible;
+
+/// How many wheels of one finding are named.
+const MAX_WHEELS: usize = 8;
+
+/// How wide lines are at most, where they can be broken.
+const WIDTH: usize = 96;
+
+/// Returns a report as text for a terminal.
+pub fn index_check_text(report: &Report) -> String {
+    let about = format!(
+        "{} of {}, for Python {} on {}",
+        count(report.wheels, "wheel"),
+        count(report.distributions, "distribution"),
+        report.python,
+        report.arch
+    );
+    let mut text = format!("{}  {}\n", Style::Bold.paint(visible(&report.index)), Style::Dim.paint(about));
+    if report.other_environments > 0 {
+        let others = count(report.other_environments, "wheel");
+        text.push_str(&row("left out", &format!("{others} for other Pythons or platforms")));
+    }
+    for index in &report.outside {
+        text.push_str(&row("outside", index));
+    }
+    text.push('\n');
+    for finding in &report.findings {
+        let (word, style) = match finding.severity {
+            Severity::Error => ("error", Style::Bad),
+            Severity::Warning => ("warning", Style::Warning),
+            Severity::Info => ("info", Style::Hint),
+        };
+        let about = finding.requirement.as_deref().unwrap_or_else(|| title(finding.id));
+        text.push_str(&format!("{} {}\n", style.paint(format!("{word}[{}]:", finding.id)), visible(about)));
+        text.push_str(&wheels(&finding.wheels));
+        text.push_str(&row("found", &finding.found));
+        text.push_str(&row("remedy", &finding.remedy));
+        text.push('\n');
+    }
+    for unchecked in &report.unchecked {
+        let head = Style::Hint.paint("unchecked:");
+        text.push_str(&format!("{head} {}\n", visible(&unchecked.requirement)));
+        text.push_str(&wheels(&unchecked.wheels));
+        text.push_str(&row("reason", &unchecked.reason));
+        text.push('\n');
+    }
+    text + &last_line(report)
+}
+
+fn last_line(report: &Report) -> String {
+    let of = |severity| report.findings.iter().filter(|f| f.severity == severity).count();
+    let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
+    let style = match (errors, warnings) {
+        (0, 0) => Style::Good,
+        (0, _) => Style::Warning,
+        _ => Style::Bad,
+    };
+    let tally = style.paint(format!("{}, {}", count(errors, "error"), count(warnings, "warning")));
+    let checked = report.requirements - report.unchecked.len().min(report.requirements);
+    let mut line = format!("{tally} | {} checked", count(checked, "requirement"));
+    if !report.unchecked.is_empty() {
+        line.push_str(&format!(", {} not", report.unchecked.len()));
+    }
+    line + "\n"
+}
+
+fn title(id: &str) -> &'static str {
+    match id {
+        "duplicate" => "two wheels of one distribution and version",
+        "plain-beside-labelled" => "a wheel without a label beside one with a label",
+        "several-gpu-targets" => "one version for several sets of GPU targets",
+        "package-missing" => "a package that its page names is not there",
+        "package-differs" => "a package is not what its page says",
+        "misplaced" => "a page names a file that does not belong there",
+        "metadata-missing" => "a wheel's metadata is not there or not what its page says",
+        _ => "",
+    }
+}
+
+fn wheels(wheels: &[String]) -> String {
+    let mut text = String::new();
+    for (at, wheel) in wheels.iter().take(MAX_WHEELS).enumerate() {
+        text.push_str(&row(if at == 0 { "in" } else { "" }, wheel));
+    }
+    if wheels.len() > MAX_WHEELS {
+        text.push_str(&row("", &format!("and {} more", wheels.len() - MAX_WHEELS)));
+    }
+    text
+}
+
+/// A label and its text, broken into lines.
+fn row(label: &str, value: &str) -> String {
+    let start = 12;
+    let mut text = format!("  {}", Style::Dim.paint(format!("{label:<9}")));
+    let mut used = start - 1;
+    for word in value.split_whitespace() {
+        let word = visible(word);
+        let length = word.chars().count();
+        if used >= start && used + 1 + length > WIDTH {
+            text.push_str(&format!("\n{}", " ".repeat(start)));
+            used = start;
+        } else {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(&word);
+        used += length;
+    }
+    text + "\n"
+}
