@@ -9,10 +9,12 @@
 mod fetch;
 #[path = "../tests/real_wheels/llvm.rs"]
 mod llvm;
+#[allow(dead_code, reason = "what is measured of wheels")]
 #[path = "inspect/measure.rs"]
 mod measure;
 #[path = "inspect/memory.rs"]
 mod memory;
+#[allow(dead_code, reason = "what is measured of wheels")]
 #[path = "inspect/packages.rs"]
 mod packages;
 #[path = "inspect/rivals.rs"]

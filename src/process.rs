@@ -410,6 +410,7 @@ pub fn own_program() -> String {
 /// Which package brings a program: Fedora's name, then Debian's. An empty name
 /// means that the distribution has no package of it.
 const PACKAGES: &[(&str, &str, &str)] = &[
+    ("aws", "awscli2", "awscli"),
     ("buildah", "buildah", "buildah"),
     ("clang++-19", "", "clang-19"),
     ("createrepo_c", "createrepo_c", "createrepo-c"),
@@ -422,9 +423,11 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("pip", "python3-pip", "python3-pip"),
     ("podman", "podman", "podman"),
     ("python3", "python3", "python3"),
+    ("rclone", "rclone", "rclone"),
     ("rpm", "rpm", "rpm"),
     ("rpmbuild", "rpm-build", "rpm"),
     ("rpmspec", "rpm-build", "rpm"),
+    ("rsync", "rsync", "rsync"),
     ("tar", "tar", "tar"),
     ("unshare", "util-linux", "util-linux"),
     ("uv", "uv", ""),

@@ -29,6 +29,7 @@ test       | reading ELF and bundles     | binutils                             
 test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
 test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
 test       | ending writers at any step  | strace                                 | strace
+test       | publishing the index        | awscli rclone rsync                    | awscli2 rclone rsync
 test       | building the container file | buildah busybox-static                 | buildah busybox
 END
 }

@@ -542,11 +542,11 @@ pub struct PublishYank {
     pub version: String,
 
     /// Why; pip shows it
-    #[arg(long, value_name = "TEXT")]
-    pub reason: String,
+    #[arg(long, value_name = "TEXT", required_unless_present = "undo")]
+    pub reason: Option<String>,
 
     /// Take the mark away again
-    #[arg(long)]
+    #[arg(long, conflicts_with = "reason")]
     pub undo: bool,
 }
 

@@ -2,9 +2,202 @@
 
 use std::path::Path;
 
-use super::{Done, args};
-use crate::report::Shell;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
-pub(super) fn run(_args: &args::Publish, _dir: &Path, _shell: &Shell) -> Done {
-    Ok(70)
+use super::{Done, args, context};
+use crate::build::BuildLock;
+use crate::error::{Error, Kind};
+use crate::index::change::{Action, Change, plan_add, plan_promote, plan_yank};
+use crate::index::place::Place;
+use crate::index::publish::Destination;
+use crate::index::view::View;
+use crate::outputs;
+use crate::report::{Progress, Shell, Style, count, human_size};
+use crate::sources::pip_index;
+use crate::stack::Stack;
+use crate::workspace::IndexSource;
+
+/// The channel that takes no wheel of a dirty build.
+const STABLE: View = View::Channel("stable");
+
+pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
+    match args {
+        args::Publish::Index(args) => index(args, dir, shell),
+        args::Publish::Promote(args) => {
+            let target = Target::open(&args.destination)?;
+            let change = plan_promote(&*target.place, &args.from, &args.to, &args.distributions)?;
+            target.publish(&change, shell)
+        }
+        args::Publish::Yank(args) => {
+            let target = Target::open(&args.destination)?;
+            let reason = args.reason.as_deref().filter(|_| !args.undo);
+            let change = plan_yank(&*target.place, &args.version, reason)?;
+            target.publish(&change, shell)
+        }
+    }
+}
+
+fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
+    // What is wrong with the command is told before wheels are made.
+    View::of(Some(&args.channel))?;
+    let target = Target::open(&args.destination)?;
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let lock = BuildLock::take(&workspace)?;
+    let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
+    if wheels.is_empty() {
+        let message =
+            "there is nothing to publish: no component has been built that has a Python distribution";
+        return Err(Error::new(Kind::Usage, message).hinted("`rocmrpm build` builds them"));
+    }
+    let tracks = match &workspace.manifest.tracks {
+        None => None,
+        Some(IndexSource::Url(url)) => Some(url.clone()),
+        Some(IndexSource::Pip) => Some(pip_index()?),
+    };
+    let change =
+        plan_add(&*target.place, Some(&args.channel), &wheels, Some(upload_time()?), tracks.as_deref())?;
+    target.publish(&change, shell)
+}
+
+/// Where a command publishes, and how.
+struct Target<'a> {
+    args: &'a args::Destination,
+    destination: Destination,
+    place: Box<dyn Place>,
+}
+
+impl<'a> Target<'a> {
+    fn open(args: &'a args::Destination) -> Result<Self, Error> {
+        let destination = Destination::parse(&args.destination, args.endpoint_url.as_deref())?;
+        let place = destination.open(!args.dry_run)?;
+        Ok(Self { args, destination, place })
+    }
+
+    /// Shows a change, does it unless it is only to be shown, and reports.
+    fn publish(&self, change: &Change, shell: &Shell) -> Done {
+        check_dirty(change, shell)?;
+        let dry_run = self.args.dry_run;
+        if !self.args.json {
+            show(change, dry_run, shell)?;
+        }
+        if !dry_run && !change.is_empty() {
+            change.apply(&*self.place)?;
+        }
+        if self.args.json {
+            shell.json(&self.document(change))?;
+        }
+        let place = self.place.name();
+        match (dry_run, change.is_empty()) {
+            (_, true) => shell.status(Style::Good, "Unchanged", place),
+            (true, _) => shell.talk("nothing was changed: this was a dry run"),
+            (false, _) => {
+                let packages = count(change.packages.len(), "file");
+                let pages = count(change.pages.len(), "page");
+                shell.status(Style::Good, "Published", format!("{packages} and {pages} to {place}"));
+                self.destination.remark().iter().for_each(|remark| shell.warning(remark));
+            }
+        }
+        Ok(0)
+    }
+
+    fn document(&self, change: &Change) -> Value {
+        let wheels: Vec<Value> = change
+            .notes
+            .iter()
+            .map(|note| json!({"action": word(&note.action).to_lowercase(), "file": note.file, "channel": note.view.to_string()}))
+            .collect();
+        let packages: Vec<Value> = change
+            .packages
+            .iter()
+            .map(|package| json!({"path": package.path, "size": package.stored.size, "sha256": package.stored.sha256}))
+            .collect();
+        let pages: Vec<&str> = change.pages.iter().map(|page| page.path.as_str()).collect();
+        json!({
+            "schema": "rocmrpm/publish/1",
+            "destination": self.place.name(),
+            "dry-run": self.args.dry_run,
+            "wheels": wheels,
+            "packages": packages,
+            "pages": pages,
+        })
+    }
+}
+
+fn word(action: &Action) -> &'static str {
+    match action {
+        Action::Add => "Add",
+        Action::Promote(_) => "Promote",
+        Action::Keep => "Keep",
+        Action::Yank(_) => "Yank",
+        Action::Restore => "Restore",
+    }
+}
+
+/// Writes what a change consists of: to stdout where it is all that was asked for.
+fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
+    let wheels = change.notes.iter().map(|note| (word(&note.action), note.file.clone()));
+    let packages = change
+        .packages
+        .iter()
+        .map(|package| ("Upload", format!("{} ({})", package.path, human_size(package.stored.size))));
+    let pages = change.pages.iter().map(|page| ("Page", page.path.clone()));
+    for (word, text) in wheels.chain(packages).chain(pages) {
+        if dry_run {
+            shell.data(format!("{word:>12} {text}"))?;
+        } else {
+            shell.status(Style::Good, word, text);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses wheels of dirty builds in the stable channel: nobody can build them again.
+fn check_dirty(change: &Change, shell: &Shell) -> Result<(), Error> {
+    for note in &change.notes {
+        let joins = matches!(note.action, Action::Add | Action::Promote(_));
+        if !joins || !is_dirty(&note.file) {
+            continue;
+        }
+        if note.view == STABLE {
+            let message = format!("{} is of a dirty build; the channel `stable` takes none", note.file);
+            return Err(Error::new(Kind::Usage, message)
+                .hinted("commit the changes and build again, or publish it with `--channel testing`"));
+        }
+        shell.warning(format!("{} is of a dirty build: nobody else can build it again", note.file));
+    }
+    Ok(())
+}
+
+/// Tells whether a wheel's local version label says `dirty`.
+fn is_dirty(file: &str) -> bool {
+    // Source: Binary distribution format, "File name convention": the version is the second part.
+    let label = file.split('-').nth(1).and_then(|version| version.split_once('+'));
+    label.is_some_and(|(_, label)| label.split(['.', '_']).any(|part| part == "dirty"))
+}
+
+/// When the wheels are published: SOURCE_DATE_EPOCH, or now.
+fn upload_time() -> Result<Timestamp, Error> {
+    let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(Timestamp::now()) };
+    let time = text.trim().parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.ok_or_else(|| {
+        let message =
+            format!("SOURCE_DATE_EPOCH is `{}`, not a number of seconds", crate::text::visible(&text));
+        Error::new(Kind::Usage, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_label_makes_a_wheel_dirty() {
+        assert!(is_dirty("a-1.0+rocm7.14.gfx1151.dirty.3-py3-none-any.whl"));
+        assert!(is_dirty("a-1.0+rocm7_14.dirty-py3-none-any.whl"));
+        assert!(!is_dirty("dirty-1.0+rocm7.14-py3-none-any.whl"));
+        assert!(!is_dirty("a-1.0+rocm7.14.gfx1151-1.dirty-py3-none-any.whl"));
+        assert!(!is_dirty("a-1.0-py3-none-any.whl"));
+    }
 }

@@ -269,8 +269,8 @@ fn add_packages(place: &dyn Place, new: &[&Entry], change: &mut Change) -> Resul
         let stored = Stored { size: metadata.len() as u64, sha256: file.metadata };
         packages.push(Package { path, file: spooled, stored });
     }
-    let paths: Vec<String> = packages.iter().map(|package| package.path.clone()).collect();
-    for (package, there) in packages.into_iter().zip(place.stored(&paths)?) {
+    let found = place.compare(&packages)?;
+    for (package, there) in packages.into_iter().zip(found) {
         match there {
             None => change.packages.push(package),
             Some(there) if there.sha256 == package.stored.sha256 => {}

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::publish::PublishError;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::ProcessError;
@@ -94,6 +95,9 @@ pub enum IndexError {
     /// The file system refuses.
     #[error(transparent)]
     Io(IoError),
+    /// The tool that reaches the index failed, or found something else there.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
     /// We were asked to stop.
     #[error(transparent)]
     Stopped(#[from] ProcessError),
@@ -110,6 +114,7 @@ impl Diagnose for IndexError {
         match self {
             Self::Wheel(error) => error.kind(),
             Self::Io(error) => error.kind(),
+            Self::Publish(error) => error.kind(),
             Self::Stopped(error) => error.kind(),
             Self::Page { .. } | Self::Gone { .. } => Kind::Environment,
             Self::SameName { .. }
@@ -122,12 +127,20 @@ impl Diagnose for IndexError {
         }
     }
 
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Publish(error) => error.details(),
+            _ => Vec::new(),
+        }
+    }
+
     fn hints(&self) -> Vec<String> {
         let near =
             |near: &Option<String>| near.iter().map(|near| format!("did you mean `{near}`?")).collect();
         match self {
             Self::Wheel(error) => error.hints(),
             Self::Io(error) => error.hints(),
+            Self::Publish(error) => error.hints(),
             Self::Stopped(error) => error.hints(),
             Self::NoChannel { near: name, .. } | Self::NotThere { near: name, .. } => near(name),
             Self::Selection(_) => vec!["such as `torch` or `torch==2.11.0+rocm7.14.gfx1151`".into()],

@@ -15,6 +15,7 @@ mod order;
 pub mod outside;
 pub mod page;
 pub mod place;
+pub mod publish;
 mod rules;
 pub mod serve;
 pub mod view;

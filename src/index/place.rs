@@ -49,6 +49,13 @@ pub trait Place {
     /// bytes there, not what somebody says of them, unless the place itself verified it.
     fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError>;
 
+    /// Like [`Place::stored`], for packages whose files are here: a place that can compare without
+    /// reading what is there does.
+    fn compare(&self, packages: &[Package]) -> Result<Vec<Option<Stored>>, IndexError> {
+        let paths: Vec<String> = packages.iter().map(|package| package.path.clone()).collect();
+        self.stored(&paths)
+    }
+
     /// Puts packages in place and verifies what arrived. Each becomes visible as a whole or not
     /// at all, and none replaces a file that is there.
     fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError>;

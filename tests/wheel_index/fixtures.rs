@@ -229,7 +229,7 @@ pub(crate) fn write_wheel(path: &Path, dist_info: &str, members: &[(String, Stri
         record += &format!("{name},sha256={},{}\n", base64(digest.as_bytes()), content.len());
     }
     archive.start_file(format!("{dist_info}/RECORD"), options).unwrap();
-    write!(archive, "{record}{dist_info}/RECORD,,\n").unwrap();
+    writeln!(archive, "{record}{dist_info}/RECORD,,").unwrap();
     archive.finish().unwrap();
     path.to_owned()
 }
