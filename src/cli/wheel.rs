@@ -54,8 +54,10 @@ fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell
         let (style, word) = if holds { (Style::Good, "Verified") } else { (Style::Bad, "Differs") };
         shell.status(style, word, proof_summary(&all));
         if !holds {
-            let hint =
-                format!("`{} wheel` makes wheels anew; an RPM that changed is built anew", own_program());
+            let hint = format!(
+                "remove what differs: `{0} wheel` makes wheels anew, and `{0} build` RPMs",
+                own_program()
+            );
             shell.talk(format!("{} {hint}", Style::Hint.paint("hint:")));
         }
     }

@@ -111,11 +111,8 @@ pub(super) fn each<T: Sync, R: Send + Sync>(
 /// Returns the distributions that a METADATA requires, by normalized name (PEP 508: the
 /// name comes first). What is no name is passed over: this is for an order, not a check.
 pub(super) fn requires(metadata: &str) -> Vec<String> {
-    let headers = metadata.lines().take_while(|line| !line.is_empty());
-    let values = headers.filter_map(|line| {
-        let (field, value) = line.split_once(':')?;
-        field.eq_ignore_ascii_case("Requires-Dist").then(|| value.trim_start())
-    });
+    let fields = wheel::header_fields(metadata).filter(|field| field.is("Requires-Dist"));
+    let values = fields.map(|field| field.value);
     let names = values.filter_map(|value| {
         let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
         wheel::normalized(&value[..end.unwrap_or(value.len())])

@@ -4,10 +4,11 @@
 use std::str::FromStr;
 
 use pep440_rs::{Version, VersionSpecifiers};
-use pep508_rs::{MarkerEnvironment, MarkerEnvironmentBuilder};
+use pep508_rs::MarkerEnvironment;
 
 use crate::error::{Error, Kind};
 use crate::machine;
+use crate::wheel;
 use crate::workspace::Chroot;
 
 /// A CPython on Linux.
@@ -41,27 +42,13 @@ impl Environment {
     /// Returns that of a Python `major.minor` on an architecture.
     pub fn new(python: &str, arch: &str, glibc: Option<(u32, u32)>) -> Option<Self> {
         let (major, minor) = pair(python)?;
-        let (short, full) = (format!("{major}.{minor}"), format!("{major}.{minor}.0"));
-        // What `platform.release()` and `.version()` say is the kernel's, which nobody knows.
-        let markers = MarkerEnvironment::try_from(MarkerEnvironmentBuilder {
-            implementation_name: "cpython",
-            implementation_version: &full,
-            os_name: "posix",
-            platform_machine: arch,
-            platform_python_implementation: "CPython",
-            platform_release: "",
-            platform_system: "Linux",
-            platform_version: "",
-            python_full_version: &full,
-            python_version: &short,
-            sys_platform: "linux",
-        });
+        let markers = wheel::markers((major, minor), arch)?;
         Some(Self {
             python: (major, minor),
-            full: Version::from_str(&full).ok()?,
+            full: Version::new([major.into(), minor.into(), 0]),
             arch: arch.to_owned(),
             glibc,
-            markers: markers.ok()?,
+            markers,
         })
     }
 

@@ -7,7 +7,7 @@ use super::publish::PublishError;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::ProcessError;
-use crate::wheel::WheelError;
+use crate::wheel::{self, WheelError};
 
 /// Why an index was not read, written or changed.
 #[derive(Debug, thiserror::Error)]
@@ -152,14 +152,31 @@ impl Diagnose for IndexError {
                     .into(),
             ],
             Self::SameTags { .. } => vec!["leave one of them out, or give it another version".into()],
-            Self::Below { .. } => vec![
-                "raise the component's Release, or yank the old wheel first with `rocmrpm publish yank`"
-                    .into(),
-            ],
+            Self::Below { new, old, .. } => vec![match differ_by_release(new, old) {
+                true => {
+                    "raise the component's Release, or yank the old wheel first with `rocmrpm publish yank`"
+                        .into()
+                }
+                false => {
+                    "their labels differ before the Release, which therefore does not count (another ROCm, \
+                          other GPU targets, or something that is not committed): yank the old wheel first \
+                          with `rocmrpm publish yank`, or publish to another index"
+                        .into()
+                }
+            }],
             Self::Page { .. } => {
                 vec!["restore the page from a backup; rocmrpm changes none that it cannot read whole".into()]
             }
             Self::Gone { .. } => vec!["restore the file from a backup, or yank the wheel".into()],
         }
     }
+}
+
+/// Tells whether the labels of two wheels are the same but for their last part.
+fn differ_by_release(new: &str, old: &str) -> bool {
+    let base = |name: &str| {
+        let (_, label) = wheel::public_and_label(&wheel::FileName::parse(name).ok()?.version);
+        Some(label.rsplit_once('.')?.0.to_owned())
+    };
+    base(new).is_some_and(|new| base(old) == Some(new))
 }

@@ -6,10 +6,7 @@ use std::str::FromStr;
 use pep440_rs::{Version, VersionSpecifiers};
 use pep508_rs::{ExtraName, MarkerEnvironment, Requirement, VersionOrUrl};
 
-/// How long a requirement may be, and how many parentheses it may open. The parser is
-/// recursive; real ones have a few hundred bytes and a handful.
-const MAX_LENGTH: usize = 8 << 10;
-const MAX_DEPTH: usize = 100;
+use crate::wheel;
 
 /// What METADATA says of requirements.
 #[derive(Debug, Clone, Default)]
@@ -71,13 +68,14 @@ impl Needs {
     /// guide).
     pub fn read(metadata: &str) -> Self {
         let mut needs = Self::default();
-        for (field, value) in header(metadata) {
-            if field.eq_ignore_ascii_case("Requires-Dist") {
-                match parse(&value) {
+        for field in wheel::header_fields(metadata) {
+            let value = field.one_line();
+            if field.is("Requires-Dist") {
+                match wheel::requirement(&value) {
                     Ok(parsed) => needs.requires.push(Need { text: value, parsed }),
                     Err(reason) => needs.unreadable.push((value, reason)),
                 }
-            } else if field.eq_ignore_ascii_case("Provides-Extra")
+            } else if field.is("Provides-Extra")
                 && let Ok(extra) = ExtraName::from_str(&value)
                 && !needs.extras.contains(&extra)
             {
@@ -86,37 +84,6 @@ impl Needs {
         }
         needs
     }
-}
-
-fn parse(text: &str) -> Result<Requirement, String> {
-    if text.len() > MAX_LENGTH || text.matches('(').count() > MAX_DEPTH {
-        return Err("it is too long".into());
-    }
-    Requirement::from_str(text).map_err(|error| {
-        // The first line says what is wrong, the others draw where.
-        error.to_string().lines().next().unwrap_or_default().to_owned()
-    })
-}
-
-/// Returns the fields of the header, continued lines joined.
-fn header(text: &str) -> Vec<(String, String)> {
-    let mut fields: Vec<(String, String)> = Vec::new();
-    for line in text.lines() {
-        if line.is_empty() {
-            break;
-        }
-        match (line.starts_with([' ', '\t']), fields.last_mut(), line.split_once(':')) {
-            (true, Some((_, value)), _) => {
-                value.push(' ');
-                value.push_str(line.trim());
-            }
-            (false, _, Some((field, value))) => {
-                fields.push((field.trim().to_owned(), value.trim().to_owned()));
-            }
-            _ => {}
-        }
-    }
-    fields
 }
 
 #[cfg(test)]
@@ -143,8 +110,12 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_that_would_exhaust_the_stack_is_unreadable() {
-        let hostile = format!("Requires-Dist: a; {}os_name == 'x'\n", "(".repeat(5000));
-        assert_eq!(Needs::read(&hostile).unreadable.len(), 1);
+    fn hostile_requirements_are_unreadable() {
+        let deep = format!("Requires-Dist: a; {}os_name == 'x'\n", "(".repeat(5000));
+        let pairs: Vec<String> = (0..40).map(|n| format!("(extra == 'a{n}' and extra == 'b{n}')")).collect();
+        let wide = format!("Requires-Dist: a; {}\n", pairs.join(" or "));
+        for hostile in [deep.as_str(), &wide, "Requires-Dist: a-\n", "Requires-Dist: a[x-]\n"] {
+            assert_eq!(Needs::read(hostile).unreadable.len(), 1, "{hostile}");
+        }
     }
 }

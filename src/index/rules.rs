@@ -60,6 +60,7 @@ pub(super) fn check_joins(project: &Project, new: &File, view: View) -> Result<(
 mod tests {
     use super::*;
     use crate::digest::Sha256;
+    use crate::error::Diagnose;
 
     fn file(name: &str) -> File {
         File {
@@ -100,6 +101,17 @@ mod tests {
         assert!(error.contains(&format!("{new} sorts below {old}")), "{error}");
         assert_eq!(joins(new, old), "");
         assert!(joins(old, "a-1.0-py2-none-any.whl").contains("sorts below"), "one without a label");
+        let labelled = |label: &str| format!("a-1.0+{label}-py3-none-any.whl");
+        for (old, new, remedy) in [
+            ("rocm7.14.gfx1151.3", "rocm7.14.gfx1151.2", "raise the component's Release"),
+            ("rocm7.14.gfx1151.9", "rocm7.14.gfx1100.gfx1151.10", "other GPU targets"),
+            ("rocm7.14.gfx1151.3", "rocm7.13.gfx1151.4", "another ROCm"),
+            ("rocm7.14.gfx1151.1", "rocm7.14.gfx1151.dirty.2", "not committed"),
+        ] {
+            let project = Project { files: vec![file(&labelled(old))], ..Project::new("a") };
+            let error = check_joins(&project, &file(&labelled(new)), View::Local).unwrap_err();
+            assert!(error.hints().concat().contains(remedy), "{old} {new}: {:?}", error.hints());
+        }
         // Another public version says what it is itself.
         assert_eq!(joins(old, "a-0.9+rocm7.14.1-py3-none-any.whl"), "");
         // What nobody chooses any more is in nobody's way.

@@ -174,11 +174,16 @@ impl Preloads {
         if part.source == RocmSource::RocmSdk {
             for path in wheels {
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
-                let name = file.split('-').next().and_then(wheel::normalized).unwrap_or_default();
-                self.0.insert(name, wheel::preloads(path)?);
+                self.insert(&file, wheel::preloads(path)?);
             }
         }
         Ok(())
+    }
+
+    /// Takes in a wheel of this file name.
+    pub fn insert(&mut self, wheel: &str, names: BTreeSet<String>) {
+        let name = wheel.split('-').next().and_then(wheel::normalized).unwrap_or_default();
+        self.0.entry(name).or_default().extend(names);
     }
 
     /// Returns where a component's wheels find ROCm.

@@ -57,16 +57,16 @@ pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verifie
             }
         }
         let wheels = wheel::verify(part.request(&pins, &preloads.rocm(part), &part.dir, &Silent))?;
-        let names = files::names_in(&part.dir).map_err(IoError::doing("read the folder of wheels"))?;
-        let made = names.into_iter().filter(|name| name.ends_with(".whl"));
-        preloads.add(part, &made.map(|name| part.dir.join(name)).collect::<Vec<_>>())?;
+        // What is on the disk may be damaged.
+        wheels.iter().for_each(|proof| preloads.insert(&proof.wheel, proof.preloads.clone()));
         if !rpms.is_empty() || !wheels.is_empty() {
             all.push(Verified { component: part.component.name.to_string(), rpms, wheels });
         }
     }
     for component in files::names_in(&dir).map_err(IoError::doing("read the folder of wheels"))? {
         let mut wheels = Vec::new();
-        if !seen.contains(&component) {
+        // What begins with a dot did not pass, and is removed by the next run.
+        if !seen.contains(&component) && !component.starts_with('.') {
             wheel::add_strays(&dir.join(&component), &mut wheels).map_err(IoError::doing("read a wheel"))?;
         }
         if !wheels.is_empty() {

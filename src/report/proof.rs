@@ -110,6 +110,7 @@ mod tests {
                 expected: Some(Sha256::of_bytes("")),
                 found: Some(Sha256::of_bytes("x")),
             }],
+            ..Proof::default()
         };
         let rpm = Difference::of_file("it is not the RPM that build.json records", None, None);
         let rpms = vec![("python3-a-1.0-1.noarch.rpm".to_owned(), rpm)];

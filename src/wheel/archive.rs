@@ -146,6 +146,10 @@ pub(super) fn python_shebang(spool: &Spool, stored: &Stored) -> io::Result<Optio
     let mut head = [0; 512];
     let length = spool.read_at(stored, 0, &mut head)?;
     let Some(line) = head[..length].split_inclusive(|b| *b == b'\n').next() else { return Ok(None) };
+    // Only a whole line can be replaced; Linux itself reads 256 bytes of it (execve(2)).
+    if !line.ends_with(b"\n") && stored.size > length as u64 {
+        return Ok(None);
+    }
     let Some(command) = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix("#!")) else {
         return Ok(None);
     };
@@ -168,6 +172,27 @@ pub(super) fn persist(file: tempfile::NamedTempFile, path: &Path) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_call_python_are_found_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(dir.path()).unwrap();
+        let long = format!("#!/usr/bin/python3 {}", "x".repeat(1000));
+        for (script, expected) in [
+            ("#!/usr/bin/python3 -sP\nx", Some(23)),
+            ("#!/usr/bin/env -S python3.14 -u\r\nx", Some(33)),
+            ("#! /usr/bin/python3", Some(19)),
+            ("#!/bin/sh python\n", None),
+            ("#!/opt/python/bin/ruby\n", None),
+            ("import x\n", None),
+            ("", None),
+            (&long, None),
+            (&format!("{long}\nx"), None),
+        ] {
+            let stored = spool.append(script.as_bytes(), true).unwrap();
+            assert_eq!(python_shebang(&spool, &stored).unwrap(), expected, "{script}");
+        }
+    }
 
     #[test]
     fn times_outside_of_zips_range_are_clamped() {

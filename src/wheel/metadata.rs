@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
+use super::header;
+
 /// What METADATA says that a wheel's name and an index need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Metadata {
@@ -48,29 +50,14 @@ impl Metadata {
 /// goes on over several lines is an error: nobody can say which part counts.
 fn fields<const N: usize>(text: &str, names: [&str; N]) -> Result<[Option<Range<usize>>; N], String> {
     let mut found = [const { None }; N];
-    let mut last = None;
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        let content = line.trim_end_matches(['\r', '\n']);
-        if content.is_empty() {
-            break;
+    for field in header::fields(text) {
+        let Some(at) = names.iter().position(|name| field.is(name)) else { continue };
+        if text[field.lines].trim_end().contains(['\r', '\n']) {
+            return Err(format!("its {} goes on over several lines", names[at]));
         }
-        if content.starts_with([' ', '\t']) {
-            if let Some(at) = last {
-                let name: &str = names[at];
-                return Err(format!("its {name} goes on over several lines"));
-            }
-        } else if let Some((field, value)) = content.split_once(':') {
-            last = names.iter().position(|name| name.eq_ignore_ascii_case(field.trim_end()));
-            if let Some(at) = last {
-                let from = start + field.len() + 1 + (value.len() - value.trim_start().len());
-                let span = from..from + value.trim().len();
-                if found[at].replace(span).is_some() {
-                    return Err(format!("it has {} twice", names[at]));
-                }
-            }
+        if found[at].replace(field.at).is_some() {
+            return Err(format!("it has {} twice", names[at]));
         }
-        start += line.len();
     }
     Ok(found)
 }
@@ -137,6 +124,9 @@ mod tests {
             ("Name: a\nVersion: x\n", "`x` is not a version"),
             ("Name: ../a\nVersion: 1\n", "not a valid name"),
             ("\nName: a\nVersion: 1\n", "no Name"),
+            // Where installers see the header's end.
+            ("Name: a\nno field\nVersion: 1\n", "no Version"),
+            ("Name: a\nSummary: b\rVersion: 1\rVersion: 2\n", "Version twice"),
         ] {
             let error = Metadata::parse(text).unwrap_err();
             assert!(error.contains(expected), "{text:?}: {error}");

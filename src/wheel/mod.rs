@@ -5,6 +5,7 @@ mod archive;
 mod container;
 mod deflate;
 mod distributions;
+mod header;
 mod intact;
 mod label;
 mod layout;
@@ -25,10 +26,12 @@ mod tags;
 mod verify;
 
 pub use distributions::distributions;
+pub(crate) use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};
 pub use name::{FileName, normalized};
 pub use read::read;
 pub(crate) use read::read_dated;
+pub(crate) use requirements::{markers, requirement};
 pub use requirements::{required_names, requirements};
 pub use rocm_sdk::preloads;
 pub use verify::{Difference, Made, Proof, add_strays, verify};
@@ -239,7 +242,7 @@ impl Diagnose for WheelError {
                 "remove it, or correct it, below `[wheel]` in the component's component.toml".into(),
             ],
             Self::Invalid { .. } => {
-                vec!["`rocmrpm wheel` makes it anew from the component's RPMs".into()]
+                vec!["remove it: `rocmrpm wheel` makes it anew from the component's RPMs".into()]
             }
             Self::Io(error) => error.hints(),
         }

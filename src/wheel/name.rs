@@ -19,6 +19,14 @@ pub fn normalized(name: &str) -> Option<String> {
     Some(parts.join("-").to_ascii_lowercase())
 }
 
+/// Takes the name of a folder `name-version.dist-info` apart: the distribution, normalized, and
+/// its version. Old build backends wrote `_` for the `+` of a version.
+pub(super) fn of_dist_info(folder: &str) -> Option<(String, Version)> {
+    let (name, version) = folder.strip_suffix(".dist-info")?.rsplit_once('-')?;
+    let version = Version::from_str(version).or_else(|_| Version::from_str(&version.replacen('_', "+", 1)));
+    Some((normalized(name)?, version.ok()?))
+}
+
 /// A wheel's file name, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileName {
@@ -68,6 +76,22 @@ fn expand(python: &str, abi: &str, platform: &str) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_name_a_distribution_and_a_version() {
+        let read = |folder| of_dist_info(folder).map(|(name, version)| format!("{name} {version}"));
+        for (folder, expected) in [
+            ("Flash_Attn-2.8.3.dist-info", "flash-attn 2.8.3"),
+            ("a-1!1.0rc1.dist-info", "a 1!1.0rc1"),
+            ("a-1.0+git1.dist-info", "a 1.0+git1"),
+            ("a-1.0_git1.dist-info", "a 1.0+git1"),
+        ] {
+            assert_eq!(read(folder).as_deref(), Some(expected));
+        }
+        for bad in ["a.dist-info", "a-x.dist-info", "-1.dist-info", "a-1", "a-1_x_+.dist-info"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn names_are_normalized() {

@@ -15,6 +15,10 @@ use crate::text::covers;
 use super::WheelError;
 use super::layout::{self, Place};
 
+/// What to do about a payload that is not what its header says.
+const DAMAGED: &str = "`rpm -K --nosignature` tells what rpm thinks of the package; a result of a build is made \
+                       anew when its folder is removed";
+
 /// How many links are followed from one name before that counts as a circle.
 const MAX_LINKS: usize = 40;
 
@@ -59,7 +63,8 @@ impl Spool {
         Ok(Self { file: tempfile::tempfile_in(folder)?, end: 0 })
     }
 
-    fn append(&mut self, mut content: impl Read, executable: bool) -> io::Result<Stored> {
+    /// Takes a content in.
+    pub fn append(&mut self, mut content: impl Read, executable: bool) -> io::Result<Stored> {
         let offset = self.end;
         let copy = Copying { content: &mut content, spool: &self.file };
         let (sha256, size) = Sha256::of_reader(copy)?;
@@ -166,7 +171,7 @@ impl Payload {
                         links.waiting.push((link, entry.clone()));
                         return Ok(());
                     }
-                    check_content(entry, &stored).map_err(|reason| refuse(&reason))?;
+                    check_content(entry, &stored).map_err(|reason| refuse(&reason).hinted(DAMAGED))?;
                     links.contents.extend(entry.hard_link.map(|link| (link, stored)));
                     Node::File(stored)
                 }
@@ -180,8 +185,9 @@ impl Payload {
             let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
             let stored = links.contents.get(&link).ok_or_else(|| {
                 refuse("a hard link to another file of the package, whose content is not there")
+                    .hinted(DAMAGED)
             })?;
-            check_content(&entry, stored).map_err(|reason| refuse(&reason))?;
+            check_content(&entry, stored).map_err(|reason| refuse(&reason).hinted(DAMAGED))?;
             if nodes.insert(entry.path.clone(), Node::File(*stored)).is_some() {
                 return Err(refuse("the package has this file twice"));
             }

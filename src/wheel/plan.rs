@@ -3,9 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::str::FromStr;
-
-use pep440_rs::Version;
 
 use super::archive::{Content, Member, python_shebang};
 use super::layout::Place;
@@ -17,6 +14,7 @@ use super::rocm_sdk::{self, Linking, Refusal};
 use super::tags::Evidence;
 use super::{Request, WheelError, provenance, sbom};
 use crate::events::Event;
+use crate::process;
 use crate::text::visible;
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
@@ -32,6 +30,10 @@ pub(super) const EGG_INFO: &str = "an egg-info, which tells of a distribution th
 pub(super) const EGG_INFO_REMEDY: &str = "install with %pyproject_wheel and %pyproject_install, which leave a \
      dist-info, or name the egg-info in `leave-out` below `[wheel]` in component.toml";
 
+/// What to do about files for two Pythons or processors.
+const FOREIGN: &str =
+    "name files that the wheel should not have in `leave-out` below `[wheel]` in component.toml";
+
 /// A wheel that can be written.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -45,8 +47,10 @@ pub(super) struct Plan {
     pub metadata: String,
     /// The file names of the RPMs.
     pub rpms: Vec<String>,
-    /// METADATA as the RPM has it.
-    pub original: String,
+    /// What the RPMs have in the place of members that rocmrpm makes.
+    pub replaced: BTreeMap<String, String>,
+    /// What importing it loads of AMD's wheels, as [`rocm_sdk::preloads`] reads it.
+    pub preloads: BTreeSet<String>,
 }
 
 /// Returns the names of the dist-info folders that have a METADATA.
@@ -141,26 +145,36 @@ impl Plan {
         })?;
         let policy =
             linkage::policy(&elfs, loads.as_deref(), |soname| rocm_sdk::provides(request.rocm, soname));
+        // Packages are built for the architecture that they are built on.
+        let environment =
+            request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
+        let extra = linked.requirement.as_slice();
         let Rewritten { text: changed, unmet } =
-            requirements::rewrite(&changed, request.pins, linked.requirement.as_slice()).map_err(wrong)?;
+            requirements::rewrite(&changed, request.pins, extra, environment.as_ref()).map_err(wrong)?;
         for (wanted, version) in unmet {
             let wanted = visible(&wanted);
             let text =
                 format!("{stem}: upstream requires `{wanted}`, the stack has {version}, which is pinned");
             request.events.event(Event::Warning(text));
         }
+        let mut replaced = BTreeMap::new();
         for (name, text) in linked.generated {
+            replaced.extend(small(&members, &name, spool)?.map(|old| (name.clone(), old)));
             members.insert(name, Member { content: Content::Text(text.into_bytes()), executable: false });
         }
 
-        let backend = text("WHEEL")?.map(|(_, text)| metadata::wheel_tags(&text)).unwrap_or_default();
-        let tags =
-            evidence.tags(&backend, policy).map_err(|reason| WheelError::package(payload.rpm(), reason))?;
+        let backend = text("WHEEL")?.map(|(_, text)| text);
+        let stated = backend.as_deref().map(metadata::wheel_tags).unwrap_or_default();
+        let tags = evidence
+            .tags(&stated, policy)
+            .map_err(|reason| WheelError::package(payload.rpm(), reason).hinted(FOREIGN))?;
         let dist_info = format!("{stem}.dist-info");
         let wheel = metadata::wheel_file(tags.pure(), &tags.expanded());
-        for (name, text) in [("METADATA", &changed), ("WHEEL", &wheel)] {
+        for (name, text, old) in [("METADATA", &changed, Some(original)), ("WHEEL", &wheel, backend)] {
+            let name = format!("{dist_info}/{name}");
             let content = Content::Text(text.clone().into_bytes());
-            members.insert(format!("{dist_info}/{name}"), Member { content, executable: false });
+            replaced.extend(old.map(|old| (name.clone(), old)));
+            members.insert(name, Member { content, executable: false });
         }
         if let Some(origin) = request.origin {
             let rpms = provenance::rpms(payload)?;
@@ -176,8 +190,13 @@ impl Plan {
                 }
             }
         }
+        let mut preloads = BTreeSet::new();
+        for name in members.keys().filter(|name| rocm_sdk::is_init(name)) {
+            preloads.extend(small(&members, name, spool)?.iter().flat_map(|text| rocm_sdk::listed(text)));
+        }
         Ok(Self {
-            original,
+            replaced,
+            preloads,
             rpms: payload.rpms.iter().map(|rpm| provenance::file_name(rpm)).collect(),
             file_name: format!("{stem}-{}.whl", tags.compressed()),
             dist_info,
@@ -193,12 +212,15 @@ impl Plan {
 
 /// Reads a text file below site-packages, with its path in the payload.
 fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, String)>, WheelError> {
-    let found = payload.nodes.iter().find_map(|(path, node)| match (payload.place(path), node) {
+    let mut found = payload.nodes.iter().filter_map(|(path, node)| match (payload.place(path), node) {
         (Place::Library(library), Node::File(stored)) if library.path == name => Some((path, stored)),
         _ => None,
     });
-    let Some((path, stored)) = found else { return Ok(None) };
+    let Some((path, stored)) = found.next() else { return Ok(None) };
     let wrong = |reason: &str| WheelError::file(payload.rpm(), path, reason);
+    if let Some((other, _)) = found.find(|(_, other)| other.sha256 != stored.sha256) {
+        return Err(wrong(&format!("another file than {other}, for the same place")));
+    }
     let bytes = spool.small(*stored, TEXT_LIMIT)?.ok_or_else(|| wrong("larger than 16 MiB"))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("the text is not UTF-8"))?;
     Ok(Some((path.clone(), text)))
@@ -206,20 +228,22 @@ fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, 
 
 /// Returns a member that is a small text.
 fn small(members: &BTreeMap<String, Member>, name: &str, spool: &Spool) -> io::Result<Option<String>> {
-    let Some(Member { content: Content::File(stored), .. }) = members.get(name) else { return Ok(None) };
-    let bytes = spool.small(*stored, TEXT_LIMIT)?;
+    let bytes = match members.get(name).map(|member| &member.content) {
+        Some(Content::File(stored)) => spool.small(*stored, TEXT_LIMIT)?,
+        Some(Content::Text(bytes)) => Some(bytes.clone()),
+        Some(Content::Script(..)) | None => None,
+    };
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Checks that the dist-info folder is named after what METADATA says.
 fn agrees(dist_info: &str, metadata: &Metadata) -> Result<(), String> {
-    let stem = dist_info.strip_suffix(".dist-info").unwrap_or(dist_info);
-    let (name, version) = stem.rsplit_once('-').unwrap_or((stem, ""));
-    let same = super::name::normalized(name).as_deref() == Some(metadata.normalized.as_str())
-        // Old build backends wrote `_` for characters of the version; that cannot be read back.
-        && Version::from_str(version).map_or(version.contains('_'), |version| version == metadata.version);
     let (name, version) = (&metadata.name, &metadata.version);
-    if same { Ok(()) } else { Err(format!("it says {name} {version}, its folder is named {dist_info}")) }
+    let says = super::name::of_dist_info(dist_info);
+    match says.is_some_and(|says| says == (metadata.normalized.clone(), version.clone())) {
+        true => Ok(()),
+        false => Err(format!("it says {name} {version}, its folder is named {dist_info}")),
+    }
 }
 
 struct Gathering<'a> {
@@ -302,6 +326,7 @@ impl Gathering<'_> {
 
     /// Adds the file that is at `path`, with the content of the one at `end`.
     fn add(&mut self, path: &str, end: &str, stored: Stored) -> Result<(), WheelError> {
+        process::check_stop()?;
         let mut content = Content::File(stored);
         let name = match self.payload.place(path) {
             Place::Dropped => return Ok(()),

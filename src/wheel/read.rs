@@ -14,6 +14,7 @@ use super::metadata::{Metadata, wheel_tags};
 use super::name::{FileName, normalized};
 use super::{Wheel, WheelError, record};
 use crate::digest::Sha256;
+use crate::process::{self, ProcessError};
 
 /// Upper bound on METADATA and WHEEL, and on RECORD, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
@@ -46,6 +47,7 @@ pub(crate) fn read_dated(path: &Path) -> Result<(Wheel, Option<zip::DateTime>), 
     let wrong = |error| match error {
         Wrong::Content(reason) => invalid(reason),
         Wrong::Io(error) => error.into(),
+        Wrong::Stopped(error) => error.into(),
     };
     let mut archive = open(&file, size).map_err(wrong)?;
     let contents = check(&mut archive, &name).map_err(wrong)?;
@@ -67,6 +69,13 @@ pub(crate) fn read_dated(path: &Path) -> Result<(Wheel, Option<zip::DateTime>), 
 pub(super) enum Wrong {
     Content(String),
     Io(io::Error),
+    Stopped(ProcessError),
+}
+
+impl From<ProcessError> for Wrong {
+    fn from(error: ProcessError) -> Self {
+        Self::Stopped(error)
+    }
 }
 
 impl From<String> for Wrong {
@@ -293,21 +302,27 @@ fn digest(archive: &mut Archive<'_>, at: usize, line: &record::Line) -> Result<(
         }
     };
     let limit = line.size.parse::<u64>().unwrap_or(0).saturating_add(1);
-    let size = each_block(archive, at, limit, |block| hasher.update(block))
-        .map_err(|error| damaged(error, &line.member))?;
+    let size = each_block(archive, at, limit, &line.member, |block| hasher.update(block))?;
     Ok((format!("{algorithm}={}", record::base64(&hasher.finalize())), size.to_string()))
 }
 
-/// Hands up to `limit` bytes of a member on, block by block, and returns how many.
+/// Hands up to `limit` bytes of the member `name` on, block by block, and returns how many.
 pub(super) fn each_block(
     archive: &mut Archive<'_>,
     at: usize,
     limit: u64,
+    name: &str,
     mut visit: impl FnMut(&[u8]),
-) -> io::Result<u64> {
-    let mut member = archive.by_index(at)?.take(limit);
+) -> Result<u64, Wrong> {
+    // Errors of the file system stay.
+    let damaged = |error: io::Error| match error.raw_os_error() {
+        Some(_) => Wrong::Io(error),
+        None => format!("`{}` is damaged: {error}", name.escape_debug()).into(),
+    };
+    let mut member = archive.by_index(at).map_err(|error| damaged(error.into()))?.take(limit);
     let (mut buffer, mut size) = (vec![0; 1 << 16], 0);
     loop {
+        process::check_stop()?;
         match member.read(&mut buffer) {
             Ok(0) => return Ok(size),
             Ok(length) => {
@@ -315,15 +330,7 @@ pub(super) fn each_block(
                 size += length as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(damaged(error)),
         }
-    }
-}
-
-/// Says of which member an error of reading is; those of the file system stay.
-pub(super) fn damaged(error: io::Error, member: &str) -> Wrong {
-    match error.raw_os_error() {
-        Some(_) => Wrong::Io(error),
-        None => format!("`{}` is damaged: {error}", member.escape_debug()).into(),
     }
 }

@@ -215,7 +215,7 @@ impl<M> Linking<'_, M> {
                 return Err(Refusal::File(file.clone(), reason, REBUILD));
             }
         }
-        match self.members.keys().find(|name| name.split_once('/').is_some_and(|(_, file)| file == INIT)) {
+        match self.members.keys().find(|name| is_init(name)) {
             Some(file) => {
                 let reason =
                     "it loads AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not have";
@@ -388,8 +388,8 @@ pub fn preloads(wheel: &Path) -> Result<BTreeSet<String>, WheelError> {
     let file = io::BufReader::new(fs_err::File::open(wheel)?);
     let mut archive = zip::ZipArchive::new(file).map_err(invalid)?;
     let names = archive.file_names().collect::<Result<Vec<_>, _>>().map_err(invalid)?;
-    let ours = |name: &String| name.split_once('/').is_some_and(|(_, file)| file == INIT);
-    let names: Vec<String> = names.into_iter().map(Into::into).filter(ours).collect();
+    let names: Vec<String> =
+        names.into_iter().map(Into::into).filter(|name: &String| is_init(name)).collect();
     let mut preloads = BTreeSet::new();
     for name in names {
         let mut text = String::new();
@@ -400,8 +400,13 @@ pub fn preloads(wheel: &Path) -> Result<BTreeSet<String>, WheelError> {
     Ok(preloads)
 }
 
+/// Tells whether a member is the module of a package that loads AMD's wheels.
+pub(super) fn is_init(member: &str) -> bool {
+    member.split_once('/').is_some_and(|(_, file)| file == INIT)
+}
+
 /// Returns the strings of the list `preload_shortnames`.
-fn listed(source: &str) -> Vec<String> {
+pub(super) fn listed(source: &str) -> Vec<String> {
     let list = source.split_once("preload_shortnames=[").and_then(|(_, rest)| rest.split_once(']'));
     let names =
         list.map_or("", |(list, _)| list).split(',').map(|name| name.trim().trim_matches(['"', '\'']));

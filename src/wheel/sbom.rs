@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::Origin;
 use super::metadata::Metadata;
 use super::provenance::Source;
+use super::{Origin, header};
 use crate::digest::Sha256;
 use crate::text::percent_encoded;
 
@@ -174,17 +174,11 @@ fn license(text: &str) -> Option<Value> {
     Some(json!({"license": license}))
 }
 
-/// Returns the value of a header field, lines that go on included.
+/// Returns the value of a header field, each line of it without the spaces around.
 fn field(text: &str, name: &str) -> Option<String> {
-    let mut lines = text.lines().take_while(|line| !line.is_empty());
-    let first = lines.find_map(|line| {
-        let (field, value) = line.split_once(':')?;
-        field.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
-    })?;
-    let rest = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
-    let value = rest.fold(first, |value, line| value + "\n" + line);
-    let value = value.trim();
-    (!value.is_empty()).then(|| value.to_owned())
+    let field = header::fields(text).find(|field| field.is(name))?;
+    let lines: Vec<&str> = field.value.lines().map(str::trim).collect();
+    (!field.value.is_empty()).then(|| lines.join("\n"))
 }
 
 #[cfg(test)]

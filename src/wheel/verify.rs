@@ -13,7 +13,7 @@ use super::archive::{Content, Member, SHEBANG};
 use super::intact::Archive;
 use super::payload::Spool;
 use super::plan::Plan;
-use super::read::{Wrong, damaged, each_block, members, metadata_file, open};
+use super::read::{Wrong, each_block, members, metadata_file, open};
 use super::{Request, WheelError, record};
 use crate::digest::Sha256;
 use crate::files;
@@ -38,6 +38,9 @@ pub struct Proof {
     pub made: Vec<Made>,
     /// Everything that is not as it should be.
     pub differences: Vec<Difference>,
+    /// What importing the wheel loads of AMD's wheels, as it should be ([`super::preloads`]).
+    #[serde(skip)]
+    pub preloads: BTreeSet<String>,
 }
 
 /// A member that is no file of an RPM, or one with another first line.
@@ -46,7 +49,7 @@ pub struct Made {
     /// The member's name.
     pub member: String,
     /// The lines that differ from the RPM's file, after `-` and `+`; none where the RPM has
-    /// no such file.
+    /// no such file, or the same.
     pub changes: Vec<String>,
 }
 
@@ -83,7 +86,12 @@ pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
     for plan in super::plans(request, &mut spool)? {
         process::check_stop()?;
         let path = request.out_dir.join(&plan.file_name);
-        let mut proof = Proof { wheel: plan.file_name.clone(), rpms: plan.rpms.clone(), ..Proof::default() };
+        let mut proof = Proof {
+            wheel: plan.file_name.clone(),
+            rpms: plan.rpms.clone(),
+            preloads: plan.preloads.clone(),
+            ..Proof::default()
+        };
         compare(&path, &plan, &spool, &mut proof)?;
         proofs.push(proof);
     }
@@ -120,6 +128,7 @@ fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result
             Ok(())
         }
         Err(Wrong::Io(error)) => Err(error.into()),
+        Err(Wrong::Stopped(error)) => Err(error.into()),
         Ok(()) => Ok(()),
     }
 }
@@ -170,6 +179,7 @@ fn compare_members(file: &fs_err::File, plan: &Plan, spool: &Spool, proof: &mut 
     let record = there.get(&record_name).copied();
     for (name, at) in &there {
         if !plan.members.contains_key(name) && Some(*at) != record {
+            process::check_stop()?;
             let found = hash(&mut archive, *at, name).ok();
             let what = "the RPMs have nothing that becomes it";
             proof.differences.push(Difference::of_member(name, what, None, found));
@@ -200,6 +210,7 @@ fn compare_record(
         Ok(text) => text,
         Err(Wrong::Content(reason)) => return Some(reason.clone()),
         Err(Wrong::Io(error)) => return Some(error.to_string()),
+        Err(Wrong::Stopped(error)) => return Some(error.to_string()),
     };
     if text.lines().count() > expected.len() {
         return Some("it has more lines than there are members".into());
@@ -224,8 +235,7 @@ fn hash(archive: &mut Archive<'_>, at: usize, name: &str) -> Result<Sha256, Wron
     let size = archive.by_index_data(at).map_or(0, |entry| entry.size());
     let mut hasher = Sha256::hasher();
     // No more than the archive states, all of which together is limited.
-    let length = each_block(archive, at, size.saturating_add(1), |block| hasher.update(block));
-    match length.map_err(|error| damaged(error, name))? {
+    match each_block(archive, at, size.saturating_add(1), name, |block| hasher.update(block))? {
         length if length == size => Ok(hasher.into()),
         _ => Err(format!("`{}` has another size than stated", name.escape_debug()).into()),
     }
@@ -250,10 +260,10 @@ fn made(name: &str, member: &Member, plan: &Plan, spool: &Spool) -> io::Result<O
             let old = String::from_utf8_lossy(&line).trim_end().to_owned();
             vec![format!("-{old}"), format!("+{}", String::from_utf8_lossy(SHEBANG).trim_end())]
         }
-        Content::Text(_) if name == format!("{}/METADATA", plan.dist_info) => {
-            changes(&plan.original, &plan.metadata)
-        }
-        Content::Text(_) => Vec::new(),
+        Content::Text(bytes) => match plan.replaced.get(name) {
+            Some(old) => changes(old, &String::from_utf8_lossy(bytes)),
+            None => Vec::new(),
+        },
     };
     Ok(Some(Made { member: name.to_owned(), changes: changes.iter().map(|line| visible(line)).collect() }))
 }

@@ -39,7 +39,7 @@ fn stack(rpms: &[PathBuf], release: u32, out_dir: &Path) -> Result<(Vec<Wheel>, 
             label: &label,
             source_date_epoch: EPOCH,
             out_dir,
-            python: None,
+            python: Some((3, 14)),
             pins: &pins,
             rocm: &Rocm::System,
             leave_out: &[],
@@ -56,6 +56,7 @@ fn stack(rpms: &[PathBuf], release: u32, out_dir: &Path) -> Result<(Vec<Wheel>, 
 
 const REQUIRES: &str = "Requires-Dist: Demo.Base[fast] (>=0.5) ; python_version >= \"3\"\r\n\
     Requires-Dist: demo_base ==9; sys_platform == 'win32'\r\n\
+    Requires-Dist: demo_base ==8; extra == 'old'\r\n\
     Provides-Extra: more\r\n\
     Requires-Dist: demo-base[fast,\r\n\tslow] @ https://127.0.0.1:9/demo_base-1.0-py3-none-any.whl \
     ; extra == 'more'\r\n\
@@ -92,8 +93,9 @@ fn requirements_on_the_stack_are_pinned_and_all_else_stays() {
         "Metadata-Version: 2.1\r\nName: demo_above\r\nVersion: {0}\r\n\
          Requires-Dist: Demo.Base[fast]=={0} ; python_version >= \"3\"\r\n\
          Requires-Dist: demo_base=={0}; sys_platform == 'win32'\r\n\
+         Requires-Dist: demo_base=={0}; extra == 'old'\r\n\
          Provides-Extra: more\r\n\
-         Requires-Dist: demo-base[fast,\r\n\tslow]=={0} ; extra == 'more'\r\n\
+         Requires-Dist: demo-base[fast, slow]=={0} ; extra == 'more'\r\n\
          Requires-Dist: demo-above[more]=={0}; extra == 'all'\r\n\
          Requires-Dist: pip; extra == 'other'\r\n\r\nRequires-Dist: demo-base\r\n",
         base.version
@@ -101,7 +103,7 @@ fn requirements_on_the_stack_are_pinned_and_all_else_stays() {
     assert_eq!((file.as_str(), above.metadata.as_str()), (expected.as_str(), expected.as_str()));
     assert_eq!(
         warnings,
-        ["demo_above-1.0+rocm7.14.gfx1151.3: upstream requires `demo_base ==9; sys_platform == 'win32'`, \
+        ["demo_above-1.0+rocm7.14.gfx1151.3: upstream requires `demo_base ==8; extra == 'old'`, \
           the stack has 1.0, which is pinned"]
     );
 }

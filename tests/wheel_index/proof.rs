@@ -252,7 +252,7 @@ fn a_wheel_is_proved_to_be_made_of_its_rpms() {
     let expected = vec![
         (format!("{STEM}.data/scripts/demo-extra"), "-#!/usr/bin/python3 -sP|+#!python".into()),
         (format!("{info}/METADATA"), "-Version: 1.0|+Version: 1.0+rocm7.14.gfx1151".into()),
-        nothing("WHEEL"),
+        (format!("{info}/WHEEL"), "+Generator: rocmrpm (0.1.0)|+Root-Is-Purelib: true".into()),
         nothing("rocmrpm.json"),
         nothing("sboms/rocmrpm.cdx.json"),
         nothing("RECORD"),
