@@ -1,6 +1,9 @@
 //! Text of strangers made harmless for the place it goes to. What the text means is
 //! not known here.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 /// Makes control characters visible, and those that have no width or turn the
 /// direction of writing: names come from strangers, and a terminal or a browser would
 /// obey them.
@@ -50,6 +53,11 @@ pub fn percent_encoded(bytes: &[u8], plain: &[u8]) -> String {
     out
 }
 
+/// Returns the URL of a path, which is to be absolute.
+pub fn file_url(path: &Path) -> String {
+    format!("file://{}", percent_encoded(path.as_os_str().as_bytes(), b"/"))
+}
+
 /// Tells whether a text is as the pattern says, `*` standing for any characters. Each
 /// part between stars is looked for once, from where the part before it ended.
 pub fn covers(pattern: &str, text: &str) -> bool {
@@ -91,5 +99,6 @@ mod tests {
     fn what_is_not_unreserved_is_encoded() {
         assert_eq!(percent_encoded("/a+b ü".as_bytes(), b"/"), "/a%2Bb%20%C3%BC");
         assert_eq!(percent_encoded(b"/", b""), "%2F");
+        assert_eq!(file_url(Path::new("/a b/$c,d")), "file:///a%20b/%24c%2Cd");
     }
 }

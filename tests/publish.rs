@@ -12,12 +12,20 @@ mod places;
 mod site;
 
 use places::{Moto, Rsyncd, Where};
+use rocmrpm::index::place::{Page, Place};
 use site::Site;
 
 /// What every place has to do, from the first wheel to a yanked one.
 fn story(place: &Where) {
     let site = Site::new(place);
     let nothing = place.files();
+
+    // What is not there cannot be promoted, and nothing becomes of it.
+    site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of", "publish index"]);
+    site.run(&["publish", "promote", "--from", "stable"])
+        .exits(2)
+        .says(["stable cannot be promoted to itself"]);
+    assert_eq!(place.files(), nothing);
 
     // A dry run lists and changes nothing.
     let dry = site.publish(&["--dry-run"]);
@@ -27,8 +35,8 @@ fn story(place: &Where) {
     for line in [
         format!("Upload {package} ("),
         format!("Upload {package}.metadata"),
-        "Page testing/simple/one/index.html".into(),
-        "Page testing/simple/index.json".into(),
+        "Write testing/simple/one/index.html".into(),
+        "Write testing/simple/index.json".into(),
     ] {
         assert!(dry.stdout.contains(&line), "{line}\n{dry}");
     }
@@ -51,7 +59,7 @@ fn story(place: &Where) {
     assert_eq!(place.files(), first);
 
     let promoted = site.run(&["publish", "promote"]);
-    promoted.exits(0).says([format!("Promote {wheel}").as_str(), "Page stable/simple/index.html"]);
+    promoted.exits(0).says([format!("Promote {wheel} to stable").as_str(), "Published 6 pages to"]);
     let both = place.files();
     let packages = |files: &places::Files| {
         files.clone().into_iter().filter(|(path, _)| path.starts_with("packages/")).collect::<Vec<_>>()
@@ -64,6 +72,7 @@ fn story(place: &Where) {
     site.run(&["publish", "yank", &one, "--reason", "it is <broken>"]).exits(0).says(["Yank one-1.0"]);
     let page = String::from_utf8(place.files()["stable/simple/one/index.html"].clone()).unwrap();
     assert!(page.contains("data-yanked=\"it is &lt;broken&gt;\""), "{page}");
+    site.run(&["publish", "yank", "one", "--undo"]).exits(2).says(["`one` names no version"]);
     site.run(&["publish", "yank", &one, "--undo"]).exits(0).says(["Restore one-1.0"]);
     assert_eq!(place.files(), both);
 }
@@ -176,12 +185,62 @@ fn errors_say_what_the_tool_says_and_what_is_missing() {
 }
 
 #[test]
+fn rsync_follows_links_and_replaces_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("index");
+    for (path, text) in [
+        ("index/testing/simple/a/index.json", "a"),
+        ("store/b.json", "b"),
+        ("store/stable/simple/c/index.json", "c"),
+    ] {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let link =
+        |to: &str, name: &str| std::os::unix::fs::symlink(dir.path().join(to), root.join(name)).unwrap();
+    std::fs::create_dir(root.join("testing/simple/b")).unwrap();
+    link("store/b.json", "testing/simple/b/index.json");
+    link("store/stable", "stable");
+    let place = rocmrpm::index::publish::Rsync::new(root.to_str().unwrap());
+    let paths = ["testing/simple/a", "testing/simple/b", "stable/simple/c", "stable/simple/d"]
+        .map(|folder| format!("{folder}/index.json"));
+    let read = place.read(&paths).unwrap();
+    let text = |page: &str| Some(page.as_bytes().to_vec());
+    assert_eq!(read, [text("a"), text("b"), text("c"), None]);
+    // Some versions of rsync write through the link, others refuse; the link stays.
+    let page = Page { path: paths[3].clone(), text: "d".into(), media_type: "" };
+    let _ = place.put_pages(&[page]);
+    assert!(root.join("stable").is_symlink());
+    assert_eq!(place.read(&paths[2..3]).unwrap(), [text("c")]);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_made_by_wheels_alone() {
+    let holder = tempfile::tempdir().unwrap();
+    let place = Where::folder(holder.path());
+    let site = Site::new(&place);
+    site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of"]);
+    site.run(&["publish", "yank", "one==1.0", "--reason", "x"]).exits(2).says(["there is no `one`"]);
+    site.publish(&["--channel", "stabel"]).exits(2).says(["did you mean `stable`?"]);
+    assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
+    // The folder of the build's own index is none to publish to.
+    site.command(&["index"]).output().unwrap();
+    let own = site.built("index");
+    let before = support::names_in(&own);
+    site.run_without_place(&["publish", "index", own.to_str().unwrap()])
+        .exits(2)
+        .says(["is the index of a build", "publish to another folder"]);
+    assert_eq!(support::names_in(&own), before);
+}
+
+#[test]
 fn a_dirty_wheel_does_not_become_stable() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let site = Site::dirty(&place);
     site.publish(&["--channel", "stable"]).exits(2).says(["dirty build"]);
-    assert!(!place.files().keys().any(|path| path.ends_with(".whl")), "something was sent");
+    assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0, "something was sent");
     site.publish(&[]).exits(0).says(["warning:", "dirty build"]);
     site.run(&["publish", "promote"]).exits(2).says(["dirty build"]);
     assert!(!place.files().keys().any(|path| path.starts_with("stable/")));

@@ -619,7 +619,7 @@ fn what_a_wheel_leaves_out_is_written_in_the_component() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
     workspace.build().exits(3).says([
-        "`leave-out` has `/usr/lib64/cmake/*`, which matches no file of the component's packages",
+        "`leave-out` of `demo` has `/usr/lib64/cmake/*`, which matches no file of its packages",
         "hint: ",
     ]);
     let wheels = workspace.built("wheels/demo");

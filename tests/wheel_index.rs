@@ -31,6 +31,8 @@ mod pins;
 mod platform_tags;
 #[path = "wheel_index/proof.rs"]
 mod proof;
+#[path = "wheel_index/real.rs"]
+mod real;
 #[path = "wheel_index/requirements.rs"]
 mod requirements;
 #[path = "wheel_index/serve.rs"]

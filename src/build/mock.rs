@@ -1,7 +1,6 @@
 //! The `mock` builder: a clean chroot per component, with a mock config rendered
 //! from the chroot's definition. Runs as an ordinary user; never needs to be root.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,7 +13,7 @@ use crate::error::Kind;
 use crate::files;
 use crate::process::{Command, Finished, ProcessError, find_program, last_lines};
 use crate::template::Templates;
-use crate::text::percent_encoded;
+use crate::text::file_url;
 use crate::workspace::Workspace;
 
 /// Where the template of the mock config is, in the workspace.
@@ -64,6 +63,7 @@ impl<'w> MockBuilder<'w> {
         let text = fs_err::read_to_string(self.workspace.root.join(TEMPLATE))?;
         let mut repositories = vec![RepositoryValues {
             id: "rocmrpm-local",
+            // dnf splits a base URL at spaces and commas, and takes `$` for the beginning of a variable.
             url: file_url(repository),
             gpg_key: "",
             priority: LOCAL_PRIORITY,
@@ -119,12 +119,6 @@ impl<'w> MockBuilder<'w> {
         }
         Ok((made, results))
     }
-}
-
-/// Returns a path as a URL. dnf splits a base URL at spaces and commas, and takes `$`
-/// for the beginning of a variable.
-fn file_url(path: &Path) -> String {
-    format!("file://{}", percent_encoded(path.as_os_str().as_bytes(), b"/"))
 }
 
 /// Returns mock with the component's own build root: the name's first part is the

@@ -20,6 +20,7 @@ use crate::report::{Progress, Shell, Style, count, human_size, show_error};
 use crate::rpms::name_of_file;
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
+use crate::text::file_url;
 use crate::workspace::{Component, Workspace};
 
 pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
@@ -283,7 +284,7 @@ fn what_next(
     }
     let distribution = outputs.index.as_ref().and_then(|index| index.distributions.keys().next_back());
     if let (Some(index), Some(distribution)) = (&outputs.index, distribution) {
-        let url = quote(&format!("file://{}", index.simple.display()));
+        let url = quote(&file_url(&index.simple));
         let install = format!("try/bin/pip install --index-url {url} {distribution}");
         next.push(("install a wheel", format!("{} -m venv try && {install}", machine::PYTHON)));
     }

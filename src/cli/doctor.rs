@@ -25,6 +25,10 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("dnf", "installing what was built", false, "--version"),
     ("podman", "building the container image", false, "--version"),
     ("buildah", "building the container image", false, "--version"),
+    ("uv", "pinning what the stack requires", false, "--version"),
+    ("rsync", "publishing to a host", false, "--version"),
+    ("aws", "publishing to S3", false, "--version"),
+    ("rclone", "publishing to S3", false, "version"),
 ];
 
 pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {

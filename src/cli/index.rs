@@ -8,8 +8,9 @@ use super::{Done, args, context};
 use crate::build::BuildLock;
 use crate::index;
 use crate::outputs;
-use crate::report::{Progress, Shell};
+use crate::report::{Progress, Shell, Style, count};
 use crate::stack::Stack;
+use crate::text::file_url;
 
 pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     match &args.command {
@@ -26,7 +27,13 @@ fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
     let tracks = context::tracks(&workspace)?;
     let written = index::write_tracking(&wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
-    let url = format!("file://{}", written.simple.display());
+    if wheels.is_empty() {
+        shell.warning(super::wheel::none(&workspace));
+    }
+    if written.changed {
+        shell.status(Style::Good, "Indexed", count(written.distributions.len(), "distribution"));
+    }
+    let url = file_url(&written.simple);
     if args.json {
         shell.json(&json!({
             "schema": "rocmrpm/index/1",

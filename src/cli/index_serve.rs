@@ -14,7 +14,7 @@ const MAX_NAMED: usize = 5;
 
 pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
     let root = match &args.dir {
-        Some(folder) => dir.join(folder),
+        Some(folder) => folder.clone(),
         None => context::workspace(dir, &args.choice, &[])?.build_dir().join("index"),
     };
     let views = serve::views(&root)?;

@@ -9,14 +9,13 @@ use super::{Done, args, context};
 use crate::build::BuildLock;
 use crate::error::{Error, Kind};
 use crate::index::change::{Action, Change, plan_add, plan_promote, plan_yank};
+use crate::index::folder::Folder;
 use crate::index::place::Place;
 use crate::index::publish::Destination;
 use crate::index::view::View;
 use crate::outputs;
 use crate::report::{Progress, Shell, Style, count, human_size};
-use crate::sources::pip_index;
 use crate::stack::Stack;
-use crate::workspace::IndexSource;
 
 /// The channel that takes no wheel of a dirty build.
 const STABLE: View = View::Channel("stable");
@@ -47,15 +46,10 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     let lock = BuildLock::take(&workspace)?;
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
     if wheels.is_empty() {
-        let message =
-            "there is nothing to publish: no component has been built that has a Python distribution";
+        let message = format!("there is nothing to publish: {}", super::wheel::none(&workspace));
         return Err(Error::new(Kind::Usage, message).hinted("`rocmrpm build` builds them"));
     }
-    let tracks = match &workspace.manifest.tracks {
-        None => None,
-        Some(IndexSource::Url(url)) => Some(url.clone()),
-        Some(IndexSource::Pip) => Some(pip_index()?),
-    };
+    let tracks = context::tracks(&workspace)?;
     let change =
         plan_add(&*target.place, Some(&args.channel), &wheels, Some(upload_time()?), tracks.as_deref())?;
     target.publish(&change, shell)
@@ -66,13 +60,16 @@ struct Target<'a> {
     args: &'a args::Destination,
     destination: Destination,
     place: Box<dyn Place>,
+    /// A folder that is not there: it is made when something comes into it, not before.
+    new_folder: bool,
 }
 
 impl<'a> Target<'a> {
     fn open(args: &'a args::Destination) -> Result<Self, Error> {
         let destination = Destination::parse(&args.destination, args.endpoint_url.as_deref())?;
+        let new_folder = destination.is_new_folder();
         let place = destination.open(!args.dry_run)?;
-        Ok(Self { args, destination, place })
+        Ok(Self { args, destination, place, new_folder })
     }
 
     /// Shows a change, does it unless it is only to be shown, and reports.
@@ -82,8 +79,10 @@ impl<'a> Target<'a> {
         if !self.args.json {
             show(change, dry_run, shell)?;
         }
-        if !dry_run && !change.is_empty() {
-            change.apply(&*self.place)?;
+        match &self.destination {
+            _ if dry_run || change.is_empty() => {}
+            Destination::Folder(path) if self.new_folder => change.apply(&Folder::lock(path)?)?,
+            _ => change.apply(&*self.place)?,
         }
         if self.args.json {
             shell.json(&self.document(change))?;
@@ -93,9 +92,12 @@ impl<'a> Target<'a> {
             (_, true) => shell.status(Style::Good, "Unchanged", place),
             (true, _) => shell.talk("nothing was changed: this was a dry run"),
             (false, _) => {
-                let packages = count(change.packages.len(), "file");
                 let pages = count(change.pages.len(), "page");
-                shell.status(Style::Good, "Published", format!("{packages} and {pages} to {place}"));
+                let what = match change.packages.len() {
+                    0 => pages,
+                    packages => format!("{} and {pages}", count(packages, "file")),
+                };
+                shell.status(Style::Good, "Published", format!("{what} to {place}"));
                 self.destination.remark().iter().for_each(|remark| shell.warning(remark));
             }
         }
@@ -117,7 +119,7 @@ impl<'a> Target<'a> {
         json!({
             "schema": "rocmrpm/publish/1",
             "destination": self.place.name(),
-            "dry-run": self.args.dry_run,
+            "dry_run": self.args.dry_run,
             "wheels": wheels,
             "packages": packages,
             "pages": pages,
@@ -137,12 +139,16 @@ fn word(action: &Action) -> &'static str {
 
 /// Writes what a change consists of: to stdout where it is all that was asked for.
 fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
-    let wheels = change.notes.iter().map(|note| (word(&note.action), note.file.clone()));
+    let wheels = change.notes.iter().map(|note| {
+        let preposition = if matches!(note.action, Action::Add | Action::Promote(_)) { "to" } else { "in" };
+        (word(&note.action), format!("{} {preposition} {}", note.file, note.view))
+    });
     let packages = change
         .packages
         .iter()
         .map(|package| ("Upload", format!("{} ({})", package.path, human_size(package.stored.size))));
-    let pages = change.pages.iter().map(|page| ("Page", page.path.clone()));
+    // Of a change that is done, the number of pages is told at its end.
+    let pages = change.pages.iter().filter(|_| dry_run).map(|page| ("Write", page.path.clone()));
     for (word, text) in wheels.chain(packages).chain(pages) {
         if dry_run {
             shell.data(format!("{word:>12} {text}"))?;

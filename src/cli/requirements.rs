@@ -13,7 +13,7 @@ use crate::index::outside;
 use crate::report::{Shell, Style, count};
 use crate::requirements::{Set, pins, resolve, texts};
 use crate::sources::shown_url;
-use crate::text::percent_encoded;
+use crate::text::file_url;
 
 pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
@@ -21,10 +21,7 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
     let view = Listing::read(&workspace.build_dir().join("index"), None)?;
     let index_url = match &args.index_url {
         Some(url) => index_url(url, shell)?,
-        None => {
-            let path = std::os::unix::ffi::OsStrExt::as_bytes(view.simple.as_os_str());
-            format!("file://{}", percent_encoded(path, b"/"))
-        }
+        None => file_url(&view.simple),
     };
     let outside = outside::declared(&workspace.manifest.outside)?;
     let (own, mut open) = pins(&view, &environment)?;

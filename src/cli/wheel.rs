@@ -11,9 +11,12 @@ use crate::outputs::{self, Verified};
 use crate::process::own_program;
 use crate::report::{Progress, Shell, Style, proof_summary, proof_text};
 use crate::stack::Stack;
+use crate::workspace::Workspace;
 
 /// What there is to say where nothing has Python in it.
-const NONE: &str = "no component has been built that has a Python distribution";
+pub(super) fn none(workspace: &Workspace) -> String {
+    format!("no component has been built for {} that has a Python distribution", workspace.chroot.name)
+}
 
 pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
@@ -37,7 +40,7 @@ pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
         shell.data(path.display())?;
     }
     if wheels.is_empty() {
-        shell.warning(NONE);
+        shell.warning(none(&workspace));
     }
     Ok(0)
 }
@@ -48,7 +51,7 @@ fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell
     if args.json {
         shell.json(&document(&all, holds))?;
     } else if all.is_empty() {
-        shell.warning(NONE);
+        shell.warning(none(stack.workspace));
     } else {
         shell.data(proof_text(&all))?;
         let (style, word) = if holds { (Style::Good, "Verified") } else { (Style::Bad, "Differs") };

@@ -18,6 +18,7 @@ use super::page::{self, File, Project, Root};
 use super::place::{Package, Page, Place, Stored};
 use super::rules;
 use super::view::{CHANNELS, View, package_path};
+use crate::digest::Sha256;
 use crate::names::nearest;
 use crate::wheel;
 
@@ -30,6 +31,8 @@ pub struct Change {
     pub pages: Vec<Page>,
     /// What becomes of each wheel.
     pub notes: Vec<Note>,
+    /// What `pages` was worked out from: the digests of the JSON pages as they were read.
+    read: Vec<(String, Option<Sha256>)>,
     /// Holds the metadata files of `packages`.
     spool: Option<Arc<tempfile::TempDir>>,
 }
@@ -92,9 +95,16 @@ impl Change {
         self.packages.is_empty() && self.pages.is_empty()
     }
 
-    /// Does it.
+    /// Does it, unless somebody else changed the pages while packages were sent: what they did must
+    /// not be lost. Packages that were put in place stay there for the next run.
     pub fn apply(&self, place: &dyn Place) -> Result<(), IndexError> {
         place.put_packages(&self.packages)?;
+        let paths: Vec<String> = self.read.iter().map(|(path, _)| path.clone()).collect();
+        for ((path, was), now) in self.read.iter().zip(place.read(&paths)?) {
+            if now.map(Sha256::of_bytes) != *was {
+                return Err(IndexError::Meanwhile { page: path.clone(), place: place.name() });
+            }
+        }
         place.put_pages(&self.pages)
     }
 
@@ -103,7 +113,8 @@ impl Change {
     }
 
     /// Adds the two forms of a page: JSON last, because it is what the next change reads.
-    fn page(&mut self, path: &str, html: String, json: String) {
+    fn page(&mut self, path: &str, was: Option<&[u8]>, html: String, json: String) {
+        self.read.push((format!("{path}.json"), was.map(Sha256::of_bytes)));
         self.pages.push(Page { path: format!("{path}.html"), text: html, media_type: page::HTML });
         self.pages.push(Page { path: format!("{path}.json"), text: json, media_type: page::JSON });
     }
@@ -158,7 +169,7 @@ impl Pages {
             let Some((project, was)) = projects.get(&name) else { continue };
             let json = project.json(view);
             if was.as_deref() != Some(json.as_bytes()) && !(was.is_none() && project.files.is_empty()) {
-                change.page(&view.page(&name), project.html(view), json);
+                change.page(&view.page(&name), was.as_deref(), project.html(view), json);
             }
             if !project.files.is_empty() {
                 root.0.insert(name);
@@ -166,7 +177,7 @@ impl Pages {
         }
         let json = root.json();
         if root_was.as_deref() != Some(json.as_bytes()) {
-            change.page(&view.root(), root.html(), json);
+            change.page(&view.root(), root_was.as_deref(), root.html(), json);
         }
     }
 }
@@ -351,10 +362,16 @@ pub fn plan_promote(
     selection: &[String],
 ) -> Result<Change, IndexError> {
     let (from, to) = (View::of(Some(from))?, View::of(Some(to))?);
+    if from == to {
+        return Err(IndexError::SameChannel(from));
+    }
     let mut selected: Vec<Selected> =
         selection.iter().map(|text| Selected::parse(text)).collect::<Result<_, _>>()?;
     if selected.is_empty() {
         let all = Pages::read(place, from, [])?.root.0;
+        if all.is_empty() {
+            return Err(IndexError::Empty { view: from, place: place.name() });
+        }
         selected.extend(all.into_iter().map(|name| Selected { name, version: None }));
     }
     let names: BTreeSet<String> = selected.iter().map(|selected| selected.name.clone()).collect();
@@ -399,7 +416,7 @@ pub fn plan_promote(
 pub fn plan_yank(place: &dyn Place, name_version: &str, reason: Option<&str>) -> Result<Change, IndexError> {
     let selected = Selected::parse(name_version)?;
     if selected.version.is_none() {
-        return Err(IndexError::Selection(name_version.to_owned()));
+        return Err(IndexError::NoVersion(name_version.to_owned()));
     }
     let views = CHANNELS.into_iter().map(View::Channel);
     let mut pages: Vec<Pages> =

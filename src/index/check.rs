@@ -166,6 +166,14 @@ fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), So
         let wheels = &[file.as_str()];
         report.add(Severity::Error, "misplaced", Found { wheels, requirement: None, found, remedy });
     }
+    for page in &view.torn {
+        let found = format!("index.html and index.json of `{page}` do not say the same of its files");
+        let remedy =
+            "clients read either: `rocmrpm index` writes both anew; of a published index, restore the \
+                      older one from a backup"
+                .into();
+        report.add(Severity::Error, "pages-differ", Found { wheels: &[], requirement: None, found, remedy });
+    }
     for wheel in view.wheels.values().flatten() {
         process::check_stop()?;
         let (id, found) = match package(wheel, digests) {

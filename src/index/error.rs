@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::publish::PublishError;
+use super::view::{CHANNELS, View};
 use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::ProcessError;
@@ -71,6 +72,22 @@ pub enum IndexError {
         /// The index.
         place: String,
     },
+    /// Somebody else published at the same time.
+    #[error("{page} in {place} was changed by somebody else meanwhile; no page was written")]
+    Meanwhile {
+        /// The page's path.
+        page: String,
+        /// The index.
+        place: String,
+    },
+    /// A folder is to be the index of a build and a published one.
+    #[error("{} is {}", root.display(), if *published { "a published index" } else { "the index of a build" })]
+    Mixed {
+        /// The index's root.
+        root: PathBuf,
+        /// Which of the two it is.
+        published: bool,
+    },
     /// There is no such channel.
     #[error("there is no channel `{channel}`")]
     NoChannel {
@@ -92,6 +109,20 @@ pub enum IndexError {
     /// The selection of wheels is not spelled right.
     #[error("`{0}` is neither NAME nor NAME==VERSION")]
     Selection(String),
+    /// A version is needed, and none is named.
+    #[error("`{0}` names no version")]
+    NoVersion(String),
+    /// A channel cannot be promoted to itself.
+    #[error("{0} cannot be promoted to itself")]
+    SameChannel(View),
+    /// There is nothing to promote.
+    #[error("there is no wheel in {view} of {place}")]
+    Empty {
+        /// The view that was asked for.
+        view: View,
+        /// The index.
+        place: String,
+    },
     /// The file system refuses.
     #[error(transparent)]
     Io(IoError),
@@ -116,14 +147,18 @@ impl Diagnose for IndexError {
             Self::Io(error) => error.kind(),
             Self::Publish(error) => error.kind(),
             Self::Stopped(error) => error.kind(),
-            Self::Page { .. } | Self::Gone { .. } => Kind::Environment,
+            Self::Page { .. } | Self::Gone { .. } | Self::Meanwhile { .. } => Kind::Environment,
             Self::SameName { .. }
             | Self::OtherDigest { .. }
             | Self::SameTags { .. }
             | Self::Below { .. }
+            | Self::Mixed { .. }
             | Self::NoChannel { .. }
             | Self::NotThere { .. }
-            | Self::Selection(_) => Kind::Usage,
+            | Self::Selection(_)
+            | Self::NoVersion(_)
+            | Self::SameChannel(_)
+            | Self::Empty { .. } => Kind::Usage,
         }
     }
 
@@ -142,8 +177,19 @@ impl Diagnose for IndexError {
             Self::Io(error) => error.hints(),
             Self::Publish(error) => error.hints(),
             Self::Stopped(error) => error.hints(),
+            Self::NoChannel { near: None, .. } => vec![format!("there is: {}", CHANNELS.join(", "))],
             Self::NoChannel { near: name, .. } | Self::NotThere { near: name, .. } => near(name),
             Self::Selection(_) => vec!["such as `torch` or `torch==2.11.0+rocm7.14.gfx1151`".into()],
+            Self::NoVersion(name) => {
+                vec![format!("all of it, with the label: `{name}==2.11.0+rocm7.14.gfx1151.3`")]
+            }
+            Self::SameChannel(_) => vec!["`--from` and `--to` name two channels".into()],
+            Self::Empty { .. } => {
+                vec![
+                    "is the destination right? `rocmrpm publish index` puts the workspace's wheels there"
+                        .into(),
+                ]
+            }
             Self::SameName { .. } => {
                 vec!["give different builds of one version different local labels, or leave one out".into()]
             }
@@ -152,6 +198,9 @@ impl Diagnose for IndexError {
                     .into(),
             ],
             Self::SameTags { .. } => vec!["leave one of them out, or give it another version".into()],
+            Self::Below { new, .. } if new.contains(".dirty.") => vec![
+                "wheels of dirty builds sort below all releases: commit the changes and build again".into(),
+            ],
             Self::Below { new, old, .. } => vec![match differ_by_release(new, old) {
                 true => {
                     "raise the component's Release, or yank the old wheel first with `rocmrpm publish yank`"
@@ -167,6 +216,16 @@ impl Diagnose for IndexError {
             Self::Page { .. } => {
                 vec!["restore the page from a backup; rocmrpm changes none that it cannot read whole".into()]
             }
+            Self::Meanwhile { .. } => {
+                vec!["run the same command again: it goes on from what is there now".into()]
+            }
+            Self::Mixed { published: true, .. } => vec![
+                "a build's index removes what it does not name; publish to a folder outside of `build`"
+                    .into(),
+            ],
+            Self::Mixed { published: false, .. } => vec![
+                "each build removes from its index what it does not name; publish to another folder".into(),
+            ],
             Self::Gone { .. } => vec!["restore the file from a backup, or yank the wheel".into()],
         }
     }

@@ -1,7 +1,7 @@
 //! What a view of an index in a folder has: every wheel that its pages name, with what
 //! they say of it. Whether that is true is `check`'s business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -25,6 +25,8 @@ pub struct Listing {
     pub wheels: BTreeMap<String, Vec<Listed>>,
     /// Files that are no wheel of the page they stand on: page, file, what is wrong.
     pub misfits: Vec<(String, String, String)>,
+    /// Pages whose two forms, JSON and HTML, do not say the same.
+    pub torn: Vec<String>,
 }
 
 /// A wheel as its page has it.
@@ -102,15 +104,18 @@ impl Listing {
             let channels = channels(&root);
             return Err(ListingError::Missing { root, view, channels });
         }
-        let mut read = Self { root, simple, wheels: BTreeMap::new(), misfits: Vec::new() };
+        let mut read = Self { root, simple, wheels: BTreeMap::new(), misfits: Vec::new(), torn: Vec::new() };
         for name in folders(&read.simple).map_err(IoError::doing("read the index"))? {
             let folder = read.simple.join(&name);
+            let json = sources::files_of_page(&folder.join("index.json"))?;
+            let html = sources::files_of_page(&folder.join("index.html"))?;
+            if let (Some(json), Some(html)) = (&json, &html)
+                && essence(json) != essence(html)
+            {
+                read.torn.push(name.clone());
+            }
             // The JSON page says more; an index of another tool may have the other one only.
-            let page = match sources::files_of_page(&folder.join("index.json"))? {
-                Some(files) => Some(files),
-                None => sources::files_of_page(&folder.join("index.html"))?,
-            };
-            for said in page.unwrap_or_default() {
+            for said in json.or(html).unwrap_or_default() {
                 read.add(&name, said);
             }
         }
@@ -150,6 +155,12 @@ impl Listed {
         }
         String::from_utf8(bytes).map_err(|_| format!("{}: it is not UTF-8", Path::new(&name).display()))
     }
+}
+
+/// Returns what both forms of a page say of its files.
+fn essence(files: &[ProjectFile]) -> BTreeSet<ProjectFile> {
+    // Sizes are in JSON alone.
+    files.iter().map(|file| ProjectFile { size: None, ..file.clone() }).collect()
 }
 
 /// Returns the names of the folders in a folder, sorted.

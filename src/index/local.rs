@@ -15,7 +15,7 @@ use super::folder::{Folder, replace, there};
 use super::order::required_first;
 use super::page::{File, Project, Root};
 use super::rules;
-use super::view::{View, package_path};
+use super::view::{CHANNELS, View, package_path};
 use crate::digest::Sha256;
 use crate::files;
 use crate::wheel::FileName;
@@ -78,6 +78,10 @@ pub fn write_tracking(
     index_dir: &Path,
     tracks: Option<&str>,
 ) -> Result<Written, IndexError> {
+    // What channels have must not be removed because no wheel of this build is it.
+    if CHANNELS.iter().any(|channel| index_dir.join(channel).join("simple").exists()) {
+        return Err(IndexError::Mixed { root: index_dir.to_owned(), published: true });
+    }
     let _lock = Folder::lock(index_dir)?;
     let old = old_pages(wheels, index_dir)?;
     let taken = unique(each(wheels, |wheel| take(wheel, &old, index_dir))?)?;

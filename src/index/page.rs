@@ -22,8 +22,9 @@ const API_VERSION: &str = "1.2";
 
 /// The media types of the two forms (PEP 691, "Content-Types").
 pub const JSON: &str = "application/vnd.pypi.simple.v1+json";
-/// See [`JSON`].
-pub const HTML: &str = "application/vnd.pypi.simple.v1+html";
+/// See [`JSON`]. Not PEP 691's own name of it, where nobody negotiates: pip before 22.2 and browsers
+/// know this one alone (PEP 691, "Content-Types": it is an alias).
+pub const HTML: &str = "text/html; charset=utf-8";
 
 /// A distribution of an index: its page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,6 +201,11 @@ impl Project {
                     Some(Yanked::Reason(reason)) => Some(reason.into_owned()),
                 },
             });
+        }
+        let mut names: Vec<&String> = files.iter().map(|file| &file.name).collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(damaged(path, format!("it names `{}` twice", twice[0])));
         }
         let tracks = page.meta.tracks.into_iter().map(Cow::into_owned).collect();
         let project = Self { name: name.to_owned(), files, tracks };

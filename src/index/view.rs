@@ -87,5 +87,7 @@ mod tests {
         let error = View::of(Some("stabel")).unwrap_err();
         assert!(error.to_string().contains("`stabel`"), "{error}");
         assert_eq!(crate::error::Diagnose::hints(&error), ["did you mean `stable`?"]);
+        let error = View::of(Some("nightly")).unwrap_err();
+        assert_eq!(crate::error::Diagnose::hints(&error), ["there is: testing, stable"]);
     }
 }

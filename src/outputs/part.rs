@@ -154,7 +154,8 @@ fn origin(record: &BuildRecord, build_record: Sha256) -> Origin {
     Origin {
         component: record.component.clone(),
         version: record.version.clone(),
-        release: record.release.clone(),
+        // The spec's macro for the distribution is no part of what was released.
+        release: record.release.trim_end_matches("%{?dist}").to_owned(),
         chroot: record.chroot.clone(),
         rocm: record.rocm.clone(),
         gpu_targets: record.gpu_targets.clone(),

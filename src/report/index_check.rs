@@ -57,11 +57,16 @@ fn last_line(report: &Report) -> String {
     let of = |severity| report.findings.iter().filter(|f| f.severity == severity).count();
     let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
     let style = match (errors, warnings) {
-        (0, 0) => Style::Good,
+        (0, 0) if report.wheels > 0 => Style::Good,
         (0, _) => Style::Warning,
         _ => Style::Bad,
     };
-    let tally = style.paint(format!("{}, {}", count(errors, "error"), count(warnings, "warning")));
+    let tally = match report.findings.len() {
+        0 if report.wheels == 0 => "no wheels".to_owned(),
+        0 => "no findings".to_owned(),
+        _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
+    };
+    let tally = style.paint(tally);
     let checked = report.requirements - report.unchecked.len().min(report.requirements);
     let mut line = format!("{tally} | {} checked", count(checked, "requirement"));
     if !report.unchecked.is_empty() {
@@ -77,6 +82,7 @@ fn title(id: &str) -> &'static str {
         "several-gpu-targets" => "one version for several sets of GPU targets",
         "package-missing" => "a package that its page names is not there",
         "package-differs" => "a package is not what its page says",
+        "pages-differ" => "the two forms of a page differ",
         "misplaced" => "a page names a file that does not belong there",
         "metadata-missing" => "a wheel's metadata is not there or not what its page says",
         _ => "",

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Pinned, Set};
 use crate::process::quote;
-use crate::text::{percent_encoded, visible};
+use crate::text::{file_url, visible};
 
 /// A file's name and its text.
 pub type Texts = Vec<(&'static str, String)>;
@@ -118,10 +118,9 @@ fn pip_conf(set: &Set<'_>, folder: &Path) -> String {
 /// path with one in it is written as a URL.
 fn constraint_value(folder: &Path) -> String {
     let path = folder.join("constraints.txt");
-    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
     match path.to_str() {
         Some(text) if !text.contains(char::is_whitespace) => text.to_owned(),
-        _ => format!("file://{}", percent_encoded(bytes, b"/")),
+        _ => file_url(&path),
     }
 }
 

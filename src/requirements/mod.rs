@@ -4,6 +4,8 @@
 mod files;
 mod resolve;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 pub use files::{Texts, texts};
@@ -12,7 +14,7 @@ pub use resolve::resolve;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::index::demands::Usables;
 use crate::index::environment::Environment;
-use crate::index::listing::Listing;
+use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
 use crate::process::{ProcessError, install_hint};
 
@@ -121,7 +123,7 @@ impl Diagnose for RequirementsError {
             ],
             Self::Answer(_) => vec!["is this uv much newer or older than 2026's?".into()],
             Self::Process(ProcessError::Missing { program }) => {
-                vec![format!("{}, or everywhere: `pip install uv`", install_hint(program))]
+                vec![install_hint(program), "everywhere: `pip install uv`".into()]
             }
             Self::Process(error) => error.hints(),
             Self::Io(error) => error.hints(),
@@ -171,6 +173,19 @@ pub fn pins(
         });
     }
     let demands = usables.demands(environment);
+    let highest: BTreeMap<&str, &Listed> =
+        usables.wheels.iter().filter_map(|(name, wheels)| Some((*name, wheels.last()?.wheel))).collect();
+    for demand in demands.iter().filter(|demand| demand.optional.is_none()) {
+        let Some(there) = highest.get(demand.need.name()) else { continue };
+        let pinned = |file: &&&str| highest.values().any(|wheel| wheel.file == **file);
+        if let Some(file) = demand.wheels.iter().find(pinned)
+            && !demand.need.takes(&there.name.version)
+        {
+            let wrong =
+                format!("it requires `{}`, and the pin would be {}", demand.need.wanted(), there.file);
+            return Err(RequirementsError::Unpinnable { file: (*file).to_owned(), wrong });
+        }
+    }
     let from_outside = demands
         .iter()
         .filter(|demand| demand.optional.is_none() && !view.wheels.contains_key(demand.need.name()));

@@ -13,7 +13,7 @@ use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
 use crate::process::{self, Command};
 use crate::sources;
-use crate::text::{escaped, percent_encoded};
+use crate::text::{escaped, file_url, percent_encoded};
 
 /// The C library's versions for which uv knows a platform (uv 0.11 to 0.13, `uv pip compile
 /// --help`): `x86_64-manylinux_2_28` and so on.
@@ -50,9 +50,16 @@ pub fn resolve(
         .env("UV_DEFAULT_INDEX", last)
         .env("UV_PYTHON_DOWNLOADS", "never")
         .stdin(input);
-    for name in
-        ["UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX", "UV_CONSTRAINT", "UV_OVERRIDE"]
-    {
+    // Whatever else would bring other indexes or versions: UV_TORCH_BACKEND names builds for CUDA.
+    for name in [
+        "UV_INDEX_URL",
+        "UV_EXTRA_INDEX_URL",
+        "UV_FIND_LINKS",
+        "UV_NO_INDEX",
+        "UV_CONSTRAINT",
+        "UV_OVERRIDE",
+        "UV_TORCH_BACKEND",
+    ] {
         uv = uv.env_remove(name);
     }
     let finished = uv.run()?;
@@ -102,7 +109,7 @@ fn stand_in(
         }
         files::write_atomically(&folder.join("index.html"), page)?;
     }
-    Ok(format!("file://{}", percent_encoded(simple.to_string_lossy().as_bytes(), b"/")))
+    Ok(file_url(&simple))
 }
 
 fn takes(wheel: &Listed, environment: &Environment) -> bool {

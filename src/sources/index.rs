@@ -32,7 +32,7 @@ pub struct Sdist {
 }
 
 /// One file of a project's page, whatever kind it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProjectFile {
     /// Its name.
     pub name: String,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::SourceError;
 use crate::error::IoError;
 use crate::process::{Command, ProcessError};
+use crate::text::file_url;
 
 /// Returns the URL of the index that this machine's pip is configured with, as pip
 /// itself decides: the environment, the configuration for `pip download`, `pip`, or
@@ -65,7 +66,7 @@ pub fn as_url(index: &str) -> Result<String, SourceError> {
         return Ok(index.to_owned());
     }
     let folder = std::path::absolute(index).map_err(IoError::doing("find the package index"))?;
-    Ok(format!("file://{}", folder.display()))
+    Ok(file_url(&folder))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::curl::{self, Failure, Transfer};
 use super::index::{self, ProjectFile};
 use super::{SourceError, pip, url};
 use crate::error::IoError;
-use crate::text::percent_encoded;
+use crate::text::file_url;
 
 /// How large a project's page on an index may be, in bytes. The largest real ones
 /// have a few million.
@@ -33,14 +33,15 @@ pub fn files_of_page(path: &Path) -> Result<Option<Vec<ProjectFile>>, SourceErro
         return Ok(None);
     }
     let absolute = std::path::absolute(path).map_err(IoError::doing("find a page of the index"))?;
-    let path = percent_encoded(std::os::unix::ffi::OsStrExt::as_bytes(absolute.as_os_str()), b"/");
-    let url = format!("file://{path}");
+    let url = file_url(&absolute);
     index::files(&read_page(&absolute, &url)?, &url).map(Some)
 }
 
-/// Returns the path that a `file:` URL names.
+/// Returns the path that a `file:` URL names; `None` where an encoded `..` in it leads elsewhere
+/// than the URL says.
 pub fn path_of_url(url: &str) -> Option<std::path::PathBuf> {
-    url.strip_prefix("file://").map(|path| url::percent_decode(path).into())
+    let path = std::path::PathBuf::from(url::percent_decode(url.strip_prefix("file://")?));
+    path.components().all(|part| part != std::path::Component::ParentDir).then_some(path)
 }
 
 /// Fetches a project's page: its text and where it was. `None` where the index has no such
@@ -92,4 +93,17 @@ fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
     }
     let bytes = fs::read(path).map_err(IoError::doing("read a page of the package index"))?;
     String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_leads_to_the_path_that_it_shows() {
+        assert_eq!(path_of_url("file:///i/a%20b").unwrap(), Path::new("/i/a b"));
+        for other in ["file:///i/packages/..%2f..%2fetc/x", "file:///i/%2E%2E/x", "http://h/x"] {
+            assert_eq!(path_of_url(other), None, "{other}");
+        }
+    }
 }

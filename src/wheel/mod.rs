@@ -178,8 +178,13 @@ pub enum WheelError {
         hint: Option<&'static str>,
     },
     /// A pattern of what the wheel is to leave out matches no file.
-    #[error("`leave-out` has `{0}`, which matches no file of the component's packages")]
-    LeavesNothingOut(String),
+    #[error("`leave-out`{} has `{pattern}`, which matches no file of its packages", of(component))]
+    LeavesNothingOut {
+        /// The component, where the packages are one's.
+        component: Option<String>,
+        /// The pattern.
+        pattern: String,
+    },
     /// A file is not a wheel, or a wrong one.
     #[error("{}: {reason}", wheel.display())]
     Invalid {
@@ -217,13 +222,17 @@ impl WheelError {
     }
 }
 
+fn of(component: &Option<String>) -> String {
+    component.iter().map(|name| format!(" of `{name}`")).collect()
+}
+
 impl Diagnose for WheelError {
     fn kind(&self) -> Kind {
         match self {
             Self::Rpm(error) => error.kind(),
             Self::Io(error) => error.kind(),
             Self::Stopped(error) => error.kind(),
-            Self::RocmVersion(_) | Self::LeavesNothingOut(_) => Kind::Config,
+            Self::RocmVersion(_) | Self::LeavesNothingOut { .. } => Kind::Config,
             Self::File { .. } | Self::Package { .. } => Kind::Build,
             Self::Invalid { .. } => Kind::Usage,
         }
@@ -237,7 +246,7 @@ impl Diagnose for WheelError {
                 hint.iter().map(|h| (*h).to_owned()).collect()
             }
             Self::RocmVersion(_) => vec!["the version comes from the chroot's ROCm provider".into()],
-            Self::LeavesNothingOut(_) => vec![
+            Self::LeavesNothingOut { .. } => vec![
                 "patterns are of whole paths, `*` stands for any characters: `/usr/lib64/cmake/*`".into(),
                 "remove it, or correct it, below `[wheel]` in the component's component.toml".into(),
             ],
@@ -277,7 +286,7 @@ fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelErro
         process::check_stop()?;
         payloads.extend(Payload::read(rpm, spool)?);
     }
-    leave_out(&mut payloads, request.leave_out)?;
+    leave_out(&mut payloads, request)?;
     let mut plans: Vec<Plan> = Vec::new();
     for (payload, dist_info) in by_distribution(payloads)? {
         process::check_stop()?;
@@ -291,10 +300,12 @@ fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelErro
     Ok(plans)
 }
 
-fn leave_out(payloads: &mut [Payload], patterns: &[String]) -> Result<(), WheelError> {
+fn leave_out(payloads: &mut [Payload], request: Request<'_>) -> Result<(), WheelError> {
+    let patterns = request.leave_out;
     let paths = || payloads.iter().flat_map(|payload| payload.nodes.keys());
     if let Some(idle) = patterns.iter().find(|pattern| !paths().any(|path| covers(pattern, path))) {
-        return Err(WheelError::LeavesNothingOut(visible(idle)));
+        let component = request.origin.map(|origin| origin.component.clone());
+        return Err(WheelError::LeavesNothingOut { component, pattern: visible(idle) });
     }
     for payload in payloads {
         payload.left_out = patterns.to_vec();

@@ -24,12 +24,16 @@ const LIBRARIES: &str = "_rocm_sdk_libraries";
 
 const REBUILD: &str =
     "build it for the RPMs' ROCm, or state `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml";
+const UNLINK: &str = "delete that RUNPATH in %install (`chrpath --delete`), build it for the RPMs' ROCm, or state \
+                      `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml";
 const RELINK: &str = "link it without RUNPATH (CMAKE_SKIP_RPATH, `chrpath --delete`) or with one below $ORIGIN, \
                       such as $ORIGIN/../_rocm_sdk_core/lib";
 const LOAD: &str = "let the package's __init__.py do `from . import _rocm_init` and `_rocm_init.initialize()` \
                     first (rocmrpm writes that module), or link with a RUNPATH such as $ORIGIN/../_rocm_sdk_core/lib";
 const OTHER_ROCM: &str = "build it with the ROCm that the workspace names, or state `rocm = \"system\"` below \
                           `[wheels]` in rocmrpm.toml";
+const ABSENT: &str = "build without what needs it, name that file in `leave-out` below `[wheel]` in component.toml, \
+                      or state `rocm = \"system\"` below `[wheels]` in rocmrpm.toml";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,20 +124,21 @@ fn is_rocm(soname: &Soname) -> bool {
         || table().library.iter().any(|library| library.stem == soname.stem())
 }
 
-/// Returns the library of AMD's wheels that has this SONAME, or why there is none.
-fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, String> {
+/// Returns the library of AMD's wheels that has this SONAME, or why there is none, with the
+/// remedy.
+fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'static str)> {
     let (table, Version(major, minor)) = (table(), rocm);
     if rocm.is_before(&table.first) {
-        return Err(format!(
-            "there are no rocm-sdk wheels of ROCm {major}.{minor}, only from {} on",
-            table.first
-        ));
+        let reason =
+            format!("there are no rocm-sdk wheels of ROCm {major}.{minor}, only from {} on", table.first);
+        return Err((reason, OTHER_ROCM));
     }
     let library = table.library.iter().find(|library| library.stem == soname.stem());
-    let library = library.ok_or("no rocm-sdk wheel has that library")?;
+    let library = library.ok_or_else(|| ("no rocm-sdk wheel has that library".to_owned(), ABSENT))?;
     match inspect::rocm_sonames(&library.stem, major) {
         Some(known) if !known.is_empty() && !known.contains(&soname.as_str()) => {
-            Err(format!("the rocm-sdk wheels of ROCm {major}.{minor} have {}", known.join(", ")))
+            let reason = format!("the rocm-sdk wheels of ROCm {major}.{minor} have {}", known.join(", "));
+            Err((reason, OTHER_ROCM))
         }
         _ => Ok(library),
     }
@@ -212,7 +217,7 @@ impl<M> Linking<'_, M> {
                 let reason = format!(
                     "its RUNPATH `{entry}` leads to AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not have"
                 );
-                return Err(Refusal::File(file.clone(), reason, REBUILD));
+                return Err(Refusal::File(file.clone(), reason, UNLINK));
             }
         }
         match self.members.keys().find(|name| is_init(name)) {
@@ -277,7 +282,8 @@ impl<M> Linking<'_, M> {
                     continue;
                 }
                 any = true;
-                let library = find(&soname, rocm).map_err(|r| refuse(&soname, outside, &r, OTHER_ROCM))?;
+                let library =
+                    find(&soname, rocm).map_err(|(reason, hint)| refuse(&soname, outside, &reason, hint))?;
                 if outside.searched.iter().any(|folder| library.lies_in(folder)) {
                     continue;
                 }

@@ -231,6 +231,41 @@ fn a_yank_holds_in_every_channel() {
 }
 
 #[test]
+fn what_somebody_else_published_meanwhile_is_not_lost() {
+    let published = Published::new();
+    published.add("testing", &[published.wheel("a", "1.0", "")]);
+    let wheels = [published.wheel("b", "1.0", ""), published.wheel("a", "1.1", "")];
+    let plan = |at: usize| {
+        let wheels = &wheels[at..=at];
+        plan_add(&Folder::new(&published.root), Some("testing"), wheels, None, None).unwrap()
+    };
+    let yank = plan_yank(&Folder::new(&published.root), "a==1.0", Some("bad")).unwrap();
+    let (first, late) = (plan(0), plan(1));
+    first.apply(&published.folder()).unwrap();
+    yank.apply(&published.folder()).unwrap();
+    let error = late.apply(&published.folder()).unwrap_err();
+    assert!(error.to_string().contains("testing/simple/a/index.json in "), "{error}");
+    assert!(error.hints()[0].contains("run the same command again"), "{:?}", error.hints());
+    assert_eq!(names(&published.root, TESTING, "a"), ["a-1.0-py3-none-any.whl"]);
+    assert_eq!(page(&published.root, TESTING, "a")[0].yanked.as_deref(), Some("bad"));
+    plan(1).apply(&published.folder()).unwrap();
+    assert_eq!(names(&published.root, TESTING, "a").len(), 2);
+    assert_eq!(names(&published.root, TESTING, "b").len(), 1);
+}
+
+#[test]
+fn a_builds_index_does_not_clear_a_published_one() {
+    let published = Published::new();
+    let wheel = published.wheel("a", "1.0", "");
+    published.add("testing", std::slice::from_ref(&wheel));
+    let before = packages(&published.root);
+    let other = published.wheel("b", "1.0", "");
+    let error = rocmrpm::index::write(&[other], &published.root).unwrap_err();
+    assert!(error.to_string().ends_with("is a published index"), "{error}");
+    assert_eq!(packages(&published.root), before);
+}
+
+#[test]
 fn what_would_surprise_installers_is_refused_and_nothing_changes() {
     let published = Published::new();
     let wheel = published.wheel("a", "1.0+rocm7.14.2", "");

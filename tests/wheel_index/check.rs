@@ -46,8 +46,7 @@ impl Pages {
 
 fn lab(outside: &str) -> (Lab, Pages) {
     let lab = Lab::init();
-    let manifest = lab.read("rocmrpm.toml");
-    lab.write("rocmrpm.toml", &format!("{manifest}\n[index]\noutside = [{outside}]\n"));
+    lab.replace("rocmrpm.toml", "outside = [\"pip\"]", &format!("outside = [{outside}]"));
     let pages = Pages(lab.path("build/fedora-43/index"));
     (lab, pages)
 }
@@ -160,7 +159,7 @@ fn a_damaged_package_of_the_right_size_needs_its_digest_read() {
     let (lab, pages) = lab("");
     let file = "a-1.0+rocm7.14-py3-none-any.whl";
     pages.plain(file, "");
-    lab.run(&["index", "check", "--digests"]).exits(0).prints(&["0 errors, 0 warnings"]);
+    lab.run(&["index", "check", "--digests"]).exits(0).prints(&["no findings"]);
     fs_err::write(pages.0.join("packages/a").join(file), "x".repeat(file.len())).unwrap();
     lab.run(&["index", "check"]).exits(0);
     lab.run(&["index", "check", "--digests"]).exits(1).prints(&["error[package-differs]", "its sha256 is"]);
@@ -174,7 +173,7 @@ fn what_the_stack_lacks_comes_from_declared_indexes_that_can_be_reached() {
     let vllm = "vllm-1.0+rocm7.14-py3-none-any.whl";
     pages.plain(vllm, "Requires-Dist: numpy>=2\nRequires-Dist: torch\n");
     pages.plain("torch-2.0+rocm7.14-py3-none-any.whl", "");
-    lab.run(&["index", "check"]).exits(0).prints(&["0 errors, 0 warnings | 2 requirements checked\n"]);
+    lab.run(&["index", "check"]).exits(0).prints(&["no findings | 2 requirements checked\n"]);
     // Our own names are satisfied inside or not at all, whatever others have.
     pages.plain("triton-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: torch>=9\nRequires-Dist: numpy>=3\n");
     let ran = lab.run(&["index", "check"]).exits(1);
@@ -209,11 +208,26 @@ fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
     ];
     lab.run(&["index", "check"]).exits(2).says(&["there is no index in", "`rocmrpm index` writes"]);
     index::write(&wheels, &pages.0).unwrap();
-    lab.run(&["index", "check", "--digests"]).exits(0).prints(&["3 wheels of 3 distributions", "0 errors"]);
+    lab.run(&["index", "check", "--digests"])
+        .exits(0)
+        .prints(&["3 wheels of 3 distributions", "no findings"]);
+    // What a client of HTML reads counts as much.
+    let html = pages.0.join("simple/demo-torch/index.html");
+    let whole = fs_err::read_to_string(&html).unwrap();
+    fs_err::write(&html, whole.replace("data-core-metadata", "data-x")).unwrap();
+    lab.run(&["index", "check"]).exits(1).prints(&["error[pages-differ]", "of `demo-torch`", "1 error, "]);
+    fs_err::write(&html, whole).unwrap();
     fs_err::create_dir(pages.0.join("testing")).unwrap();
     fs_err::rename(pages.0.join("simple"), pages.0.join("testing/simple")).unwrap();
     let dir = pages.0.to_str().unwrap();
     lab.run(&["index", "check", dir]).exits(2).says(&["channels testing"]);
     // The pages lie one folder deeper than their URLs say.
     lab.run(&["index", "check", dir, "--channel", "testing"]).exits(1).prints(&["error[package-missing]"]);
+}
+
+#[test]
+fn an_index_without_wheels_is_not_called_right() {
+    let (lab, _) = lab("");
+    lab.run(&["index"]).exits(0).says(&["no component has been built for fedora-43"]);
+    lab.run(&["index", "check"]).exits(0).prints(&["no wheels | 0 requirements checked\n"]);
 }

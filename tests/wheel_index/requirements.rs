@@ -34,8 +34,7 @@ impl Stack {
                 ("wants-new", "1.0", &["demo-torch>=2.0"]),
             ],
         );
-        let manifest = lab.read("rocmrpm.toml");
-        lab.write("rocmrpm.toml", &format!("{manifest}\n[index]\n{}\n", index.replace("{outside}", &url)));
+        lab.replace("rocmrpm.toml", "outside = [\"pip\"]", &index.replace("{outside}", &url));
         let wheels = [
             requiring(lab.dir(), "demo-torch", &[]),
             requiring(lab.dir(), "demo-vllm", &["demo-torch==1.0", "plain-lib>=2; os_name == 'posix'"]),
@@ -236,6 +235,17 @@ fn without_resolving_the_lock_says_what_comes_from_outside() {
 }
 
 #[test]
+fn pins_that_contradict_each_other_are_not_written() {
+    let stack = Stack::usual();
+    let dir = stack.lab.dir();
+    let wheels = [requiring(dir, "demo-torch", &[]), requiring(dir, "demo-vllm", &["demo-torch>=2"])];
+    index::write(&wheels, &stack.lab.path("build/host/index")).unwrap();
+    let wrong = "cannot be pinned: it requires `demo-torch>=2`, and the pin would be demo_torch-1.0+rocm";
+    stack.requirements(&[]).exits(3).says(&["demo_vllm-1.0+rocm", wrong]);
+    assert!(!stack.file("requirements.lock").exists());
+}
+
+#[test]
 fn a_folder_with_a_blank_in_its_name_works() {
     let stack = Stack::usual();
     let folder = stack.lab.dir().join("a folder+");
@@ -289,8 +299,6 @@ fn a_missing_uv_a_missing_index_and_an_unsolvable_set_are_told_and_nothing_is_wr
 #[test]
 fn the_closure_comes_from_the_index_that_pip_is_configured_with() {
     let lab = Lab::init();
-    let manifest = lab.read("rocmrpm.toml");
-    lab.write("rocmrpm.toml", &format!("{manifest}\n[index]\noutside = [\"pip\"]\n"));
     let wheel = requiring(lab.dir(), "demo-date", &["python-dateutil>=2.8,<3"]);
     index::write(&[wheel], &lab.path("build/host/index")).unwrap();
     let index = rocmrpm::sources::pip_index().unwrap();
@@ -300,7 +308,7 @@ fn the_closure_comes_from_the_index_that_pip_is_configured_with() {
         let theirs = certificates.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
         lab.outcome(command.envs(theirs))
     };
-    run(&["index", "check", "--chroot", "host"]).exits(0).prints(&["0 errors", "1 requirement checked"]);
+    run(&["index", "check", "--chroot", "host"]).exits(0).prints(&["no findings", "1 requirement checked"]);
     run(&["requirements", "--chroot", "host", "--resolve"]).exits(0);
     let lock = lab.read("build/host/requirements/requirements.lock");
     let pins: Vec<&str> =

@@ -234,7 +234,7 @@ impl Program {
     fn start(dir: &Path, args: &[&str]) -> Self {
         let stderr = dir.join("stderr.txt");
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
-            .args(["-C", dir.to_str().unwrap(), "index", "serve", "index"])
+            .args(["index", "serve", dir.join("index").to_str().unwrap()])
             .args(args)
             .stdin(std::process::Stdio::null())
             .stdout(std::process::Stdio::piped())
@@ -329,7 +329,8 @@ fn what_cannot_be_served_is_an_error() {
         ),
     ] {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
-            .args(["-C", dir.path().to_str().unwrap(), "index", "serve"])
+            .current_dir(dir.path())
+            .args(["index", "serve"])
             .args(&args)
             .output()
             .unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
@@ -25,8 +25,8 @@ const SINGLE_PUT: u64 = 5 << 30;
 pub struct Aws {
     bucket: Bucket,
     single_put: u64,
-    /// Whether client and service refuse to replace an object when told so.
-    conditional: AtomicBool,
+    /// Whether the client can let the service refuse to replace an object.
+    conditional: OnceLock<bool>,
 }
 
 /// What the service says of an object that it just took, or has.
@@ -42,7 +42,7 @@ struct Object {
 impl Aws {
     /// Returns the place; nothing is asked yet.
     pub fn new(bucket: Bucket) -> Self {
-        Self { bucket, single_put: SINGLE_PUT, conditional: AtomicBool::new(true) }
+        Self { bucket, single_put: SINGLE_PUT, conditional: OnceLock::new() }
     }
 
     /// Sends files that are larger than this in parts.
@@ -138,23 +138,27 @@ impl Aws {
             .args(["--content-type", media_type, "--cache-control", cache])
             .args(["--checksum-algorithm", "SHA256", "--checksum-sha256", &to_base64(sha256.as_bytes())]);
         // Pages are replaced, packages never: not even one that somebody put there after we looked.
-        let new = cache == IMMUTABLE;
-        if new && self.conditional.load(Ordering::Relaxed) {
+        if cache == IMMUTABLE && *self.conditional.get_or_init(|| self.knows_conditions()) {
             let finished = run(command.clone().args(["--if-none-match", "*"]))?;
             let said = String::from_utf8_lossy(&finished.stderr);
-            // Clients before 2.17.35 do not know it (its changelog), some services neither.
-            if said.contains("Unknown options") || said.contains("NotImplemented") {
-                self.conditional.store(false, Ordering::Relaxed);
+            if finished.success() {
+                return self.answer(&finished);
             } else if said.contains("PreconditionFailed") || said.contains("ConditionalRequestConflict") {
                 // Whoever was faster: what is there is looked at.
                 return Ok(Object::default());
-            } else if finished.success() {
-                return self.answer(&finished);
-            } else {
+            } else if !said.contains("NotImplemented") {
                 return Err(failed("aws", &finished, "send a file to", &self.bucket.url()));
             }
         }
         self.answer(&self.done(command, "send a file to")?)
+    }
+
+    /// Tells whether the client can put an object on condition that there is none: from 2.17.35 on
+    /// (its changelog). It says so without asking the service.
+    fn knows_conditions(&self) -> bool {
+        let words = ["s3api", "put-object", "--generate-cli-skeleton"];
+        run(self.command(&words))
+            .is_ok_and(|finished| String::from_utf8_lossy(&finished.stdout).contains("\"IfNoneMatch\""))
     }
 
     fn put_package(&self, package: &Package) -> Result<(), PublishError> {
@@ -215,12 +219,18 @@ impl Place for Aws {
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
         let mut layout = Layout::new()?;
-        for page in pages {
-            let file = layout.write(&page.path, &page.text)?;
-            let sha256 = Sha256::of_bytes(&page.text);
-            let paths: Vec<&str> =
-                [Some(page.path.as_str()), folder_path(&page.path)].into_iter().flatten().collect();
-            side_by_side(&paths, |path| self.put(path, &file, [page.media_type, SHORT], &sha256))?;
+        // Calls are slow, so the JSON of a page goes side by side with the HTML of the next one. Each
+        // form still comes after that of the pages which it requires, and JSON after its own HTML.
+        for together in pages.chunk_by(|_, next| next.path.ends_with(".html")) {
+            let mut objects = Vec::new();
+            for page in together {
+                let (file, sha256) = (layout.write(&page.path, &page.text)?, Sha256::of_bytes(&page.text));
+                let paths = [Some(page.path.as_str()), folder_path(&page.path)].into_iter().flatten();
+                objects.extend(paths.map(|path| (path, file.clone(), page.media_type, sha256)));
+            }
+            side_by_side(&objects, |(path, file, media_type, sha256)| {
+                self.put(path, file, [media_type, SHORT], sha256)
+            })?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ pub use s3::Bucket;
 use super::IndexError;
 use super::folder::Folder;
 use super::place::{Package, Place};
+use super::view::View;
 use crate::process::find_program;
 
 /// Where an index is published, as users write it.
@@ -70,12 +71,20 @@ impl Destination {
         }
     }
 
-    /// Returns the place as this machine reaches it; a folder is made and locked if it is to be
-    /// changed. Of the two tools for S3, `aws` comes first: it alone can let the service verify a
-    /// SHA-256, and name an object as a folder.
+    /// Tells whether it is a folder that is not there yet.
+    pub fn is_new_folder(&self) -> bool {
+        matches!(self, Self::Folder(path) if !path.is_dir())
+    }
+
+    /// Returns the place as this machine reaches it; a folder that is there is locked if it is to
+    /// be changed. Of the two tools for S3, `aws` comes first: it alone can let the service verify
+    /// a SHA-256, and name an object as a folder.
     pub fn open(&self, to_change: bool) -> Result<Box<dyn Place>, IndexError> {
         Ok(match self {
-            Self::Folder(path) if to_change => Box::new(Folder::lock(path)?),
+            Self::Folder(path) if path.join(View::Local.root() + ".json").exists() => {
+                return Err(IndexError::Mixed { root: path.clone(), published: false });
+            }
+            Self::Folder(path) if to_change && path.is_dir() => Box::new(Folder::lock(path)?),
             Self::Folder(path) => Box::new(Folder::new(path)),
             Self::Rsync(target) => Box::new(Rsync::new(target)),
             Self::S3(bucket) if find_program("aws").is_some() => Box::new(Aws::new(bucket.clone())),

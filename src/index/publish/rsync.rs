@@ -42,8 +42,9 @@ impl Rsync {
 
     /// Sends what is in a layout, with the given options.
     fn send(&self, layout: &Layout, options: &[&str], action: &str) -> Result<Finished, PublishError> {
+        // Without --keep-dirlinks, a link to a folder there would be replaced by an empty folder.
         let command = Command::new("rsync")
-            .args(["--copy-links", "--mkpath", "--chmod=D755,F644", "--files-from"])
+            .args(["--copy-links", "--keep-dirlinks", "--mkpath", "--chmod=D755,F644", "--files-from"])
             .arg(layout.list()?)
             .args(options)
             .arg("--")
@@ -104,8 +105,10 @@ impl Rsync {
             wanted.extend(folders.chain([format!("/{path}")]));
         }
         wanted.iter().for_each(|pattern| drop(layout.name(pattern)));
+        // Links are followed: without that they are passed over, and their pages would seem not to be
+        // there.
         let command = Command::new("rsync")
-            .arg("--recursive")
+            .args(["--recursive", "--copy-links"])
             .arg(format!("--include-from={}", layout.list()?.display()))
             .args(["--exclude=*", "--"])
             .arg(self.root())

@@ -1,6 +1,8 @@
 //! Which form of a page a client gets (PEP 691, "Version + Format Selection"; RFC 9110,
 //! section 12.5.1). Not where the forms lie.
 
+use crate::index::page;
+
 /// A form of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -19,9 +21,9 @@ impl Form {
     /// Returns the media type of an answer.
     pub(super) fn media_type(self) -> &'static str {
         match self {
-            Self::Json => "application/vnd.pypi.simple.v1+json",
+            Self::Json => page::JSON,
             Self::HtmlV1 => "application/vnd.pypi.simple.v1+html",
-            Self::Html => "text/html; charset=utf-8",
+            Self::Html => page::HTML,
         }
     }
 

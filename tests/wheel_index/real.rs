@@ -1,0 +1,91 @@
+//! Wheels that others made, taken through an RPM and made again: what comes out must be
+//! what upstream ships, under a tag that the files bear.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rocmrpm::error::Diagnose;
+use rocmrpm::wheel::{Rocm, Wheel, WheelError};
+
+use super::fetch;
+use super::fixtures::{Package, build_for, members};
+use super::tools::assert_accepted;
+
+/// The Python that the wheels of requirements.txt are for.
+const SITE: &str = "/usr/lib64/python3.12/site-packages";
+
+/// A wheel's members, without what an installer makes for itself, and without the libraries
+/// for GPUs of others, which are most of it and bear on nothing here.
+fn installed(wheel: &Path) -> BTreeMap<String, Vec<u8>> {
+    let left_out = ["_cuda1", "_xpu2", ".dist-info/RECORD"];
+    let kept = |name: &str| !left_out.iter().any(|part| name.contains(part));
+    members(wheel).into_iter().filter(|(name, _)| kept(name)).collect()
+}
+
+/// Installs a fetched wheel as an RPM has it, and makes a wheel of that.
+fn again(original: &Path, rocm: &Rocm, dir: &Path) -> Result<Wheel, WheelError> {
+    let mut package = Package::new("python3-real", "x86_64").uncompressed();
+    for (name, content) in installed(original) {
+        let path = format!("{SITE}/{name}");
+        package = match name.rsplit_once('/').is_some_and(|(_, file)| file.contains(".so")) {
+            true => package.program(&path, content),
+            false => package.file(&path, content),
+        };
+    }
+    let rpm = package.write(dir);
+    let wheels = build_for(rocm, &[rpm], &dir.join("out"))?;
+    assert_eq!(wheels.len(), 1);
+    Ok(wheels.into_iter().next().unwrap())
+}
+
+#[test]
+fn a_real_wheel_comes_out_of_an_rpm_as_it_went_in() {
+    let original = fetch::wheel("bitsandbytes");
+    let dir = tempfile::tempdir().unwrap();
+    let wheel = again(&original, &Rocm::System, dir.path()).unwrap();
+
+    let (theirs, mut ours) = (installed(&original), installed(&wheel.path));
+    let version = "0.50.2+rocm7.14.gfx1151";
+    let mut expected: BTreeMap<String, Vec<u8>> = theirs
+        .into_iter()
+        .map(|(name, content)| {
+            (name.replace("-0.50.2.dist-info/", &format!("-{version}.dist-info/")), content)
+        })
+        .collect();
+    let described = format!("bitsandbytes-{version}.dist-info/METADATA");
+    let metadata = String::from_utf8(expected.remove(&described).unwrap()).unwrap();
+    let metadata = metadata.replace("\nVersion: 0.50.2\n", &format!("\nVersion: {version}\n"));
+    similar_asserts::assert_eq!(String::from_utf8(ours.remove(&described).unwrap()).unwrap(), metadata);
+    let tagged = format!("bitsandbytes-{version}.dist-info/WHEEL");
+    expected.remove(&tagged).unwrap();
+    let text = String::from_utf8(ours.remove(&tagged).unwrap()).unwrap();
+    assert!(text.contains("Root-Is-Purelib: false\nTag: py3-none-linux_x86_64\n"), "{text}");
+    let names = |members: &BTreeMap<String, Vec<u8>>| members.keys().cloned().collect::<Vec<_>>();
+    similar_asserts::assert_eq!(names(&ours), names(&expected));
+    for (name, content) in &expected {
+        assert!(ours[name] == *content, "{name} has another content");
+    }
+
+    // Upstream calls it manylinux_2_24, though it needs ROCm's libraries from outside.
+    assert_eq!(wheel.tags, ["py3-none-linux_x86_64"]);
+    assert_eq!(assert_accepted(&wheel.path).as_deref(), Some("linux_x86_64"));
+}
+
+/// JAX's modules search in every place that ROCm was ever seen in: `$ORIGIN/../rocm/lib`,
+/// AMD's wheels under 17 names, `/opt/rocm/lib`. Neither mode can answer for all of them.
+#[test]
+fn a_real_file_that_no_mode_can_answer_for_is_refused_with_its_reason() {
+    let original = fetch::wheel("jax-rocm7-plugin");
+    let sdk = Rocm::Sdk { version: "7.14".into(), preloaded: BTreeMap::new() };
+    for (rocm, reason) in [
+        (Rocm::System, "its RUNPATH `$ORIGIN/../_rocm_sdk_core/lib` leads to AMD's rocm-sdk wheels"),
+        (sdk, "its RUNPATH `$ORIGIN/../rocm/lib` leads to a folder that neither this wheel has"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let error = again(&original, &rocm, dir.path()).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("/jax_rocm7_plugin/_hybrid.so: ") && said.contains(reason), "{said}");
+        assert!(error.hints().iter().any(|hint| hint.contains("chrpath --delete")), "{:?}", error.hints());
+        assert_eq!(fs_err::read_dir(dir.path().join("out")).unwrap().count(), 0);
+    }
+}
