@@ -36,6 +36,10 @@ pub fn write_if_changed(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<bool
 /// Gives the file `from` a second name `to`: a hard link where the file system
 /// allows it, else a copy with the same time. Replaces `to` in one step.
 pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    // Under a name that is not taken, a link is one step by itself.
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
     let folder = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let holder = tempfile::Builder::new().prefix(".rocmrpm-").tempdir_in(folder)?;

@@ -10,36 +10,36 @@ const REQUIREMENTS: &str = "dumb-pypi==1.15.0";
 
 /// Distributions whose METADATA the wheels get, without what they require.
 const DISTRIBUTIONS: [&str; 30] = [
-    "aiohttp",
-    "attrs",
-    "boto3",
-    "cffi",
-    "click",
-    "cryptography",
-    "django",
-    "fastapi",
-    "flask",
-    "httpx",
-    "idna",
-    "jsonschema",
-    "matplotlib",
-    "networkx",
-    "numpy",
-    "pandas",
-    "pillow",
-    "pluggy",
-    "pydantic",
-    "pygments",
-    "pytest",
-    "pyyaml",
-    "requests",
-    "rich",
-    "safetensors",
-    "scipy",
-    "sqlalchemy",
-    "sympy",
-    "tqdm",
-    "urllib3",
+    "aiohttp==3.14.5",
+    "attrs==26.1.0",
+    "boto3==1.44.5",
+    "cffi==2.1.1",
+    "click==8.5.1",
+    "cryptography==50.0.2",
+    "django==5.2.19",
+    "fastapi==0.165.0",
+    "flask==3.1.3",
+    "httpx==0.28.1",
+    "idna==3.20",
+    "jsonschema==4.26.0",
+    "matplotlib==3.11.2",
+    "networkx==3.6.1",
+    "numpy==2.4.6",
+    "pandas==3.1.1",
+    "pillow==13.0.0",
+    "pluggy==1.7.0",
+    "pydantic==2.14.3",
+    "pygments==2.21.0",
+    "pytest==9.2.0",
+    "pyyaml==6.0.3",
+    "requests==2.34.2",
+    "rich==15.0.0",
+    "safetensors==0.8.0",
+    "scipy==1.17.1",
+    "sqlalchemy==2.1.9",
+    "sympy==1.14.0",
+    "tqdm==4.70.1",
+    "urllib3==2.8.0",
 ];
 
 /// Tells its list what a page needs, from the wheels; prints its processor time.
@@ -82,8 +82,8 @@ impl DumbPypi {
         let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-index-venv");
         let lock = std::fs::File::create(venv.with_extension("lock")).unwrap();
         lock.lock().unwrap();
-        let done = venv.join(".done");
-        if !done.exists() {
+        let (done, wanted) = (venv.join(".done"), format!("{REQUIREMENTS} {}", DISTRIBUTIONS.join(" ")));
+        if std::fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
             let run = |command: &mut Command| {
                 assert!(command.status().unwrap().success(), "{command:?} failed");
             };
@@ -95,7 +95,7 @@ impl DumbPypi {
             };
             run(pip().arg(REQUIREMENTS));
             run(pip().args(["--no-deps", "--target"]).arg(venv.join("others")).args(DISTRIBUTIONS));
-            std::fs::write(done, "").unwrap();
+            std::fs::write(done, wanted).unwrap();
         }
         Self(venv)
     }

@@ -66,7 +66,7 @@ fn text(seconds: f64) -> String {
 
 impl Table {
     /// Adds a comparison.
-    pub fn row(&mut self, what: &str, ours: &[Cost], rival: &str, theirs: &[Cost], aim: f64) {
+    pub fn row(&mut self, what: &str, ours: &[Cost], rival: &str, theirs: &[Cost], aim: Option<f64>) {
         let [wall, cpu, their_wall, their_cpu] = [
             best(ours, |c| c.wall),
             best(ours, |c| c.cpu),
@@ -81,8 +81,8 @@ impl Table {
             format!("{} ({})", text(their_wall), text(their_cpu)),
             format!("{ratio:.1}"),
             format!("{:.1}", their_cpu / cpu),
-            format!("{aim}"),
-            if ratio >= aim { "met" } else { "not met" }.into(),
+            aim.map(|aim| aim.to_string()).unwrap_or_default(),
+            aim.map_or("", |aim| if ratio >= aim { "met" } else { "not met" }).into(),
         ]);
     }
 

@@ -1,7 +1,7 @@
 //! Changes of a published index, worked out before anything is done: wheels added,
 //! promoted, yanked. Not how files get to where the index lies.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use super::entry::{Entry, each, requires};
 use super::order::required_first;
 use super::page::{self, File, Project, Root};
 use super::place::{Package, Page, Place, Stored};
-use super::rules;
+use super::rules::Joined;
 use super::view::{CHANNELS, View, package_path};
 use crate::digest::Sha256;
 use crate::names::nearest;
@@ -161,17 +161,28 @@ impl Pages {
     }
 
     /// Adds what is other than it was to the change.
-    fn finish(self, requires: BTreeMap<String, BTreeSet<String>>, change: &mut Change) {
-        let Self { view, mut root, root_was, projects } = self;
+    fn finish(
+        self,
+        requires: BTreeMap<String, BTreeSet<String>>,
+        change: &mut Change,
+    ) -> Result<(), IndexError> {
+        let Self { view, mut root, root_was, mut projects } = self;
+        projects.values_mut().for_each(|(project, _)| project.sort());
         let mut all: BTreeMap<_, _> = projects.keys().map(|name| (name.clone(), BTreeSet::new())).collect();
         all.extend(requires);
-        for name in required_first(&all) {
-            let Some((project, was)) = projects.get(&name) else { continue };
+        let order = required_first(&all);
+        let pages = each(&order, |name| {
+            let Some((project, was)) = projects.get(name) else { return Ok(None) };
             let json = project.json(view);
-            if was.as_deref() != Some(json.as_bytes()) && !(was.is_none() && project.files.is_empty()) {
-                change.page(&view.page(&name), was.as_deref(), project.html(view), json);
+            let same = was.as_deref() == Some(json.as_bytes()) || was.is_none() && project.files.is_empty();
+            Ok((!same).then(|| (project.html(view), json)))
+        })?;
+        for (name, page) in order.into_iter().zip(pages) {
+            if let Some((html, json)) = page {
+                let was = projects.get(&name).and_then(|(_, was)| was.as_deref());
+                change.page(&view.page(&name), was, html, json);
             }
-            if !project.files.is_empty() {
+            if projects.get(&name).is_some_and(|(project, _)| !project.files.is_empty()) {
                 root.0.insert(name);
             }
         }
@@ -179,6 +190,7 @@ impl Pages {
         if root_was.as_deref() != Some(json.as_bytes()) {
             change.page(&view.root(), root_was.as_deref(), root.html(), json);
         }
+        Ok(())
     }
 }
 
@@ -204,6 +216,7 @@ pub fn plan_add(
 
     let mut change = Change::default();
     let (mut required, mut new) = (BTreeMap::<String, BTreeSet<String>>::new(), Vec::new());
+    let mut joined = BTreeMap::new();
     for entry in &entries {
         let Entry { distribution, file, .. } = entry;
         required.entry(distribution.clone()).or_default().extend(requires(&entry.metadata));
@@ -228,12 +241,13 @@ pub fn plan_add(
                 File { upload_time: second(upload_time.unwrap_or(file.upload_time)), ..file.clone() }
             }
         };
-        rules::check_joins(pages.project(distribution), &file, view)?;
+        let project = pages.project(distribution);
+        joined.entry(distribution).or_insert_with(|| Joined::of(project, view)).join(&file)?;
         change.note(Action::Add, &file.name, view);
-        pages.project(distribution).put(file);
+        project.files.push(file);
     }
     add_packages(place, &new, &mut change)?;
-    pages.finish(required, &mut change);
+    pages.finish(required, &mut change)?;
     Ok(change)
 }
 
@@ -385,15 +399,18 @@ pub fn plan_promote(
             let place = format!("{from} of {}", place.name());
             return Err(selected.not_there(place, std::iter::once(&source)));
         }
+        let target = pages.project(&project.name);
+        let there: HashMap<String, File> =
+            target.files.iter().map(|file| (file.name.clone(), file.clone())).collect();
+        let mut joined = Joined::of(target, to);
         for file in files {
-            if let Some(there) = pages.find(&project.name, &file.name) {
+            if let Some(there) = there.get(&file.name) {
                 same(file, there, &format!("{to} of {}", place.name()))?;
                 change.note(Action::Keep, &file.name, to);
                 continue;
             }
-            let target = pages.project(&project.name);
-            rules::check_joins(target, file, to)?;
-            target.put(file.clone());
+            joined.join(file)?;
+            target.files.push(file.clone());
             target.tracks.clone_from(&project.tracks);
             change.note(Action::Promote(from), &file.name, to);
             moved.push((&project.name, package_path(&project.name, &file.name) + ".metadata"));
@@ -404,10 +421,12 @@ pub fn plan_promote(
     for ((name, path), metadata) in moved.iter().zip(place.read(&paths)?) {
         let gone = || IndexError::Gone { path: path.clone(), place: place.name() };
         let metadata = metadata.ok_or_else(gone)?;
-        let names = requires(&String::from_utf8_lossy(&metadata));
+        // The description behind the headers is the most of it.
+        let end = metadata.windows(2).position(|two| two == b"\n\n");
+        let names = requires(&String::from_utf8_lossy(&metadata[..end.unwrap_or(metadata.len())]));
         required.entry((*name).to_owned()).or_default().extend(names);
     }
-    pages.finish(required, &mut change);
+    pages.finish(required, &mut change)?;
     Ok(change)
 }
 
@@ -440,7 +459,7 @@ pub fn plan_yank(place: &dyn Place, name_version: &str, reason: Option<&str>) ->
         return Err(selected.not_there(place.name(), pages.iter()));
     }
     for page in pages {
-        page.finish(BTreeMap::new(), &mut change);
+        page.finish(BTreeMap::new(), &mut change)?;
     }
     Ok(change)
 }

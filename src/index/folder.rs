@@ -7,6 +7,7 @@ use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::IndexError;
+use super::entry::each;
 use super::place::{Package, Page, Place, Stored};
 use crate::digest::Sha256;
 
@@ -39,29 +40,24 @@ impl Place for Folder {
     }
 
     fn read(&self, paths: &[String]) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
-        paths.iter().map(|path| Ok(there(fs::read(self.root.join(path)))?)).collect()
+        each(paths, |path| Ok(there(fs::read(self.root.join(path)))?))
     }
 
     fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
         let stored = |path: &String| there(Sha256::of_file(&self.root.join(path)));
-        paths.iter().map(|path| Ok(stored(path)?.map(|(sha256, size)| Stored { size, sha256 }))).collect()
+        each(paths, |path| Ok(stored(path)?.map(|(sha256, size)| Stored { size, sha256 })))
     }
 
     /// Copies each into place, and verifies the copy: a published file must not change with
     /// the one it was made from.
     fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError> {
-        for package in packages {
-            crate::process::check_stop()?;
-            self.put_package(package)?;
-        }
-        Ok(())
+        each(packages, |package| self.put_package(package)).map(drop)
     }
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
-        for page in pages {
-            replace(&self.root.join(&page.path), page.text.as_bytes(), "page")?;
-        }
-        Ok(())
+        let pages: Vec<_> =
+            pages.iter().map(|page| (self.root.join(&page.path), page.text.as_str())).collect();
+        replace_all(&pages)
     }
 }
 
@@ -71,7 +67,7 @@ impl Folder {
         let folder = target.parent().unwrap_or(&self.root);
         fs::create_dir_all(folder)?;
         // A run that is killed leaves this file, the next one writes it again.
-        let copy = folder.join(format!("{TEMPORARY}{}", package.stored.sha256));
+        let copy = folder.join(format!("{TEMPORARY}{}", Sha256::of_bytes(&package.path)));
         copy_file(&package.file, &copy)?;
         let new = package.stored.sha256;
         let (sha256, _) = Sha256::of_file(&copy)?;
@@ -108,20 +104,45 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 /// that the name under which it is written first need not be a random one: what a killed run
 /// left is written over.
 pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let temporary = folder.join(format!("{TEMPORARY}{unique}"));
-    let written = match fs::write(&temporary, bytes) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(folder)?;
-            fs::write(&temporary, bytes)
-        }
-        other => other,
-    };
-    let done = written.and_then(|()| fs::rename(&temporary, path));
+    let temporary = path.with_file_name(format!("{TEMPORARY}{unique}"));
+    let done = stage(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if done.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     done
+}
+
+/// Replaces pages in this order, each in one step, like [`replace`]: all are written first, on
+/// all cores, and then renamed.
+pub(super) fn replace_all(pages: &[(PathBuf, &str)]) -> Result<(), IndexError> {
+    let temporary = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.with_file_name(format!("{TEMPORARY}{name}"))
+    };
+    let staged = each(pages, |(path, text)| Ok(stage(&temporary(path), text.as_bytes())?));
+    let done = staged.and_then(|_| {
+        pages.iter().try_for_each(|(path, _)| {
+            crate::process::check_stop()?;
+            Ok(fs::rename(temporary(path), path)?)
+        })
+    });
+    if done.is_err() {
+        for (path, _) in pages {
+            let _ = fs::remove_file(temporary(path));
+        }
+    }
+    done
+}
+
+/// Writes a file, and makes the folders above.
+fn stage(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::write(path, bytes) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            fs::write(path, bytes)
+        }
+        other => other,
+    }
 }
 
 fn changed(path: &str, place: &str, there: Sha256, new: Sha256) -> IndexError {

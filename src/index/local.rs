@@ -2,7 +2,7 @@
 //! its pages is decided elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use fs_err as fs;
 use super::IndexError;
 use super::change::tracked;
 use super::entry::{Entry, each, file_name, requires};
-use super::folder::{Folder, replace, there};
+use super::folder::{Folder, replace, replace_all, there};
 use super::order::required_first;
 use super::page::{File, Project, Root};
 use super::rules;
@@ -38,6 +38,8 @@ struct Old {
     by_name: HashMap<String, usize>,
     /// When the page was written: seconds and nanoseconds.
     written: (i64, i64),
+    /// The page itself.
+    json: Vec<u8>,
 }
 
 /// A wheel that will be in the index.
@@ -83,25 +85,26 @@ pub fn write_tracking(
         return Err(IndexError::Mixed { root: index_dir.to_owned(), published: true });
     }
     let _lock = Folder::lock(index_dir)?;
-    let old = old_pages(wheels, index_dir)?;
+    let mut old = old_pages(wheels, index_dir)?;
     let taken = unique(each(wheels, |wheel| take(wheel, &old, index_dir))?)?;
-    let mut projects: BTreeMap<String, Project> = BTreeMap::new();
+    let mut projects: BTreeMap<&str, Vec<File>> = BTreeMap::new();
     let mut required: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for Taken { entry, .. } in &taken {
-        let project = projects.entry(entry.distribution.clone()).or_insert_with(|| Project {
-            tracks: tracks.iter().map(|root| tracked(root, &entry.distribution)).collect(),
-            ..Project::new(&entry.distribution)
-        });
-        project.files.push(entry.file.clone());
+        projects.entry(&entry.distribution).or_default().push(entry.file.clone());
         let names = required.entry(entry.distribution.clone()).or_default();
         names.extend(requires(&entry.metadata));
     }
-    for project in projects.values_mut() {
+    let projects: Vec<_> = projects.into_iter().collect();
+    let projects = each(&projects, |(name, files)| {
+        let tracks = tracks.iter().map(|root| tracked(root, name)).collect();
+        let mut project = Project { name: (*name).to_owned(), files: files.clone(), tracks };
         project.sort();
-        rules::check_twins(project)?;
-    }
+        rules::check_twins(&project)?;
+        Ok((project.name.clone(), project))
+    })?;
+    let projects: BTreeMap<String, Project> = projects.into_iter().collect();
 
-    let mut changed = vacate(&taken, &old, index_dir)?;
+    let mut changed = vacate(&taken, &mut old, index_dir)?;
     for name in projects.keys() {
         fs::create_dir_all(index_dir.join("packages").join(name))?;
     }
@@ -109,20 +112,18 @@ pub fn write_tracking(
     changed |= fresh.iter().any(|(_, there)| *there != There::Same);
     each(&fresh, |(taken, there)| Ok(put(taken, *there, index_dir)?))?;
     let read: BTreeSet<&String> = fresh.iter().map(|(taken, _)| &taken.entry.distribution).collect();
-    for name in required_first(&required) {
-        changed |= write_page(index_dir, &View::Local.page(&name), read.contains(&name), |html| {
-            let project = &projects[&name];
-            if html { project.html(View::Local) } else { project.json(View::Local) }
-        })?;
-    }
+    let mut pages = each(&required_first(&required), |name| {
+        let project = &projects[name];
+        let was = old.get(name).map(|page| page.json.as_slice());
+        let (html, json) = (project.html(View::Local), project.json(View::Local));
+        compare(index_dir, &View::Local.page(name), html, json, was, read.contains(name))
+    })?;
     let root = Root(projects.keys().cloned().collect());
-    changed |=
-        write_page(
-            index_dir,
-            &View::Local.root(),
-            false,
-            |html| if html { root.html() } else { root.json() },
-        )?;
+    let was = there(fs::read(index_dir.join(View::Local.root() + ".json")))?;
+    pages.push(compare(index_dir, &View::Local.root(), root.html(), root.json(), was.as_deref(), false)?);
+    changed |= pages.iter().flatten().any(|page| page.changed);
+    let pages: Vec<_> = pages.iter().flatten().map(|page| (page.path.clone(), page.text.as_str())).collect();
+    replace_all(&pages)?;
     changed |= clean(index_dir, &projects)?;
 
     let distributions = projects.into_iter().map(|(name, project)| (name, project.files.len())).collect();
@@ -141,7 +142,7 @@ fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old
         let meta = fs::metadata(&path).ok()?;
         let project = Project::from_json(&bytes, &path.to_string_lossy(), View::Local, name).ok()?;
         let by_name = project.files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
-        Some(Old { project, by_name, written: (meta.mtime(), meta.mtime_nsec()) })
+        Some(Old { project, by_name, written: (meta.mtime(), meta.mtime_nsec()), json: bytes })
     };
     let pages = each(&names, |name| Ok(read(name)))?;
     Ok(names.into_iter().zip(pages).filter_map(|(name, page)| Some((name, page?))).collect())
@@ -166,8 +167,11 @@ fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<T
         && same
         && file.size == now.len()
         && modified <= page.written
-        && let Ok(metadata) = fs::read(metadata_path(&target))
-        && Sha256::of_bytes(&metadata) == file.metadata
+        && let Ok(metadata) = fs::symlink_metadata(metadata_path(&target))
+        // A METADATA is never empty, a file that lost its bytes with the machine's power is.
+        && metadata.is_file()
+        && metadata.len() > 0
+        && (metadata.mtime(), metadata.mtime_nsec()) <= page.written
     {
         let (source, distribution) = (source.to_owned(), parsed.distribution);
         let entry = Entry { source, distribution, file: file.clone(), metadata: String::new() };
@@ -212,7 +216,7 @@ fn unique(all: Vec<Taken>) -> Result<Vec<Taken>, IndexError> {
 
 /// Takes packages that are about to be replaced from their pages, because the digest there
 /// would be wrong for a moment. Tells whether there were any.
-fn vacate(taken: &[Taken], old: &HashMap<String, Old>, index_dir: &Path) -> Result<bool, IndexError> {
+fn vacate(taken: &[Taken], old: &mut HashMap<String, Old>, index_dir: &Path) -> Result<bool, IndexError> {
     let mut pages: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for Taken { entry, .. } in taken.iter().filter(|taken| taken.there == Some(There::Other)) {
         pages.entry(&entry.distribution).or_default().insert(&entry.file.name);
@@ -220,10 +224,11 @@ fn vacate(taken: &[Taken], old: &HashMap<String, Old>, index_dir: &Path) -> Resu
     for (name, replaced) in &pages {
         let mut project = old.get(*name).map_or_else(|| Project::new(name), |page| page.project.clone());
         project.files.retain(|file: &File| !replaced.contains(file.name.as_str()));
-        let view = View::Local;
-        write_page(index_dir, &view.page(name), false, |html| {
-            if html { project.html(view) } else { project.json(view) }
-        })?;
+        let path = index_dir.join(View::Local.page(name));
+        let (html, json) = (project.html(View::Local), project.json(View::Local));
+        replace_all(&[(path.with_extension("html"), &html), (path.with_extension("json"), &json)])?;
+        // It is no longer as it was read.
+        old.remove(*name);
     }
     Ok(!pages.is_empty())
 }
@@ -232,52 +237,72 @@ fn vacate(taken: &[Taken], old: &HashMap<String, Old>, index_dir: &Path) -> Resu
 fn put(taken: &Taken, there: There, index_dir: &Path) -> io::Result<()> {
     let Entry { source, distribution, file, metadata } = &taken.entry;
     let target = index_dir.join(package_path(distribution, &file.name));
-    let done = match there {
-        There::Same => true,
-        There::Nothing => fs::hard_link(source, &target).is_ok(),
-        There::Equal | There::Other => false,
-    };
-    if !done {
+    if there != There::Same {
         files::link_or_copy(source, &target)?;
     }
     // The digest of the wheel: two wheels with one METADATA must not meet here.
     replace(&metadata_path(&target), metadata.as_bytes(), &file.sha256.to_string())
 }
 
-/// Writes both forms of a page, JSON last: a run that is killed in between finds the old state,
-/// and writes both again. JSON that stays the same is written all the same where its wheels were
-/// read again, so that its time is later than theirs. Tells whether one changed.
-fn write_page(index_dir: &Path, path: &str, read: bool, text: impl Fn(bool) -> String) -> io::Result<bool> {
-    let html = put_page(&index_dir.join(format!("{path}.html")), &text(true), false)?;
-    Ok(put_page(&index_dir.join(format!("{path}.json")), &text(false), read)? || html)
+/// A form of a page that is to be written.
+struct Pending {
+    path: PathBuf,
+    text: String,
+    changed: bool,
 }
 
-fn put_page(path: &Path, text: &str, always: bool) -> io::Result<bool> {
-    let changed = there(fs::read(path))?.is_none_or(|old| old != text.as_bytes());
-    if changed || always {
-        replace(path, text.as_bytes(), "page")?;
+/// Returns the forms of a page that are to be written, JSON last: a run that is killed in between
+/// finds the old state, and writes both again. JSON that stays as it was is written all the same
+/// where its wheels were read again, so that its time is later than theirs.
+fn compare(
+    index_dir: &Path,
+    path: &str,
+    html: String,
+    json: String,
+    was: Option<&[u8]>,
+    read: bool,
+) -> Result<Vec<Pending>, IndexError> {
+    let mut pages = Vec::new();
+    let html_path = index_dir.join(format!("{path}.html"));
+    if !has(&html_path, html.as_bytes())? {
+        pages.push(Pending { path: html_path, text: html, changed: true });
     }
-    Ok(changed)
+    let changed = was != Some(json.as_bytes());
+    if changed || read {
+        let path = index_dir.join(format!("{path}.json"));
+        pages.push(Pending { path, text: json, changed });
+    }
+    Ok(pages)
+}
+
+/// Tells whether a file has these bytes.
+fn has(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let Some(mut file) = there(fs::File::open(path))? else { return Ok(false) };
+    if file.metadata()?.len() != bytes.len() as u64 {
+        return Ok(false);
+    }
+    let mut old = Vec::with_capacity(bytes.len());
+    file.read_to_end(&mut old)?;
+    Ok(old == bytes)
 }
 
 /// Removes what no page names: pages first. Tells whether there was anything.
-fn clean(index_dir: &Path, projects: &BTreeMap<String, Project>) -> io::Result<bool> {
+fn clean(index_dir: &Path, projects: &BTreeMap<String, Project>) -> Result<bool, IndexError> {
     let page = ["index.html", "index.json"];
     let (simple, packages) = (index_dir.join(View::Local.simple()), index_dir.join("packages"));
     fs::create_dir_all(&packages)?;
     let names = || projects.keys().map(String::as_str);
+    let all: Vec<&Project> = projects.values().collect();
+    let any = |removed: Vec<bool>| removed.contains(&true);
     let mut removed = remove_others(&simple, &names().chain(page).collect())?;
-    for name in names() {
-        removed |= remove_others(&simple.join(name), &page.into())?;
-    }
+    removed |= any(each(&all, |project| Ok(remove_others(&simple.join(&project.name), &page.into())?))?);
     removed |= remove_others(&packages, &names().collect())?;
-    for (name, project) in projects {
-        let metadata: Vec<String> =
-            project.files.iter().map(|file| format!("{}.metadata", file.name)).collect();
+    removed |= any(each(&all, |project| {
         let files = project.files.iter().map(|file| file.name.as_str());
+        let metadata: Vec<String> = files.clone().map(|file| format!("{file}.metadata")).collect();
         let kept = files.chain(metadata.iter().map(String::as_str)).collect();
-        removed |= remove_others(&packages.join(name), &kept)?;
-    }
+        Ok(remove_others(&packages.join(&project.name), &kept)?)
+    })?);
     Ok(removed)
 }
 

@@ -215,13 +215,6 @@ impl Project {
         Ok(project)
     }
 
-    /// Adds a wheel, in the place of one with its name.
-    pub fn put(&mut self, file: File) {
-        self.files.retain(|other| other.name != file.name);
-        self.files.push(file);
-        self.sort();
-    }
-
     /// Sorts the wheels by version and name.
     pub fn sort(&mut self) {
         self.files.sort_by_cached_key(|file| (version(&file.name), file.name.clone()));

@@ -20,10 +20,11 @@ fn file(name: &str) -> File {
 fn project() -> Project {
     let name = "demo_tool-1.0+rocm7.14-py3-none-any.whl";
     let mut project = Project::new("demo-tool");
-    project.put(file("demo_tool-1.10-py3-none-any.whl"));
-    project.put(File { yanked: Some("it <breaks>".into()), ..file("demo_tool-1.9-py3-none-any.whl") });
-    project.put(File { plain_name: false, yanked: Some(String::new()), ..file(name) });
-    project.put(File { requires_python: None, ..file("demo_tool-1.9-py2-none-any.whl") });
+    project.files.push(file("demo_tool-1.10-py3-none-any.whl"));
+    project.files.push(File { yanked: Some("it <breaks>".into()), ..file("demo_tool-1.9-py3-none-any.whl") });
+    project.files.push(File { plain_name: false, yanked: Some(String::new()), ..file(name) });
+    project.files.push(File { requires_python: None, ..file("demo_tool-1.9-py2-none-any.whl") });
+    project.sort();
     project.tracks = vec!["https://host/simple/demo-tool/?a&b".into()];
     project
 }
@@ -102,6 +103,10 @@ fn a_page_that_is_not_ours_is_refused_by_name() {
         ("its list of versions", json.replace("\"1.9\",", "")),
         ("not a time", json.replace("2023-11-14", "yesterday")),
         ("-py3-none-any.whl` twice", json.replace("-1.9-py2-", "-1.9-py3-")),
+        (
+            "unknown field `dist-info-metadata`",
+            json.replacen("\"size\":", "\"dist-info-metadata\":true,\"size\":", 1),
+        ),
         ("not a SHA-256", json.replace(&digest, "0")),
         ("`\\u{1b}[2J`", json.replace("\"1.2\"", "\"\\u001b[2J\"")),
     ] {

@@ -1,57 +1,86 @@
 //! Which wheels must not be in one view together. Not how they come there.
 
+use std::collections::HashMap;
+
+use pep440_rs::Version;
+
 use super::IndexError;
 use super::page::{File, Project};
 use super::view::View;
 use crate::wheel::FileName;
 
-/// Finds a wheel that installers could take in the place of `new`: of the same version, for
-/// the same tag. A build tag does not part them (binary distribution format, "File name
-/// convention": it only breaks a tie).
-fn twin<'a>(project: &'a Project, new: &File, name: &FileName) -> Option<(&'a File, String)> {
-    let others = project.files.iter().filter(|other| other.name != new.name);
-    others.filter_map(|other| Some((other, other.parsed().ok()?))).find_map(|(other, parsed)| {
-        let tag = parsed.tags.intersection(&name.tags).next().filter(|_| parsed.version == name.version)?;
-        Some((other, tag.clone()))
+/// Refuses two wheels of one version for one tag.
+pub(super) fn check_twins(project: &Project) -> Result<(), IndexError> {
+    let mut twins = Twins::default();
+    project.files.iter().try_for_each(|file| match file.parsed() {
+        Ok(name) => twins.join(file, &name),
+        Err(_) => Ok(()),
     })
 }
 
-/// Refuses two wheels of one version for one tag.
-pub(super) fn check_twins(project: &Project) -> Result<(), IndexError> {
-    for file in &project.files {
-        check_twin(project, file)?;
-    }
-    Ok(())
-}
+/// The wheels of one distribution by what installers tell them apart by: version and tag. A
+/// build tag does not part them (binary distribution format, "File name convention": it only
+/// breaks a tie).
+#[derive(Default)]
+struct Twins(HashMap<Version, HashMap<String, String>>);
 
-fn check_twin(project: &Project, new: &File) -> Result<(), IndexError> {
-    let Ok(name) = new.parsed() else { return Ok(()) };
-    match twin(project, new, &name) {
-        None => Ok(()),
-        Some((other, tag)) => {
-            Err(IndexError::SameTags { first: other.name.clone(), second: new.name.clone(), tag })
+impl Twins {
+    fn join(&mut self, file: &File, name: &FileName) -> Result<(), IndexError> {
+        let serving = self.0.entry(name.version.clone()).or_default();
+        for tag in &name.tags {
+            if let Some(first) = serving.insert(tag.clone(), file.name.clone()) {
+                let (second, tag) = (file.name.clone(), tag.clone());
+                return Err(IndexError::SameTags { first, second, tag });
+            }
         }
+        Ok(())
     }
 }
 
-/// Tells whether a wheel may join those of a view: it is no twin of one, and does not sort
-/// below one of the same public version, unless nobody chooses one of the two any more.
-pub(super) fn check_joins(project: &Project, new: &File, view: View) -> Result<(), IndexError> {
-    check_twin(project, new)?;
-    let Ok(name) = new.parsed() else { return Ok(()) };
-    if new.yanked.is_some() {
-        return Ok(());
+/// The wheels of a distribution in a view, as far as others that join them can be in their way.
+pub(super) struct Joined {
+    view: View,
+    twins: Twins,
+    /// Of each public version, the wheel that sorts last of those that may be chosen.
+    last: HashMap<Version, (Version, String)>,
+}
+
+impl Joined {
+    /// Takes the wheels that are there.
+    pub fn of(project: &Project, view: View) -> Self {
+        let mut joined = Self { view, twins: Twins::default(), last: HashMap::new() };
+        for file in &project.files {
+            if let Ok(name) = file.parsed() {
+                // What is there already is nobody's fault who joins it.
+                let _ = joined.twins.join(file, &name);
+                joined.rank(file, name.version);
+            }
+        }
+        joined
     }
-    let public = name.version.clone().without_local();
-    let above = project.files.iter().filter(|other| other.yanked.is_none()).find(|other| {
-        other.parsed().is_ok_and(|other| {
-            other.version > name.version && other.version.clone().without_local() == public
-        })
-    });
-    match above {
-        None => Ok(()),
-        Some(old) => {
-            Err(IndexError::Below { new: new.name.clone(), old: old.name.clone(), place: view.to_string() })
+
+    /// Takes one more: it is no twin of one, and does not sort below one of the same public
+    /// version, unless nobody chooses one of the two any more.
+    pub fn join(&mut self, new: &File) -> Result<(), IndexError> {
+        let Ok(name) = new.parsed() else { return Ok(()) };
+        self.twins.join(new, &name)?;
+        let last = self.last.get(&name.version.clone().without_local());
+        if let Some((above, old)) = last
+            && new.yanked.is_none()
+            && *above > name.version
+        {
+            let (new, old) = (new.name.clone(), old.clone());
+            return Err(IndexError::Below { new, old, place: self.view.to_string() });
+        }
+        self.rank(new, name.version);
+        Ok(())
+    }
+
+    fn rank(&mut self, file: &File, version: Version) {
+        let public = version.clone().without_local();
+        let below = self.last.get(&public).is_none_or(|(last, _)| *last <= version);
+        if file.yanked.is_none() && below {
+            self.last.insert(public, (version, file.name.clone()));
         }
     }
 }
@@ -78,7 +107,8 @@ mod tests {
     /// What the error says when `new` joins `old`; empty where there is none.
     fn joins(old: &str, new: &str) -> String {
         let project = Project { files: vec![file(old)], ..Project::new("a") };
-        check_joins(&project, &file(new), View::Local).err().map_or(String::new(), |e| e.to_string())
+        let joined = Joined::of(&project, View::Local).join(&file(new));
+        joined.err().map_or(String::new(), |error| error.to_string())
     }
 
     #[test]
@@ -109,7 +139,7 @@ mod tests {
             ("rocm7.14.gfx1151.1", "rocm7.14.gfx1151.dirty.2", "not committed"),
         ] {
             let project = Project { files: vec![file(&labelled(old))], ..Project::new("a") };
-            let error = check_joins(&project, &file(&labelled(new)), View::Local).unwrap_err();
+            let error = Joined::of(&project, View::Local).join(&file(&labelled(new))).unwrap_err();
             assert!(error.hints().concat().contains(remedy), "{old} {new}: {:?}", error.hints());
         }
         // Another public version says what it is itself.
@@ -117,6 +147,6 @@ mod tests {
         // What nobody chooses any more is in nobody's way.
         let yanked = File { yanked: Some(String::new()), ..file(old) };
         let project = Project { files: vec![yanked], ..Project::new("a") };
-        check_joins(&project, &file(new), View::Local).unwrap();
+        Joined::of(&project, View::Local).join(&file(new)).unwrap();
     }
 }

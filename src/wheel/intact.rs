@@ -5,10 +5,9 @@
 //!
 //! Source: PKWARE, APPNOTE.TXT 6.3.10, sections 4.3 (structure) and 4.5.3 (zip64).
 
-use std::io;
-
-use fs_err::os::unix::fs::FileExt;
 use zip::{CompressionMethod, ZipArchive};
+
+use super::source::{Reader, Source};
 
 const LOCAL_HEADER: usize = 30;
 const CENTRAL_HEADER: usize = 46;
@@ -20,8 +19,8 @@ const DESCRIPTORS: [u64; 4] = [12, 16, 20, 24];
 /// Bit 3 of the flags: sizes and checksum follow the data.
 const DESCRIBED: u16 = 1 << 3;
 
-/// An archive on disk.
-pub(super) type Archive<'a> = ZipArchive<io::BufReader<&'a fs_err::File>>;
+/// An archive that is read.
+pub(super) type Archive<'a> = ZipArchive<Reader<'a>>;
 
 /// What the central directory says of a member, as far as a local header repeats it.
 struct Central {
@@ -34,15 +33,15 @@ struct Central {
     method: u16,
 }
 
-/// Checks the archive in `file`, which is `length` bytes long: members one after the other
+/// Checks the archive in `file`: members one after the other
 /// from the first byte on, each with a local header that agrees, then the central
 /// directory, then its end record, and nothing else. The error says what is wrong.
-pub(super) fn check(archive: &Archive<'_>, file: &fs_err::File, length: u64) -> Result<(), String> {
+pub(super) fn check(archive: &Archive<'_>, file: &Source) -> Result<(), String> {
     if archive.has_duplicate_names() {
         return Err("the archive has two members with one name".into());
     }
     let directory = archive.central_directory_start();
-    check_end(archive, file, length)?;
+    check_end(archive, file)?;
     let mut members = (0..archive.len()).map(|at| central(archive, at)).collect::<Result<Vec<_>, _>>()?;
     members.sort_by_key(|member| member.start);
     let mut end = 0;
@@ -86,7 +85,7 @@ fn central(archive: &Archive<'_>, at: usize) -> Result<Central, String> {
 }
 
 /// Checks a member's local header, and that its data ends where the next thing begins.
-fn check_member(member: &Central, file: &fs_err::File, next: u64) -> Result<(), String> {
+fn check_member(member: &Central, file: &Source, next: u64) -> Result<(), String> {
     let differs = |what: &str| {
         format!(
             "the member `{}` has another {what} in its local header than in the central directory",
@@ -151,7 +150,7 @@ fn check_member(member: &Central, file: &fs_err::File, next: u64) -> Result<(), 
 
 /// Checks that the central directory is followed by its end record and that by the end of
 /// the file. A comment could hold a second end record.
-fn check_end(archive: &Archive<'_>, file: &fs_err::File, length: u64) -> Result<(), String> {
+fn check_end(archive: &Archive<'_>, file: &Source) -> Result<(), String> {
     let after = || "the archive has bytes behind its central directory that belong to nothing".to_owned();
     if archive.offset() != 0 {
         return Err(stray("before"));
@@ -163,7 +162,7 @@ fn check_end(archive: &Archive<'_>, file: &fs_err::File, length: u64) -> Result<
     let names = [28, 30, 32].map(|at| u64::from(u16_at(&head, at)));
     let directory_end = last + CENTRAL_HEADER as u64 + names.iter().sum::<u64>();
 
-    let end = length.checked_sub(END as u64).ok_or_else(after)?;
+    let end = file.length().checked_sub(END as u64).ok_or_else(after)?;
     let record = bytes(file, end, END)?;
     if record[..4] != *b"PK\x05\x06" || u16_at(&record, 20) != 0 {
         return Err(after());
@@ -203,7 +202,7 @@ fn zip64(mut extra: &[u8]) -> Option<&[u8]> {
     None
 }
 
-fn bytes(file: &fs_err::File, at: u64, length: usize) -> Result<Vec<u8>, String> {
+fn bytes(file: &Source, at: u64, length: usize) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0; length];
     file.read_exact_at(&mut bytes, at).map_err(|_| "the archive ends too early".to_owned())?;
     Ok(bytes)

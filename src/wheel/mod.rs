@@ -21,6 +21,7 @@ mod record;
 mod requirements;
 mod rocm_sdk;
 mod sbom;
+mod source;
 mod stable_abi;
 mod tags;
 mod verify;

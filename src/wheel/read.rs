@@ -2,7 +2,7 @@
 //! truth. The file may come from anywhere; nothing in it is trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::path::Path;
 
 use pep440_rs::Version;
@@ -12,8 +12,8 @@ use zip::ZipArchive;
 use super::intact::{self, Archive};
 use super::metadata::{Metadata, wheel_tags};
 use super::name::{FileName, normalized};
+use super::source::Source;
 use super::{Wheel, WheelError, record};
-use crate::digest::Sha256;
 use crate::process::{self, ProcessError};
 
 /// Upper bound on METADATA and WHEEL, and on RECORD, which are read as a whole.
@@ -42,14 +42,14 @@ pub(crate) fn read_dated(path: &Path) -> Result<(Wheel, Option<zip::DateTime>), 
     let invalid = |reason: String| WheelError::invalid(path, reason);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = FileName::parse(name).map_err(invalid)?;
-    let file = fs_err::File::open(path)?;
-    let (sha256, size) = Sha256::of_reader(&file)?;
+    let file = Source::new(fs_err::File::open(path)?)?;
+    let (sha256, size) = (file.digest()?, file.length());
     let wrong = |error| match error {
         Wrong::Content(reason) => invalid(reason),
         Wrong::Io(error) => error.into(),
         Wrong::Stopped(error) => error.into(),
     };
-    let mut archive = open(&file, size).map_err(wrong)?;
+    let mut archive = open(&file).map_err(wrong)?;
     let contents = check(&mut archive, &name).map_err(wrong)?;
     let newest = newest(&archive).map_err(wrong)?;
     let Contents { metadata: (text, metadata), tags } = contents;
@@ -90,15 +90,14 @@ impl From<&str> for Wrong {
     }
 }
 
-/// Opens an archive of `length` bytes whose structure leaves no doubt.
-pub(super) fn open(file: &fs_err::File, length: u64) -> Result<Archive<'_>, Wrong> {
-    let mut reader = io::BufReader::new(file);
-    reader.rewind().map_err(Wrong::Io)?;
+/// Opens an archive whose structure leaves no doubt.
+pub(super) fn open(file: &Source) -> Result<Archive<'_>, Wrong> {
+    let reader = file.reader().map_err(Wrong::Io)?;
     let archive = ZipArchive::new(reader).map_err(|error| format!("not a zip archive: {error}"))?;
-    intact::check(&archive, file, length)?;
+    intact::check(&archive, file)?;
     let sizes = (0..archive.len()).filter_map(|at| Some(archive.by_index_data(at).ok()?.size()));
     let total: u128 = sizes.map(u128::from).sum();
-    if total > BOMB_SIZE && total > BOMB_RATIO * u128::from(length) {
+    if total > BOMB_SIZE && total > BOMB_RATIO * u128::from(file.length()) {
         return Err(format!(
             "its members have {total} bytes, more than {BOMB_RATIO} times those of the file"
         )
@@ -133,7 +132,7 @@ fn check(archive: &mut Archive<'_>, name: &FileName) -> Result<Contents, Wrong> 
         let (a, b) = (list(&name.tags), list(&tags));
         return Err(format!("its name says {a}, its WHEEL says {b}").into());
     }
-    check_record(archive, &members, &dist_info)?;
+    check_record(archive, &members, &dist_info, &[("METADATA", &text), ("WHEEL", &wheel)])?;
     Ok(Contents { metadata: (text, metadata), tags })
 }
 
@@ -245,10 +244,12 @@ pub(super) fn metadata_file(archive: &mut Archive<'_>, dist_info: &str, name: &s
     Ok(String::from_utf8(bytes).map_err(|_| format!("{path}: the text is not UTF-8"))?)
 }
 
+/// Checks RECORD; `read` are the texts of the dist-info folder that were read before.
 fn check_record(
     archive: &mut Archive<'_>,
     members: &BTreeMap<String, usize>,
     dist_info: &str,
+    read: &[(&str, &str)],
 ) -> Result<(), Wrong> {
     let path = format!("{dist_info}/RECORD");
     let text = metadata_file(archive, dist_info, "RECORD")?;
@@ -265,7 +266,9 @@ fn check_record(
             return Err(wrong(format!("`{shown}` is listed, but not in the wheel")));
         };
         if !without_digest.contains(&line.member) {
-            let (digest, size) = digest(archive, *at, &line)?;
+            let name = line.member.strip_prefix(dist_info).and_then(|rest| rest.strip_prefix('/'));
+            let known = read.iter().find(|(text, _)| Some(*text) == name).map(|(_, text)| *text);
+            let (digest, size) = digest(archive, *at, &line, known)?;
             if digest != line.digest || size != line.size {
                 let (digest_was, size_was) = (&line.digest, &line.size);
                 return Err(wrong(format!(
@@ -285,8 +288,13 @@ fn check_record(
 }
 
 /// Returns digest and size of a member, spelled as RECORD has them. Reads no
-/// more than the listed size, so that a zip bomb ends early.
-fn digest(archive: &mut Archive<'_>, at: usize, line: &record::Line) -> Result<(String, String), Wrong> {
+/// more than the listed size, so that a zip bomb ends early, and nothing where its text is known.
+fn digest(
+    archive: &mut Archive<'_>,
+    at: usize,
+    line: &record::Line,
+    known: Option<&str>,
+) -> Result<(String, String), Wrong> {
     let shown = line.member.escape_debug();
     let algorithm = line.digest.split('=').next().unwrap_or_default();
     let mut hasher: Box<dyn DynDigest> = match algorithm {
@@ -302,7 +310,13 @@ fn digest(archive: &mut Archive<'_>, at: usize, line: &record::Line) -> Result<(
         }
     };
     let limit = line.size.parse::<u64>().unwrap_or(0).saturating_add(1);
-    let size = each_block(archive, at, limit, &line.member, |block| hasher.update(block))?;
+    let size = match known {
+        Some(text) => {
+            hasher.update(text.as_bytes());
+            text.len() as u64
+        }
+        None => each_block(archive, at, limit, &line.member, |block| hasher.update(block))?,
+    };
     Ok((format!("{algorithm}={}", record::base64(&hasher.finalize())), size.to_string()))
 }
 
@@ -320,7 +334,7 @@ pub(super) fn each_block(
         None => format!("`{}` is damaged: {error}", name.escape_debug()).into(),
     };
     let mut member = archive.by_index(at).map_err(|error| damaged(error.into()))?.take(limit);
-    let (mut buffer, mut size) = (vec![0; 1 << 16], 0);
+    let (mut buffer, mut size) = (vec![0; limit.clamp(1, 1 << 16) as usize], 0);
     loop {
         process::check_stop()?;
         match member.read(&mut buffer) {

@@ -14,6 +14,7 @@ use super::intact::Archive;
 use super::payload::Spool;
 use super::plan::Plan;
 use super::read::{Wrong, each_block, members, metadata_file, open};
+use super::source::Source;
 use super::{Request, WheelError, record};
 use crate::digest::Sha256;
 use crate::files;
@@ -121,7 +122,7 @@ fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result
         }
         Err(error) => return Err(error.into()),
     };
-    match compare_members(&file, plan, spool, proof) {
+    match compare_members(&Source::new(file)?, plan, spool, proof) {
         Err(Wrong::Content(reason)) => {
             let found = Some(Sha256::of_file(path)?.0);
             proof.differences.push(Difference::of_file(reason, None, found));
@@ -133,9 +134,8 @@ fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result
     }
 }
 
-fn compare_members(file: &fs_err::File, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result<(), Wrong> {
-    let length = file.metadata().map_err(Wrong::Io)?.len();
-    let mut archive = open(file, length)?;
+fn compare_members(file: &Source, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result<(), Wrong> {
+    let mut archive = open(file)?;
     let there = members(&archive)?;
     let record_name = format!("{}/RECORD", plan.dist_info);
     let mut listed = BTreeMap::new();
