@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter::successors;
 
 use crate::inspect::{ElfFacts, ElfKind};
-use crate::names::Soname;
 
 use super::manylinux;
 
@@ -222,20 +221,15 @@ fn load<'a>(
     Some(load)
 }
 
-/// Returns the manylinux policy that all files allow, `provided` libraries apart.
-pub(super) fn policy(
-    files: &BTreeMap<String, Elf>,
-    loads: Option<&[Load]>,
-    provided: impl Fn(&Soname) -> bool,
-) -> Option<u32> {
+/// Returns the manylinux policy that all files allow. Libraries of other wheels count as what
+/// they are to the policy: not on its list.
+pub(super) fn policy(files: &BTreeMap<String, Elf>, loads: Option<&[Load]>) -> Option<u32> {
     let mut policy = 0;
     for elf in files.values() {
         policy = policy.max(elf.policy?);
     }
     for soname in loads?.iter().flat_map(|load| load.outside.keys()) {
-        if !provided(&Soname::new(soname)) {
-            policy = policy.max(manylinux::library(soname)?);
-        }
+        policy = policy.max(manylinux::library(soname)?);
     }
     Some(policy)
 }
@@ -247,6 +241,7 @@ fn base(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Soname;
 
     fn elf(needed: &[&str], rpath: &[&str], runpath: &[&str]) -> Elf {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -342,18 +337,16 @@ mod tests {
 
     #[test]
     fn the_policy_is_that_of_all_files_and_libraries() {
-        let of = |files: &[(&str, Elf)], provided: &str| {
+        let of = |files: &[(&str, Elf)]| {
             let files = wheel(files);
-            policy(&files, follow(&files).as_deref(), |soname| soname.as_str() == provided)
+            policy(&files, follow(&files).as_deref())
         };
-        let hip = elf(&["libamdhip64.so.7", "libc.so.6"], &[], &[]);
-        assert_eq!(of(&[("a.so", elf(&["libc.so.6"], &[], &[]))], ""), Some(5));
-        assert_eq!(of(&[("a.so", elf(&["libmvec.so.1"], &[], &[]))], ""), Some(24));
-        assert_eq!(of(&[("a.so", hip.clone())], ""), None);
-        assert_eq!(of(&[("a.so", hip)], "libamdhip64.so.7"), Some(5));
-        assert_eq!(of(&[("a.so", elf(&["libpython3.14.so.1.0"], &[], &[]))], ""), None);
+        assert_eq!(of(&[("a.so", elf(&["libc.so.6"], &[], &[]))]), Some(5));
+        assert_eq!(of(&[("a.so", elf(&["libmvec.so.1"], &[], &[]))]), Some(24));
+        assert_eq!(of(&[("a.so", elf(&["libamdhip64.so.7", "libc.so.6"], &[], &[]))]), None);
+        assert_eq!(of(&[("a.so", elf(&["libpython3.14.so.1.0"], &[], &[]))]), None);
         let broken = Elf { policy: None, ..elf(&[], &[], &[]) };
-        assert_eq!(of(&[("a.so", elf(&[], &[], &[])), ("b.so", broken)], ""), None);
+        assert_eq!(of(&[("a.so", elf(&[], &[], &[])), ("b.so", broken)]), None);
     }
 
     #[test]
@@ -364,6 +357,6 @@ mod tests {
         let roots: Vec<(String, Elf)> = (0..400).map(|n| (format!("r{n}.so"), root.clone())).collect();
         let files: BTreeMap<String, Elf> = roots.into_iter().collect();
         assert_eq!(follow(&files), None);
-        assert_eq!(policy(&files, None, |_| true), None);
+        assert_eq!(policy(&files, None), None);
     }
 }

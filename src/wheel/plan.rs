@@ -143,8 +143,7 @@ impl Plan {
             Refusal::Version(version) => WheelError::RocmVersion(version),
             Refusal::Io(error) => error.into(),
         })?;
-        let policy =
-            linkage::policy(&elfs, loads.as_deref(), |soname| rocm_sdk::provides(request.rocm, soname));
+        let policy = linkage::policy(&elfs, loads.as_deref());
         // Packages are built for the architecture that they are built on.
         let environment =
             request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));

@@ -144,14 +144,6 @@ fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'s
     }
 }
 
-/// Tells whether a library comes from wheels that the wheel requires.
-pub(super) fn provides(rocm: &Rocm, soname: &Soname) -> bool {
-    match rocm {
-        Rocm::System => false,
-        Rocm::Sdk { version, .. } => Version::parse(version).is_some_and(|rocm| find(soname, rocm).is_ok()),
-    }
-}
-
 /// A wheel whose files are known.
 pub(super) struct Linking<'a, M> {
     /// All members.
