@@ -251,7 +251,8 @@ pub fn plan_add(
     Ok(change)
 }
 
-/// Leaves one of every file that was given several times.
+/// Leaves one of every file that was given several times, older versions first: so that they do
+/// not come below newer ones that are added with them.
 fn unique(entries: Vec<Entry>) -> Result<Vec<Entry>, IndexError> {
     let mut unique: BTreeMap<String, Entry> = BTreeMap::new();
     for entry in entries {
@@ -263,7 +264,9 @@ fn unique(entries: Vec<Entry>) -> Result<Vec<Entry>, IndexError> {
             unique.insert(entry.file.name.clone(), entry);
         }
     }
-    Ok(unique.into_values().collect())
+    let mut unique: Vec<Entry> = unique.into_values().collect();
+    unique.sort_by_cached_key(|entry| entry.file.parsed().map(|name| name.version).ok());
+    Ok(unique)
 }
 
 fn same(new: &File, there: &File, place: &str) -> Result<(), IndexError> {
@@ -391,7 +394,8 @@ pub fn plan_promote(
     let names: BTreeSet<String> = selected.iter().map(|selected| selected.name.clone()).collect();
     let (source, mut pages) = (Pages::read(place, from, &names)?, Pages::read(place, to, &names)?);
     let mut change = Change::default();
-    let mut moved: Vec<(&str, String)> = Vec::new();
+    // What the newest wheel of each distribution requires decides the order of the pages.
+    let mut newest: BTreeMap<&str, String> = BTreeMap::new();
     for selected in &selected {
         let Some((project, _)) = source.projects.get(&selected.name) else { continue };
         let mut files = project.files.iter().filter(|file| selected.has(file)).peekable();
@@ -413,18 +417,18 @@ pub fn plan_promote(
             target.files.push(file.clone());
             target.tracks.clone_from(&project.tracks);
             change.note(Action::Promote(from), &file.name, to);
-            moved.push((&project.name, package_path(&project.name, &file.name) + ".metadata"));
+            newest.insert(&project.name, package_path(&project.name, &file.name) + ".metadata");
         }
     }
-    let paths: Vec<String> = moved.iter().map(|(_, path)| path.clone()).collect();
+    let paths: Vec<String> = newest.values().cloned().collect();
     let mut required = BTreeMap::<String, BTreeSet<String>>::new();
-    for ((name, path), metadata) in moved.iter().zip(place.read(&paths)?) {
+    for ((name, path), metadata) in newest.iter().zip(place.read(&paths)?) {
         let gone = || IndexError::Gone { path: path.clone(), place: place.name() };
         let metadata = metadata.ok_or_else(gone)?;
         // The description behind the headers is the most of it.
         let end = metadata.windows(2).position(|two| two == b"\n\n");
         let names = requires(&String::from_utf8_lossy(&metadata[..end.unwrap_or(metadata.len())]));
-        required.entry((*name).to_owned()).or_default().extend(names);
+        required.insert((*name).to_owned(), names.into_iter().collect());
     }
     pages.finish(required, &mut change)?;
     Ok(change)

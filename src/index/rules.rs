@@ -136,7 +136,7 @@ mod tests {
             ("rocm7.14.gfx1151.3", "rocm7.14.gfx1151.2", "raise the component's Release"),
             ("rocm7.14.gfx1151.9", "rocm7.14.gfx1100.gfx1151.10", "other GPU targets"),
             ("rocm7.14.gfx1151.3", "rocm7.13.gfx1151.4", "another ROCm"),
-            ("rocm7.14.gfx1151.1", "rocm7.14.gfx1151.dirty.2", "not committed"),
+            ("rocm7.14.gfx1151.1", "rocm7.14.gfx1151.dirty.2", "commit the changes"),
         ] {
             let project = Project { files: vec![file(&labelled(old))], ..Project::new("a") };
             let error = Joined::of(&project, View::Local).join(&file(&labelled(new))).unwrap_err();

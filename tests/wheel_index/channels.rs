@@ -149,6 +149,19 @@ fn wheels_are_added_required_ones_first_and_nothing_is_done_twice() {
 }
 
 #[test]
+fn releases_that_come_together_are_taken_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("index");
+    // By name, the tenth comes before the ninth.
+    let wheels = ["9", "10"].map(|n| small(dir.path(), "a", &format!("1.0+rocm7.14.gfx1151.{n}"), ""));
+    let place = Folder::new(&root);
+    plan_add(&place, Some("testing"), &wheels, None, None).unwrap().apply(&place).unwrap();
+    assert_eq!(names(&root, TESTING, "a").len(), 2);
+    plan_promote(&place, "testing", "stable", &[]).unwrap().apply(&place).unwrap();
+    assert_eq!(names(&root, STABLE, "a"), names(&root, TESTING, "a"));
+}
+
+#[test]
 fn promotion_copies_entries_and_touches_no_package() {
     let published = Published::new();
     let wheels = [("a", "1.0+rocm7.14.1"), ("a", "1.1+rocm7.14.1"), ("b", "1.0+rocm7.14.1"), ("c", "1.0")];
