@@ -265,7 +265,9 @@ fn unique(entries: Vec<Entry>) -> Result<Vec<Entry>, IndexError> {
         }
     }
     let mut unique: Vec<Entry> = unique.into_values().collect();
-    unique.sort_by_cached_key(|entry| entry.file.parsed().map(|name| name.version).ok());
+    unique.sort_by_cached_key(|entry| {
+        (entry.distribution.clone(), entry.file.parsed().map(|name| name.version).ok())
+    });
     Ok(unique)
 }
 
