@@ -28,6 +28,10 @@ use part::{Part, Preloads, parts, wheels_dir};
 /// labelled with what the RPMs were built for, whatever the workspace says now.
 pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
     let parts = parts(stack)?;
+    for name in part::damaged(stack, &parts) {
+        let text = format!("the results of `{name}` are damaged, it has no wheels until it is built anew");
+        events.event(Event::Warning(text));
+    }
     let pins = pins(&parts)?;
     let mut preloads = Preloads::default();
     let mut wheels = Vec::new();

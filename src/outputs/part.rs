@@ -11,6 +11,7 @@ use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::inspect::RULES_VERSION;
 use crate::machine;
+use crate::names::ComponentName;
 use crate::spec::rocm_version;
 use crate::stack::{KeyInputs, Stack};
 use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm};
@@ -47,6 +48,15 @@ pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<Part<'w>>, Error> {
     let python = python(stack.workspace)?;
     let parts = stack.order().iter().map(|component| Part::of(stack.workspace, component, python));
     parts.filter_map(Result::transpose).collect()
+}
+
+/// Returns the components that have results, but none that can be used.
+pub(super) fn damaged<'w>(stack: &Stack<'w>, parts: &[Part<'w>]) -> Vec<&'w ComponentName> {
+    let build_dir = stack.workspace.build_dir();
+    let built = |name| Results::of(&build_dir, Stage::Rpm, name).record().is_some();
+    let used = |name: &ComponentName| parts.iter().any(|part| part.component.name == *name);
+    let names = stack.order().iter().map(|component| &component.name);
+    names.filter(|name| built(name) && !used(name)).collect()
 }
 
 /// Returns the version of the Python that the packages are built for.
