@@ -73,6 +73,24 @@ pub fn covers(pattern: &str, text: &str) -> bool {
     text.ends_with(last)
 }
 
+/// The digits of base64 (RFC 4648, section 4).
+pub const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// Those that are safe in URLs and file names (RFC 4648, section 5).
+pub const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Returns bytes in base64 with these digits, without padding.
+pub fn base64(bytes: &[u8], digits: &[u8; 64]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte));
+        let group = group << (8 * (3 - chunk.len()));
+        for at in 0..=chunk.len() {
+            text.push(digits[(group >> (18 - 6 * at)) as usize & 63] as char);
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

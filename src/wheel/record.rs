@@ -2,19 +2,11 @@
 //! Format: "Recording installed projects" of the Python packaging user guide.
 
 use crate::digest::Sha256;
+use crate::text;
 
 /// Returns bytes in URL-safe base64 without padding, as RECORD has digests.
 pub(super) fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte));
-        let group = group << (8 * (3 - chunk.len()));
-        for at in 0..=chunk.len() {
-            text.push(ALPHABET[(group >> (18 - 6 * at)) as usize & 63] as char);
-        }
-    }
-    text
+    text::base64(bytes, text::BASE64_URL)
 }
 
 /// Returns the line of one member, with its end.

@@ -15,6 +15,7 @@ use crate::digest::Sha256;
 use crate::index::IndexError;
 use crate::index::place::{Package, Page, Place, Stored};
 use crate::process::{Command, Finished};
+use crate::text;
 
 /// The most that one PutObject takes. Source: Amazon S3 User Guide, "Uploading objects": 5 GB, which
 /// its limits give as 5 GiB.
@@ -236,20 +237,10 @@ impl Place for Aws {
     }
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// Returns bytes in base64 with padding, as S3 has checksums. Source: RFC 4648, section 4.
 fn to_base64(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let group =
-            chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for at in 0..4 {
-            let digit = ALPHABET[(group >> (18 - 6 * at) & 63) as usize] as char;
-            text.push(if at <= chunk.len() { digit } else { '=' });
-        }
-    }
-    text
+    let digits = text::base64(bytes, text::BASE64);
+    format!("{digits:=<width$}", width = digits.len().next_multiple_of(4))
 }
 
 /// Returns the digest that S3 writes so; `None` for one of a list of parts, which is no digest of
@@ -258,7 +249,7 @@ fn from_base64(text: &str) -> Option<Sha256> {
     let digits = text.strip_suffix('=').filter(|digits| digits.len() == 43)?;
     let mut bits = Vec::new();
     for digit in digits.bytes() {
-        let value = ALPHABET.iter().position(|letter| *letter == digit)?;
+        let value = text::BASE64.iter().position(|letter| *letter == digit)?;
         bits.extend((0..6).rev().map(|at| value >> at & 1));
     }
     let hex =
