@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table and the progress")]
 #![allow(clippy::unwrap_used, reason = "without its tools a measurement ends")]
 
+#[path = "shared/aligned.rs"]
+mod aligned;
 #[path = "index/rival.rs"]
 mod rival;
 #[path = "index/run.rs"]

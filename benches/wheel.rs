@@ -6,6 +6,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table and the progress")]
 #![allow(clippy::unwrap_used, reason = "without its tools a measurement ends")]
 
+#[path = "shared/aligned.rs"]
+mod aligned;
 #[path = "../tests/real_wheels/fetch.rs"]
 mod fetch;
 #[allow(dead_code, reason = "what is measured of inspection")]

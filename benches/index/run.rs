@@ -107,14 +107,6 @@ impl fmt::Display for Table {
         )?;
         let head =
             ["what", "rocmrpm", "beside dumb-pypi", "takes", "times faster", "by processor", "aim", ""];
-        let head = head.map(str::to_owned);
-        let lines = || std::iter::once(&head).chain(&self.rows);
-        let widths: Vec<_> =
-            (0..head.len()).map(|i| lines().map(|row| row[i].len()).max().unwrap_or(0)).collect();
-        for row in lines() {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
-        Ok(())
+        crate::aligned::write(f, head, &self.rows)
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rocmrpm::digest::Sha256;
+use rocmrpm::text::{BASE64_URL, base64};
 use zip::write::SimpleFileOptions;
 
 /// Makes `count` wheels of `distributions` in one folder and one more in another.
@@ -66,24 +67,14 @@ fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) {
     for (path, text) in &members {
         archive.start_file(path, SimpleFileOptions::default()).unwrap();
         archive.write_all(text.as_bytes()).unwrap();
-        record += &format!("{path},sha256={},{}\n", base64(Sha256::of_bytes(text).as_bytes()), text.len());
+        record += &format!(
+            "{path},sha256={},{}\n",
+            base64(Sha256::of_bytes(text).as_bytes(), BASE64_URL),
+            text.len()
+        );
     }
     record += &format!("{info}/RECORD,,\n");
     archive.start_file(format!("{info}/RECORD"), SimpleFileOptions::default()).unwrap();
     archive.write_all(record.as_bytes()).unwrap();
     archive.finish().unwrap();
-}
-
-/// The URL-safe alphabet without padding (RFC 4648, section 5), as RECORD has it.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let part = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = part(0) << 16 | part(1) << 8 | part(2);
-        for at in 0..=chunk.len() {
-            text.push(char::from(ALPHABET[(bits >> (18 - 6 * at) & 63) as usize]));
-        }
-    }
-    text
 }

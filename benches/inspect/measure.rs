@@ -142,14 +142,7 @@ impl fmt::Display for Table {
             value(&memory, "MemTotal")
         )?;
         writeln!(f, "warm cache; best run (median); ratios are of the best runs\n")?;
-        let head = ["what", "rocmrpm", "beside", "takes", "ratio", "aim", ""].map(str::to_owned);
-        let lines = || std::iter::once(&head).chain(&self.rows);
-        let widths: Vec<_> =
-            (0..head.len()).map(|i| lines().map(|row| row[i].len()).max().unwrap_or(0)).collect();
-        for row in lines() {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
-        Ok(())
+        let head = ["what", "rocmrpm", "beside", "takes", "ratio", "aim", ""];
+        crate::aligned::write(f, head, &self.rows)
     }
 }
