@@ -1,12 +1,14 @@
 //! The template language of the workspace: tera with delimiters that spec text
 //! does not use. What is rendered, and from which values, is known elsewhere.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tera::{ErrorKind, Tera};
 
 use crate::error::{Diagnose, Kind, Problem};
+use crate::workspace::compare;
 
 /// Templates by name, ready to render.
 pub struct Templates {
@@ -51,6 +53,9 @@ impl Templates {
         tera.set_delimiters(delimiters).map_err(fail)?;
         tera.autoescape_on(Vec::<&str>::new());
         tera.register_filter("pystr", |text: &str, _: tera::Kwargs, _: &tera::State| python_literal(text));
+        tera.register_test("at_least", |version: &str, arguments: tera::Kwargs, _: &tera::State| {
+            Ok(compare(version, arguments.must_get::<&str>("v")?) != Ordering::Less)
+        });
         tera.add_raw_templates(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))
             .map_err(fail)?;
         Ok(Self { tera, texts })

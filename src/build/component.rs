@@ -204,16 +204,21 @@ impl Way<'_> {
         let phase = |phase, detail: &str| self.phase(component, phase, detail);
 
         let pin = self.workspace.pin(component);
-        let fetched = self.fetcher.obtain(pin)?;
-        self.fetcher.copy_to(&fetched, &job.sources)?;
-        let mut sources =
-            vec![FileRecord { file: spec.source_file.clone(), sha256: fetched.sha256, size: fetched.size }];
-        for patch in &component.patches {
-            let to = job.sources.join(patch);
-            fs_err::copy(component.dir.join(patch), &to).map_err(IoError::doing("copy a patch"))?;
-            sources.push(FileRecord::of(&to).map_err(IoError::doing("read a patch"))?);
+        let mut sources = Vec::new();
+        for (_, source) in pin.all_sources() {
+            let fetched = self.fetcher.obtain(source)?;
+            self.fetcher.copy_to(&fetched, &job.sources)?;
+            sources.push(FileRecord { file: fetched.file_name, sha256: fetched.sha256, size: fetched.size });
         }
-        self.check_unchanged(pin, step, &sources)?;
+        let mut patches = Vec::new();
+        for patch in component.patches_for(&pin.version) {
+            let to = job.sources.join(&patch.file_name);
+            fs_err::copy(component.dir.join(&patch.file_name), &to)
+                .map_err(IoError::doing("copy a patch"))?;
+            patches.push(FileRecord::of(&to).map_err(IoError::doing("read a patch"))?);
+        }
+        self.check_unchanged(pin, step, &patches)?;
+        sources.append(&mut patches);
         let spec_path = job.sources.join(&spec.file_name);
         files::write_atomically(&spec_path, &spec.text).map_err(IoError::doing("write the spec"))?;
         clock.lap("fetch");
@@ -263,11 +268,10 @@ impl Way<'_> {
     }
 
     /// Refuses to go on if the source or a patch is not what the plan saw: the result
-    /// would be recorded under a wrong key. `sources` are the source and the patches.
-    fn check_unchanged(&self, pin: &Pin, step: &Step, sources: &[FileRecord]) -> Result<(), Error> {
-        let mut now = vec![("source".to_owned(), sources::identity(pin, &self.workspace.root)?)];
-        let patches = sources.iter().skip(1);
-        now.extend(patches.map(|patch| (format!("patch {}", patch.file), patch.sha256.to_string())));
+    /// would be recorded under a wrong key.
+    fn check_unchanged(&self, pin: &Pin, step: &Step, patches: &[FileRecord]) -> Result<(), Error> {
+        let mut now = sources::identities(pin, &self.workspace.root)?;
+        now.extend(patches.iter().map(|patch| (format!("patch {}", patch.file), patch.sha256.to_string())));
         match now.iter().find(|(name, value)| step.inputs.get(name) != Some(value.as_str())) {
             None => Ok(()),
             Some((name, _)) => {

@@ -93,8 +93,9 @@ pub fn prepare<'s, 'w>(
                 None
             }
         };
-        let source = match sources::identity(workspace.pin(component), &workspace.root) {
-            Ok(source) => Some(source),
+        let identities = sources::identities(workspace.pin(component), &workspace.root);
+        let source = match identities {
+            Ok(identities) => Some(identities),
             Err(error @ SourceError::NotPinned { .. }) => {
                 unpinned.push((*component, error));
                 None
@@ -149,17 +150,20 @@ fn key_inputs(
     stack: &Stack<'_>,
     component: &Component,
     rendered: &Rendered,
-    source: String,
+    sources: Vec<(String, String)>,
     builder: &dyn Builder,
 ) -> Result<KeyInputs, Error> {
     let workspace = stack.workspace;
     let (chroot, provider) = (&workspace.chroot, &workspace.provider);
     let mut inputs = KeyInputs::default();
     inputs.add("spec", rendered.digest);
-    inputs.add("source", source);
-    for patch in &component.patches {
-        let digest = Sha256::of_file(&component.dir.join(patch)).map_err(IoError::doing("read a patch"))?.0;
-        inputs.add(format!("patch {patch}"), digest);
+    for (name, identity) in sources {
+        inputs.add(name, identity);
+    }
+    for patch in component.patches_for(&workspace.pin(component).version) {
+        let path = component.dir.join(&patch.file_name);
+        let digest = Sha256::of_file(&path).map_err(IoError::doing("read a patch"))?.0;
+        inputs.add(format!("patch {}", patch.file_name), digest);
     }
     let repositories: Vec<_> =
         chroot.repositories.iter().map(|r| (&r.id, &r.url, &r.gpg_key, r.priority)).collect();

@@ -78,7 +78,7 @@ fn pin(
     let (version, source) = if let Some(url) = &args.url {
         (version.clone(), Source::Url { url: url.replace("{version}", &version), sha256: None })
     } else if let Some(url) = &args.git {
-        (version, Source::Git { url: url.clone(), commit: None })
+        (version, Source::Git { url: url.clone(), commit: None, submodules: false, paths: Vec::new() })
     } else if let Some(path) = &args.path {
         (version, Source::Folder { path: folder_in(workspace, path)? })
     } else {
@@ -86,7 +86,7 @@ fn pin(
         let sdist = fetcher.sdist(&project, args.version.as_deref())?;
         (sdist.version.to_string(), Source::Sdist { project, sha256: sdist.sha256 })
     };
-    Ok(Pin { component, version, source, overridden: false })
+    Ok(Pin::new(component, version, source))
 }
 
 /// Returns a folder's path as a pin has it: relative to the workspace's root. People
@@ -196,13 +196,15 @@ fn table(pin: &Pin, args: &args::Add) -> Table {
             table.insert("sdist", value(project));
             sha256.map(|digest| table.insert("sha256", value(digest.to_string())));
         }
-        Source::Git { url, commit } => {
+        Source::Git { url, commit, .. } => {
             table.insert("git", value(url));
             commit.as_ref().map(|commit| table.insert("commit", value(commit)));
         }
         Source::Folder { path } => {
             table.insert("path", value(path.to_string_lossy().into_owned()));
         }
+        // Of further sources alone, which `add` does not make.
+        Source::Crates { .. } => {}
     }
     table
 }

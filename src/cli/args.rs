@@ -63,8 +63,21 @@ pub enum Command {
     Init(Init),
     /// Add a component: its folder and its pin
     Add(Add),
-    /// Record what every pin's source is: digest and size, or commit
+    /// Record what every pin's sources are: digest and size, commit, tree, submodules, crates
     Lock(Lock),
+    /// Derive pins from upstream's own files, check, update, export and import them
+    #[command(subcommand)]
+    Pins(Pins),
+    /// Unpack, patch and edit a component's sources as its %prep does, and build nothing
+    Prep(Prep),
+    /// Tell whether patches and edits apply to the pinned sources; write patches anew
+    #[command(subcommand)]
+    Patch(Patch),
+    /// Look for what a build would fetch from the network
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Look for mistakes in specs that rpmlint does not know
+    Lint(Lint),
     /// Render the specs and the container file
     Render(Render),
     /// Show what would be built, and why
@@ -174,6 +187,268 @@ pub struct Lock {
     /// Lock this pin set
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
+
+    /// Write nothing; exit with 1 if the lock file is not what would be written
+    #[arg(long)]
+    pub check: bool,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm pins`.
+#[derive(Debug, Subcommand)]
+pub enum Pins {
+    /// Write the pin set that follows from upstream's own files
+    Derive(PinsDerive),
+    /// Compare a pin set with upstream's files and with the table of what goes together
+    Check(PinsCheck),
+    /// Tell for which pins upstream has a newer release
+    Outdated(PinsOutdated),
+    /// Change a pin to another version and show what that changes for a packager
+    Update(PinsUpdate),
+    /// Write a pin set for other tools
+    Export(PinsExport),
+    /// Take versions over from another tool's file
+    Import(PinsImport),
+}
+
+/// `rocmrpm pins derive`.
+#[derive(Debug, Args)]
+pub struct PinsDerive {
+    /// The component and version to begin with, such as `vllm=0.33.0` or `torch=2.14.1`
+    #[arg(long, value_name = "NAME=VERSION", value_parser = parse_pin)]
+    pub from: (String, String),
+
+    /// Take where sources come from, and what upstream's files do not say, from this pin set
+    #[arg(long, value_name = "NAME")]
+    pub base: Option<String>,
+
+    /// Where upstream contradicts itself: this value (can be repeated)
+    #[arg(long = "choose", value_name = "NAME=VERSION", value_parser = parse_pin)]
+    pub choices: Vec<(String, String)>,
+
+    /// Write pins/NAME.toml; printed where absent
+    #[arg(long, value_name = "NAME")]
+    pub output: Option<String>,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm pins check`.
+#[derive(Debug, Args)]
+pub struct PinsCheck {
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm pins outdated`.
+#[derive(Debug, Args)]
+pub struct PinsOutdated {
+    /// Look at this pin set
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+
+    /// Count pre-releases too
+    #[arg(long)]
+    pub pre: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm pins update`.
+#[derive(Debug, Args)]
+pub struct PinsUpdate {
+    /// The component
+    #[arg(value_name = "COMPONENT")]
+    pub component: String,
+
+    /// The version; the newest final one where absent
+    #[arg(value_name = "VERSION")]
+    pub version: Option<String>,
+
+    /// Change this pin set
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+
+    /// Change nothing, show what would change
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm pins export`.
+#[derive(Debug, Args)]
+pub struct PinsExport {
+    /// The form
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: PinsFormat,
+
+    /// Export this pin set
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `rocmrpm pins import`.
+#[derive(Debug, Args)]
+pub struct PinsImport {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Its form; known from its content where absent
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<PinsFormat>,
+
+    /// Change this pin set
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+
+    /// Change nothing, show what would change
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Other tools' forms of pins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PinsFormat {
+    /// A file of shell variables: `VLLM_VERSION=0.20.2`
+    VersionsEnv,
+    /// The source manifest of ROCm's TheRock, JSON
+    SourceManifest,
+}
+
+/// `rocmrpm prep`.
+#[derive(Debug, Args)]
+pub struct Prep {
+    /// The component
+    #[arg(value_name = "COMPONENT")]
+    pub component: String,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm patch`.
+#[derive(Debug, Subcommand)]
+pub enum Patch {
+    /// Tell for every patch and edit whether it applies
+    Status(PatchStatus),
+    /// Write patches anew that apply with an offset or with a merge
+    Refresh(PatchStatus),
+}
+
+/// `rocmrpm patch status` and `rocmrpm patch refresh`.
+#[derive(Debug, Args)]
+pub struct PatchStatus {
+    /// Only these components
+    #[arg(value_name = "COMPONENT")]
+    pub components: Vec<String>,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm audit`.
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Tell for each place in the prepared source that fetches something what satisfies it
+    Offline(AuditOffline),
+}
+
+/// `rocmrpm audit offline`.
+#[derive(Debug, Args)]
+pub struct AuditOffline {
+    /// The component
+    #[arg(value_name = "COMPONENT")]
+    pub component: String,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Show what is satisfied, too
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm lint`.
+#[derive(Debug, Args)]
+pub struct Lint {
+    /// Only these components
+    #[arg(value_name = "COMPONENT")]
+    pub components: Vec<String>,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Look at this spec file instead of the components' specs
+    #[arg(long, value_name = "FILE", conflicts_with = "components")]
+    pub spec: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rocmrpm render`.

@@ -47,6 +47,6 @@ fn origin(pin: &Pin) -> Option<String> {
     match &pin.source {
         Source::Url { url, .. } | Source::Git { url, .. } => Some(url.clone()),
         Source::Sdist { project, .. } => Some(project.clone()),
-        Source::Folder { .. } => None,
+        Source::Folder { .. } | Source::Crates { .. } => None,
     }
 }

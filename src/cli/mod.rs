@@ -2,6 +2,7 @@
 
 mod add;
 mod args;
+mod audit;
 mod build;
 mod completions;
 mod container;
@@ -13,8 +14,12 @@ mod index_check;
 mod index_serve;
 mod init;
 mod inspect;
+mod lint;
 mod lock;
+mod patch;
+mod pins;
 mod plan;
+mod prep;
 mod publish;
 mod render;
 mod requirements;
@@ -54,6 +59,11 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Init(command) => init::run(command, &dir, shell),
         Command::Add(command) => add::run(command, &dir, shell),
         Command::Lock(command) => lock::run(command, &dir, shell),
+        Command::Pins(command) => pins::run(command, &dir, shell),
+        Command::Prep(command) => prep::run(command, &dir, shell),
+        Command::Patch(command) => patch::run(command, &dir, shell),
+        Command::Audit(command) => audit::run(command, &dir, shell),
+        Command::Lint(command) => lint::run(command, &dir, shell),
         Command::Render(command) => render::run(command, &dir, shell),
         Command::Plan(command) => plan::run(command, &dir, shell),
         Command::Build(command) => build::run(command, &dir, shell),

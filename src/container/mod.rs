@@ -147,10 +147,12 @@ fn labels(workspace: &Workspace, stack: &Stack<'_>) -> Result<Vec<Label>, Error>
                 add(name("source"), &format!("pkg:pypi/{project}@{}", pin.version));
                 add(name("sha256"), &digest(*sha256));
             }
-            Source::Git { url, commit } => {
+            Source::Git { url, commit, .. } => {
                 add(name("source"), &sources::shown_url(url));
                 add(name("commit"), commit.as_deref().unwrap_or("not pinned"));
             }
+            // Never a component's main source.
+            Source::Crates { .. } => {}
             Source::Folder { path } => {
                 add(name("source"), &path.to_string_lossy());
                 add(name("digest"), &sources::identity(pin, &workspace.root)?);

@@ -84,8 +84,9 @@ impl<'a> Fetcher<'a> {
                 }
                 expected
             }
-            Source::Git { url, commit } => self.pack_commit(pin, url, pinned_commit(pin, commit)?)?,
+            Source::Git { url, commit, .. } => self.pack_commit(pin, url, pinned_commit(pin, commit)?)?,
             Source::Folder { path } => self.pack_folder(pin, path)?,
+            Source::Crates { .. } => return Err(not_pinned(pin, "crates")),
         };
         self.fetched(pin, sha256)
     }
@@ -100,12 +101,12 @@ impl<'a> Fetcher<'a> {
         let (url, credentials, expected) = match &pin.source {
             Source::Url { url, sha256: Some(_) } => return pinned(Some(url::shown(url))),
             Source::Sdist { sha256: Some(_), .. } => return pinned(None),
-            Source::Folder { .. } => return Ok(Resolved::Folder),
+            Source::Folder { .. } | Source::Crates { .. } => return Ok(Resolved::Folder),
             Source::Git { commit: Some(commit), .. } => {
                 pinned_commit(pin, &Some(commit.clone()))?;
                 return Ok(Resolved::Commit { commit: commit.clone(), tag: None });
             }
-            Source::Git { url, commit: None } => {
+            Source::Git { url, commit: None, .. } => {
                 self.needs_network(|| format!("the tag of {} {}", pin.component, pin.version))?;
                 let (tag, commit) = self.repository(url).resolve(&pin.version, pin.component.as_str())?;
                 return Ok(Resolved::Commit { commit, tag: Some(tag) });

@@ -96,13 +96,28 @@ pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError>
         Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => {
             sha256.map(|digest| format!("sha256:{digest}")).ok_or_else(|| not_pinned(pin, "sha256"))
         }
-        Source::Git { commit, .. } => Ok(format!("commit:{}", pinned_commit(pin, commit)?)),
+        Source::Git { commit, submodules, paths, .. } => {
+            let with = if *submodules { " with submodules" } else { "" };
+            let only = if paths.is_empty() { String::new() } else { format!(" of {}", paths.join(" ")) };
+            Ok(format!("commit:{}{with}{only}", pinned_commit(pin, commit)?))
+        }
         Source::Folder { path } => {
             let folder = folder_in(workspace_root, path)?;
             let digest = pack::digest(&folder, pin.component.as_str())?;
             Ok(format!("folder:{digest}"))
         }
+        // The lock file, which is part of that source, has every crate's digest.
+        Source::Crates { lock_file, of } => {
+            Ok(format!("crates of {lock_file} in {}", identity(of, workspace_root)?))
+        }
     }
+}
+
+/// Returns the [`identity`] of every source of a pin, with what an input of the build
+/// key is called: `source`, `source NAME`.
+pub fn identities(pin: &Pin, workspace_root: &Path) -> Result<Vec<(String, String)>, SourceError> {
+    let named = |name: &str| if name.is_empty() { "source".to_owned() } else { format!("source {name}") };
+    pin.all_sources().map(|(name, pin)| Ok((named(name), identity(pin, workspace_root)?))).collect()
 }
 
 /// Returns a source folder of the workspace. One that is a link to a place outside is

@@ -22,11 +22,11 @@ const SUFFIXES: &[&str] = &[
 pub fn file_name(pin: &Pin) -> String {
     match &pin.source {
         Source::Url { url, .. } => match url::last_segment(url) {
-            name if name.is_empty() => source_dir(pin),
+            name if name.is_empty() => archive_stem(pin),
             name => safe(&name),
         },
-        Source::Git { .. } | Source::Folder { .. } | Source::Sdist { .. } => {
-            format!("{}.tar.gz", source_dir(pin))
+        Source::Git { .. } | Source::Folder { .. } | Source::Crates { .. } | Source::Sdist { .. } => {
+            format!("{}.tar.gz", archive_stem(pin))
         }
     }
 }
@@ -38,12 +38,19 @@ pub fn file_name(pin: &Pin) -> String {
 /// `v1.2.tar.gz` has `<repository>-1.2`. [`super::Fetched::top_folder`] says what
 /// the file really has.
 pub fn source_dir(pin: &Pin) -> String {
+    pin.top_folder.clone().unwrap_or_else(|| archive_stem(pin))
+}
+
+/// Returns the name of the source's archive without its suffix.
+fn archive_stem(pin: &Pin) -> String {
     match &pin.source {
         Source::Url { url, .. } => match url::last_segment(url) {
             name if name.is_empty() => safe(&format!("{}-{}", pin.component, pin.version)),
             name => safe(stem(&name)),
         },
-        Source::Git { .. } | Source::Folder { .. } => safe(&format!("{}-{}", pin.component, pin.version)),
+        Source::Git { .. } | Source::Folder { .. } | Source::Crates { .. } => {
+            safe(&format!("{}-{}", pin.component, pin.version))
+        }
         Source::Sdist { project, .. } => {
             let version = pep440_rs::Version::from_str(&pin.version)
                 .map_or_else(|_| pin.version.clone(), |version| version.to_string());
@@ -88,7 +95,7 @@ pub(super) mod tests {
     /// Returns a pin of component `demo`.
     pub fn pin(version: &str, source: Source) -> Pin {
         let component = ComponentName::parse("demo").unwrap();
-        Pin { component, version: version.into(), source, overridden: false }
+        Pin::new(component, version, source)
     }
 
     fn names(version: &str, source: Source) -> (String, String) {
@@ -100,7 +107,7 @@ pub(super) mod tests {
     fn names_follow_from_the_pin() {
         let url = |u: &str| Source::Url { url: u.into(), sha256: None };
         let sdist = |p: &str| Source::Sdist { project: p.into(), sha256: None };
-        let git = Source::Git { url: "x".into(), commit: None };
+        let git = Source::Git { url: "x".into(), commit: None, submodules: false, paths: vec![] };
         let folder = Source::Folder { path: "x".into() };
         for (version, source, file, dir) in [
             ("1", url("https://h/p/demo-1.tar.xz?x=/y.zip#f"), "demo-1.tar.xz", "demo-1"),

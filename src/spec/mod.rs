@@ -5,4 +5,4 @@ mod history;
 mod render;
 
 pub use history::{History, HistoryError, Release};
-pub use render::{Rendered, SpecError, render, rocm_version};
+pub use render::{Rendered, SpecError, edit_text, render, rocm_version};

@@ -15,7 +15,7 @@ use crate::process::ProcessError;
 use crate::sources;
 use crate::stack::Stack;
 use crate::template::{TemplateError, Templates};
-use crate::workspace::{Capability, Component, Provider, RocmVersion, Source, Workspace};
+use crate::workspace::{Capability, Component, Pin, Provider, RocmVersion, Source, Workspace};
 
 /// A rendered spec and what else a build needs to know of it.
 #[derive(Debug, Clone)]
@@ -26,8 +26,6 @@ pub struct Rendered {
     pub text: String,
     /// The text's digest.
     pub digest: Sha256,
-    /// The name under which the spec expects its source.
-    pub source_file: String,
     /// Release and changelog, as they stand in the spec.
     pub release: Release,
 }
@@ -41,6 +39,14 @@ pub enum SpecError {
     /// A value that the template needs is wrong in `component.toml`.
     #[error("`{component}` has environment variables that cannot be filled in")]
     Env {
+        /// Which component.
+        component: String,
+        /// Where.
+        problems: Vec<Problem>,
+    },
+    /// An edit of upstream's text is wrong in `component.toml`.
+    #[error("`{component}` has edits that cannot be made")]
+    Edits {
         /// Which component.
         component: String,
         /// Where.
@@ -63,7 +69,7 @@ pub enum SpecError {
 impl Diagnose for SpecError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Template(_) | Self::Env { .. } => Kind::Config,
+            Self::Template(_) | Self::Env { .. } | Self::Edits { .. } => Kind::Config,
             Self::NoRocm { .. } => Kind::MissingTool,
             Self::Io(_) => Kind::Environment,
             Self::Process(error) => error.kind(),
@@ -87,7 +93,7 @@ impl Diagnose for SpecError {
     fn problems(&self) -> &[Problem] {
         match self {
             Self::Template(error) => error.problems(),
-            Self::Env { problems, .. } => problems,
+            Self::Env { problems, .. } | Self::Edits { problems, .. } => problems,
             _ => &[],
         }
     }
@@ -103,12 +109,43 @@ struct Values<'a> {
     source: String,
     source_url: String,
     source_dir: String,
-    patches: &'a [String],
+    /// The lines `Source0:`, `Source1:`, ... of all sources.
+    source_lines: String,
+    /// The further sources by name, with `_` for `-`.
+    sources: BTreeMap<String, SourceValues>,
+    patches: Vec<&'a str>,
+    edits: Vec<EditValues>,
+    /// The versions of all pins of the set, with `_` for `-`.
+    versions: BTreeMap<String, String>,
     gpu_targets: Vec<&'a str>,
+    /// The lines that say which GPU targets a package has code for.
+    gpu_provides: String,
     exports: Vec<Export>,
+    /// component.toml's `[env]` as it stands there.
+    env: BTreeMap<&'a str, &'a str>,
     memory_per_job_mb: u64,
-    rocm: BTreeMap<&'a str, RocmValue>,
+    rocm: BTreeMap<String, RocmValue>,
     chroot: ChrootValues,
+}
+
+#[derive(Serialize)]
+struct SourceValues {
+    number: usize,
+    file: String,
+    url: String,
+    dir: String,
+    version: String,
+}
+
+/// An edit of upstream's text as `_shared/edits.tera` wants it: words of a shell,
+/// quoted.
+#[derive(Serialize)]
+struct EditValues {
+    matches: usize,
+    file: String,
+    find: String,
+    replace: String,
+    reason: String,
 }
 
 #[derive(Serialize)]
@@ -147,21 +184,28 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
     let pin = workspace.pin(component);
     let release = history.release(stack, component);
     let targets: Vec<&str> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
-    let source_file = sources::file_name(pin);
+    let all_sources: Vec<(&str, SourceValues)> =
+        pin.all_sources().enumerate().map(|(n, (name, pin))| (name, source_values(n, pin))).collect();
     let values = Values {
         name: component.name.as_str(),
         version: escape(&pin.version),
         release: &release.release,
         changelog: &release.changelog,
-        source: escape(&source_file),
-        source_url: escape(&match &pin.source {
-            // Without the credentials that it may hold: specs are published.
-            Source::Url { url, .. } if url.ends_with(&source_file) => sources::shown_url(url),
-            Source::Url { url, .. } => format!("{}#/{source_file}", sources::shown_url(url)),
-            _ => source_file.clone(),
-        }),
-        source_dir: escape(&sources::source_dir(pin)),
-        patches: &component.patches,
+        source: all_sources[0].1.file.clone(),
+        source_url: all_sources[0].1.url.clone(),
+        source_dir: all_sources[0].1.dir.clone(),
+        source_lines: source_lines(&all_sources),
+        sources: all_sources.into_iter().skip(1).map(|(name, values)| (key(name), values)).collect(),
+        patches: component.patches_for(&pin.version).map(|patch| patch.file_name.as_str()).collect(),
+        edits: edits(workspace, component, pin)?,
+        versions: workspace
+            .pins
+            .pins
+            .iter()
+            .map(|(name, at)| (key(name.as_str()), escape(&at.value.version)))
+            .collect(),
+        gpu_provides: gpu_provides(&targets),
+        env: component.env.iter().map(|(name, at)| (name.as_str(), at.value.as_str())).collect(),
         exports: exports(component, &workspace.provider, &targets)?,
         gpu_targets: targets,
         memory_per_job_mb: component.memory_per_job / 1_000_000,
@@ -173,7 +217,98 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
     let text = templates.render(&template, &values)?;
     let text = format!("{}\n", text.trim_end());
     let digest = Sha256::of_bytes(&text);
-    Ok(Rendered { file_name: component.spec_name(), digest, text, source_file, release })
+    Ok(Rendered { file_name: component.spec_name(), digest, text, release })
+}
+
+fn source_values(number: usize, pin: &Pin) -> SourceValues {
+    let file = sources::file_name(pin);
+    let url = match &pin.source {
+        // Without the credentials that it may hold: specs are published.
+        Source::Url { url, .. } if url.ends_with(&file) => sources::shown_url(url),
+        Source::Url { url, .. } => format!("{}#/{file}", sources::shown_url(url)),
+        _ => file.clone(),
+    };
+    let (url, dir) = (escape(&url), escape(&sources::source_dir(pin)));
+    SourceValues { number, file: escape(&file), url, dir, version: escape(&pin.version) }
+}
+
+fn source_lines(sources: &[(&str, SourceValues)]) -> String {
+    let line = |(_, source): &(&str, SourceValues)| {
+        let tag = format!("Source{}:", source.number);
+        format!("{tag:<15} {}", source.url)
+    };
+    sources.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn gpu_provides(targets: &[&str]) -> String {
+    let line = |target: &&str| format!("Provides:       rocm-gfx({target})");
+    targets.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a name as templates can write it behind a dot.
+fn key(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// Returns the component's edits for this version, their placeholders filled in.
+fn edits(workspace: &Workspace, component: &Component, pin: &Pin) -> Result<Vec<EditValues>, SpecError> {
+    let (mut edits, mut problems) = (Vec::new(), Vec::new());
+    for edit in component.edits_for(&pin.version) {
+        let replace = edit_text(workspace, pin, &edit.replace.value).unwrap_or_else(|unknown| {
+            let known = EDIT_PLACEHOLDERS.join(" ");
+            let message = format!("unknown placeholder `{unknown}`");
+            let at = edit.replace.span.clone();
+            problems.push(component.file.problem(at, message, format!("there is {known}")));
+            String::new()
+        });
+        let folder = match &edit.source {
+            None => String::new(),
+            Some(name) => match pin.sources.get(name) {
+                Some(source) => format!("{}/", sources::source_dir(source)),
+                None => {
+                    let message = format!("the pin has no source `{name}`");
+                    problems.push(component.file.problem(edit.span.clone(), message, "this edit is in it"));
+                    continue;
+                }
+            },
+        };
+        let word = |text: &str| escape(&format!("'{}'", single_quoted(text)));
+        edits.push(EditValues {
+            matches: edit.matches,
+            file: word(&format!("{folder}{}", edit.file)),
+            find: word(&edit.find),
+            replace: word(&replace),
+            reason: escape(&edit.reason),
+        });
+    }
+    if problems.is_empty() {
+        return Ok(edits);
+    }
+    Err(SpecError::Edits { component: component.name.to_string(), problems })
+}
+
+/// The placeholders of an edit's `replace`.
+const EDIT_PLACEHOLDERS: &[&str] =
+    &["@PREFIX@", "@LIBDIR@", "@LLVM_BIN@", "@DEVICE_LIBS@", "@VERSION@", "@PYTHON@"];
+
+/// Fills the placeholders of an edit in; the first unknown one is the error.
+pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String, String> {
+    let Provider { prefix, libdir, llvm_bin, device_libs, .. } = &workspace.provider;
+    let python = workspace.chroot.python.clone();
+    let values = [prefix, libdir, llvm_bin, device_libs, &pin.version, &python];
+    let filled = EDIT_PLACEHOLDERS
+        .iter()
+        .zip(values)
+        .fold(text.to_owned(), |text, (placeholder, value)| text.replace(placeholder, value));
+    // What is left between two `@` in capitals is a slip of the pen.
+    let mut parts = filled.split('@').skip(1).collect::<Vec<_>>();
+    parts.pop();
+    let capitals =
+        |part: &&&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    match parts.iter().find(capitals) {
+        Some(part) => Err(format!("@{part}@")),
+        None => Ok(filled),
+    }
 }
 
 /// Returns the version of the provider's ROCm, such as `7.2`.
@@ -275,9 +410,9 @@ fn fill_in(text: &str, values: &[(&str, &str)]) -> Result<String, String> {
     Ok(out)
 }
 
-fn rocm_values(provider: &Provider) -> BTreeMap<&str, RocmValue> {
+fn rocm_values(provider: &Provider) -> BTreeMap<String, RocmValue> {
     let text = |value: &str| RocmValue::Text(escape(value));
-    let mut values: BTreeMap<&str, RocmValue> = provider
+    let mut values: BTreeMap<String, RocmValue> = provider
         .capabilities
         .iter()
         .map(|(name, Capability { runtime, devel, soname })| {
@@ -288,13 +423,20 @@ fn rocm_values(provider: &Provider) -> BTreeMap<&str, RocmValue> {
             ];
             let fields =
                 fields.into_iter().filter_map(|(key, value)| value.map(|value| (key, escape(value))));
-            (name.as_str(), RocmValue::Capability(fields.collect()))
+            (key(name), RocmValue::Capability(fields.collect()))
         })
         .collect();
-    values.insert("provider", text(&provider.name));
-    values.insert("prefix", text(&provider.prefix));
+    for (name, value) in [
+        ("provider", &provider.name),
+        ("prefix", &provider.prefix),
+        ("libdir", &provider.libdir),
+        ("llvm_bin", &provider.llvm_bin),
+        ("device_libs", &provider.device_libs),
+    ] {
+        values.insert(name.to_owned(), text(value));
+    }
     if let Ok(version) = rocm_version(provider) {
-        values.insert("version", text(&version));
+        values.insert("version".to_owned(), text(&version));
     }
     values
 }

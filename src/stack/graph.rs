@@ -48,6 +48,8 @@ impl<'w> Stack<'w> {
     pub fn new(workspace: &'w Workspace) -> Result<Self, StackError> {
         let mut targets = BTreeMap::new();
         let mut left_out = BTreeMap::new();
+        // Left out of this chroot alone, with all that requires it.
+        let mut elsewhere = BTreeSet::new();
         for component in workspace.components.values() {
             let wanted = &workspace.manifest.gpu_targets;
             let mine: Vec<GpuTarget> = match &component.gpu_targets {
@@ -57,7 +59,16 @@ impl<'w> Stack<'w> {
                 }
                 None => wanted.clone(),
             };
-            if mine.is_empty() {
+            let pin = workspace.pin(component);
+            let python = &workspace.chroot.python;
+            if !python.is_empty() && !pin.python.holds(python) {
+                let reason = format!(
+                    "upstream allows Python {}, and the chroot `{}` has {python}",
+                    pin.python, workspace.chroot.name
+                );
+                left_out.insert(component.name.clone(), reason);
+                elsewhere.insert(component.name.as_str());
+            } else if mine.is_empty() {
                 let reason =
                     format!("upstream supports none of the workspace's GPU targets ({})", list(wanted));
                 if !component.optional {
@@ -77,7 +88,9 @@ impl<'w> Stack<'w> {
             let lost = component.requires.iter().find(|r| left_out.keys().any(|l| l.as_str() == r.value));
             if let Some(lost) = lost.filter(|_| !left_out.contains_key(&component.name)) {
                 let reason = format!("it requires `{}`, which is left out", lost.value);
-                if !component.optional {
+                if elsewhere.contains(lost.value.as_str()) {
+                    elsewhere.insert(component.name.as_str());
+                } else if !component.optional {
                     return Err(unsupported(component, &reason));
                 }
                 left_out.insert(component.name.clone(), reason);

@@ -38,6 +38,9 @@ pub struct Chroot {
     pub macros: BTreeMap<String, String>,
     /// Package repositories beside the release's own.
     pub repositories: Vec<Repository>,
+    /// The package tables that say what the release has; files of
+    /// `mock-configs/packages/`.
+    pub packages: Vec<At<String>>,
     /// Libraries that it has beside the usual ones: SONAME and package.
     pub libraries: BTreeMap<String, String>,
     /// The newest symbol version of each kind that its libraries have, such as
@@ -85,6 +88,7 @@ impl Chroot {
                 container_image: text(root.string("container-image")),
                 end_of_life: end_of_life(root),
                 macros: macros(root),
+                packages: root.strings("packages"),
                 repositories: root.tables("repositories", |table| Repository {
                     id: plain(table, "id", "the repository's id"),
                     url: text(table.required_string("url", "the repository's base URL")),
@@ -163,6 +167,14 @@ pub struct Provider {
     pub name: String,
     /// The install prefix, such as `/usr`.
     pub prefix: String,
+    /// The folder of its libraries, such as `/usr/lib64`.
+    pub libdir: String,
+    /// The folder of its LLVM's programs, such as `/usr/lib64/rocm/llvm/bin`.
+    pub llvm_bin: String,
+    /// The folder of the device libraries' bitcode.
+    pub device_libs: String,
+    /// The package tables that say what it has; files of `mock-configs/packages/`.
+    pub packages: Vec<At<String>>,
     /// ROCm's version, or where the machine has it written down.
     pub version: RocmVersion,
     /// RPM macros that hold the GPU target list in this provider's world.
@@ -200,6 +212,13 @@ impl Provider {
     pub fn read(name: &str, file: File, problems: &mut Vec<Problem>) -> Self {
         file.clone().parse(problems, |root| {
             let prefix = text(root.required_string("prefix", "where ROCm is installed, such as `/usr`"));
+            let below = |at: Option<At<String>>, rest: &str| {
+                at.map_or_else(|| format!("{}/{rest}", prefix.trim_end_matches('/')), |at| at.value)
+            };
+            let libdir = below(root.string("libdir"), "lib");
+            let llvm_bin = below(root.string("llvm-bin"), "lib/llvm/bin");
+            let device_libs = below(root.string("device-libs"), "lib/llvm/amdgcn/bitcode");
+            let packages = root.strings("packages");
             let version = root.string("version");
             let header = root.string("version-header");
             let version = match (version, header) {
@@ -231,6 +250,10 @@ impl Provider {
             Self {
                 name: name.to_owned(),
                 prefix,
+                libdir,
+                llvm_bin,
+                device_libs,
+                packages,
                 version,
                 gpu_macros: {
                     let names = root.strings("gpu-macros");

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::document::{At, File, Table};
+use super::edit::Edit;
 use super::manifest::gpu_targets;
+use super::patch::Patch;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
 use crate::inspect::{RULES, Waiver, rule};
@@ -40,8 +42,10 @@ pub struct Component {
     pub wheel_leaves_out: Vec<At<String>>,
     /// The template's path.
     pub template: PathBuf,
-    /// The patches' file names, sorted.
-    pub patches: Vec<String>,
+    /// The patches, sorted by file name.
+    pub patches: Vec<Patch>,
+    /// The edits of upstream's text, in the order in which they are written.
+    pub edits: Vec<Edit>,
     /// `component.toml`, for messages about it.
     pub file: File,
 }
@@ -98,6 +102,8 @@ impl Component {
                 "rename it, with letters, digits and . _ + - alone",
             ));
         }
+        let read = |name| Patch::read(&dir.join(name), &format!("{shown}/{name}"), problems);
+        let patches: Vec<Patch> = patches.iter().map(read).collect::<Result<_, _>>()?;
         let mut component = file.parse(problems, |root| {
             let inspect = root.table("inspect", |inspect| Inspect {
                 device_code: inspect.boolean("device-code"),
@@ -142,6 +148,7 @@ impl Component {
                 wheel_leaves_out: root.table("wheel", |wheel| wheel.strings("leave-out")).unwrap_or_default(),
                 template: PathBuf::new(),
                 patches,
+                edits: root.tables("edit", Edit::read).into_iter().flatten().collect(),
                 file: file.clone(),
             }
         });
@@ -149,6 +156,16 @@ impl Component {
         component.name = name;
         component.template = dir.join(template);
         Ok(Some(component))
+    }
+
+    /// Returns the patches that are for this version.
+    pub fn patches_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Patch> {
+        self.patches.iter().filter(move |patch| patch.versions.holds(version))
+    }
+
+    /// Returns the edits that are for this version.
+    pub fn edits_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Edit> {
+        self.edits.iter().filter(move |edit| edit.versions.holds(version))
     }
 
     /// Returns the spec's file name: the template's without `.tera`.

@@ -4,14 +4,20 @@
 pub mod chroot;
 pub mod component;
 pub mod document;
+pub mod edit;
 mod load;
 pub mod manifest;
+pub mod patch;
 pub mod pin;
 pub mod pins;
+pub mod range;
 
 pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion};
 pub use component::Component;
+pub use edit::Edit;
 pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};
 pub use manifest::{CoprProject, IndexSource, Manifest, RocmSource};
+pub use patch::Patch;
 pub use pin::{Pin, Source};
 pub use pins::{Lock, LockEntry, PinSet};
+pub use range::{VersionRange, compare};

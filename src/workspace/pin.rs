@@ -1,10 +1,13 @@
-//! A pin: the exact version of one component and where its source comes from.
+//! A pin: the exact version of one component and where its sources come from.
 //! Plain values; reading them from a pin set is `pins`' business.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::digest::Sha256;
 use crate::names::ComponentName;
+
+use super::range::VersionRange;
 
 /// The version and source of one component in one pin set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +21,37 @@ pub struct Pin {
     /// Whether the command line changed this pin (`--pin`), which marks every
     /// output as dirty.
     pub overridden: bool,
+    /// The folder that the source unpacks to, where it does not follow from the
+    /// file's name.
+    pub top_folder: Option<String>,
+    /// The versions of Python that upstream allows.
+    pub python: VersionRange,
+    /// Further sources by name, each as the pin of a component of its own, named
+    /// `<component>-<source>`.
+    pub sources: BTreeMap<String, Self>,
+}
+
+impl Pin {
+    /// Returns a pin with nothing but a version and a source.
+    pub fn new(component: ComponentName, version: impl Into<String>, source: Source) -> Self {
+        Self {
+            component,
+            version: version.into(),
+            source,
+            overridden: false,
+            top_folder: None,
+            python: VersionRange::default(),
+            sources: BTreeMap::new(),
+        }
+    }
+
+    /// Returns all sources, each with its name: the main one, whose name is empty,
+    /// then the further ones in the order of their names, which is the order of the
+    /// spec's `Source0`, `Source1`, ...
+    pub fn all_sources(&self) -> impl Iterator<Item = (&str, &Self)> {
+        let further = self.sources.iter().map(|(name, pin)| (name.as_str(), pin));
+        std::iter::once(("", self)).chain(further)
+    }
 }
 
 /// Where a source comes from. `None` for a digest or a commit means that the pin
@@ -37,6 +71,10 @@ pub enum Source {
         url: String,
         /// The full commit, 40 or 64 hexadecimal digits.
         commit: Option<String>,
+        /// Whether its submodules are packed with it, and theirs.
+        submodules: bool,
+        /// The folders of the commit that are packed; all where it is empty.
+        paths: Vec<String>,
     },
     /// A source distribution on the pip index that this machine is configured with.
     Sdist {
@@ -49,5 +87,12 @@ pub enum Source {
     Folder {
         /// Relative to the workspace's root.
         path: PathBuf,
+    },
+    /// The crates that a lock file of another source names, vendored and packed by us.
+    Crates {
+        /// The `Cargo.lock`, below that source's top folder.
+        lock_file: String,
+        /// The source that the lock file is in.
+        of: Box<Pin>,
     },
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::document::{At, File, Table};
+use super::edit::is_inside;
 use super::pin::{Pin, Source};
+use super::range::VersionRange;
 use crate::digest::Sha256;
 use crate::error::Problem;
 use crate::names::{ComponentName, is_version};
@@ -61,6 +63,14 @@ fn read_pin(key: At<String>, table: &mut Table<'_>, lock: &Lock, overrides: &Ove
     let override_version = overrides.get(&key.value);
     let version = override_version.cloned().or(written.map(|at| at.value));
     let source = read_source(&key, table, version.as_deref().unwrap_or_default());
+    let top_folder = top_folder(table);
+    let python = python(table);
+    let further = table.table("sources", |sources| {
+        sources.each_table(|name, table| {
+            let version = version.as_deref().unwrap_or_default();
+            read_further(&key.value, &name, table, version).map(|pin| (name.value, pin))
+        })
+    });
     let (component, version, mut source) = (component?, version?, source?);
     let overridden = override_version.is_some();
     if overridden {
@@ -69,7 +79,65 @@ fn read_pin(key: At<String>, table: &mut Table<'_>, lock: &Lock, overrides: &Ove
     } else {
         lock.complete(&component, &version, &mut source);
     }
-    Some(At { value: Pin { component, version, source, overridden }, span: key.span })
+    let mut pin = Pin { overridden, top_folder, python, ..Pin::new(component, version, source) };
+    for (name, source) in further.unwrap_or_default().into_iter().flatten() {
+        let source = source.into_pin(&pin);
+        pin.sources.insert(name, source);
+    }
+    Some(At { value: pin, span: key.span })
+}
+
+/// What a further source is, before the main one is known.
+enum Further {
+    Pin(Box<Pin>),
+    Crates { component: ComponentName, lock_file: String },
+}
+
+impl Further {
+    fn into_pin(self, main: &Pin) -> Pin {
+        match self {
+            Self::Pin(pin) => *pin,
+            Self::Crates { component, lock_file } => {
+                let of = Box::new(Pin { sources: BTreeMap::new(), ..main.clone() });
+                Pin::new(component, main.version.clone(), Source::Crates { lock_file, of })
+            }
+        }
+    }
+}
+
+/// Reads `[<component>.sources.<name>]`; `version` is the component's.
+fn read_further(component: &str, name: &At<String>, table: &mut Table<'_>, version: &str) -> Option<Further> {
+    let full = ComponentName::parse(&format!("{component}-{}", name.value));
+    if full.is_none() {
+        let message = format!("`{}` is not a source's name", name.value);
+        table.problem(name.span.clone(), message, "expected lower-case letters, digits and `-`", None);
+    }
+    if let Some(At { value, span }) = table.string("cargo-vendor") {
+        if !is_inside(&value) {
+            let label = "expected a relative path without `..`";
+            table.problem(span, "the lock file lies outside of the source", label, None);
+        }
+        return Some(Further::Crates { component: full?, lock_file: value });
+    }
+    let version = table.string("version").map_or_else(|| version.to_owned(), |at| at.value);
+    let source = read_source(name, table, &version);
+    let top_folder = top_folder(table);
+    Some(Further::Pin(Box::new(Pin { top_folder, ..Pin::new(full?, version, source?) })))
+}
+
+fn top_folder(table: &mut Table<'_>) -> Option<String> {
+    let name = table.string("top-folder")?;
+    table.must_be_plain(&name, "a folder's name");
+    Some(name.value)
+}
+
+fn python(table: &mut Table<'_>) -> VersionRange {
+    let Some(At { value, span }) = table.string("python") else { return VersionRange::default() };
+    VersionRange::parse(&value).unwrap_or_else(|| {
+        let message = format!("`{value}` is not a range of versions");
+        table.problem(span, message, "expected such as `>=3.10, <3.15`", None);
+        VersionRange::default()
+    })
 }
 
 fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option<Source> {
@@ -86,6 +154,12 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         }
         full.then(|| value.to_lowercase())
     });
+    let submodules = table.boolean("submodules");
+    let paths = table.strings("paths");
+    for At { value, span } in paths.iter().filter(|at| !is_inside(&at.value)) {
+        let message = format!("`{value}` leads out of the source");
+        table.problem(span.clone(), message, "expected a relative path without `..`", None);
+    }
     let given: Vec<_> = [("url", &url), ("git", &git), ("sdist", &sdist), ("path", &path)]
         .into_iter()
         .filter_map(|(name, value)| value.as_ref().map(|at| (name, at.span.clone())))
@@ -116,6 +190,8 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
     for (field, present, allowed) in [
         ("sha256", sha256.is_some(), url.is_some() || sdist.is_some()),
         ("commit", commit.is_some(), git.is_some()),
+        ("submodules", submodules.is_some(), git.is_some()),
+        ("paths", !paths.is_empty(), git.is_some()),
     ] {
         if present && !allowed {
             let message = format!("`{field}` says nothing about a `{}` source", given[0].0);
@@ -136,7 +212,8 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         return Some(Source::Url { url: url.value.replace("{version}", version), sha256 });
     }
     if let Some(git) = git {
-        return Some(Source::Git { url: git.value, commit });
+        let paths = paths.into_iter().map(|at| at.value).collect();
+        return Some(Source::Git { url: git.value, commit, submodules: submodules.unwrap_or(false), paths });
     }
     if let Some(sdist) = sdist {
         return Some(Source::Sdist { project: sdist.value, sha256 });
@@ -172,7 +249,7 @@ impl Source {
         match self {
             Self::Url { sha256, .. } | Self::Sdist { sha256, .. } => *sha256 = None,
             Self::Git { commit, .. } => *commit = None,
-            Self::Folder { .. } => {}
+            Self::Folder { .. } | Self::Crates { .. } => {}
         }
     }
 }
@@ -246,12 +323,12 @@ impl Lock {
                     *sha256 = entry.sha256;
                 }
             }
-            Source::Git { url, commit } => {
+            Source::Git { url, commit, .. } => {
                 if entry.origin == *url && commit.is_none() {
                     commit.clone_from(&entry.commit);
                 }
             }
-            Source::Folder { .. } => {}
+            Source::Folder { .. } | Source::Crates { .. } => {}
         }
     }
 }

@@ -5,9 +5,7 @@ use super::*;
 #[test]
 fn what_is_not_pinned_is_refused_with_the_remedy() {
     let place = Place::new();
-    let git = |commit: Option<&str>| {
-        pin("1", Source::Git { url: "https://u:pw@h/r".into(), commit: commit.map(str::to_owned) })
-    };
+    let git = |commit: Option<&str>| git_pin("1", "https://u:pw@h/r", commit);
     for unpinned in [url_pin("http://127.0.0.1/x", None), sdist_pin("x", "1", None), git(None)] {
         for error in [
             place.fetcher().obtain(&unpinned).unwrap_err(),
@@ -29,7 +27,7 @@ fn what_is_not_pinned_is_refused_with_the_remedy() {
 fn offline_names_what_is_missing() {
     let place = Place::new();
     let digest = Some(Sha256::of_bytes("x"));
-    let git = Source::Git { url: "https://u:secret@h/r".into(), commit: Some("0".repeat(40)) };
+    let git = git_pin("1", "https://u:secret@h/r", Some(&"0".repeat(40))).source;
     for (pin, named) in [
         (url_pin("https://u:secret@h/demo-1.tar.gz", digest), "`demo-1.tar.gz` from https://h/demo-1.tar.gz"),
         (sdist_pin("Foo", "1", digest), "`Foo` on the package index"),
@@ -85,7 +83,15 @@ fn repository(dir: &Path) -> String {
 }
 
 fn git_pin(version: &str, url: &str, commit: Option<&str>) -> Pin {
-    pin(version, Source::Git { url: url.into(), commit: commit.map(str::to_owned) })
+    pin(
+        version,
+        Source::Git {
+            url: url.into(),
+            commit: commit.map(str::to_owned),
+            submodules: false,
+            paths: Vec::new(),
+        },
+    )
 }
 
 #[test]

@@ -1,0 +1,24 @@
+//! `rocmrpm pins`: one file a command.
+
+mod check;
+mod derive;
+mod export;
+mod import;
+mod outdated;
+mod update;
+
+use std::path::Path;
+
+use super::{Done, args};
+use crate::report::Shell;
+
+pub(super) fn run(command: &args::Pins, dir: &Path, shell: &Shell) -> Done {
+    match command {
+        args::Pins::Derive(command) => derive::run(command, dir, shell),
+        args::Pins::Check(command) => check::run(command, dir, shell),
+        args::Pins::Outdated(command) => outdated::run(command, dir, shell),
+        args::Pins::Update(command) => update::run(command, dir, shell),
+        args::Pins::Export(command) => export::run(command, dir, shell),
+        args::Pins::Import(command) => import::run(command, dir, shell),
+    }
+}

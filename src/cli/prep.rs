@@ -1,0 +1,11 @@
+//! `rocmrpm prep`.
+
+use std::path::Path;
+
+use super::{Done, args};
+use crate::error::{Error, Kind};
+use crate::report::Shell;
+
+pub(super) fn run(args: &args::Prep, dir: &Path, _shell: &Shell) -> Done {
+    Err(Error::new(Kind::Internal, format!("not there yet: {args:?} in {}", dir.display())))
+}

@@ -1,0 +1,91 @@
+//! Patch files: what their headers say of origin, of the condition under which they
+//! can go, and of the versions they are for. Applying them is done elsewhere.
+
+use std::path::Path;
+
+use super::document::File;
+use super::range::VersionRange;
+use crate::error::Problem;
+
+/// A patch of a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patch {
+    /// Its file name.
+    pub file_name: String,
+    /// The subject, without `[PATCH]`; empty if the header has none.
+    pub subject: String,
+    /// `own`, or where the idea came from; empty if it is not said.
+    pub origin: String,
+    /// When it can go; empty if it is not said.
+    pub drop_when: String,
+    /// The component's versions that it is for.
+    pub versions: VersionRange,
+}
+
+impl Patch {
+    /// Reads a patch's header, in the form of `git format-patch` with trailers (git's
+    /// interpret-trailers): `Origin:`, `Drop-When:`, `Versions:`. `shown` is the file
+    /// as messages call it.
+    pub(super) fn read(path: &Path, shown: &str, problems: &mut Vec<Problem>) -> std::io::Result<Self> {
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Patches hold upstream's text, in whatever encoding that is.
+        let text = String::from_utf8_lossy(&fs_err::read(path)?).into_owned();
+        let header = header(&text);
+        let field = |name: &str| {
+            let mut lines = header.lines().skip_while(|line| !line.starts_with(name));
+            let first = lines.next().and_then(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+            // A value goes on in lines that begin with a blank.
+            let more = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
+            std::iter::once(first).chain(more).collect::<Vec<_>>().join(" ")
+        };
+        let written = field("Versions:");
+        let versions = VersionRange::parse(&written);
+        if versions.is_none() && !written.is_empty() {
+            let start = text.find("Versions:").unwrap_or(0);
+            let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
+            let file = File { name: shown.to_owned(), text: text.clone() };
+            let message = format!("`{written}` is not a range of versions");
+            problems.push(file.problem(start..end, message, "expected such as `>=1.2, <2`"));
+        }
+        Ok(Self {
+            file_name,
+            subject: field("Subject:").trim_start_matches("[PATCH]").trim().to_owned(),
+            origin: field("Origin:"),
+            drop_when: field("Drop-When:"),
+            versions: versions.unwrap_or_default(),
+        })
+    }
+}
+
+/// Returns what stands before the first file's changes.
+fn header(text: &str) -> &str {
+    let ends = ["\n---\n", "\ndiff --git ", "\n--- "];
+    let end = ends.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trailers_are_read_from_the_header_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0001-x.patch");
+        let text = "From 00 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] Do\n this\n\nWhy.\n\nOrigin: own\n\
+                    Drop-When: upstream does\nVersions: >=1, <2\n---\n x | 1 +\n\n--- a/x\n+++ b/x\n+Origin: no\n";
+        fs_err::write(&path, text).unwrap();
+        let mut problems = Vec::new();
+        let patch = Patch::read(&path, "x", &mut problems).unwrap();
+        assert_eq!((patch.subject.as_str(), patch.origin.as_str()), ("Do this", "own"));
+        assert_eq!(
+            (patch.drop_when.as_str(), patch.versions.to_string()),
+            ("upstream does", ">=1, <2".into())
+        );
+        assert!(problems.is_empty());
+        fs_err::write(&path, "Versions: 1.2\n--- a/x\n").unwrap();
+        let patch = Patch::read(&path, "x", &mut problems).unwrap();
+        assert_eq!(patch.origin, "");
+        assert_eq!(problems[0].message, "`1.2` is not a range of versions");
+    }
+}
