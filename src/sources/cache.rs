@@ -63,6 +63,11 @@ impl Cache {
         self.dir.join("sha256").join(&name[..2]).join(name)
     }
 
+    /// Returns where the archive with this content lies unpacked, or would lie.
+    pub(super) fn unpacked(&self, digest: &Sha256) -> PathBuf {
+        self.dir.join("unpacked").join(digest.to_string())
+    }
+
     /// Tells whether the file with this content is here. What it holds was verified
     /// when it came in; it is verified again when it is copied out.
     pub fn has(&self, digest: &Sha256) -> bool {

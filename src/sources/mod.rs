@@ -19,6 +19,7 @@ mod simple;
 mod tests;
 #[cfg(test)]
 mod testserver;
+mod tree;
 mod url;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ pub use name::{file_name, source_dir};
 pub use pack::is_packed;
 pub use pip::{as_url, pip_index};
 pub use simple::{files_of_page, path_of_url, project_files};
+pub use tree::Tree;
 pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;

@@ -184,3 +184,16 @@ fn work_is_told() {
     fetcher.obtain(&pin).unwrap();
     assert_eq!(*notes.0.lock().unwrap(), ["Packing src"]);
 }
+
+#[test]
+fn a_source_is_unpacked_once_and_read() {
+    let place = Place::new();
+    let commit = repository(&place.dir.path().join("upstream"));
+    let pin = git_pin("1", "upstream", Some(&commit));
+    let fetcher = place.fetcher();
+    let tree = fetcher.tree(&pin).unwrap();
+    assert!(tree.dir.ends_with("demo-1"));
+    assert_eq!(tree.text("main.c").unwrap().as_deref(), Some("int x;"));
+    assert_eq!(tree.text("other.c").unwrap(), None);
+    assert_eq!(fetcher.tree(&pin).unwrap().dir, tree.dir);
+}
