@@ -65,6 +65,9 @@ pub struct Contents {
     /// The names of the libraries that an RPM requires (`libx.so.1` of
     /// `libx.so.1()(64bit)`); `None` for what requires nothing by its nature.
     pub requires: Option<BTreeSet<String>>,
+    /// The GPU targets that an RPM says it has code for, by `Provides: rocm-gfx(TARGET)`;
+    /// `None` for what is no RPM.
+    pub gpu_provides: Option<BTreeSet<String>>,
 }
 
 /// What one ELF file, code object, bundle or kpack archive holds.

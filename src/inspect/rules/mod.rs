@@ -11,6 +11,7 @@ mod kpack;
 mod linkage;
 mod origins;
 mod placement;
+mod provides;
 mod search_paths;
 mod symbols;
 mod targets;
@@ -42,7 +43,7 @@ pub struct Rule {
 
 /// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
 /// accepted is inspected anew.
-pub const RULES_VERSION: u32 = 3;
+pub const RULES_VERSION: u32 = 4;
 
 /// All rules, by group.
 pub const RULES: &[Rule] = &[
@@ -52,6 +53,8 @@ pub const RULES: &[Rule] = &[
     targets::BROADER,
     targets::MISSING_IN_FILE,
     targets::PARTIAL,
+    provides::FALSE,
+    provides::MISSING,
     kpack::UNRESOLVED,
     kpack::MISSING,
     kpack::PARTIAL,
@@ -124,6 +127,7 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgement {
     let mut findings = targets::check(subjects, expectations);
     for subject in subjects {
+        findings.extend(provides::check(subject, expectations));
         for file in &subject.files {
             findings.extend(linkage::check(subject, file, expectations));
             findings.extend(damage::check(subject, file));

@@ -14,6 +14,9 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
     })?;
     let libraries = header.requires.iter().filter_map(|name| name.split_once('('));
     subject.contents.requires = Some(libraries.map(|(library, _)| library.to_owned()).collect());
+    let targets = header.provides.iter().filter_map(|name| name.strip_prefix("rocm-gfx("));
+    let targets = targets.filter_map(|rest| rest.strip_suffix(')'));
+    subject.contents.gpu_provides = Some(targets.map(str::to_owned).collect());
     subject.name = header.nevra();
     subject.debug = header.is_debug();
     subject.package = Some(header.name);
