@@ -615,3 +615,19 @@ error: 3 mistakes in the workspace's files
 "#]]
     );
 }
+
+#[test]
+fn what_the_provider_brings_is_not_built() {
+    let lab = sound();
+    lab.replace("mock-configs/rocm/fedora.toml", "prefix =", "brings = [\"base\"]\nprefix =");
+    lab.run(&["plan"])
+        .exits(0)
+        .says(&["`base` is left out: the ROCm provider `fedora` brings it"])
+        .prints(&["top"]);
+    lab.replace("mock-configs/rocm/fedora.toml", "[\"base\"]", "[\"bass\"]");
+    lab.run(&["plan"]).exits(3).says(&[
+        "unknown component `bass`",
+        "fedora.toml:1:11",
+        "did you mean `base`?",
+    ]);
+}

@@ -30,6 +30,9 @@ test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-2
 test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
 test       | ending writers at any step  | strace                                 | strace
 test       | publishing the index        | awscli rclone rsync                    | awscli2 rclone rsync
+test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm   | python3-torch python3-setuptools_scm
+test       | what it asks for besides    | python3-jinja2                         | python3-jinja2
+test       | aiter's setup.py imports    | python3-psutil                         | python3-psutil
 test       | building the container file | buildah busybox-static                 | buildah busybox
 END
 }

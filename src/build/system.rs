@@ -17,7 +17,13 @@ fn of(chroot: &Chroot, provider: &Provider) -> Result<System, ProcessError> {
         true => System::this_machine(&rocm)?,
         false => System::release(&chroot.name, &chroot.arch, &chroot.python, &rocm),
     };
-    system.libraries.extend(chroot.libraries.clone());
+    for (soname, package) in &chroot.libraries {
+        match package.as_str() {
+            // The built-in table is of all releases; this one lacks it.
+            "" => system.libraries.remove(soname),
+            package => system.libraries.insert(soname.clone(), package.to_owned()),
+        };
+    }
     system.symbol_versions.extend(chroot.symbol_versions.clone());
     Ok(system)
 }
@@ -58,15 +64,16 @@ mod tests {
 
     const FEDORA: &str = include_str!("../../mock-configs/fedora-43.toml");
     const AMD: &str = include_str!("../../mock-configs/rocm/amdrocm.toml");
-    const FEDORA_ROCM: &str = include_str!("../../mock-configs/rocm/fedora.toml");
+    const FEDORA_ROCM: &str = include_str!("../../mock-configs/rocm/fedora-43.toml");
 
     #[test]
     fn a_chroot_has_its_releases_its_providers_and_its_own_libraries() {
-        let own = format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n");
+        let own = format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n\"libm.so.6\" = \"\"\n");
         let system = of(&chroot("fedora-43", &own), &provider(AMD)).unwrap();
         assert_eq!((system.name.as_str(), system.arch.as_str()), ("fedora-43", "x86_64"));
         assert_eq!(system.package("libc.so.6"), Some("glibc"));
         assert_eq!(system.package("libfoo.so.1"), Some("foo"));
+        assert_eq!(system.package("libm.so.6"), None, "the chroot says that it lacks this one");
         assert_eq!(system.package("libpython3.14.so.1.0"), Some("python3-libs"));
         assert_eq!(system.package("libamdhip64.so.7"), Some("amdrocm-runtime7.14"));
         assert_eq!(system.package("libamdhip64.so.6"), None);

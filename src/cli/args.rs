@@ -442,9 +442,17 @@ pub struct Lint {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Look at this spec file instead of the components' specs
+    /// Look at this spec file instead of the components' specs; rpm runs what stands in its `%(...)`
     #[arg(long, value_name = "FILE", conflicts_with = "components")]
     pub spec: Option<PathBuf>,
+
+    /// The unpacked source of that spec, with which its exports are compared
+    #[arg(long, value_name = "FOLDER", requires = "spec")]
+    pub source: Option<PathBuf>,
+
+    /// Ask the chroot's repositories by dnf instead of the package tables
+    #[arg(long)]
+    pub live: bool,
 
     /// Print JSON
     #[arg(long)]

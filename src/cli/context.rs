@@ -29,7 +29,15 @@ pub fn resolve_overrides(workspace: &mut Workspace, fetcher: &Fetcher<'_>) -> Re
     Ok(())
 }
 
-/// Returns the components that were named, all if none was.
+/// Returns the components that were named and no others, all if none was.
+pub fn named<'w>(stack: &Stack<'w>, names: &[String]) -> Result<Vec<&'w Component>, Error> {
+    let all = components(stack, names)?;
+    let is_named =
+        |component: &&Component| names.is_empty() || names.iter().any(|n| n == component.name.as_str());
+    Ok(all.into_iter().filter(is_named).collect())
+}
+
+/// Returns the components that were named with all that they require, all if none was.
 pub fn components<'w>(stack: &Stack<'w>, names: &[String]) -> Result<Vec<&'w Component>, Error> {
     let wanted = names.iter().map(|name| stack.workspace.component(name)).collect::<Result<Vec<_>, _>>()?;
     if let Some((name, reason)) = wanted.iter().find_map(|c| stack.left_out.get_key_value(&c.name)) {

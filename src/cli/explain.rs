@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::{Done, args};
 use crate::error::{Error, Kind};
-use crate::inspect::{RULES, RULES_VERSION, Rule, rule, rule_groups};
+use crate::inspect::{RULES, RULES_VERSION, Rule, rule};
+use crate::lint::{self, rule_groups};
 use crate::names::nearest;
 use crate::report::{Shell, rule_text, rules_text};
 use crate::text::visible;
@@ -23,9 +24,10 @@ pub(super) fn run(args: &args::Explain, shell: &Shell) -> Done {
 }
 
 fn find(id: &str) -> Result<&'static Rule, Error> {
-    rule(id).ok_or_else(|| {
+    rule(id).or_else(|| lint::rule(id)).ok_or_else(|| {
         let error = Error::new(Kind::Usage, format!("there is no rule `{}`", visible(id)));
-        match nearest(id, RULES.iter().map(|rule| rule.id.as_str())) {
+        let all = RULES.iter().chain(lint::RULES);
+        match nearest(id, all.map(|rule| rule.id.as_str())) {
             Some(near) => error.hinted(format!("did you mean `{near}`?")),
             None => error.hinted("`rocmrpm explain` lists all rules"),
         }

@@ -2,10 +2,160 @@
 
 use std::path::Path;
 
-use super::{Done, args};
-use crate::error::{Error, Kind};
-use crate::report::Shell;
+use serde_json::json;
 
-pub(super) fn run(args: &args::Lint, dir: &Path, _shell: &Shell) -> Done {
-    Err(Error::new(Kind::Internal, format!("not there yet: {args:?} in {}", dir.display())))
+use super::{Done, args, context};
+use crate::error::{Error, IoError, Kind, Problems};
+use crate::events::Silent;
+use crate::files;
+use crate::inspect::Severity;
+use crate::lint::{self, Finding, Own, Spec, Waived, Words};
+use crate::packages::Packages;
+use crate::report::{Shell, lint_text};
+use crate::sources::{Cache, Fetcher};
+use crate::spec::{self, History};
+use crate::stack::Stack;
+use crate::workspace::{Component, Source, Workspace};
+
+/// The format of `--json`.
+const SCHEMA: &str = "rocmrpm/lint/1";
+
+pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let mut packages = Packages::of(&workspace, args.live)?;
+    let own = of_components(&stack, shell)?;
+    for (component, spec) in &own {
+        let project = match &workspace.pin(component).source {
+            Source::Sdist { project, .. } => project.as_str(),
+            _ => component.name.as_str(),
+        };
+        lint::add_own(&mut packages, &spec.sections, &[project, component.name.as_str()]);
+    }
+    let mut specs: Vec<Spec<'_>> = match &args.spec {
+        Some(path) => vec![of_file(path, args.source.as_deref(), &workspace)?],
+        None => {
+            let wanted = context::named(&stack, &args.components)?;
+            let is_wanted = |component: &Component| wanted.iter().any(|w| w.name == component.name);
+            own.into_iter().filter(|(component, _)| is_wanted(component)).map(|(_, spec)| spec).collect()
+        }
+    };
+    let (mut findings, mut waived) = (Vec::new(), Vec::new());
+    for spec in &mut specs {
+        let (mut found, mut accepted) = lint::lint(spec, &packages)?;
+        findings.append(&mut found);
+        waived.append(&mut accepted);
+    }
+    findings.sort();
+    if args.json {
+        shell.json(&document(&workspace, &specs, &findings, &waived))?;
+    } else {
+        shell.data(lint_text(&findings, &waived, specs.len()))?;
+    }
+    let errors = findings.iter().any(|finding| finding.severity == Severity::Error);
+    Ok(if errors { Kind::Findings.exit_code() } else { 0 })
+}
+
+fn document(
+    workspace: &Workspace,
+    specs: &[Spec<'_>],
+    findings: &[Finding],
+    waived: &[Waived],
+) -> serde_json::Value {
+    let specs: Vec<_> =
+        specs.iter().map(|spec| json!({"file": spec.file, "source_read": spec.words.is_some()})).collect();
+    json!({
+        "schema": SCHEMA, "chroot": workspace.chroot.name, "pins": workspace.pins.name,
+        "specs": specs, "findings": findings, "waived": waived,
+    })
+}
+
+/// Renders the specs of all components; what one requires another may provide. They are
+/// written down where `render` writes them, so that findings have a place.
+fn of_components<'s>(stack: &Stack<'s>, shell: &Shell) -> Result<Vec<(&'s Component, Spec<'s>)>, Error> {
+    let workspace = stack.workspace;
+    let history = History::read(workspace)?;
+    let (mut specs, mut problems) = (Vec::new(), Problems::default());
+    for component in stack.order().iter().copied() {
+        let rendered = match spec::render(stack, component, &history) {
+            Ok(rendered) => rendered,
+            Err(error) => {
+                problems.absorb(error)?;
+                continue;
+            }
+        };
+        let path = workspace.build_dir().join("specs").join(&rendered.file_name);
+        files::write_if_changed(&path, &rendered.text)
+            .map_err(IoError::doing(format!("write `{}`", path.display())))?;
+        let file = shown(workspace, &path);
+        let template =
+            fs_err::read_to_string(&component.template).map_err(IoError::doing("read a template"))?;
+        let version = &workspace.pin(component).version;
+        let words = words(workspace, component);
+        if words.is_none() {
+            shell.talk(format!(
+                "`{}`: the source is not in the cache, so that what %build exports is not compared with it; \
+                 `rocmrpm build --until sources {}` fetches it",
+                component.name, component.name
+            ));
+        }
+        specs.push((
+            component,
+            Spec {
+                sections: lint::expand(&rendered.text, &file, &workspace.chroot)?,
+                file,
+                written: (shown(workspace, &component.template), template),
+                prefix: workspace.provider.prefix.clone(),
+                own: Some(Own {
+                    file: component.file.name.clone(),
+                    env: component.env.iter().map(|(name, at)| (name.as_str(), at.value.as_str())).collect(),
+                    patches: component.patches_for(version).collect(),
+                    edits: component.edits_for(version).collect(),
+                    waivers: &component.lint_waivers,
+                }),
+                words,
+            },
+        ));
+    }
+    if problems.0.is_empty() { Ok(specs) } else { Err(problems.into()) }
+}
+
+fn shown(workspace: &Workspace, path: &Path) -> String {
+    path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string()
+}
+
+/// Returns the words of all sources of a component, if the cache has all of them.
+fn words(workspace: &Workspace, component: &Component) -> Option<Words> {
+    let fetcher = Fetcher::new(Cache::from_env().ok()?, &workspace.root, &Silent).offline(true);
+    let mut words = Words::default();
+    for (_, pin) in workspace.pin(component).all_sources() {
+        // Without some of the sources nothing can be said of any name.
+        let tree = fetcher.tree(pin).ok()?;
+        lint::words_of(&tree.dir, &mut words).ok()?;
+    }
+    Some(words)
+}
+
+/// Reads a spec that is no component's.
+fn of_file(path: &Path, source: Option<&Path>, workspace: &Workspace) -> Result<Spec<'static>, Error> {
+    let file = path.display().to_string();
+    let bytes = fs_err::read(path).map_err(IoError::doing(format!("read `{file}`")))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let words = match source {
+        None => None,
+        Some(folder) => {
+            let mut words = Words::default();
+            lint::words_of(folder, &mut words)
+                .map_err(IoError::doing(format!("read `{}`", folder.display())))?;
+            Some(words)
+        }
+    };
+    Ok(Spec {
+        sections: lint::expand(&text, &file, &workspace.chroot)?,
+        written: (file.clone(), text),
+        file,
+        prefix: workspace.provider.prefix.clone(),
+        own: None,
+        words,
+    })
 }

@@ -175,6 +175,11 @@ impl fmt::Display for Severity {
 pub struct RuleId(pub(super) &'static str);
 
 impl RuleId {
+    /// Returns a rule's name.
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
     /// Returns the name.
     pub fn as_str(self) -> &'static str {
         self.0

@@ -1,8 +1,9 @@
-//! The rules of the inspection as text: all of them as tables, or one with all there
+//! The rules of the inspection and of lint as text: all of them as tables, or one with all there
 //! is to say about it.
 
 use super::{Style, Table};
-use crate::inspect::{Rule, Severity, rule_groups};
+use crate::inspect::{Rule, Severity};
+use crate::lint::{self, rule_groups};
 
 /// How wide the texts of a rule are set.
 const WIDTH: usize = 88;
@@ -36,8 +37,16 @@ pub fn rule_text(rule: &Rule) -> String {
 }
 
 fn waiver(rule: &Rule) -> String {
-    if rule.id.as_str() == "waiver-unused" {
+    if rule.id.as_str().ends_with("waiver-unused") {
         return "  this rule is about waivers and cannot be waived\n".to_owned();
+    }
+    if lint::rule(rule.id.as_str()).is_some() {
+        return format!(
+            "  [[lint.waive]]\n  rule = \"{}\"\n  \
+             found = \"...\"        # optional; a part of what was found\n  \
+             reason = \"...\"       # why it is accepted\n",
+            rule.id
+        );
     }
     format!(
         "  [[inspect.waive]]\n  rule = \"{}\"\n  \

@@ -22,8 +22,17 @@ const EARLIEST: i64 = 631_152_000;
 
 /// Keys of rocmrpm.toml, component.toml, chroots and providers that no build reads: inspection,
 /// wheels and the index do.
-const JUDGEMENTS: &[&str] =
-    &["inspect", "libraries", "symbol-versions", "search-path-tag", "wheel", "wheels", "index", "packages"];
+const JUDGEMENTS: &[&str] = &[
+    "inspect",
+    "lint",
+    "libraries",
+    "symbol-versions",
+    "search-path-tag",
+    "wheel",
+    "wheels",
+    "index",
+    "packages",
+];
 
 /// What a user's own configuration must not change.
 const SETTINGS: &[&str] = &["-c", "core.quotePath=false", "-c", "log.showRoot=true"];

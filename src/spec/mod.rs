@@ -3,6 +3,7 @@
 
 mod history;
 mod render;
+pub mod sections;
 
 pub use history::{History, HistoryError, Release};
-pub use render::{Rendered, SpecError, edit_text, render, rocm_version};
+pub use render::{Rendered, SpecError, TARGET_VARIABLES, edit_text, render, rocm_version};

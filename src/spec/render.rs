@@ -158,6 +158,7 @@ struct Export {
 #[serde(untagged)]
 enum RocmValue {
     Text(String),
+    Names(Vec<String>),
     Capability(BTreeMap<&'static str, String>),
 }
 
@@ -169,7 +170,7 @@ struct ChrootValues {
 }
 
 /// The names under which build systems want the GPU targets, all for the same list.
-const TARGET_VARIABLES: &[&str] = &[
+pub const TARGET_VARIABLES: &[&str] = &[
     "AMDGPU_TARGETS",
     "AOTRITON_TARGET_ARCH",
     "CMAKE_HIP_ARCHITECTURES",
@@ -435,6 +436,8 @@ fn rocm_values(provider: &Provider) -> BTreeMap<String, RocmValue> {
     ] {
         values.insert(name.to_owned(), text(value));
     }
+    let brings = provider.brings.iter().map(|at| escape(&at.value)).collect();
+    values.insert("brings".to_owned(), RocmValue::Names(brings));
     if let Ok(version) = rocm_version(provider) {
         values.insert("version".to_owned(), text(&version));
     }

@@ -61,7 +61,10 @@ impl<'w> Stack<'w> {
             };
             let pin = workspace.pin(component);
             let python = &workspace.chroot.python;
-            if !python.is_empty() && !pin.python.holds(python) {
+            if brought(workspace, &component.name) {
+                let reason = format!("the ROCm provider `{}` brings it", workspace.provider.name);
+                left_out.insert(component.name.clone(), reason);
+            } else if !python.is_empty() && !pin.python.holds(python) {
                 let reason = format!(
                     "upstream allows Python {}, and the chroot `{}` has {python}",
                     pin.python, workspace.chroot.name
@@ -85,7 +88,8 @@ impl<'w> Stack<'w> {
             visit(workspace, component, &mut path, &mut done, &mut order)?;
         }
         for component in &order {
-            let lost = component.requires.iter().find(|r| left_out.keys().any(|l| l.as_str() == r.value));
+            let is_lost = |name: &str| left_out.keys().any(|l| l.as_str() == name && !brought(workspace, l));
+            let lost = component.requires.iter().find(|required| is_lost(&required.value));
             if let Some(lost) = lost.filter(|_| !left_out.contains_key(&component.name)) {
                 let reason = format!("it requires `{}`, which is left out", lost.value);
                 if elsewhere.contains(lost.value.as_str()) {
@@ -175,6 +179,11 @@ fn visit<'w>(
     done.insert(component.name.as_str());
     order.push(component);
     Ok(())
+}
+
+/// Tells whether the chroot's ROCm provider has a component itself.
+fn brought(workspace: &Workspace, name: &ComponentName) -> bool {
+    workspace.provider.brings.iter().any(|at| at.value == name.as_str())
 }
 
 fn unsupported(component: &Component, reason: &str) -> StackError {

@@ -175,6 +175,8 @@ pub struct Provider {
     pub device_libs: String,
     /// The package tables that say what it has; files of `mock-configs/packages/`.
     pub packages: Vec<At<String>>,
+    /// Components that it has itself, and that are therefore not built.
+    pub brings: Vec<At<String>>,
     /// ROCm's version, or where the machine has it written down.
     pub version: RocmVersion,
     /// RPM macros that hold the GPU target list in this provider's world.
@@ -219,6 +221,7 @@ impl Provider {
             let llvm_bin = below(root.string("llvm-bin"), "lib/llvm/bin");
             let device_libs = below(root.string("device-libs"), "lib/llvm/amdgcn/bitcode");
             let packages = root.strings("packages");
+            let brings = root.strings("brings");
             let version = root.string("version");
             let header = root.string("version-header");
             let version = match (version, header) {
@@ -254,6 +257,7 @@ impl Provider {
                 llvm_bin,
                 device_libs,
                 packages,
+                brings,
                 version,
                 gpu_macros: {
                     let names = root.strings("gpu-macros");

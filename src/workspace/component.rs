@@ -10,7 +10,8 @@ use super::manifest::gpu_targets;
 use super::patch::Patch;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
-use crate::inspect::{RULES, Waiver, rule};
+use crate::inspect::{RULES, Rule, Waiver};
+use crate::lint;
 use crate::names::{ComponentName, is_plain, nearest};
 use crate::text::visible;
 
@@ -36,6 +37,8 @@ pub struct Component {
     pub device_code: Option<bool>,
     /// The findings of its inspection that are accepted, with reasons.
     pub waivers: Vec<Waiver>,
+    /// The findings of lint that are accepted, with reasons.
+    pub lint_waivers: Vec<Waiver>,
     /// The packages of this component that belong into the container image.
     pub container_packages: Vec<At<String>>,
     /// Files of the packages that its wheel does not carry, `*` standing for any characters.
@@ -108,7 +111,7 @@ impl Component {
             let inspect = root.table("inspect", |inspect| Inspect {
                 device_code: inspect.boolean("device-code"),
                 waivers: inspect
-                    .tables("waive", |waive| waiver(waive, &file))
+                    .tables("waive", |waive| waiver(waive, &file, RULES))
                     .into_iter()
                     .flatten()
                     .collect(),
@@ -138,6 +141,12 @@ impl Component {
                 env: root.string_map("env"),
                 device_code,
                 waivers,
+                lint_waivers: root
+                    .table("lint", |lint| lint.tables("waive", |waive| waiver(waive, &file, lint::RULES)))
+                    .unwrap_or_default()
+                    .into_iter()
+                    .flatten()
+                    .collect(),
                 container_packages: root
                     .table("container", |container| {
                         let packages = container.strings("packages");
@@ -182,19 +191,19 @@ struct Inspect {
     waivers: Vec<Waiver>,
 }
 
-/// Reads one `[[inspect.waive]]`. `None` if something that it needs is missing or wrong.
-fn waiver(table: &mut Table<'_>, file: &File) -> Option<Waiver> {
+/// Reads one `[[inspect.waive]]` or `[[lint.waive]]`, a waiver of one of `rules`. `None` if something that it needs is missing or wrong.
+fn waiver(table: &mut Table<'_>, file: &File, rules: &[Rule]) -> Option<Waiver> {
     let id = filled(table, "rule", Some("a rule's ID, such as `library-missing`"));
     let id = id.and_then(|id| {
-        let known = rule(&id.value).is_some();
+        let known = rules.iter().any(|rule| rule.id.as_str() == id.value);
         if !known {
-            let near = nearest(&id.value, RULES.iter().map(|rule| rule.id.as_str()));
+            let near = nearest(&id.value, rules.iter().map(|rule| rule.id.as_str()));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`rocmrpm explain` lists all rules".to_owned(),
             };
             let message = format!("unknown rule `{}`", id.value);
-            table.problem(id.span, message, "not a rule of the inspection", Some(help));
+            table.problem(id.span, message, "not a rule of this kind", Some(help));
         }
         known.then_some(id.value)
     });

@@ -167,6 +167,13 @@ impl Workspace {
                 problems.push(unknown(&chroot.file, span, "ROCm provider", value, providers.keys()));
             }
         }
+        for provider in providers.values() {
+            for At { value, span } in &provider.brings {
+                if !broken.contains(value) && !components.keys().any(|name| name.as_str() == value) {
+                    problems.push(unknown(&provider.file, span, "component", value, components.keys()));
+                }
+            }
+        }
         let default = |at: &At<String>, kind, known: Vec<&String>, problems: &mut Vec<Problem>| {
             // Where the manifest does not say it, other mistakes come first.
             let told = !at.span.is_empty() || problems.is_empty();

@@ -38,9 +38,9 @@ fn miopen(name: &str) -> Option<(Vec<Target>, Storage)> {
     Some((vec![Target::Gpu(longest(name)?.0)], storage))
 }
 
-/// `aotriton.images/amd-gfx11xx/flash/*.aks2`.
+/// `aotriton.images/amd-gfx11xx/flash/*.aks2`; since 0.13 `flash/*.zip`, which hold them.
 fn aotriton(folders: &str, name: &str) -> Option<(Vec<Target>, Storage)> {
-    if !name.ends_with(".aks2") {
+    if !name.ends_with(".aks2") && !name.ends_with(".zip") {
         return None;
     }
     let mut folders = folders.split('/').skip_while(|folder| *folder != "aotriton.images");
@@ -113,6 +113,7 @@ mod tests {
                 "kernel-file gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153",
             ),
             ("lib/aotriton.images/amd-gfx942/flash/a.aks2", "kernel-file gfx942"),
+            ("lib64/aotriton.images/amd-gfx942/flash/attn_fwd.zip", "kernel-file gfx942"),
             ("lib/aotriton.images/amd-gfx77/a.aks2", "kernel-file gfx77"),
         ] {
             assert_eq!(found(path), wanted, "{path}");

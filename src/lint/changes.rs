@@ -1,0 +1,162 @@
+//! Rules about changes to upstream's files: patches, edits, and those that nobody
+//! declared.
+
+use std::collections::BTreeSet;
+
+use super::exports::{is_comment, shell_words};
+use super::{Finding, Spec, finding};
+use crate::inspect::{Rule, RuleId, Severity};
+
+pub(super) const SED: Rule = Rule {
+    id: RuleId::new("sed-silent"),
+    severity: Severity::Error,
+    what: "a script changes upstream's files in place without telling whether anything matched",
+    why: "when upstream changes the line, the command matches nothing, ends with success, and the package is built \
+          without the change",
+    incident: "Fedora's python-torch replaces gfx908 by gfx1151 in a list of Blas.cpp by sed: once that list has \
+               changed, nothing happens and nothing says so",
+    mend: "make it an `[[edit]]` of component.toml, which stops the build when it does not match as often as declared, \
+           or a patch",
+};
+
+pub(super) const PATCH: Rule = Rule {
+    id: RuleId::new("patch-undocumented"),
+    severity: Severity::Error,
+    what: "a patch does not say where it comes from or when it can go",
+    why: "who updates the pin has to know whether upstream has the change by now, and whom to ask",
+    incident: "",
+    mend: "end the patch's message with `Origin: own` or a URL, and `Drop-When:` with the condition",
+};
+
+pub(super) const EDIT: Rule = Rule {
+    id: RuleId::new("edit-undocumented"),
+    severity: Severity::Error,
+    what: "an edit does not say why it is made or when it can go",
+    why: "who updates the pin has to know whether it is still needed",
+    incident: "",
+    mend: "give the `[[edit]]` its `reason` and `drop-when`",
+};
+
+/// What edits in place: the program, and the options that say so.
+const IN_PLACE: &[(&str, &[&str])] =
+    &[("sed", &["-i", "--in-place"]), ("perl", &["-pi", "-i", "-pie"]), ("gawk", &["-iinplace"])];
+
+pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
+    let mut findings = silent(spec);
+    let Some(own) = &spec.own else { return findings };
+    for patch in &own.patches {
+        let lacking = lacking(&[("Origin", &patch.origin), ("Drop-When", &patch.drop_when)]);
+        if let Some(lacking) = lacking {
+            let found = format!("no {lacking}");
+            findings.push(finding(&PATCH, &patch.file_name, 0, found, "both in the patch's message"));
+        }
+    }
+    for edit in &own.edits {
+        let lacking = lacking(&[("reason", &edit.reason), ("drop-when", &edit.drop_when)]);
+        if let Some(lacking) = lacking {
+            let found = format!("no {lacking} for the edit of `{}` in `{}`", edit.find, edit.file);
+            findings.push(finding(&EDIT, &own.file, 0, found, "both"));
+        }
+    }
+    findings
+}
+
+fn lacking(fields: &[(&str, &String)]) -> Option<String> {
+    let empty: Vec<&str> =
+        fields.iter().filter(|(_, value)| value.trim().is_empty()).map(|(name, _)| *name).collect();
+    (!empty.is_empty()).then(|| empty.join(" and no "))
+}
+
+fn silent(spec: &Spec<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // Files that the scripts write themselves: their text is known.
+    let mut written: BTreeSet<String> = BTreeSet::new();
+    for script in spec.sections.scripts.iter().filter(|s| !["install", "check"].contains(&s.section.as_str()))
+    {
+        let mut lines = script.lines.iter().filter(|line| !is_comment(&line.text));
+        while let Some(line) = lines.next() {
+            let mut text = line.text.clone();
+            while text.ends_with('\\') {
+                text.pop();
+                let Some(next) = lines.next() else { break };
+                text.push_str(&next.text);
+            }
+            let words = shell_words(&text);
+            let changes = words.iter().enumerate().find_map(|(at, word)| {
+                let program = word.rsplit('/').next()?;
+                let (program, options) = IN_PLACE.iter().find(|(name, _)| *name == program)?;
+                let rest = &words[at + 1..];
+                let option = |word: &String| {
+                    options.iter().any(|option| {
+                        word == option
+                            || word.starts_with(option) && !option.starts_with("--") && word.len() < 8
+                    })
+                };
+                rest.iter().any(option).then_some((*program, rest))
+            });
+            if let Some((program, rest)) = changes {
+                // Taking a first line `#!...` out does nothing where there is none, rightly.
+                let shebang = rest.iter().any(|word| word.contains("/^#!/d") || word.contains("^#!"));
+                let ours = rest.iter().any(|word| written.contains(word) || word.contains("%{buildroot}"));
+                if !shebang && !ours {
+                    let found = format!("`{program}` in place in %{}", script.section);
+                    let expected = "a change that is declared and checked";
+                    findings.push(finding(&SED, &spec.file, line.number, found, expected));
+                }
+            }
+            let targets = words.windows(2).filter(|pair| [">", ">>", "tee"].contains(&pair[0].as_str()));
+            written.extend(targets.map(|pair| pair[1].clone()));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Own;
+    use super::super::testing::{found, spec};
+    use crate::workspace::{Patch, VersionRange};
+
+    #[test]
+    fn changes_in_place_are_found_unless_nothing_can_be_missed() {
+        let text = "%prep\nsed -i -e 's/a/b/' CMakeLists.txt\nsed -i '1{/^#!/d}' \\\n  x.py\nsed -e s/a/b/ x > y\n\
+                    sed -i s/c/d/ y\nfind . -name '*.py' | xargs sed -i s/a/b/\n# sed -i x\nperl -pi -e s/a/b/ z\n\
+                    sed -i \\\n  s/a/b/ \\\n  w\n%install\nsed -i s/a/b/ %{buildroot}/x\n";
+        assert_eq!(
+            found(&spec(text), "sed-silent"),
+            [
+                "x.spec:2 `sed` in place in %prep",
+                "x.spec:7 `sed` in place in %prep",
+                "x.spec:9 `perl` in place in %prep",
+                "x.spec:10 `sed` in place in %prep",
+            ]
+        );
+    }
+
+    #[test]
+    fn patches_say_where_they_come_from_and_when_they_go() {
+        let patch = |origin: &str, drop_when: &str| Patch {
+            file_name: "0001-x.patch".into(),
+            subject: "x".into(),
+            origin: origin.into(),
+            drop_when: drop_when.into(),
+            versions: VersionRange::default(),
+        };
+        let (bare, half, whole) = (patch("", ""), patch("own", ""), patch("own", "x"));
+        let own = |patch| Own {
+            file: "c.toml".into(),
+            env: Vec::new(),
+            patches: vec![patch],
+            edits: Vec::new(),
+            waivers: &[],
+        };
+        let of = |patch| {
+            let mut spec = spec("");
+            spec.own = Some(own(patch));
+            found(&spec, "patch-undocumented")
+        };
+        assert_eq!(of(&bare), ["0001-x.patch no Origin and no Drop-When"]);
+        assert_eq!(of(&half), ["0001-x.patch no Drop-When"]);
+        assert_eq!(of(&whole), [""; 0]);
+    }
+}

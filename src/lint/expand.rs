@@ -1,0 +1,83 @@
+//! A spec's macros expanded by rpm itself, as they would be in a chroot. What comes of
+//! it is read by `spec::sections`.
+
+use crate::error::IoError;
+use crate::process::{Command, ProcessError};
+use crate::spec::sections::Sections;
+use crate::workspace::Chroot;
+
+/// Why a spec could not be expanded.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpandError {
+    /// rpmspec could not be run, or does not take the spec.
+    #[error("rpmspec does not read `{file}`")]
+    Rpmspec {
+        /// The spec, as messages call it.
+        file: String,
+        /// What rpmspec said.
+        source: ProcessError,
+    },
+    /// The spec could not be written down for rpmspec.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+impl crate::error::Diagnose for ExpandError {
+    fn kind(&self) -> crate::error::Kind {
+        match self {
+            Self::Rpmspec { source: ProcessError::Failed { .. }, .. } => crate::error::Kind::Config,
+            Self::Rpmspec { source, .. } => source.kind(),
+            Self::Io(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Rpmspec { source: ProcessError::Failed { .. }, .. } => {
+                vec![
+                    "`rpmspec --parse FILE` says the same; macros of Fedora may be missing on this machine"
+                        .into(),
+                ]
+            }
+            Self::Rpmspec { source, .. } => source.hints(),
+            Self::Io(error) => error.hints(),
+        }
+    }
+}
+
+/// Has rpm expand a spec as for this chroot, and reads what comes of it. rpm runs what
+/// stands in `%(...)` while it reads a spec.
+pub fn expand(text: &str, file: &str, chroot: &Chroot) -> Result<Sections, ExpandError> {
+    let folder = tempfile::Builder::new().prefix("rocmrpm-spec-").tempdir();
+    let folder = folder.map_err(IoError::doing("make a folder for rpmspec"))?;
+    let path = folder.path().join("lint.spec");
+    fs_err::write(&path, text).map_err(IoError::doing("write a spec for rpmspec"))?;
+    // Fedora's python3-rpm-macros, as far as names of packages and folders go.
+    let mut defines = vec![("python3_pkgversion".to_owned(), "3".to_owned())];
+    if !chroot.is_host() {
+        let (release, python) = (chroot.release.as_str(), chroot.python.as_str());
+        let site = |lib: &str| format!("/usr/{lib}/python{python}/site-packages");
+        let own = [
+            ("fedora", release.to_owned()),
+            ("dist", chroot.dist.clone()),
+            ("_lib", "lib64".to_owned()),
+            ("_isa", "(x86-64)".to_owned()),
+            ("python3_version", python.to_owned()),
+            ("__default_python3_pkgversion", python.to_owned()),
+            ("python3_sitelib", site("lib")),
+            ("python3_sitearch", site("lib64")),
+        ];
+        defines.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        defines.extend(chroot.macros.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+    let mut command = Command::new("rpmspec").arg("--parse");
+    for (name, value) in defines {
+        command = command.args(["--define".to_owned(), format!("{name} {value}")]);
+    }
+    let expanded = command
+        .cwd(folder.path())
+        .arg(&path)
+        .text()
+        .map_err(|source| ExpandError::Rpmspec { file: file.to_owned(), source })?;
+    Ok(Sections::expanded(text, &expanded))
+}

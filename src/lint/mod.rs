@@ -1,0 +1,177 @@
+//! Lint: what is wrong with a spec that rpmlint does not know. Rules about text, about
+//! what is exported, about what is required and about changes to upstream's files.
+//! Nothing here renders, fetches or prints.
+
+mod changes;
+mod expand;
+mod exports;
+mod requires;
+mod text;
+mod words;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+pub use expand::{ExpandError, expand};
+pub use requires::add_own;
+pub use words::{Words, words_of};
+
+use crate::inspect::{self, Rule, RuleId, Severity, Waiver};
+use crate::packages::{Packages, PackagesError};
+use crate::spec::sections::Sections;
+use crate::text::{covers, visible};
+use crate::workspace::{Edit, Patch};
+
+/// The rules for specs. [`inspect::RULES`] are those for what comes of them.
+pub const RULES: &[Rule] = &[
+    requires::MISSING,
+    requires::UNCHECKED,
+    requires::NO_FILES,
+    exports::UNREAD,
+    exports::DIFFER,
+    exports::HSA_OVERRIDE,
+    text::GPU_LIST,
+    text::OPT_ROCM,
+    text::NETWORK,
+    changes::SED,
+    changes::PATCH,
+    changes::EDIT,
+    WAIVER_UNUSED,
+];
+
+const WAIVER_UNUSED: Rule = Rule {
+    id: RuleId::new("lint-waiver-unused"),
+    severity: Severity::Warning,
+    what: "a waiver of a lint rule matches no finding",
+    why: "what it accepted is gone, or its rule, file or text is misspelt; with another pin set or chroot it may \
+          still match, which is why this is no error",
+    incident: "",
+    mend: "remove the `[[lint.waive]]` table, or correct its `rule`, `file` and `found`",
+};
+
+/// Returns all rules there are, by group: those of the inspection, then those for specs.
+pub fn rule_groups() -> Vec<(&'static str, &'static [Rule])> {
+    let mut groups = inspect::rule_groups();
+    groups.push(("specs", RULES));
+    groups
+}
+
+/// Returns the rule for specs with this name.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id.as_str() == id)
+}
+
+/// A spec and what is known of where it comes from.
+pub struct Spec<'a> {
+    /// The file, as messages call it.
+    pub file: String,
+    /// Its parts, macros expanded.
+    pub sections: Sections,
+    /// The text whose literals are somebody's own: the template and its path, or the
+    /// spec itself.
+    pub written: (String, String),
+    /// Where ROCm is installed, such as `/usr`.
+    pub prefix: String,
+    /// What only a component of ours has.
+    pub own: Option<Own<'a>>,
+    /// The words of upstream's files, where they are at hand.
+    pub words: Option<Words>,
+}
+
+/// What is known of a component of a workspace.
+pub struct Own<'a> {
+    /// `component.toml`, as messages call it.
+    pub file: String,
+    /// Its environment variables, as they stand there.
+    pub env: Vec<(&'a str, &'a str)>,
+    /// The patches for this version.
+    pub patches: Vec<&'a Patch>,
+    /// The edits for this version.
+    pub edits: Vec<&'a Edit>,
+    /// The findings that are accepted.
+    pub waivers: &'a [Waiver],
+}
+
+/// One thing that is wrong with a spec. Sorted by severity, worst first, then by place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file: a spec, a template, component.toml or a patch.
+    pub file: String,
+    /// The line in it; `None` where it is about the whole file.
+    pub line: Option<usize>,
+    /// Which rule.
+    pub id: RuleId,
+    /// What is there.
+    pub found: String,
+    /// What should be there instead.
+    pub expected: String,
+    /// How to mend it.
+    pub remedy: String,
+}
+
+/// A finding that a waiver took out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Waived {
+    /// What was found.
+    pub finding: Finding,
+    /// Why it is accepted.
+    pub reason: String,
+}
+
+fn finding(rule: &Rule, file: &str, line: usize, found: String, expected: impl Into<String>) -> Finding {
+    Finding {
+        severity: rule.severity,
+        file: visible(file),
+        line: (line > 0).then_some(line),
+        id: rule.id,
+        // Specs of others are looked at, too.
+        found: visible(&found),
+        expected: visible(&expected.into()),
+        remedy: rule.mend.to_owned(),
+    }
+}
+
+/// Looks at one spec. `packages` are those of the chroot and of the stack.
+pub fn lint(spec: &Spec<'_>, packages: &Packages) -> Result<(Vec<Finding>, Vec<Waived>), PackagesError> {
+    let mut findings = requires::check(spec, packages)?;
+    findings.extend(exports::check(spec));
+    findings.extend(text::check(spec));
+    findings.extend(changes::check(spec));
+    let (mut findings, waived) = match &spec.own {
+        Some(own) => waive(findings, own),
+        None => (findings, Vec::new()),
+    };
+    findings.sort();
+    findings.dedup();
+    Ok((findings, waived))
+}
+
+fn waive(findings: Vec<Finding>, own: &Own<'_>) -> (Vec<Finding>, Vec<Waived>) {
+    let (mut kept, mut waived, mut used) = (Vec::new(), Vec::new(), BTreeSet::<usize>::new());
+    for finding in findings {
+        let matches = |waiver: &Waiver| {
+            waiver.rule == finding.id.as_str()
+                && waiver.file.as_ref().is_none_or(|pattern| covers(pattern, &finding.file))
+                && waiver.found.as_ref().is_none_or(|part| finding.found.contains(part.as_str()))
+        };
+        let by: Vec<usize> = (0..own.waivers.len()).filter(|at| matches(&own.waivers[*at])).collect();
+        used.extend(&by);
+        match by.first() {
+            None => kept.push(finding),
+            Some(at) => waived.push(Waived { finding, reason: own.waivers[*at].reason.clone() }),
+        }
+    }
+    for (at, waiver) in own.waivers.iter().enumerate() {
+        if !used.contains(&at) {
+            let found = format!("a waiver of `{}` that matches no finding", waiver.rule);
+            kept.push(finding(&WAIVER_UNUSED, &own.file, 0, found, "a finding for every waiver"));
+        }
+    }
+    (kept, waived)
+}
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,166 @@
+//! Rules about what packages require.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Spec, finding};
+use crate::inspect::{Rule, RuleId, Severity};
+use crate::packages::{Answer, Packages, PackagesError, split};
+use crate::spec::sections::Sections;
+
+pub(super) const MISSING: Rule = Rule {
+    id: RuleId::new("requirement-missing"),
+    severity: Severity::Error,
+    what: "a BuildRequires or Requires that neither the chroot's release, its ROCm provider nor the stack satisfies",
+    why: "the build stops before it begins, or the package cannot be installed",
+    incident: "Fedora's python-torch requires python3dist(yaml) where the project's name is pyyaml",
+    mend: "correct the name or the version, package what is missing, or do without it; `rocmrpm lint --live` asks the \
+           repositories instead of the package tables, which are as old as their first lines say",
+};
+
+pub(super) const UNCHECKED: Rule = Rule {
+    id: RuleId::new("requirement-unchecked"),
+    severity: Severity::Info,
+    what: "requirements of which it is not known whether anything satisfies them",
+    why: "package tables have names alone: not files, libraries, pkgconfig() and cmake() names",
+    incident: "",
+    mend: "name packages where that says the same, or use `rocmrpm lint --live`, which asks the repositories",
+};
+
+pub(super) const NO_FILES: Rule = Rule {
+    id: RuleId::new("requires-without-files"),
+    severity: Severity::Error,
+    what: "a package without %files requires, provides or conflicts with something",
+    why: "without %files the package is not made, so nothing that stands in its description has an effect",
+    incident: "Fedora's python-torch has Requires on amdsmi in its main package, of which only the subpackage \
+               python3-torch is made",
+    mend: "move the line behind the `%package` that it is meant for",
+};
+
+/// Tags that say something of a package that is made.
+const RELATIONS: &[&str] =
+    &["requires", "recommends", "suggests", "supplements", "enhances", "provides", "conflicts", "obsoletes"];
+
+/// Adds what a spec of the stack makes to the packages that there are: its packages, what
+/// they say they provide, and the Python projects that rpm will find in them.
+pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) {
+    let version = sections.value("version").unwrap_or_default();
+    for package in sections.packages.iter().filter(|package| package.files) {
+        let version = package.value("version").unwrap_or(version);
+        packages.add(&package.name, &package.name, version);
+        for tag in package.tags.iter().filter(|tag| tag.name == "provides") {
+            for provided in split(&tag.value) {
+                let mut words = provided.split_whitespace();
+                let name = words.next().unwrap_or_default();
+                packages.add(name, &package.name, words.nth(1).unwrap_or_default());
+            }
+        }
+    }
+    // The project lies in the first package of a Python module.
+    let python = sections.packages.iter().find(|p| p.files && p.name.starts_with("python3-"));
+    for project in projects {
+        if let Some(package) = python {
+            let project = crate::packages::normalised(project);
+            packages.add(&format!("python3dist({project})"), &package.name, version);
+        }
+    }
+}
+
+pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>, PackagesError> {
+    let mut findings = Vec::new();
+    let mut unchecked: BTreeMap<String, (Vec<String>, usize)> = BTreeMap::new();
+    let mut asked: BTreeMap<String, Answer> = BTreeMap::new();
+    for package in &spec.sections.packages {
+        for tag in &package.tags {
+            if !package.files && RELATIONS.contains(&tag.name.as_str()) {
+                let found = format!("{}: {} in `{}`, which has no %files", tag.name, tag.value, package.name);
+                let expected = "it in a package that is made";
+                findings.push(finding(&NO_FILES, &spec.file, tag.line, found, expected));
+            }
+            let build = tag.name == "buildrequires";
+            if !build && !(package.files && tag.name == "requires") {
+                continue;
+            }
+            for requirement in split(&tag.value) {
+                let answer = match asked.get(&requirement) {
+                    Some(answer) => answer.clone(),
+                    None => {
+                        asked.entry(requirement.clone()).or_insert(packages.satisfy(&requirement)?).clone()
+                    }
+                };
+                let tag_name = if build { "BuildRequires" } else { "Requires" };
+                let (found, expected) = match answer {
+                    Answer::By(_) => continue,
+                    Answer::Missing => {
+                        (format!("{tag_name}: {requirement}"), "something that is there".to_owned())
+                    }
+                    Answer::OtherVersion { package, version } => (
+                        format!("{tag_name}: {requirement}"),
+                        format!("what there is: `{package}` {version}"),
+                    ),
+                    Answer::NotChecked(reason) => {
+                        let (list, _) = unchecked.entry(reason).or_insert((Vec::new(), tag.line));
+                        if !list.contains(&requirement) {
+                            list.push(requirement);
+                        }
+                        continue;
+                    }
+                };
+                findings.push(finding(&MISSING, &spec.file, tag.line, found, expected));
+            }
+        }
+    }
+    findings.extend(unchecked.into_iter().map(|(reason, (list, line))| {
+        finding(&UNCHECKED, &spec.file, line, list.join(", "), format!("an answer; {reason}"))
+    }));
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{found, found_with, packages, spec};
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_once_with_its_line() {
+        let text = "Name: a\nVersion: 1\nBuildRequires: cmake >= 99, gcc\nRequires: nothing\nRequires: /usr/bin/x\n\
+                    BuildRequires: gcc nothing\n%files\n";
+        assert_eq!(
+            found(&spec(text), "requirement-missing"),
+            [
+                "x.spec:3 BuildRequires: cmake >= 99",
+                "x.spec:4 Requires: nothing",
+                "x.spec:6 BuildRequires: nothing"
+            ]
+        );
+        assert_eq!(found(&spec(text), "requirement-unchecked"), ["x.spec:5 /usr/bin/x"]);
+    }
+
+    #[test]
+    fn requires_of_a_package_that_is_not_made_are_found() {
+        let text = "Name: python-a\nBuildRequires: gcc\nRequires: gcc\n%package -n python3-a\nRequires: gcc\n\
+                    %package devel\nProvides: b\n%files -n python3-a\n";
+        assert_eq!(
+            found(&spec(text), "requires-without-files"),
+            [
+                "x.spec:3 requires: gcc in `python-a`, which has no %files",
+                "x.spec:7 provides: b in `python-a-devel`, which has no %files"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_stacks_own_packages_satisfy() {
+        let mut packages = packages();
+        let own = spec(
+            "Name: python-torch-rocm\nVersion: 2.11.0\n%package -n python3-torch-rocm\n\
+             Provides: pytorch-rocm = 2.11.0-1, x\n%files -n python3-torch-rocm\n",
+        );
+        add_own(&mut packages, &own.sections, &["Torch"]);
+        let text = "Name: a\nRequires: python3dist(torch) >= 2.10\nRequires: pytorch-rocm = 2.11.0 x\n\
+                    Requires: python3-torch-rocm >= 3\n%files\n";
+        assert_eq!(
+            found_with(&spec(text), &packages, "requirement-missing"),
+            ["x.spec:4 Requires: python3-torch-rocm >= 3"]
+        );
+    }
+}

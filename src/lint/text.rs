@@ -1,0 +1,234 @@
+//! Rules about words in a spec that should not stand there: GPU targets, folders,
+//! programs that fetch something.
+
+use super::exports::{is_comment, shell_words};
+use super::{Finding, Spec, finding};
+use crate::inspect::{Rule, RuleId, Severity};
+use crate::spec::sections::Line;
+
+pub(super) const GPU_LIST: Rule = Rule {
+    id: RuleId::new("gpu-list-fixed"),
+    severity: Severity::Warning,
+    what: "a GPU target stands in a spec or template instead of coming from the workspace's list",
+    why: "when the workspace's targets change, this place keeps the old ones: a package for the wrong GPUs, or for \
+          fewer than were meant",
+    incident: "Fedora's python-torch had PYTORCH_ROCM_ARCH=gfx1151 in its %build for two months of 2026",
+    mend: "use `gpu_targets` in the template, `{gpu-targets}` in component.toml",
+};
+
+pub(super) const OPT_ROCM: Rule = Rule {
+    id: RuleId::new("opt-rocm-in-usr"),
+    severity: Severity::Error,
+    what: "/opt/rocm in a spec whose ROCm is installed in /usr",
+    why: "the folder is not there: a path that is searched is searched in vain, one that is linked or installed to \
+          belongs to nobody",
+    incident: "pytorch/pytorch#149805: a header looked for where AMD's packages have it",
+    mend: "use `rocm.prefix`, `rocm.libdir` or `rocm.llvm_bin` of the provider",
+};
+
+pub(super) const NETWORK: Rule = Rule {
+    id: RuleId::new("network-in-build"),
+    severity: Severity::Error,
+    what: "a program that fetches something from the network is called in a build",
+    why: "mock and COPR build without network, so that the build stops there; where it has one, what is fetched is \
+          pinned by nobody",
+    incident: "pytorch/pytorch#149803: a checkout of NCCL during the build",
+    mend: "name what is fetched as a source in the pin set, and tell the build where it lies",
+};
+
+/// Programs that fetch, with the words of which one must follow; none: always.
+const FETCHERS: &[(&str, &[&str])] = &[
+    ("curl", &[]),
+    ("wget", &[]),
+    ("git", &["clone", "fetch", "pull", "submodule", "ls-remote"]),
+    ("pip", &["install", "download"]),
+    ("pip3", &["install", "download"]),
+    ("cargo", &["fetch", "install", "vendor", "update"]),
+    ("go", &["get"]),
+    ("npm", &["install", "ci"]),
+    ("yarn", &["install"]),
+    ("pnpm", &["install"]),
+    ("conda", &["install"]),
+    ("dnf", &["install"]),
+    ("svn", &["checkout"]),
+];
+
+/// What tells such a program to stay offline.
+const OFFLINE: &[&str] = &["--no-index", "--offline", "--frozen"];
+
+pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
+    let mut findings = gpu_lists(spec);
+    for script in &spec.sections.scripts {
+        for line in script.lines.iter().filter(|line| !is_comment(&line.text)) {
+            if let Some(call) = fetches(&line.text) {
+                let found = format!("`{call}` in %{}", script.section);
+                findings.push(finding(&NETWORK, &spec.file, line.number, found, "a build without network"));
+            }
+        }
+    }
+    if spec.prefix == "/usr" {
+        // In %prep it stands in edits that take it out of upstream's files.
+        let scripts = spec.sections.scripts.iter().filter(|script| script.section != "prep");
+        let lines: Vec<&Line> =
+            scripts.flat_map(|script| &script.lines).chain(&spec.sections.files).collect();
+        for line in lines {
+            if !is_comment(&line.text) && line.text.contains("/opt/rocm") {
+                let found = line.text.trim().to_owned();
+                findings.push(finding(
+                    &OPT_ROCM,
+                    &spec.file,
+                    line.number,
+                    found,
+                    "ROCm's folders below /usr",
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Looks for GPU targets in what somebody wrote, comments and the changelog left out.
+fn gpu_lists(spec: &Spec<'_>) -> Vec<Finding> {
+    let (file, text) = &spec.written;
+    let expected = "the targets of the workspace";
+    let mut findings = Vec::new();
+    for (line, number) in without_comments(text).lines().zip(1..) {
+        if line.starts_with("%changelog") {
+            break;
+        }
+        let list = gpu_targets(line);
+        if !list.is_empty() {
+            findings.push(finding(&GPU_LIST, file, number, list.join(", "), expected));
+        }
+    }
+    if let Some(own) = &spec.own {
+        for (name, value) in &own.env {
+            let list = gpu_targets(value);
+            if !list.is_empty() {
+                let found = format!("{} in `{name}`", list.join(", "));
+                findings.push(finding(&GPU_LIST, &own.file, 0, found, expected));
+            }
+        }
+    }
+    findings
+}
+
+/// Blanks out the comments of templates and of specs, lines kept.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("<#") {
+        let (before, comment) = rest.split_at(start);
+        out.push_str(before);
+        let end = comment.find("#>").map_or(comment.len(), |end| end + 2);
+        out.extend(comment[..end].chars().filter(|c| *c == '\n'));
+        rest = &comment[end..];
+    }
+    out.push_str(rest);
+    out.lines().map(|line| if is_comment(line) { "\n".to_owned() } else { format!("{line}\n") }).collect()
+}
+
+/// Returns the names of GPU targets in a text: `gfx` and two to four hexadecimal digits.
+fn gpu_targets(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("gfx") {
+        let inside = text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let digits = text[at + 3..].bytes().take_while(u8::is_ascii_hexdigit).count();
+        let end = at + 3 + digits;
+        let longer = text[end..].starts_with(|c: char| c.is_ascii_alphanumeric());
+        let number = text[at + 3..].starts_with(|c: char| c.is_ascii_digit());
+        if !inside && !longer && number && (2..=4).contains(&digits) && !found.contains(&&text[at..end]) {
+            found.push(&text[at..end]);
+        }
+    }
+    found
+}
+
+/// Returns the call of a program that fetches, if a line has one.
+fn fetches(line: &str) -> Option<String> {
+    let words = shell_words(line);
+    for command in words.split(|word| [";", "&&", "||", "|", "&"].contains(&word.as_str())) {
+        let mut words = command
+            .iter()
+            .map(String::as_str)
+            .skip_while(|word| {
+                // Words of the shell and variables before a command.
+                ["if", "then", "else", "do", "while", "!", "(", "{", "time", "exec", "env"].contains(word)
+                    || word.split_once('=').is_some_and(|(name, _)| !name.contains('/'))
+            })
+            .peekable();
+        let Some(program) = words.next() else { continue };
+        let mut program = program.rsplit('/').next().unwrap_or(program);
+        if program.starts_with("python") && words.next_if_eq(&"-m").is_some() {
+            program = words.next().unwrap_or_default();
+        }
+        let Some((_, needed)) = FETCHERS.iter().find(|(name, _)| *name == program) else { continue };
+        let rest: Vec<&str> = words.collect();
+        // Options of the program may stand before its command: `git -C dir clone`.
+        let called = needed.is_empty() || rest.iter().take(4).any(|word| needed.contains(word));
+        // `curl --version` asks for nothing.
+        let asks = rest.iter().all(|word| ["--version", "-V", "--help"].contains(word)) && !rest.is_empty();
+        if called && !asks && !rest.iter().any(|word| OFFLINE.contains(word)) {
+            let word = rest.iter().find(|word| needed.contains(word));
+            return Some(word.map_or(program.to_owned(), |word| format!("{program} {word}")));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{found, spec};
+    use super::*;
+
+    #[test]
+    fn gpu_targets_are_found_where_they_are_written() {
+        assert_eq!(gpu_targets("x=gfx1151;gfx90a gfx11-generic gfx1151"), ["gfx1151", "gfx90a", "gfx11"]);
+        assert_eq!(gpu_targets("gfxabc mygfx1151 gfx1 gfx12345 gfx90axyz rocm_gfx906"), [""; 0]);
+        let mut spec = spec("");
+        let template = "<# gfx900\n gfx906 #>\nexport A=<{ gpu_targets }>\n# gfx1100\n  export B=gfx1030\n\
+                        %changelog\n- gfx1201\n";
+        spec.written = ("t.spec.tera".into(), template.into());
+        assert_eq!(found(&spec, "gpu-list-fixed"), ["t.spec.tera:5 gfx1030"]);
+    }
+
+    #[test]
+    fn opt_rocm_is_wrong_where_rocm_is_in_usr() {
+        let text = "%prep\nsed -e s,/opt/rocm,/usr, x\n%build\n# /opt/rocm\nexport A=/opt/rocm/bin\n%files\n/opt/rocm/x\n";
+        let mut spec = spec(text);
+        assert_eq!(
+            found(&spec, "opt-rocm-in-usr"),
+            ["x.spec:5 export A=/opt/rocm/bin", "x.spec:7 /opt/rocm/x"]
+        );
+        spec.prefix = "/opt/rocm/core-7.14".into();
+        assert_eq!(found(&spec, "opt-rocm-in-usr"), [""; 0]);
+    }
+
+    #[test]
+    fn programs_that_fetch_are_found() {
+        let fetching = [
+            ("curl -LO https://x/y", "curl"),
+            ("test -d x || git -C x submodule update --init", "git submodule"),
+            ("A=1 /usr/bin/python3 -m pip install foo", "pip install"),
+            ("if wget -q x; then", "wget"),
+            ("cargo vendor", "cargo vendor"),
+        ];
+        for (line, call) in fetching {
+            assert_eq!(fetches(line).as_deref(), Some(call), "{line}");
+        }
+        let quiet = [
+            "pip install --no-index x.whl",
+            "git apply x",
+            "echo curl",
+            "curl --version",
+            "cargo build --offline",
+            "cmake -DCURL=curl",
+            "git init; git add .",
+        ];
+        for line in quiet {
+            assert_eq!(fetches(line), None, "{line}");
+        }
+        let text = "%build\n# curl x\nmake && curl x\n";
+        assert_eq!(found(&spec(text), "network-in-build"), ["x.spec:3 `curl` in %build"]);
+    }
+}

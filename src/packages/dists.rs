@@ -1,0 +1,59 @@
+//! `python3dist(NAME)`: which package holds a Python project, by the packages' names.
+//! Tables list no such provides: rpm makes them from a package's metadata.
+
+use std::collections::BTreeMap;
+
+/// Python projects whose Fedora package has another name than they. Source: the
+/// `Summary` and sources of Fedora's spec files.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("opencv-python", "python3-opencv"),
+    ("pyjwt", "python3-jwt"),
+    ("pyqt5", "python3-qt5"),
+    ("python-dateutil", "python3-dateutil"),
+    ("python-dotenv", "python3-dotenv"),
+    ("pyzmq", "python3-zmq"),
+];
+
+/// Packages of Python modules by the normalised name of their project.
+#[derive(Default)]
+pub(super) struct Dists {
+    packages: BTreeMap<String, String>,
+}
+
+impl Dists {
+    /// Takes a package in, if its name says that it holds a Python project.
+    pub(super) fn add(&mut self, package: &str) {
+        if let Some(project) = package.strip_prefix("python3-") {
+            self.packages.entry(normalised(project)).or_insert_with(|| package.to_owned());
+        }
+    }
+
+    /// Returns the package of a Python project, given by its normalised name.
+    pub(super) fn package(&self, project: &str) -> Option<&str> {
+        let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == project);
+        elsewhere.map(|(_, package)| *package).or_else(|| self.packages.get(project).map(String::as_str))
+    }
+}
+
+/// Returns the normalised name of the project that such as `python3dist(NAME)` or
+/// `python3.14dist(NAME[EXTRA])` asks for.
+pub(super) fn project(requirement: &str) -> Option<String> {
+    let (python, rest) = requirement.split_once("dist(")?;
+    let minor = python.strip_prefix("python3")?;
+    let version = minor.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    version.then_some(normalised(rest.strip_suffix(')')?))
+}
+
+/// Returns a project's name as PEP 503 normalises it; an extra follows a `+`, as in the
+/// names of Fedora's packages for extras.
+pub fn normalised(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.trim_end_matches(']').replace('[', "+").chars() {
+        match c {
+            '-' | '_' | '.' if out.ends_with('-') => {}
+            '-' | '_' | '.' => out.push('-'),
+            c => out.push(c.to_ascii_lowercase()),
+        }
+    }
+    out
+}

@@ -1,0 +1,294 @@
+//! A spec file as a list of its packages and scripts, each line with its number. What
+//! the lines mean is judged elsewhere; macros are expanded by rpm alone.
+
+use similar::{Algorithm, capture_diff_slices};
+
+/// One line of a spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Its number in the file, from 1.
+    pub number: usize,
+    /// The text, macros expanded where rpm did so.
+    pub text: String,
+}
+
+/// A package that the spec describes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Where it begins: `%package`, or `Name:` of the main package.
+    pub line: usize,
+    /// Its tags, in order.
+    pub tags: Vec<Tag>,
+    /// Whether it has a `%files`, without which it is not made.
+    pub files: bool,
+}
+
+/// A tag of a package, such as `Requires: a`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// The tag in lower case, without qualifier: `requires`.
+    pub name: String,
+    /// The value.
+    pub value: String,
+    /// The line.
+    pub line: usize,
+}
+
+/// A script of the build, such as `%build`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// The section without `%`.
+    pub section: String,
+    /// Its lines.
+    pub lines: Vec<Line>,
+}
+
+/// The parts of a spec file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sections {
+    /// The packages; the first is the main one.
+    pub packages: Vec<Package>,
+    /// `%prep`, `%generate_buildrequires`, `%build`, `%install` and `%check`.
+    pub scripts: Vec<Script>,
+    /// The lines of all `%files`.
+    pub files: Vec<Line>,
+}
+
+/// The sections that rpmbuild runs as scripts to build packages.
+const BUILD_SCRIPTS: &[&str] =
+    &["prep", "conf", "generate_buildrequires", "build", "install", "check", "clean"];
+
+/// All other sections. Source: rpm's build/parseSpec.c, `partList`.
+const OTHER_SECTIONS: &[&str] = &[
+    "package",
+    "description",
+    "files",
+    "changelog",
+    "preun",
+    "postun",
+    "pretrans",
+    "posttrans",
+    "preuntrans",
+    "postuntrans",
+    "pre",
+    "post",
+    "triggerprein",
+    "triggerin",
+    "triggerun",
+    "triggerpostun",
+    "verifyscript",
+    "sepolicy",
+    "filetriggerin",
+    "filetriggerun",
+    "filetriggerpostun",
+    "transfiletriggerin",
+    "transfiletriggerun",
+    "transfiletriggerpostun",
+    "sourcelist",
+    "patchlist",
+];
+
+impl Sections {
+    /// Reads a spec as it stands.
+    pub fn parse(text: &str) -> Self {
+        let lines = text.lines().zip(1..).map(|(text, number)| Line { number, text: text.to_owned() });
+        Self::of(lines)
+    }
+
+    /// Reads what `rpmspec --parse` made of a spec: macros expanded, branches that do
+    /// not hold left out. Each line gets the number of the line in `text` that it came
+    /// of, as far as comparing both tells.
+    pub fn expanded(text: &str, expanded: &str) -> Self {
+        let (old, new): (Vec<&str>, Vec<&str>) = (text.lines().collect(), expanded.lines().collect());
+        let mut lines = Vec::with_capacity(new.len());
+        for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
+            let (from, to) = (op.old_range(), op.new_range());
+            let last = from.end.max(1) - 1;
+            for (at, text) in new.iter().take(to.end).skip(to.start).enumerate() {
+                let number = (from.start + at).min(last) + 1;
+                lines.push(Line { number, text: (*text).to_owned() });
+            }
+        }
+        Self::of(lines)
+    }
+
+    fn of(lines: impl IntoIterator<Item = Line>) -> Self {
+        let mut sections = Self { packages: vec![Package::default()], ..Self::default() };
+        let mut part = Part::Tags(0);
+        for line in lines {
+            if let Some(next) = sections.begin(&line) {
+                part = next;
+                continue;
+            }
+            match part {
+                Part::Tags(package) => sections.tag(package, &line),
+                Part::Script(script) => sections.scripts[script].lines.push(line),
+                Part::Files => sections.files.push(line),
+                Part::Other => {}
+            }
+        }
+        sections
+    }
+
+    /// Returns what begins with this line, if a section does.
+    fn begin(&mut self, line: &Line) -> Option<Part> {
+        let mut words = line.text.split_whitespace();
+        let section = words.next()?.strip_prefix('%')?;
+        if !line.text.starts_with('%') {
+            return None;
+        }
+        if BUILD_SCRIPTS.contains(&section) {
+            self.scripts.push(Script { section: section.to_owned(), lines: Vec::new() });
+            return Some(Part::Script(self.scripts.len() - 1));
+        }
+        if !OTHER_SECTIONS.contains(&section) {
+            return None;
+        }
+        let name = self.named(words);
+        Some(match section {
+            "package" => {
+                self.packages.push(Package { name, line: line.number, ..Package::default() });
+                Part::Tags(self.packages.len() - 1)
+            }
+            "files" => {
+                if let Some(package) = self.packages.iter_mut().find(|package| package.name == name) {
+                    package.files = true;
+                }
+                Part::Files
+            }
+            _ => Part::Other,
+        })
+    }
+
+    /// Returns the package that the words behind `%package` or `%files` mean.
+    fn named<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
+        let main = &self.packages[0].name;
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            match word {
+                "-n" => return words.next().unwrap_or_default().to_owned(),
+                "-f" => {
+                    words.next();
+                }
+                word if word.starts_with('-') => {}
+                word => return format!("{main}-{word}"),
+            }
+        }
+        main.clone()
+    }
+
+    fn tag(&mut self, package: usize, line: &Line) {
+        let Some((tag, value)) = line.text.split_once(':') else { return };
+        let tag = tag.split('(').next().unwrap_or(tag).trim().to_ascii_lowercase();
+        let value = value.trim();
+        // Not a comment, nor a macro with a colon in it.
+        if tag.is_empty() || !tag.bytes().all(|b| b.is_ascii_alphanumeric()) || value.is_empty() {
+            return;
+        }
+        let package = &mut self.packages[package];
+        if tag == "name" {
+            package.name = value.to_owned();
+            package.line = line.number;
+        }
+        package.tags.push(Tag { name: tag, value: value.to_owned(), line: line.number });
+    }
+
+    /// Returns the first value of a tag of the main package, such as `version`.
+    pub fn value(&self, tag: &str) -> Option<&str> {
+        self.packages[0].value(tag)
+    }
+}
+
+impl Package {
+    /// Returns the first value of a tag.
+    pub fn value(&self, tag: &str) -> Option<&str> {
+        self.tags.iter().find(|known| known.name == tag).map(|tag| tag.value.as_str())
+    }
+}
+
+/// What the lines that follow belong to; the numbers are places in [`Sections`].
+enum Part {
+    Tags(usize),
+    Script(usize),
+    Files,
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = "\
+%global x 1
+Name:           python-a
+Version:        1.2
+BuildRequires:  cmake >= 3, gcc
+Requires(post): b
+# Requires:     no
+
+%description
+Name: not this
+
+%package -n python3-a
+Summary:        %{summary}
+Provides:       a-rocm = %{version}-%{release}
+
+%package devel
+Requires:       c
+
+%build
+export A=1
+%pyproject_wheel
+
+%files -n python3-a -f %{pyproject_files}
+%license LICENSE
+
+%changelog
+* Mon Jan 05 2026 A <a@example.org> - 1.2-1
+- export B=2
+";
+
+    #[test]
+    fn packages_scripts_and_files_are_found_with_their_lines() {
+        let sections = Sections::parse(SPEC);
+        let names: Vec<_> = sections.packages.iter().map(|p| (p.name.as_str(), p.line, p.files)).collect();
+        assert_eq!(names, [("python-a", 2, false), ("python3-a", 11, true), ("python-a-devel", 15, false)]);
+        let tags: Vec<_> =
+            sections.packages[0].tags.iter().map(|t| (t.name.as_str(), t.value.as_str(), t.line)).collect();
+        assert_eq!(
+            tags,
+            [
+                ("name", "python-a", 2),
+                ("version", "1.2", 3),
+                ("buildrequires", "cmake >= 3, gcc", 4),
+                ("requires", "b", 5)
+            ]
+        );
+        let [build] = sections.scripts.as_slice() else { panic!("{:?}", sections.scripts) };
+        assert_eq!((build.section.as_str(), build.lines[0].number), ("build", 19));
+        assert_eq!(build.lines[0].text, "export A=1");
+        assert_eq!(sections.files[0].text, "%license LICENSE");
+        assert_eq!(sections.value("version"), Some("1.2"));
+    }
+
+    #[test]
+    fn expanded_lines_keep_the_numbers_of_their_sources() {
+        let text = "Name: a\n%global x 3\n%if 0\nVersion: 1\n%else\nVersion: 2\n%endif\n%build\nexport A=%{x}\nmake\n";
+        let expanded = "Name: a\n\nVersion: 2\n%build\nexport A=3\nmake\n";
+        let sections = Sections::expanded(text, expanded);
+        assert_eq!(sections.packages[0].tags[1].line, 6);
+        let lines: Vec<_> = sections.scripts[0].lines.iter().map(|l| (l.number, l.text.as_str())).collect();
+        assert_eq!(lines, [(9, "export A=3"), (10, "make")]);
+    }
+
+    #[test]
+    fn hostile_texts_are_read_without_harm() {
+        for text in ["", "%files", "%package\n%package -n\n%files -f", "%package \u{0}x\n:\n: :\n"] {
+            assert!(!Sections::parse(text).packages.is_empty());
+            assert!(!Sections::expanded("", text).packages.is_empty());
+            assert!(!Sections::expanded(text, "").packages.is_empty());
+        }
+    }
+}
