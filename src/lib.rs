@@ -16,6 +16,7 @@ pub mod machine;
 pub mod names;
 pub mod outputs;
 pub mod packages;
+pub mod pins;
 pub mod process;
 pub mod report;
 pub mod requirements;

@@ -10,14 +10,7 @@ const MAX_PROBLEMS: usize = 20;
 
 /// Writes an error to stderr.
 pub fn show_error(shell: &Shell, error: &Error) {
-    for problem in error.problems().iter().take(MAX_PROBLEMS) {
-        shell.line(snippet(problem));
-        shell.line("");
-    }
-    let hidden = error.problems().len().saturating_sub(MAX_PROBLEMS);
-    if hidden > 0 {
-        shell.line(format!("... and {hidden} more"));
-    }
+    show_problems(shell, error.problems());
     // An error that is one of its own mistakes has been told above.
     let message = error.to_string();
     if !error.problems().iter().any(|problem| problem.message == message) {
@@ -34,6 +27,18 @@ pub fn show_error(shell: &Shell, error: &Error) {
     }
     for hint in error.hints() {
         shell.line(format!("{} {hint}", Style::Hint.paint("hint:")));
+    }
+}
+
+/// Writes mistakes in files to stderr, each with its place.
+pub fn show_problems(shell: &Shell, problems: &[Problem]) {
+    for problem in problems.iter().take(MAX_PROBLEMS) {
+        shell.line(snippet(problem));
+        shell.line("");
+    }
+    let hidden = problems.len().saturating_sub(MAX_PROBLEMS);
+    if hidden > 0 {
+        shell.line(format!("... and {hidden} more"));
     }
 }
 

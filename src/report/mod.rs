@@ -13,7 +13,7 @@ mod shell;
 mod table;
 
 pub use comparison::comparison_text;
-pub use errors::show_error;
+pub use errors::{show_error, show_problems};
 pub use index_check::index_check_text;
 pub use inspection::{inspection_github, inspection_html, inspection_junit, inspection_text};
 pub use lint::lint_text;

@@ -2,10 +2,65 @@
 
 use std::path::Path;
 
-use super::{Done, args};
-use crate::error::{Error, Kind};
-use crate::report::Shell;
+use serde_json::json;
 
-pub(super) fn run(args: &args::PinsCheck, dir: &Path, _shell: &Shell) -> Done {
-    Err(Error::new(Kind::Internal, format!("not there yet: {args:?} in {}", dir.display())))
+use super::{Done, args, quiet::Quiet};
+use crate::cli::context;
+use crate::error::Problem;
+use crate::pins::check::{Finding, Severity, check};
+use crate::report::{Progress, Shell, Style, count, show_problems};
+use crate::sources::{Cache, Fetcher};
+
+pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let progress = Progress::new(shell);
+    let quiet = Quiet(&progress);
+    let reader = Fetcher::new(Cache::from_env()?, &workspace.root, &quiet).offline(args.offline);
+    let report = check(&workspace, &reader);
+    drop(reader);
+    drop(progress);
+    let report = report?;
+    let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/pins-check/1",
+            "pins": workspace.pins.name,
+            "chroot": workspace.chroot.name,
+            "errors": errors,
+            "warnings": warnings,
+            "findings": report.findings,
+            "read": report.read,
+            "not_looked_at": report.not_looked_at,
+        }))?;
+        return Ok(u8::from(errors > 0));
+    }
+    let of = |severity| report.findings.iter().filter(move |finding| finding.severity == severity);
+    for finding in of(Severity::Note) {
+        shell.talk(format!("{} {}", Style::Dim.paint("note:"), line(finding)));
+    }
+    for finding in of(Severity::Warning) {
+        shell.warning(line(finding));
+    }
+    let problems: Vec<Problem> = of(Severity::Error).map(Finding::problem).collect();
+    show_problems(shell, &problems);
+    for lost in &report.not_looked_at {
+        shell.warning(format!("not looked at: {}: {}", lost.source, lost.reason));
+    }
+    let files: usize = report.read.values().map(Vec::len).sum();
+    let (style, word) = if errors > 0 { (Style::Bad, "Impossible") } else { (Style::Good, "Checked") };
+    let name = &workspace.pins.name;
+    let (errors_said, warnings_said) = (count(errors, "error"), count(warnings, "warning"));
+    let looked = format!("{} of upstream's and the table", count(files, "file"));
+    shell.status(
+        style,
+        word,
+        format!("pins/{name}.toml for {}: {errors_said}, {warnings_said}; {looked}", workspace.chroot.name),
+    );
+    Ok(u8::from(errors > 0))
+}
+
+/// Returns a finding on one line, with the places on both sides.
+fn line(finding: &Finding) -> String {
+    let places: String = finding.upstream.iter().map(|place| format!("; {place}")).collect();
+    format!("{}:{}: {}{places}", finding.file, finding.line, finding.message)
 }

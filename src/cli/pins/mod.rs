@@ -5,6 +5,7 @@ mod derive;
 mod export;
 mod import;
 mod outdated;
+mod quiet;
 mod update;
 
 use std::path::Path;

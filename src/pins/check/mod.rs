@@ -1,0 +1,201 @@
+//! A pin set against upstream's files and the table of what goes together: why it is
+//! impossible, or doubtful. One rule a function of `rules`; what is read is here.
+
+mod rules;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::compat::Compat;
+use super::derive::for_reading;
+use super::upstream::{self, Oddity, Upstream, readable};
+use crate::error::{Diagnose, Error, Kind, Problem};
+use crate::sources::{Fetcher, SourceError};
+use crate::workspace::{Pin, Workspace};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The set is impossible.
+    Error,
+    /// The set is doubtful.
+    Warning,
+    /// The set is possible; this should be known.
+    Note,
+}
+
+/// One disagreement.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Which rule found it.
+    pub rule: &'static str,
+    /// The component whose pin it is about.
+    pub component: String,
+    /// A lower-case sentence without a period.
+    pub message: String,
+    /// The file of ours that it is about.
+    pub file: String,
+    /// The line there, counted from 1.
+    pub line: usize,
+    /// What upstream or the table says, each with its place.
+    pub upstream: Vec<String>,
+    /// What could be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    #[serde(skip)]
+    span: Range<usize>,
+    #[serde(skip)]
+    text: String,
+}
+
+impl Finding {
+    /// Returns the finding as a mistake in our file, with its place.
+    pub fn problem(&self) -> Problem {
+        Problem {
+            file: self.file.clone(),
+            text: self.text.clone(),
+            span: Some(self.span.clone()),
+            message: self.message.clone(),
+            label: self.upstream.first().cloned().unwrap_or_default(),
+            help: self
+                .help
+                .clone()
+                .or_else(|| (self.upstream.len() > 1).then(|| self.upstream[1..].join("; "))),
+        }
+    }
+}
+
+/// A source that was not looked at.
+#[derive(Debug, Clone, Serialize)]
+pub struct NotLookedAt {
+    /// The component and its version.
+    pub source: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a check found.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// The disagreements, worst first.
+    pub findings: Vec<Finding>,
+    /// The files that were read, by component and version.
+    pub read: BTreeMap<String, Vec<String>>,
+    /// The sources that were not.
+    pub not_looked_at: Vec<NotLookedAt>,
+}
+
+impl Report {
+    /// Returns how many findings of a severity there are.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+}
+
+/// What the rules look at.
+struct Check<'a> {
+    workspace: &'a Workspace,
+    compat: &'static Compat,
+    read: BTreeMap<&'static str, Upstream>,
+    findings: Vec<Finding>,
+}
+
+/// Checks a workspace's chosen pin set for its chosen chroot.
+pub fn check(workspace: &Workspace, reader: &Fetcher<'_>) -> Result<Report, Error> {
+    let mut check = Check { workspace, compat: Compat::get()?, read: BTreeMap::new(), findings: Vec::new() };
+    let mut report = Report::default();
+    for name in readable() {
+        let Some(pin) = check.pin(name) else { continue };
+        let (version, source) = (pin.version.clone(), format!("{name} {}", pin.version));
+        match reader.tree(&for_reading(pin, Vec::new())) {
+            Ok(tree) => {
+                let upstream = upstream::read(name, &version, &tree.dir);
+                report.read.insert(source, upstream.files.clone());
+                for oddity in &upstream.oddities {
+                    check.odd(name, oddity);
+                }
+                check.read.insert(name, upstream);
+            }
+            Err(error) if may_be_absent(&error) => {
+                let error = Error::from(error);
+                let causes: String = error.causes().iter().map(|cause| format!(": {cause}")).collect();
+                report.not_looked_at.push(NotLookedAt { source, reason: format!("{error}{causes}") });
+            }
+            Err(error) if matches!(error.kind(), Kind::Config) => {
+                check.find(Severity::Error, "source", name, &["version"], error.to_string(), Vec::new());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    check.rules();
+    check.findings.sort_by(|a, b| (a.severity, a.line, a.rule).cmp(&(b.severity, b.line, b.rule)));
+    report.findings = check.findings;
+    Ok(report)
+}
+
+/// Tells whether a source is only out of reach, or has not been locked yet.
+fn may_be_absent(error: &SourceError) -> bool {
+    matches!(error, SourceError::NotPinned { .. }) || error.kind() == Kind::Network
+}
+
+impl<'a> Check<'a> {
+    fn pin(&self, name: &str) -> Option<&'a Pin> {
+        self.workspace.pins.pins.iter().find(|(key, _)| key.as_str() == name).map(|(_, at)| &at.value)
+    }
+
+    fn odd(&mut self, name: &str, oddity: &Oddity) {
+        let message = format!("a file of {} is not as known from other versions", oddity.place.of);
+        self.find(Severity::Warning, "upstream-file", name, &["version"], message, vec![oddity.to_string()]);
+    }
+
+    /// Notes a finding about a value of the set: the keys below the component's table.
+    fn find(
+        &mut self,
+        severity: Severity,
+        rule: &'static str,
+        component: &str,
+        keys: &[&str],
+        message: String,
+        upstream: Vec<String>,
+    ) {
+        let file = &self.workspace.pins.file;
+        let span = span_of(&file.text, component, keys);
+        let line = file.text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
+        self.findings.push(Finding {
+            severity,
+            rule,
+            component: component.to_owned(),
+            message,
+            file: file.name.clone(),
+            line,
+            upstream,
+            help: None,
+            span,
+            text: file.text.clone(),
+        });
+    }
+}
+
+/// Returns where the value of a key of a component's table stands, or as much of the way to
+/// it as is there.
+fn span_of(text: &str, component: &str, keys: &[&str]) -> Range<usize> {
+    let Ok(root) = toml::de::DeTable::parse(text) else { return 0..0 };
+    let mut table = root.get_ref();
+    let mut span = 0..0;
+    for key in std::iter::once(&component).chain(keys) {
+        let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == key) else { break };
+        match value.get_ref().as_table() {
+            Some(inner) => {
+                table = inner;
+                span = name.span();
+            }
+            None => return value.span(),
+        }
+    }
+    span
+}

@@ -1,0 +1,315 @@
+//! From one component's version to the set of pins that follows from upstream's files. The
+//! order of the work is here; which statement counts is `decide`'s business, how the set
+//! is written is `write`'s.
+
+mod decide;
+mod error;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use decide::Undecided;
+pub use decide::{Decision, Followed, FurtherSource};
+pub use error::{Contradiction, DeriveError, Unreachable};
+
+use super::compat::Compat;
+use super::upstream::{self, Oddity, Upstream, files_of, readable};
+use crate::error::{Error, Kind};
+use crate::names::{ComponentName, nearest};
+use crate::sources::{Fetcher, Resolved, SourceError, Tree};
+use crate::workspace::{Lock, Pin, PinSet, Source};
+
+/// What is asked for.
+pub struct Request<'a> {
+    /// The component and the version to begin with.
+    pub from: (&'a str, &'a str),
+    /// The versions that were chosen where upstream contradicts itself.
+    pub choices: BTreeMap<&'a str, &'a str>,
+    /// The set that says where sources come from, and what upstream does not speak of.
+    pub base: &'a PinSet,
+    /// Tells whether the workspace has such a component.
+    pub has_component: &'a dyn Fn(&str) -> bool,
+}
+
+/// A derived set.
+#[derive(Debug)]
+pub struct Derived {
+    /// The file's text.
+    pub text: String,
+    /// Every component with what it follows from.
+    pub decisions: BTreeMap<String, Decision>,
+    /// What was odd in upstream's files and does not touch the set.
+    pub oddities: Vec<Oddity>,
+}
+
+/// The components after the one that is begun with, each after those that speak of it.
+const ORDER: &[&str] = &[
+    "torch",
+    "triton",
+    "torchvision",
+    "torchaudio",
+    "aotriton",
+    "amdsmi",
+    "triton-kernels",
+    "flash-attn",
+    "aiter",
+    "mori",
+];
+
+/// What is known while it grows.
+struct Work<'a> {
+    request: &'a Request<'a>,
+    compat: &'static Compat,
+    fetcher: &'a Fetcher<'a>,
+    reader: &'a Fetcher<'a>,
+    base: write::Base,
+    read: BTreeMap<&'static str, Upstream>,
+    decisions: BTreeMap<String, Decision>,
+    unreachable: Vec<Unreachable>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A set.
+    Set(Derived),
+    /// Upstream's files contradict each other, so a choice is needed.
+    Contradictions(Vec<Contradiction>),
+}
+
+/// Derives a set. Either all of it is known in the end, or nothing is returned. `fetcher`
+/// finds digests and commits; `reader` gets sources that are only read, without submodules.
+pub fn derive<'a>(
+    request: &'a Request<'a>,
+    fetcher: &'a Fetcher<'a>,
+    reader: &'a Fetcher<'a>,
+) -> Result<Outcome, Error> {
+    let compat = Compat::get()?;
+    let (from, version) = request.from;
+    if !readable().contains(&from) {
+        return Err(DeriveError::NotReadable { name: from.to_owned() }.into());
+    }
+    let base = write::Base::read(request.base)?;
+    let mut work = Work {
+        request,
+        compat,
+        fetcher,
+        reader,
+        base,
+        read: BTreeMap::new(),
+        decisions: BTreeMap::new(),
+        unreachable: Vec::new(),
+    };
+    work.check_choices()?;
+    let given = Decision::new(version, Followed::Given, vec![format!("given: --from {from}={version}")]);
+    work.settle(from, given)?;
+    let mut contradictions = Vec::new();
+    for name in ORDER {
+        if *name == from || !work.wanted(name) {
+            continue;
+        }
+        match work.decide(name) {
+            Ok(Some(decision)) => work.settle(name, decision)?,
+            Ok(None) => {}
+            Err(Undecided::Failed(error)) => return Err(error),
+            Err(Undecided::Contradiction(contradiction)) => {
+                contradictions.push(contradiction);
+                // What goes with torch depends on which torch it is.
+                if *name == "torch" {
+                    break;
+                }
+            }
+        }
+    }
+    if !contradictions.is_empty() {
+        return Ok(Outcome::Contradictions(contradictions));
+    }
+    let (blocking, oddities): (Vec<_>, Vec<_>) =
+        work.read.values().flat_map(|read| read.oddities.clone()).partition(|oddity| work.blocks(oddity));
+    if !blocking.is_empty() {
+        return Err(DeriveError::Odd(blocking).into());
+    }
+    if !work.unreachable.is_empty() {
+        return Err(DeriveError::Unreachable(work.unreachable).into());
+    }
+    let text = work.text()?;
+    Ok(Outcome::Set(Derived { text, decisions: work.decisions, oddities }))
+}
+
+impl Work<'_> {
+    /// Tells whether a component can be in the set.
+    fn wanted(&self, name: &str) -> bool {
+        self.base.has(name) || (self.request.has_component)(name)
+    }
+
+    fn check_choices(&self) -> Result<(), DeriveError> {
+        let known = || ORDER.iter().copied().chain(self.base.names());
+        for name in self.request.choices.keys() {
+            if *name == self.request.from.0 || !known().any(|known| known == *name) {
+                let near = nearest(name, known()).map(str::to_owned);
+                return Err(DeriveError::Choice { name: (*name).to_owned(), near });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether the set cannot be known because of an oddity: the file would have said
+    /// a version that nobody chose.
+    fn blocks(&self, oddity: &Oddity) -> bool {
+        oddity.about.iter().any(|name| {
+            let of_set = name == "llvm" || self.wanted(name);
+            of_set && name != self.request.from.0 && !self.request.choices.contains_key(name.as_str())
+        })
+    }
+
+    /// Finds the source of a decided component and, if it is one whose files are read, reads
+    /// it.
+    fn settle(&mut self, name: &str, decision: Decision) -> Result<(), Error> {
+        let version = decision.version.clone();
+        let reads = readable().into_iter().find(|known| *known == name);
+        self.decisions.insert(name.to_owned(), decision);
+        match self.source(name) {
+            Ok(read) => {
+                if let (Some(name), Some(tree)) = (reads, read) {
+                    let upstream = upstream::read(name, &version, &tree.dir);
+                    self.read.insert(name, upstream);
+                }
+                self.complete(name)
+            }
+            Err(error) if error.kind() == Kind::Network => {
+                self.unreachable.push(unreachable(name, &version, &self.decisions[name], &error));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Pins the source of a decided component; returns it unpacked where its files are read.
+    fn source(&mut self, name: &str) -> Result<Option<Tree>, Error> {
+        let mut pin = self.pin(name)?;
+        let reads = readable().contains(&name);
+        let resolved = if is_immutable(&pin) { Resolved::Folder } else { self.fetcher.resolve(&pin)? };
+        if let (Resolved::Commit { tag: Some(tag), .. }, Some(decision)) =
+            (&resolved, self.decisions.get_mut(name))
+        {
+            decision.origin_notes.push(format!("tag {tag}"));
+        }
+        resolved.settle(&mut pin);
+        if let Some(decision) = self.decisions.get_mut(name) {
+            decision.pin = Some(pin.clone());
+        }
+        Ok(if reads { Some(self.reader.tree(&for_reading(&pin, Vec::new()))?) } else { None })
+    }
+
+    /// Returns where a decided component's source comes from, digest and commit as far as
+    /// they are known.
+    fn pin(&self, name: &str) -> Result<Pin, Error> {
+        let decision = &self.decisions[name];
+        let version = decision.version.as_str();
+        let base = self.request.base.pins.iter().find(|(key, _)| key.as_str() == name);
+        let component =
+            ComponentName::parse(name).ok_or_else(|| DeriveError::NoOrigin { name: name.to_owned() })?;
+        let mut pin = match base {
+            Some((_, at)) if at.value.version == version => at.value.clone(),
+            Some(_) => self.other_version(name, version)?,
+            None => {
+                let origin = self.compat.origins.get(name);
+                let origin = origin.ok_or_else(|| DeriveError::NoOrigin { name: name.to_owned() })?;
+                let source = match (&origin.git, &origin.sdist) {
+                    (Some(git), _) => Source::Git {
+                        url: git.clone(),
+                        commit: None,
+                        submodules: origin.submodules,
+                        paths: origin.paths.clone(),
+                    },
+                    (None, sdist) => {
+                        Source::Sdist { project: sdist.clone().unwrap_or_default(), sha256: None }
+                    }
+                };
+                Pin::new(component, version, source)
+            }
+        };
+        if let Some((git, found)) = &decision.commit {
+            let (submodules, paths) = match &pin.source {
+                Source::Git { submodules, paths, .. } => (*submodules, paths.clone()),
+                _ => (false, self.compat.origins.get(name).map(|o| o.paths.clone()).unwrap_or_default()),
+            };
+            let own = match &pin.source {
+                Source::Git { url, .. } => Some(url.clone()),
+                _ => None,
+            };
+            // One spelling of the same repository: the set's.
+            let url = match (git, own) {
+                (Some(git), Some(own)) if upstream::repository(&own) == git => own,
+                (Some(git), _) => git.clone(),
+                (None, Some(own)) => own,
+                // The set has it from elsewhere, where commits mean nothing.
+                (None, None) => return Ok(pin),
+            };
+            pin.top_folder = None;
+            pin.source = Source::Git { url, commit: found.clone(), submodules, paths };
+        }
+        Ok(pin)
+    }
+
+    /// Returns the base set's pin for another version.
+    fn other_version(&self, name: &str, version: &str) -> Result<Pin, Error> {
+        let overrides = [(name.to_owned(), version.to_owned())].into_iter().collect();
+        let base = self.request.base;
+        let set = PinSet::read(&base.name, base.file.clone(), &Lock::default(), &overrides, &mut Vec::new());
+        let pin = set.pins.into_iter().find(|(key, _)| key.as_str() == name).map(|(_, at)| at.value);
+        let mut pin = pin.ok_or_else(|| DeriveError::NoOrigin { name: name.to_owned() })?;
+        pin.overridden = false;
+        if let Some((_, old)) = base.pins.iter().find(|(key, _)| key.as_str() == name) {
+            pin.top_folder = pin.top_folder.map(|folder| folder.replace(&old.value.version, version));
+        }
+        Ok(pin)
+    }
+}
+
+/// Tells whether a pin says already what its source is.
+fn is_immutable(pin: &Pin) -> bool {
+    match &pin.source {
+        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => sha256.is_some(),
+        Source::Git { commit, .. } => commit.is_some(),
+        Source::Folder { .. } | Source::Crates { .. } => true,
+    }
+}
+
+/// Returns a pin of which only text is read: submodules are left out, and all but some
+/// folders where some are enough.
+pub(super) fn for_reading(pin: &Pin, only: Vec<String>) -> Pin {
+    let mut pin = pin.clone();
+    if let Source::Git { submodules, paths, .. } = &mut pin.source {
+        *submodules = false;
+        *paths = only;
+    }
+    pin
+}
+
+/// Says what cannot be known without a source.
+fn unreachable(name: &str, version: &str, decision: &Decision, error: &Error) -> Unreachable {
+    let mut values = Vec::new();
+    if decision.pin.is_none() {
+        values.push(format!("what makes {name} {version} immutable: the commit of its tag, or its digest"));
+    }
+    let mut named = BTreeSet::new();
+    for file in files_of(name, version) {
+        for about in file.about {
+            if named.insert((*about, file.path)) {
+                values.push(format!("{about}, from {}", file.path));
+            }
+        }
+    }
+    let mut reason = error.to_string();
+    for cause in error.causes() {
+        reason = format!("{reason}: {cause}");
+    }
+    Unreachable { source: format!("{name} {version}"), values, reason }
+}
+
+impl From<SourceError> for DeriveError {
+    fn from(error: SourceError) -> Self {
+        Self::Source(Box::new(error))
+    }
+}
