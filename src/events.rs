@@ -48,6 +48,8 @@ pub enum Event {
 pub enum Outcome {
     /// Built and inspected.
     Built,
+    /// Its source was found out, for the lock.
+    Resolved,
     /// It failed.
     Failed,
     /// The run was stopped before it was done.

@@ -412,6 +412,7 @@ pub fn own_program() -> String {
 const PACKAGES: &[(&str, &str, &str)] = &[
     ("aws", "awscli2", "awscli"),
     ("buildah", "buildah", "buildah"),
+    ("cargo", "cargo", "cargo"),
     ("clang++-19", "", "clang-19"),
     ("createrepo_c", "createrepo_c", "createrepo-c"),
     ("curl", "curl", "curl"),

@@ -90,10 +90,13 @@ fn fetch_sources(
 ) -> Done {
     let mut failed: Option<Error> = None;
     let mut sources = Vec::new();
-    for component in selected {
-        match fetcher.obtain(workspace.pin(component)) {
+    let all = selected.iter().flat_map(|component| {
+        workspace.pin(component).all_sources().map(|(name, source)| (component.name.as_str(), name, source))
+    });
+    for (component, name, source) in all {
+        match fetcher.obtain(source) {
             Ok(fetched) => sources.push(json!({
-                "component": component.name.as_str(), "file": fetched.file_name, "path": fetched.path,
+                "component": component, "source": name, "file": fetched.file_name, "path": fetched.path,
                 "sha256": fetched.sha256, "size": fetched.size,
             })),
             Err(error) => {

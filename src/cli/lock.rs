@@ -2,51 +2,104 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
-use crate::error::IoError;
+use serde_json::json;
+
+use super::{Done, args, context, render};
+use crate::error::{IoError, Problems};
 use crate::events::Events;
 use crate::files;
 use crate::report::{Progress, Shell, Style, count};
-use crate::sources::{Cache, Fetcher, Resolved};
-use crate::workspace::{Lock, LockEntry, Pin, Source};
+use crate::sources::{Cache, Fetcher, Locked};
+use crate::workspace::document::File;
+use crate::workspace::pins::Overrides;
+use crate::workspace::{Lock, PinSet};
 
 pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
+    let set = &workspace.pins;
+    let shown = format!("pins/{}.lock", set.name);
+    let path = workspace.root.join(&shown);
+    let old = match path.is_file() {
+        true => File::read(&path, &shown).map_err(IoError::doing(format!("read `{shown}`")))?,
+        false => File { name: shown.clone(), text: String::new() },
+    };
+    let mut problems = Vec::new();
+    let old_lock = Lock::read(&old, &mut problems);
+    // As written: the workspace's own pins are completed by the lock.
+    let pins = PinSet::read(&set.name, set.file.clone(), &Lock::default(), &Overrides::new(), &mut problems);
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
+
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
-    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
-    let mut lock = Lock::default();
-    for (name, at) in &workspace.pins.pins {
-        let pin = &at.value;
-        let Some(origin) = origin(pin) else { continue };
-        let resolved = fetcher.resolve(pin)?;
-        let version = pin.version.clone();
-        let entry = match resolved {
-            Resolved::File { sha256, size, .. } => {
-                LockEntry { version, origin, sha256: Some(sha256), commit: None, size: Some(size) }
-            }
-            Resolved::Commit { commit, .. } => {
-                LockEntry { version, origin, sha256: None, commit: Some(commit), size: None }
-            }
-            Resolved::Folder => continue,
-        };
-        lock.entries.insert(name.clone(), entry);
-    }
-    let shown = format!("pins/{}.lock", workspace.pins.name);
-    // Written only when every pin was resolved: a partial lock would look whole.
-    let changed = files::write_if_changed(&workspace.root.join(&shown), lock.text())
-        .map_err(IoError::doing(format!("write `{shown}`")))?;
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.offline);
+    let locked = fetcher.lock(&pins, &old_lock)?;
     drop(progress);
-    let (style, word) = if changed { (Style::Good, "Locked") } else { (Style::Dim, "Unchanged") };
-    shell.status(style, word, format!("{shown}: {}", count(lock.entries.len(), "source")));
+    let text = locked.lock.text();
+    let differs = text != old.text;
+    let diff =
+        similar::TextDiff::from_lines(&old.text, &text).unified_diff().header(&shown, &shown).to_string();
+    // Written only when every source was found out: a partial lock would look whole.
+    if !args.check && differs {
+        files::write_atomically(&path, &text).map_err(IoError::doing(format!("write `{shown}`")))?;
+    }
+    if args.json {
+        shell.json(&document(&set.name, &shown, &locked, differs, args.check))?;
+    } else if args.check && differs {
+        shell.data(render::colored(&diff))?;
+    }
+    if !locked.unseen.is_empty() {
+        shell.warning(format!(
+            "{} not in the cache, and recorded by digest or commit alone: {}",
+            count(locked.unseen.len(), "source"),
+            locked.unseen.join(", ")
+        ));
+    }
+    let sources = format!("{shown}: {}", count(locked.lock.entries.len(), "source"));
+    match (args.check, differs) {
+        (true, true) => {
+            shell.status(Style::Bad, "Differs", sources);
+            shell.talk(format!("\n{} `rocmrpm lock` writes it anew", Style::Hint.paint("hint:")));
+            return Ok(1);
+        }
+        (true, false) => shell.status(Style::Good, "Checked", sources),
+        (false, true) => shell.status(Style::Good, "Locked", sources),
+        (false, false) => shell.status(Style::Dim, "Unchanged", sources),
+    }
     Ok(0)
 }
 
-fn origin(pin: &Pin) -> Option<String> {
-    match &pin.source {
-        Source::Url { url, .. } | Source::Git { url, .. } => Some(url.clone()),
-        Source::Sdist { project, .. } => Some(project.clone()),
-        Source::Folder { .. } | Source::Crates { .. } => None,
-    }
+fn document(set: &str, file: &str, locked: &Locked, differs: bool, check: bool) -> serde_json::Value {
+    let sources: Vec<_> = locked
+        .lock
+        .entries
+        .iter()
+        .map(|((component, source), entry)| {
+            json!({
+                "component": component.as_str(),
+                "source": source,
+                "version": entry.version,
+                "origin": entry.origin,
+                "paths": entry.paths,
+                "sha256": entry.sha256.map(|digest| digest.to_string()),
+                "size": entry.size,
+                "commit": entry.commit,
+                "tree": entry.tree,
+                "submodules": entry.submodules,
+                "crates": entry.crates,
+                "git": entry.git,
+            })
+        })
+        .collect();
+    json!({
+        "schema": "rocmrpm/lock/1",
+        "pins": set,
+        "file": file,
+        "differs": differs,
+        "written": differs && !check,
+        "unseen": locked.unseen,
+        "sources": sources,
+    })
 }

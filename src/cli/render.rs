@@ -91,7 +91,7 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Colours the added and removed lines of a diff.
-fn colored(diff: &str) -> String {
+pub(super) fn colored(diff: &str) -> String {
     let paint = |line: &str| match line.chars().next() {
         Some('+') => Style::Good.paint(line),
         Some('-') => Style::Bad.paint(line),

@@ -81,6 +81,7 @@ impl<'s> Progress<'s> {
         drop(state);
         let (style, word) = match outcome {
             Outcome::Built => (Style::Good, "Built"),
+            Outcome::Resolved => (Style::Good, "Resolved"),
             Outcome::Failed => (Style::Bad, "Failed"),
             Outcome::Stopped => (Style::Warning, "Stopped"),
         };

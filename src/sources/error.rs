@@ -136,6 +136,78 @@ pub enum SourceError {
         /// What the object is instead, if it is there.
         found: Option<String>,
     },
+    /// The commit does not have a folder that the pin wants packed.
+    #[error("commit {commit} of {url} has no `{path}`")]
+    NoPath {
+        /// The repository.
+        url: String,
+        /// The pinned commit.
+        commit: String,
+        /// What the pin wants.
+        path: String,
+        /// The folders above it that are there, and what they have.
+        there: String,
+    },
+    /// A submodule's commit cannot be had.
+    #[error("the submodule `{path}` cannot be had: commit {commit} of {url}")]
+    Submodule {
+        /// The submodule's folder in the source.
+        path: String,
+        /// Its repository.
+        url: String,
+        /// The commit that the superproject records.
+        commit: String,
+        /// Why not.
+        source: Box<Self>,
+    },
+    /// A commit names a submodule that is not fetched.
+    #[error("the submodule `{path}` of commit {commit} of {superproject} is refused: {reason}")]
+    BadSubmodule {
+        /// The submodule's folder in the source.
+        path: String,
+        /// The repository that names it.
+        superproject: String,
+        /// The commit of that repository.
+        commit: String,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// The crates of a lock file cannot be vendored.
+    #[error("the crates of {lock_file} cannot be vendored: {reason}")]
+    Crates {
+        /// The `Cargo.lock`, and the source that it is of.
+        lock_file: String,
+        /// Why not.
+        reason: String,
+        /// What cargo said.
+        said: Vec<String>,
+        /// What it means.
+        kind: Kind,
+    },
+    /// The lock says something else of a source than is so.
+    #[error("the lock is wrong about `{component}`: it has {locked} for {what}, which is {found}")]
+    LockDiffers {
+        /// The component.
+        component: String,
+        /// What differs.
+        what: String,
+        /// What the lock has.
+        locked: String,
+        /// What there is.
+        found: String,
+    },
+    /// Upstream means something else by the version than it did when it was locked.
+    #[error("{what} is {found} now, and was {locked} when it was locked")]
+    Moved {
+        /// The tag and its repository, or the file and its URL.
+        what: String,
+        /// What the lock has.
+        locked: String,
+        /// What there is now.
+        found: String,
+        /// The table of the lock file.
+        table: String,
+    },
     /// No tag of the repository stands for the version.
     #[error("the git repository {url} has no tag for version {version}; looked for {}", tried.join(", "))]
     NoTag {
@@ -231,6 +303,10 @@ impl Diagnose for SourceError {
             | Self::NoTag { .. }
             | Self::NoProject { .. }
             | Self::NoSdist { .. }
+            | Self::NoPath { .. }
+            | Self::BadSubmodule { .. }
+            | Self::LockDiffers { .. }
+            | Self::Moved { .. }
             | Self::Folder { .. }
             | Self::Unpackable { .. } => Kind::Config,
             Self::Offline { .. }
@@ -243,8 +319,17 @@ impl Diagnose for SourceError {
             Self::Damaged { .. } | Self::Write { .. } | Self::NoIndex { .. } | Self::NoCache => {
                 Kind::Environment
             }
+            Self::Crates { kind, .. } => *kind,
+            Self::Submodule { source, .. } => source.kind(),
             Self::Process(error) => error.kind(),
             Self::Io(error) => error.kind(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Crates { said, .. } => said.clone(),
+            _ => Vec::new(),
         }
     }
 
@@ -284,6 +369,15 @@ impl Diagnose for SourceError {
                 }
                 hints
             }
+            Self::NoPath { there, .. } => vec![there.clone()],
+            Self::LockDiffers { .. } => {
+                vec!["`rocmrpm lock` writes what is so; review the difference before you commit it".into()]
+            }
+            Self::Moved { table, .. } => vec![
+                "ask upstream why; a build goes on using what was locked".into(),
+                format!("to accept it, remove the table `[{table}]` from the lock file and run `rocmrpm lock` again"),
+            ],
+            Self::Submodule { source, .. } => source.hints(),
             Self::Process(error) => error.hints(),
             Self::Io(error) => error.hints(),
             _ => Vec::new(),

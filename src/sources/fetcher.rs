@@ -13,8 +13,8 @@ use super::git::Repository;
 use super::index::{self, Sdist};
 use super::url::{self, Credentials};
 use super::{
-    Fetched, Resolved, SourceError, archive, file_name, folder_in, name, not_pinned, pack, pinned_commit,
-    pip, simple, source_dir,
+    Fetched, Resolved, SourceError, archive, file_name, folder_in, lock, name, not_pinned, pack,
+    pinned_commit, pip, simple, source_dir,
 };
 use crate::digest::Sha256;
 use crate::error::IoError;
@@ -24,7 +24,7 @@ use crate::workspace::pin::{Pin, Source};
 /// The time that the members of packed folders get: 1990-01-01, which both rpm and zip
 /// can hold. It does not follow the environment, because the same folder must give
 /// the same archive.
-const MTIME: u64 = 631_152_000;
+pub(super) const MTIME: u64 = 631_152_000;
 
 /// Fetches sources into the cache.
 pub struct Fetcher<'a> {
@@ -56,6 +56,24 @@ impl<'a> Fetcher<'a> {
         self
     }
 
+    /// Tells whether the network is forbidden.
+    pub(super) fn is_offline(&self) -> bool {
+        self.offline
+    }
+
+    /// Returns the workspace's folder.
+    pub(super) fn workspace_root(&self) -> &Path {
+        self.workspace_root
+    }
+
+    pub(super) fn warn(&self, warning: String) {
+        self.tell(Event::Warning(warning));
+    }
+
+    pub(super) fn tell(&self, event: Event) {
+        self.events.event(event);
+    }
+
     /// Returns the cache.
     pub fn cache(&self) -> &Cache {
         &self.cache
@@ -84,9 +102,9 @@ impl<'a> Fetcher<'a> {
                 }
                 expected
             }
-            Source::Git { url, commit, .. } => self.pack_commit(pin, url, pinned_commit(pin, commit)?)?,
+            Source::Git { .. } => self.pack_commit(pin)?,
             Source::Folder { path } => self.pack_folder(pin, path)?,
-            Source::Crates { .. } => return Err(not_pinned(pin, "crates")),
+            Source::Crates { lock_file, of } => self.pack_crates(pin, lock_file, of)?,
         };
         self.fetched(pin, sha256)
     }
@@ -115,8 +133,7 @@ impl<'a> Fetcher<'a> {
             Source::Sdist { project, sha256: None } => {
                 let sdist = self.sdist(project, Some(&pin.version))?;
                 if sdist.yanked {
-                    let warning = format!("{} is yanked: upstream took it back", sdist.file_name);
-                    self.events.event(Event::Warning(warning));
+                    self.warn(format!("{} is yanked: upstream took it back", sdist.file_name));
                 }
                 (sdist.url.clone(), self.credentials_for(&sdist.url)?, sdist.sha256)
             }
@@ -184,29 +201,6 @@ impl<'a> Fetcher<'a> {
         download::file(&self.cache, &request)
     }
 
-    fn pack_commit(&self, pin: &Pin, url: &str, commit: &str) -> Result<Sha256, SourceError> {
-        let prefix = source_dir(pin);
-        let recipe = format!("git archive 1\n{commit}\n{prefix}\n");
-        if let Some(digest) = self.cache.packed(&recipe) {
-            return Ok(digest);
-        }
-        self.needs_network(|| format!("commit {commit} of {}", url::shown(url)))?;
-        self.phase(pin, "Fetching", format!("{} at {commit}", url::shown(url)));
-        let scratch = self.cache.scratch()?;
-        let tar = scratch.path().join("tar");
-        if self.repository(url).archive(commit, &prefix, &tar)?.submodules {
-            let warning = format!(
-                "`{}`: commit {commit} has submodules, which the source does not contain",
-                pin.component
-            );
-            self.events.event(Event::Warning(warning));
-        }
-        self.phase(pin, "Packing", file_name(pin));
-        let packed = scratch.path().join("tar.gz");
-        pack::compress(&tar, &packed)?;
-        self.keep(&packed, &recipe)
-    }
-
     fn pack_folder(&self, pin: &Pin, path: &Path) -> Result<Sha256, SourceError> {
         let (prefix, component) = (source_dir(pin), pin.component.as_str());
         let folder = folder_in(self.workspace_root, path)?;
@@ -218,23 +212,27 @@ impl<'a> Fetcher<'a> {
         self.phase(pin, "Packing", path.display().to_string());
         let scratch = self.cache.scratch()?;
         let packed = scratch.path().join("tar.gz");
-        pack::folder(&folder, component, &prefix, MTIME, &packed)?;
+        pack::folder(&folder, component, pack::Which::Sources, &prefix, MTIME, &packed)?;
         self.keep(&packed, &recipe)
     }
 
     /// Takes an archive that we packed into the store.
-    fn keep(&self, packed: &Path, recipe: &str) -> Result<Sha256, SourceError> {
+    pub(super) fn keep(&self, packed: &Path, recipe: &str) -> Result<Sha256, SourceError> {
         let (digest, _) = Sha256::of_file(packed).map_err(IoError::doing("read a packed source"))?;
         self.cache.admit(packed, &digest)?;
         self.cache.record_packed(recipe, &digest)?;
         Ok(digest)
     }
 
-    fn fetched(&self, pin: &Pin, sha256: Sha256) -> Result<Fetched, SourceError> {
+    pub(super) fn fetched(&self, pin: &Pin, sha256: Sha256) -> Result<Fetched, SourceError> {
         let (path, file_name) = (self.cache.path_of(&sha256), file_name(pin));
         let size = fs::metadata(&path).map_err(IoError::doing("look into the cache"))?.len();
         match archive::check(&path, &file_name)? {
-            Ok(top_folder) => Ok(Fetched { path, file_name, sha256, size, top_folder }),
+            Ok(top_folder) => {
+                let fetched = Fetched { path, file_name, sha256, size, top_folder };
+                lock::verify_file(pin, &fetched)?;
+                Ok(fetched)
+            }
             Err(not) => Err(SourceError::NotAnArchive {
                 file: format!("`{file_name}`"),
                 expected: not.expected,
@@ -243,7 +241,7 @@ impl<'a> Fetcher<'a> {
         }
     }
 
-    fn repository<'b>(&'b self, url: &'b str) -> Repository<'b> {
+    pub(super) fn repository<'b>(&'b self, url: &'b str) -> Repository<'b> {
         Repository { cache: &self.cache, url, workspace_root: self.workspace_root }
     }
 
@@ -263,14 +261,14 @@ impl<'a> Fetcher<'a> {
         Ok(url::split_credentials(index).1.filter(|_| url::same_origin(index, url)))
     }
 
-    fn needs_network(&self, what: impl Fn() -> String) -> Result<(), SourceError> {
+    pub(super) fn needs_network(&self, what: impl Fn() -> String) -> Result<(), SourceError> {
         if !self.offline {
             return Ok(());
         }
         Err(SourceError::Offline { what: what(), cache: self.cache.dir().to_owned() })
     }
 
-    fn phase(&self, pin: &Pin, phase: &'static str, detail: String) {
+    pub(super) fn phase(&self, pin: &Pin, phase: &'static str, detail: String) {
         self.events.event(Event::Phase { component: pin.component.clone(), phase, detail });
     }
 }

@@ -1,5 +1,5 @@
-//! Commits of git repositories: fetched into a bare repository in the cache, found by
-//! tag, and written as a tar file. Compressing and storing it is done elsewhere.
+//! Commits of one git repository: fetched into a bare repository in the cache, found by
+//! tag, listed, and written as a tar file. Not what a source is made of.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,14 @@ pub(super) struct Repository<'a> {
     pub workspace_root: &'a Path,
 }
 
-/// What a commit's archive is to be, and what is known of it.
-pub(super) struct Archived {
-    /// Whether the commit has submodules, which an archive leaves out.
-    pub submodules: bool,
+/// One entry of a commit's tree.
+pub(super) struct TreeEntry {
+    /// `100644`, `160000` for a submodule, and so on.
+    pub mode: String,
+    /// The object.
+    pub id: String,
+    /// From the commit's top, with `/`.
+    pub path: String,
 }
 
 /// Tells whether this is a full commit name, SHA-1 or SHA-256.
@@ -43,31 +47,109 @@ fn git() -> Command {
         .args(["-c", "maintenance.auto=false"])
 }
 
+/// Makes a bare repository that can hold this commit; one that is there stays.
+fn init(dir: &Path, commit: &str) -> Result<(), ProcessError> {
+    let object_format = if commit.len() == 64 { "sha256" } else { "sha1" };
+    let init = git().arg("--git-dir").arg(dir).args(["init", "--quiet", "--bare", "--template="]);
+    init.args(["--object-format", object_format]).output()?;
+    Ok(())
+}
+
 impl Repository<'_> {
-    /// Writes the commit as a tar file below the top folder `prefix`. The same commit
-    /// gives the same bytes, whatever the user's git is configured to.
-    pub fn archive(&self, commit: &str, prefix: &str, to: &Path) -> Result<Archived, SourceError> {
+    /// Makes sure that the cache has the commit; `fetching` is told before it is fetched.
+    pub fn obtain(&self, commit: &str, offline: bool, fetching: impl Fn()) -> Result<(), SourceError> {
         let _lock = self.cache.lock(self.url)?;
         let dir = self.cache.repository(self.url)?;
-        let local = || git().arg("--git-dir").arg(&dir);
-        let object_format = if commit.len() == 64 { "sha256" } else { "sha1" };
-        local().args(["init", "--quiet", "--bare", "--object-format", object_format]).output()?;
-        if self.kind_of(&dir, commit)?.as_deref() != Some("commit") {
-            self.fetch(&dir, commit)?;
+        if self.kind_of(&dir, commit)?.as_deref() == Some("commit") {
+            return Ok(());
         }
-        let archive = local()
+        if offline {
+            let what = format!("commit {commit} of {}", url::shown(self.url));
+            return Err(SourceError::Offline { what, cache: self.cache.dir().to_owned() });
+        }
+        fetching();
+        init(&dir, commit)?;
+        self.fetch(&dir, commit)
+    }
+
+    /// Returns the tree of a commit that the cache has.
+    pub fn tree(&self, commit: &str) -> Result<String, SourceError> {
+        Ok(self.local()?.args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?)
+    }
+
+    /// Lists what a commit has, or a folder of it: by itself or with all below it.
+    pub fn list(&self, commit: &str, folder: &str, recursive: bool) -> Result<Vec<TreeEntry>, SourceError> {
+        let mut list = self.local()?.args(["ls-tree", "-z", "--full-tree"]);
+        if recursive {
+            list = list.arg("-r");
+        }
+        let output = list.arg(format!("{commit}:{folder}")).output()?;
+        let text = String::from_utf8_lossy(&output);
+        // <mode> SP <type> SP <object> TAB <path>, see git-ls-tree(1).
+        let entry = |line: &str| {
+            let (what, path) = line.split_once('\t')?;
+            let mut what = what.split(' ');
+            let (mode, id) = (what.next()?.to_owned(), what.nth(1)?.to_owned());
+            Some(TreeEntry { mode, id, path: path.to_owned() })
+        };
+        Ok(text.split('\0').filter_map(entry).collect())
+    }
+
+    /// Tells whether a commit that the cache has names submodules.
+    pub fn has_submodules(&self, commit: &str) -> Result<bool, SourceError> {
+        Ok(self.local()?.args(["cat-file", "-e", &format!("{commit}:.gitmodules")]).run()?.success())
+    }
+
+    /// Returns the variables that a commit's `.gitmodules` sets, in their order. git reads
+    /// it, without the files that it may include.
+    pub fn gitmodules(&self, commit: &str) -> Result<Vec<(String, String)>, SourceError> {
+        let blob = format!("{commit}:.gitmodules");
+        let read = self.local()?.args(["config", "--no-includes", "-z", "--list", "--blob", &blob]);
+        let output = read.output()?;
+        let text = String::from_utf8_lossy(&output);
+        let pair = |item: &str| item.split_once('\n').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Ok(text.split('\0').filter_map(pair).collect())
+    }
+
+    /// Writes a commit that the cache has as a tar file below the top folder `prefix`:
+    /// these paths of it, or all. The same commit gives the same bytes, whatever the
+    /// user's git is configured to and whatever else was fetched.
+    pub fn archive(
+        &self,
+        commit: &str,
+        prefix: &str,
+        paths: &[String],
+        to: &Path,
+    ) -> Result<(), SourceError> {
+        // A repository without any ref: `export-subst` (gitattributes(5)) writes the names
+        // of those that lead to the commit.
+        let empty = self.cache.scratch()?;
+        init(empty.path(), commit)?;
+        let objects = self.cache.repository(self.url)?.join("objects");
+        crate::files::write_atomically(
+            &empty.path().join("objects/info/alternates"),
+            [objects.as_os_str().as_encoded_bytes(), b"\n"].concat(),
+        )
+        .map_err(IoError::doing("prepare a repository"))?;
+        let archive = git()
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
-            .args(["-c", "tar.umask=0022", "-c", "core.abbrev=40"])
+            .args(["--literal-pathspecs", "-c", "tar.umask=0022", "-c", "core.abbrev=40"])
+            .arg("--git-dir")
+            .arg(empty.path())
             .args(["archive", "--format=tar"])
             .arg(format!("--prefix={prefix}/"))
             .arg("--output")
             .arg(to)
-            .arg(commit);
+            .args([commit, "--"])
+            .args(paths);
         archive.output()?;
-        let gitmodules = local().args(["cat-file", "-e"]).arg(format!("{commit}:.gitmodules")).run()?;
-        Ok(Archived { submodules: gitmodules.success() })
+        Ok(())
+    }
+
+    fn local(&self) -> Result<Command, SourceError> {
+        Ok(git().arg("--git-dir").arg(self.cache.repository(self.url)?))
     }
 
     /// Fetches the commit alone where the server lets us, and all branches and tags

@@ -4,6 +4,8 @@
 
 mod archive;
 mod cache;
+mod commit;
+mod crates;
 mod curl;
 mod download;
 mod error;
@@ -11,10 +13,13 @@ mod fetcher;
 mod git;
 mod html;
 mod index;
+mod join;
+mod lock;
 mod name;
 mod pack;
 mod pip;
 mod simple;
+mod submodules;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -28,6 +33,7 @@ pub use cache::Cache;
 pub use error::SourceError;
 pub use fetcher::Fetcher;
 pub use index::{ProjectFile, Sdist};
+pub use lock::{LockError, Locked};
 pub use name::{file_name, source_dir};
 pub use pack::is_packed;
 pub use pip::{as_url, pip_index};

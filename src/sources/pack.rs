@@ -28,9 +28,20 @@ enum What {
     Link { target: PathBuf },
 }
 
+/// Which files of a folder are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that somebody wrote.
+    Sources,
+    /// All.
+    All,
+}
+
 /// Lists what of a folder is source: its files and links, sorted by name. Folders
 /// themselves do not count, as in git, so that a fresh clone packs the same.
-fn members(folder: &Path, component: &str) -> Result<Vec<Member>, SourceError> {
+///
+/// [`Which::All`] takes what was made, too: crates have digests over all their files.
+fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, SourceError> {
     let wrong =
         |problem| SourceError::Folder { path: folder.to_owned(), component: component.to_owned(), problem };
     match std::fs::metadata(folder) {
@@ -40,7 +51,7 @@ fn members(folder: &Path, component: &str) -> Result<Vec<Member>, SourceError> {
     }
     let mut members = Vec::new();
     let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
-    for entry in walk.filter_entry(is_source) {
+    for entry in walk.filter_entry(|entry| which == Which::All || is_source(entry)) {
         let entry = entry.map_err(|e| IoError::doing(format!("read {}", folder.display()))(e.into()))?;
         // The entries of a walk begin with its root.
         let Ok(path) = entry.path().strip_prefix(folder).map(Path::to_owned) else { continue };
@@ -110,7 +121,7 @@ pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceErr
         hasher.update((bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
-    for Member { path, what } in members(folder, component)? {
+    for Member { path, what } in members(folder, component, Which::Sources)? {
         part(path.as_os_str().as_bytes());
         match what {
             What::File { executable } => {
@@ -133,13 +144,14 @@ pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceErr
 pub(super) fn folder(
     folder: &Path,
     component: &str,
+    which: Which,
     prefix: &str,
     mtime: u64,
     to: &Path,
 ) -> Result<(), SourceError> {
     let action = || IoError::doing(format!("pack {}", folder.display()));
     let mut builder = tar::Builder::new(gzip(to)?);
-    for Member { path, what } in members(folder, component)? {
+    for Member { path, what } in members(folder, component, which)? {
         let (place, name) = (folder.join(&path), Path::new(prefix).join(&path));
         let mut header = tar::Header::new_gnu();
         header.set_mtime(mtime);
@@ -215,7 +227,7 @@ mod tests {
 
     fn pack(dir: &Path) -> Vec<u8> {
         let out = tempfile::NamedTempFile::new().unwrap();
-        folder(dir, "demo", "demo-1", 5, out.path()).unwrap();
+        folder(dir, "demo", Which::Sources, "demo-1", 5, out.path()).unwrap();
         fs::read(out.path()).unwrap()
     }
 

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use super::chroot::{Chroot, Provider};
 use super::component::Component;
 use super::document::{At, File, INVALID};
+use super::lock::Lock;
 use super::manifest::{CoprProject, Manifest};
 use super::pin::Pin;
-use super::pins::{Lock, Overrides, PinSet};
+use super::pins::{Overrides, PinSet};
 use crate::error::{Diagnose, Kind, Problem, Problems};
 use crate::names::{ComponentName, nearest};
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 
+use super::lock::LockEntry;
 use super::range::VersionRange;
 
 /// The version and source of one component in one pin set.
@@ -29,7 +30,22 @@ pub struct Pin {
     /// Further sources by name, each as the pin of a component of its own, named
     /// `<component>-<source>`.
     pub sources: BTreeMap<String, Self>,
+    /// What the lock file says about this source.
+    pub evidence: Evidence,
 }
+
+/// What a source was when it was locked, which is verified when it is obtained. It
+/// does not change what the pin means: pins that differ in nothing else are equal.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence(pub Option<Box<LockEntry>>);
+
+impl PartialEq for Evidence {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Evidence {}
 
 impl Pin {
     /// Returns a pin with nothing but a version and a source.
@@ -42,6 +58,7 @@ impl Pin {
             top_folder: None,
             python: VersionRange::default(),
             sources: BTreeMap::new(),
+            evidence: Evidence::default(),
         }
     }
 

@@ -1,11 +1,11 @@
-//! Pin sets: `pins/<name>.toml` and the lock file beside it. Reading and
-//! overriding them, not resolving them.
+//! Pin sets, `pins/<name>.toml`: reading and overriding them, not resolving them.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::document::{At, File, Table};
 use super::edit::is_inside;
+use super::lock::Lock;
 use super::pin::{Pin, Source};
 use super::range::VersionRange;
 use crate::digest::Sha256;
@@ -76,12 +76,15 @@ fn read_pin(key: At<String>, table: &mut Table<'_>, lock: &Lock, overrides: &Ove
     if overridden {
         // What was recorded for another version says nothing about this one.
         source.forget();
-    } else {
-        lock.complete(&component, &version, &mut source);
     }
     let mut pin = Pin { overridden, top_folder, python, ..Pin::new(component, version, source) };
+    let component = pin.component.clone();
+    if !overridden {
+        lock.complete(&component, "", &mut pin);
+    }
     for (name, source) in further.unwrap_or_default().into_iter().flatten() {
-        let source = source.into_pin(&pin);
+        let mut source = source.into_pin(&pin);
+        lock.complete(&component, &name, &mut source);
         pin.sources.insert(name, source);
     }
     Some(At { value: pin, span: key.span })
@@ -146,14 +149,7 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
     let sdist = table.string("sdist");
     let path = table.string("path");
     let sha256 = sha256(table);
-    let commit = table.string("commit").and_then(|At { value, span }| {
-        let full = matches!(value.len(), 40 | 64) && value.bytes().all(|b| b.is_ascii_hexdigit());
-        if !full {
-            let help = "a branch, a tag or a short commit can move or become ambiguous".to_owned();
-            table.problem(span, "this is not a full commit", "expected 40 hexadecimal digits", Some(help));
-        }
-        full.then(|| value.to_lowercase())
-    });
+    let commit = commit(table);
     let submodules = table.boolean("submodules");
     let paths = table.strings("paths");
     for At { value, span } in paths.iter().filter(|at| !is_inside(&at.value)) {
@@ -234,7 +230,19 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
     Some(Source::Folder { path })
 }
 
-fn sha256(table: &mut Table<'_>) -> Option<Sha256> {
+/// Reads the key `commit`.
+pub(super) fn commit(table: &mut Table<'_>) -> Option<String> {
+    let At { value, span } = table.string("commit")?;
+    let full = matches!(value.len(), 40 | 64) && value.bytes().all(|b| b.is_ascii_hexdigit());
+    if !full {
+        let help = "a branch, a tag or a short commit can move or become ambiguous".to_owned();
+        table.problem(span, "this is not a full commit", "expected 40 hexadecimal digits", Some(help));
+    }
+    full.then(|| value.to_lowercase())
+}
+
+/// Reads the key `sha256`.
+pub(super) fn sha256(table: &mut Table<'_>) -> Option<Sha256> {
     let At { value, span } = table.string("sha256")?;
     let digest = Sha256::parse(&value);
     if digest.is_none() {
@@ -254,88 +262,10 @@ impl Source {
     }
 }
 
-/// The content of `pins/<name>.lock`: what `rocmrpm lock` found each source to be.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lock {
-    /// One entry per component.
-    pub entries: BTreeMap<ComponentName, LockEntry>,
-}
-
-/// What a source was found to be when it was locked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockEntry {
-    /// The version it was locked for.
-    pub version: String,
-    /// The URL, git URL, or project, as the pin has it with the version filled in.
-    pub origin: String,
-    /// The file's digest, for a URL or sdist.
-    pub sha256: Option<Sha256>,
-    /// The commit, for git.
-    pub commit: Option<String>,
-    /// The file's size in bytes, where known.
-    pub size: Option<u64>,
-}
-
-impl Lock {
-    /// Reads a lock file.
-    pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
-        let entries = file.parse(problems, |root| {
-            root.each_table(|key, table| {
-                let version = table.required_string("version", "the locked version");
-                let origin = table.required_string("origin", "where it came from");
-                let sha256 = sha256(table);
-                let commit = table.string("commit").map(|at| at.value);
-                let size = table.integer("size").and_then(|size| u64::try_from(size).ok());
-                let (version, origin) = (version?.value, origin?.value);
-                let entry = LockEntry { version, origin, sha256, commit, size };
-                Some((ComponentName::parse(&key.value)?, entry))
-            })
-        });
-        Self { entries: entries.into_iter().flatten().collect() }
-    }
-
-    /// Returns the file's text: sorted, one table per component.
-    pub fn text(&self) -> String {
-        let mut text = String::from("# Written by `rocmrpm lock`. Review its changes; do not edit it.\n");
-        for (name, entry) in &self.entries {
-            let quote = |value: &str| toml_edit::Value::from(value).to_string();
-            text += &format!("\n[{}]\n", toml_edit::Key::new(name.as_str()));
-            text += &format!("version = {}\norigin = {}\n", quote(&entry.version), quote(&entry.origin));
-            if let Some(sha256) = entry.sha256 {
-                text += &format!("sha256 = \"{sha256}\"\n");
-            }
-            if let Some(commit) = &entry.commit {
-                text += &format!("commit = {}\n", quote(commit));
-            }
-            if let Some(size) = entry.size {
-                text += &format!("size = {size}\n");
-            }
-        }
-        text
-    }
-
-    /// Fills in what the pin leaves out, if the lock is about the same source.
-    fn complete(&self, component: &ComponentName, version: &str, source: &mut Source) {
-        let Some(entry) = self.entries.get(component).filter(|e| e.version == version) else { return };
-        match source {
-            Source::Url { url: origin, sha256 } | Source::Sdist { project: origin, sha256 } => {
-                if entry.origin == *origin && sha256.is_none() {
-                    *sha256 = entry.sha256;
-                }
-            }
-            Source::Git { url, commit, .. } => {
-                if entry.origin == *url && commit.is_none() {
-                    commit.clone_from(&entry.commit);
-                }
-            }
-            Source::Folder { .. } | Source::Crates { .. } => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::pin::Evidence;
 
     fn read(text: &str, lock: &Lock, overrides: &[(&str, &str)]) -> (PinSet, Vec<String>) {
         let file = File { name: "pins/x.toml".into(), text: text.into() };
@@ -387,20 +317,33 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_completes_the_same_source_only_and_survives_a_round_trip() {
-        let entry = LockEntry {
-            version: "1".into(),
-            origin: "a".into(),
-            sha256: Some(Sha256::of_bytes("x")),
-            commit: None,
-            size: Some(7),
+    fn a_lock_completes_the_same_source_only() {
+        let digest = Sha256::of_bytes("x");
+        let text = format!(
+            "[a]\nversion = \"1\"\norigin = \"a\"\nsha256 = \"{digest}\"\nsize = 7\n\n\
+             [a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\ncrates = 3\n"
+        );
+        let lock = Lock::read(&File { name: "x.lock".into(), text }, &mut Vec::new());
+        let crates = "[a.sources.crates]\ncargo-vendor = \"Cargo.lock\"\n";
+        let read_pin = |version: &str, more: &str| {
+            let text = format!("[a]\nversion = \"{version}\"\nsdist = \"a\"\n{more}{crates}");
+            pin(&read(&text, &lock, &[]).0, "a")
         };
-        let lock = Lock { entries: [(ComponentName::parse("a").unwrap(), entry)].into() };
-        let (set, _) = read("[a]\nversion = \"1\"\nsdist = \"a\"\n", &lock, &[]);
-        assert!(matches!(pin(&set, "a").source, Source::Sdist { sha256: Some(_), .. }));
-        let (set, _) = read("[a]\nversion = \"2\"\nsdist = \"a\"\n", &lock, &[]);
-        assert!(matches!(pin(&set, "a").source, Source::Sdist { sha256: None, .. }));
-        let file = File { name: "x.lock".into(), text: lock.text() };
-        assert_eq!(Lock::read(&file, &mut Vec::new()), lock);
+        let known = |pin: &Pin| (pin.evidence.0.is_some(), pin.sources["crates"].evidence.0.is_some());
+        let same = read_pin("1", "");
+        assert_eq!(same.source, Source::Sdist { project: "a".into(), sha256: Some(digest) });
+        assert_eq!(known(&same), (true, true));
+        let other = read_pin("2", "");
+        assert_eq!(other.source, Source::Sdist { project: "a".into(), sha256: None });
+        assert_eq!(known(&other), (false, false));
+        // A pin's own digest counts, and the lock is then about another file.
+        let own = Sha256::of_bytes("y");
+        let changed = read_pin("1", &format!("sha256 = \"{own}\"\n"));
+        assert_eq!(changed.source, Source::Sdist { project: "a".into(), sha256: Some(own) });
+        assert_eq!(known(&changed), (false, false));
+        assert_eq!(
+            same.sources["crates"],
+            Pin { evidence: Evidence(None), ..same.sources["crates"].clone() }
+        );
     }
 }

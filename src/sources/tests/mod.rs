@@ -3,6 +3,7 @@
 mod download;
 mod index;
 mod packed;
+mod submodules;
 
 use std::io::Read;
 use std::path::Path;
@@ -51,7 +52,7 @@ fn archive() -> Vec<u8> {
     let bytes: Vec<u8> = noise.iter().flat_map(|word| word.to_le_bytes()).collect();
     fs::write(dir.path().join("noise"), bytes).unwrap();
     let out = dir.path().join("out");
-    pack::folder(dir.path(), "demo", "demo-1", 0, &out).unwrap();
+    pack::folder(dir.path(), "demo", pack::Which::Sources, "demo-1", 0, &out).unwrap();
     fs::read(out).unwrap()
 }
 

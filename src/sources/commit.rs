@@ -1,0 +1,125 @@
+//! A git source as an archive: its parts archived, joined and compressed, and compared with
+//! what the lock recorded.
+
+use std::collections::BTreeMap;
+
+use fs_err as fs;
+
+use super::submodules::{Finder, Part};
+use super::{Fetcher, SourceError, file_name, join, not_pinned, pack, pinned_commit, source_dir, url};
+use crate::digest::Sha256;
+use crate::error::IoError;
+use crate::workspace::pin::{Pin, Source};
+
+/// What a commit is, beyond its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub tree: String,
+    /// The commit of each submodule that is packed, by its path; `None` where submodules are
+    /// not packed.
+    pub submodules: Option<BTreeMap<String, String>>,
+}
+
+impl Fetcher<'_> {
+    pub(super) fn pack_commit(&self, pin: &Pin) -> Result<Sha256, SourceError> {
+        let Source::Git { commit, submodules, paths, .. } = &pin.source else {
+            return Err(not_pinned(pin, "commit"));
+        };
+        let (commit, prefix) = (pinned_commit(pin, commit)?, source_dir(pin));
+        // What the lock says is part of it, so that another lock is verified anew.
+        let known = pin.evidence.0.as_ref().map(|entry| (&entry.tree, &entry.submodules));
+        let recipe =
+            format!("git archive 2\n{commit}\n{prefix}\nsubmodules {submodules}\n{paths:?}\n{known:?}\n");
+        if let Some(digest) = self.cache().packed(&recipe) {
+            return Ok(digest);
+        }
+        let parts = self.parts(pin)?;
+        let facts = self.facts_of(&parts, *submodules)?;
+        verify(pin, &facts)?;
+        self.phase(pin, "Packing", file_name(pin));
+        let scratch = self.cache().scratch()?;
+        let joined = scratch.path().join("joined");
+        let action = || IoError::doing("join the parts of a source");
+        let mut writer = join::Writer::new(fs::File::create(&joined).map_err(action())?);
+        for part in parts.iter().filter(|part| part.paths.as_ref().is_none_or(|paths| !paths.is_empty())) {
+            let tar = scratch.path().join("tar");
+            let folder =
+                if part.path.is_empty() { prefix.clone() } else { format!("{prefix}/{}", part.path) };
+            self.repository(&part.url).archive(
+                &part.commit,
+                &folder,
+                part.paths.as_deref().unwrap_or_default(),
+                &tar,
+            )?;
+            writer.append(fs::File::open(&tar).map_err(action())?).map_err(action())?;
+        }
+        writer.finish().map_err(action())?;
+        if !submodules && self.repository(&parts[0].url).has_submodules(commit)? {
+            self.warn(format!(
+                "`{}`: commit {commit} has submodules, which the source does not contain; \
+                 `submodules = true` in the pin packs them",
+                pin.component
+            ));
+        }
+        let packed = scratch.path().join("tar.gz");
+        pack::compress(&joined, &packed)?;
+        self.keep(&packed, &recipe)
+    }
+
+    /// Finds out what a pinned commit is.
+    pub(super) fn facts(&self, pin: &Pin) -> Result<Facts, SourceError> {
+        let submodules = matches!(pin.source, Source::Git { submodules: true, .. });
+        self.facts_of(&self.parts(pin)?, submodules)
+    }
+
+    fn parts(&self, pin: &Pin) -> Result<Vec<Part>, SourceError> {
+        let Source::Git { url, commit, submodules, paths } = &pin.source else {
+            return Err(not_pinned(pin, "commit"));
+        };
+        let commit = pinned_commit(pin, commit)?.to_owned();
+        let paths: Vec<_> = paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
+        let paths = Some(paths).filter(|paths| !paths.is_empty());
+        let fetching = |part: &Part| {
+            let of = if part.path.is_empty() { String::new() } else { format!(" for {}", part.path) };
+            self.phase(pin, "Fetching", format!("{} at {}{of}", url::shown(&part.url), part.commit));
+        };
+        let finder = Finder {
+            cache: self.cache(),
+            workspace_root: self.workspace_root(),
+            offline: self.is_offline(),
+            fetching: &fetching,
+        };
+        finder.parts(Part { path: String::new(), url: url.clone(), commit, paths }, *submodules)
+    }
+
+    fn facts_of(&self, parts: &[Part], submodules: bool) -> Result<Facts, SourceError> {
+        let tree = self.repository(&parts[0].url).tree(&parts[0].commit)?;
+        let below = parts[1..].iter().map(|part| (part.path.clone(), part.commit.clone()));
+        Ok(Facts { tree, submodules: submodules.then(|| below.collect()) })
+    }
+}
+
+/// Compares a commit with what was recorded of it.
+fn verify(pin: &Pin, facts: &Facts) -> Result<(), SourceError> {
+    let Some(entry) = &pin.evidence.0 else { return Ok(()) };
+    let differs = |what: String, locked: &str, found: &str| SourceError::LockDiffers {
+        component: pin.component.to_string(),
+        what,
+        locked: locked.to_owned(),
+        found: found.to_owned(),
+    };
+    if let Some(tree) = entry.tree.as_ref().filter(|tree| **tree != facts.tree) {
+        return Err(differs("the commit's tree".into(), tree, &facts.tree));
+    }
+    let (Some(locked), Some(found)) = (&entry.submodules, &facts.submodules) else { return Ok(()) };
+    for path in locked.keys().chain(found.keys()) {
+        let commit = |map: &BTreeMap<String, String>| {
+            map.get(path).cloned().unwrap_or_else(|| "no submodule there".to_owned())
+        };
+        let (locked, found) = (commit(locked), commit(found));
+        if locked != found {
+            return Err(differs(format!("the submodule `{path}`"), &locked, &found));
+        }
+    }
+    Ok(())
+}

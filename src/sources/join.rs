@@ -1,0 +1,111 @@
+//! Several tar files as one: their members one after the other, byte by byte. Nothing of
+//! a member is changed or understood but its size.
+
+use std::io::{self, Read, Write};
+
+/// The size of a tar header and of the blocks that follow it (POSIX.1, ustar).
+const BLOCK: usize = 512;
+
+/// GNU tar's record, to a multiple of which git pads its archives, too.
+const RECORD: u64 = 20 * BLOCK as u64;
+
+/// Writes one tar file from several.
+pub(super) struct Writer<W: Write> {
+    to: io::BufWriter<W>,
+    written: u64,
+}
+
+impl<W: Write> Writer<W> {
+    pub fn new(to: W) -> Self {
+        Self { to: io::BufWriter::new(to), written: 0 }
+    }
+
+    /// Appends all members of a tar file.
+    pub fn append(&mut self, tar: impl Read) -> io::Result<()> {
+        let invalid = |message| io::Error::new(io::ErrorKind::InvalidData, message);
+        let mut tar = io::BufReader::new(tar);
+        loop {
+            let mut header = [0; BLOCK];
+            tar.read_exact(&mut header)?;
+            if header.iter().all(|byte| *byte == 0) {
+                return Ok(());
+            }
+            // An octal field. git writes a size over 8 GiB elsewhere and 0 here, so that the
+            // next block is no header.
+            let size = String::from_utf8_lossy(&header[124..136]);
+            let size = u64::from_str_radix(size.trim_matches(|c| c == '\0' || c == ' '), 8);
+            let size = size.map_err(|_| invalid("a member of the archive has no size"))?;
+            if &header[257..262] != b"ustar" {
+                return Err(invalid("a member of the archive has no header, or is over 8 GiB"));
+            }
+            let padded = size.div_ceil(BLOCK as u64) * BLOCK as u64;
+            self.to.write_all(&header)?;
+            if io::copy(&mut (&mut tar).take(padded), &mut self.to)? < padded {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.written += BLOCK as u64 + padded;
+        }
+    }
+
+    /// Writes the end of the archive.
+    pub fn finish(mut self) -> io::Result<()> {
+        let end = self.written + 2 * BLOCK as u64;
+        let padding = end.div_ceil(RECORD) * RECORD - self.written;
+        io::copy(&mut io::repeat(0).take(padding), &mut self.to)?;
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (path, content) in files {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, path, *content).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    fn join(tars: &[&[u8]]) -> io::Result<Vec<u8>> {
+        let mut joined = Vec::new();
+        let mut writer = Writer::new(&mut joined);
+        for tar in tars {
+            writer.append(*tar)?;
+        }
+        writer.finish()?;
+        Ok(joined)
+    }
+
+    #[test]
+    fn members_follow_each_other() {
+        let long = vec![b'x'; 1000];
+        let (one, two) = (tar_of(&[("a/1", b"1"), ("a/2", &long)]), tar_of(&[("a/b/3", b"")]));
+        let joined = join(&[&one, &two]).unwrap();
+        assert_eq!(joined.len() as u64 % RECORD, 0);
+        let mut archive = tar::Archive::new(&joined[..]);
+        let members: Vec<_> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                (entry.path().unwrap().display().to_string(), entry.size())
+            })
+            .collect();
+        let expected = [("a/1", 1), ("a/2", 1000), ("a/b/3", 0)];
+        assert_eq!(members, expected.map(|(path, size)| (path.to_owned(), size)));
+    }
+
+    #[test]
+    fn a_cut_or_foreign_archive_is_an_error() {
+        let tar = tar_of(&[("a", b"1")]);
+        for end in [0, 1, 511, 512, 513, 1023, 1024, 1100] {
+            assert!(join(&[&tar[..end]]).is_err(), "{end}");
+        }
+        assert!(join(&[&[b'x'; 2048]]).is_err());
+    }
+}

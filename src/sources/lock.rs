@@ -1,0 +1,316 @@
+//! What a lock file records of every pin's sources, found out; and whether a file is what
+//! was recorded. The lock's format is `workspace`'s business.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::{Fetched, Fetcher, Resolved, SourceError, url};
+use crate::error::{Diagnose, Kind};
+use crate::events::{Event, Outcome};
+use crate::process::{self, ProcessError};
+use crate::workspace::pin::{Evidence, Pin, Source};
+use crate::workspace::{Lock, LockEntry, PinSet};
+
+/// How many pins are looked at at the same time: it is other people's servers that are
+/// waited for.
+const AT_ONCE: usize = 4;
+
+/// A lock, and what it lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Locked {
+    /// The lock.
+    pub lock: Lock,
+    /// The sources that were not to be had without network, and that are recorded with
+    /// their digest or commit alone.
+    pub unseen: Vec<String>,
+}
+
+/// Why a pin set could not be locked: all sources that stand against it.
+#[derive(Debug, thiserror::Error)]
+#[error("{} of {of} sources cannot be locked; nothing is written", failed.len())]
+pub struct LockError {
+    /// Each source and what is wrong with it, by the source's name.
+    pub failed: Vec<(String, SourceError)>,
+    /// How many sources there are.
+    pub of: usize,
+}
+
+impl Diagnose for LockError {
+    fn kind(&self) -> Kind {
+        self.failed.first().map_or(Kind::Internal, |(_, error)| error.kind())
+    }
+
+    fn details(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (name, error) in &self.failed {
+            lines.push(format!("{name}: {error}"));
+            let mut cause = std::error::Error::source(error);
+            while let Some(error) = cause {
+                lines.push(format!("  caused by: {error}"));
+                cause = error.source();
+            }
+            lines.extend(error.details().into_iter().map(|line| format!("  {line}")));
+        }
+        lines
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let mut hints: Vec<String> = Vec::new();
+        for (name, error) in &self.failed {
+            for hint in error.hints() {
+                // What several need is told once, what one needs with its name.
+                let general = !matches!(
+                    error,
+                    SourceError::NoTag { .. }
+                        | SourceError::NoSdist { .. }
+                        | SourceError::NoPath { .. }
+                        | SourceError::Moved { .. }
+                );
+                let hint = if general || self.failed.len() == 1 { hint } else { format!("{name}: {hint}") };
+                if !hints.contains(&hint) {
+                    hints.push(hint);
+                }
+            }
+        }
+        hints
+    }
+}
+
+/// What was found out of one source.
+struct Found {
+    key: (crate::names::ComponentName, String),
+    result: Result<Option<Seen>, SourceError>,
+}
+
+struct Seen {
+    entry: LockEntry,
+    /// Whether all was found out that an entry has.
+    whole: bool,
+}
+
+/// Returns what a source is called in messages.
+fn shown(component: &str, source: &str) -> String {
+    if source.is_empty() { component.to_owned() } else { format!("{component}.sources.{source}") }
+}
+
+impl Fetcher<'_> {
+    /// Finds out what every source of a pin set is. The pins are as written, not completed
+    /// by a lock; `old` is the lock so far: what it has is not changed silently, and what
+    /// it knows of a source that cannot be looked at now is kept.
+    pub fn lock(&self, pins: &PinSet, old: &Lock) -> Result<Locked, crate::error::Error> {
+        let pins: Vec<&Pin> = pins.pins.values().map(|at| &at.value).collect();
+        let sources = pins.iter().flat_map(|pin| pin.all_sources());
+        let total = sources.filter(|(_, pin)| !matches!(pin.source, Source::Folder { .. })).count();
+        self.tell(Event::Planned { total });
+        let done: Vec<OnceLock<Vec<Found>>> = pins.iter().map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        let worker = || {
+            while let Some((pin, done)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                pins.get(at).zip(done.get(at)).filter(|_| !process::stop_requested())
+            } {
+                let _ = done.set(self.lock_pin(pin, old));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(pins.len()) {
+                scope.spawn(worker);
+            }
+        });
+        process::check_stop()?;
+        let (mut locked, mut failed) = (Locked::default(), Vec::new());
+        for Found { key, result } in done.into_iter().filter_map(OnceLock::into_inner).flatten() {
+            let name = shown(key.0.as_str(), &key.1);
+            match result {
+                Ok(None) => {}
+                Ok(Some(Seen { entry, whole })) => {
+                    if !whole {
+                        locked.unseen.push(name);
+                    }
+                    locked.lock.entries.insert(key, entry);
+                }
+                Err(error @ SourceError::Process(ProcessError::Stopped)) => return Err(error.into()),
+                Err(error) => failed.push((name, error)),
+            }
+        }
+        if failed.is_empty() { Ok(locked) } else { Err(LockError { failed, of: total }.into()) }
+    }
+
+    fn lock_pin(&self, pin: &Pin, old: &Lock) -> Vec<Found> {
+        let component = &pin.component;
+        let mut main = Pin { sources: Default::default(), ..pin.clone() };
+        let known = old.entry(component, "", &main);
+        let result = self.lock_source(component.as_str(), "", &mut main, known);
+        let main_failed = result.is_err();
+        let mut found = vec![Found { key: (component.clone(), String::new()), result }];
+        for (name, source) in &pin.sources {
+            let mut source = source.clone();
+            let mut as_recorded = source.clone();
+            if let (Source::Crates { of, .. }, Source::Crates { of: recorded, .. }) =
+                (&mut source.source, &mut as_recorded.source)
+            {
+                if main_failed {
+                    continue;
+                }
+                **of = main.clone();
+                // What is known of crates is known of the same main source.
+                let known = old.entry(component, "", &main).cloned().map(Box::new);
+                **recorded = Pin { evidence: Evidence(known), ..main.clone() };
+            }
+            let known = old.entry(component, name, &as_recorded);
+            let result = self.lock_source(component.as_str(), name, &mut source, known);
+            found.push(Found { key: (component.clone(), name.clone()), result });
+        }
+        found
+    }
+
+    /// Finds out what a source is, and writes its digest or commit into the pin.
+    fn lock_source(
+        &self,
+        component: &str,
+        name: &str,
+        pin: &mut Pin,
+        known: Option<&LockEntry>,
+    ) -> Result<Option<Seen>, SourceError> {
+        let table = shown(component, name);
+        let started = Instant::now();
+        let result = self.look(&table, pin, known);
+        let outcome = match &result {
+            Ok(None) => return result,
+            Ok(Some(_)) => Outcome::Resolved,
+            Err(SourceError::Process(ProcessError::Stopped)) => Outcome::Stopped,
+            Err(_) => Outcome::Failed,
+        };
+        let (component, detail) = (pin.component.clone(), pin.version.clone());
+        let seconds = started.elapsed().as_secs_f64();
+        self.tell(Event::Finished { component, outcome, seconds, detail });
+        result
+    }
+
+    fn look(
+        &self,
+        table: &str,
+        pin: &mut Pin,
+        known: Option<&LockEntry>,
+    ) -> Result<Option<Seen>, SourceError> {
+        let version = pin.version.clone();
+        let floats = match &pin.source {
+            Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => sha256.is_none(),
+            Source::Git { commit, .. } => commit.is_none(),
+            Source::Folder { .. } => return Ok(None),
+            Source::Crates { .. } => false,
+        };
+        if floats {
+            self.settle(table, pin, known)?;
+        }
+        let mut entry = LockEntry { version, ..LockEntry::default() };
+        let looked = match &pin.source {
+            Source::Url { url: origin, sha256 } | Source::Sdist { project: origin, sha256 } => {
+                entry.origin.clone_from(origin);
+                entry.sha256 = *sha256;
+                self.obtain(pin).map(|fetched| entry.size = Some(fetched.size))
+            }
+            Source::Git { url, commit, paths, .. } => {
+                entry.origin.clone_from(url);
+                entry.commit.clone_from(commit);
+                entry.paths.clone_from(paths);
+                self.facts(pin).map(|facts| {
+                    entry.tree = Some(facts.tree);
+                    entry.submodules = facts.submodules;
+                })
+            }
+            Source::Crates { lock_file, of } => {
+                entry.origin.clone_from(lock_file);
+                self.named_crates(pin, lock_file, of).map(|named| {
+                    entry.sha256 = Some(named.sha256);
+                    entry.crates = u64::try_from(named.folders.len()).ok();
+                    entry.git = named.git;
+                })
+            }
+            Source::Folder { .. } => return Ok(None),
+        };
+        match looked {
+            Ok(()) => Ok(Some(Seen { entry, whole: true })),
+            Err(SourceError::Offline { .. }) => {
+                let mut kept = known.filter(|known| known.commit == entry.commit).cloned().unwrap_or(entry);
+                if matches!(pin.source, Source::Git { submodules: false, .. }) {
+                    kept.submodules = None;
+                }
+                Ok(Some(Seen { whole: is_whole(&kept, pin), entry: kept }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a pin immutable that is not. What was locked before must be so still.
+    fn settle(&self, table: &str, pin: &mut Pin, known: Option<&LockEntry>) -> Result<(), SourceError> {
+        let resolved = match self.resolve(pin) {
+            Ok(resolved) => resolved,
+            Err(SourceError::Offline { .. }) if known.is_some() => {
+                let known = known.cloned().unwrap_or_default();
+                match &mut pin.source {
+                    Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => *sha256 = known.sha256,
+                    Source::Git { commit, .. } => *commit = known.commit,
+                    Source::Folder { .. } | Source::Crates { .. } => {}
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let moved = |what: String, locked: String, found: String| SourceError::Moved {
+            what,
+            locked,
+            found,
+            table: table.to_owned(),
+        };
+        match (&resolved, known, &pin.source) {
+            (
+                Resolved::Commit { commit, tag },
+                Some(LockEntry { commit: Some(locked), .. }),
+                Source::Git { url, .. },
+            ) if commit != locked => {
+                let tag = tag.as_deref().unwrap_or(&pin.version);
+                let what = format!("the tag `{tag}` of {}", url::shown(url));
+                Err(moved(what, format!("commit {locked}"), format!("commit {commit}")))
+            }
+            (Resolved::File { sha256, .. }, Some(LockEntry { sha256: Some(locked), .. }), _)
+                if sha256 != locked =>
+            {
+                let what = match &pin.source {
+                    Source::Url { url, .. } => format!("the file {}", url::shown(url)),
+                    _ => format!("the sdist of `{}` {}", pin.component, pin.version),
+                };
+                Err(moved(what, format!("sha256 {locked}"), format!("sha256 {sha256}")))
+            }
+            _ => {
+                resolved.settle(pin);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Tells whether an entry has all that is found out of such a source.
+fn is_whole(entry: &LockEntry, pin: &Pin) -> bool {
+    match &pin.source {
+        Source::Url { .. } | Source::Sdist { .. } => entry.size.is_some(),
+        Source::Git { submodules, .. } => entry.tree.is_some() && *submodules == entry.submodules.is_some(),
+        Source::Crates { .. } => entry.sha256.is_some(),
+        Source::Folder { .. } => true,
+    }
+}
+
+/// Compares a file, whose digest is right, with what was recorded of it.
+pub(super) fn verify_file(pin: &Pin, fetched: &Fetched) -> Result<(), SourceError> {
+    let known = pin.evidence.0.as_ref().filter(|entry| entry.sha256 == Some(fetched.sha256));
+    match known.and_then(|entry| entry.size).filter(|size| *size != fetched.size) {
+        None => Ok(()),
+        Some(size) => Err(SourceError::LockDiffers {
+            component: pin.component.to_string(),
+            what: format!("the size of `{}`", fetched.file_name),
+            locked: format!("{size} bytes"),
+            found: format!("{} bytes", fetched.size),
+        }),
+    }
+}

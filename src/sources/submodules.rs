@@ -1,0 +1,369 @@
+//! What a commit is packed from: itself, and the submodules below it, each at the commit
+//! that its superproject records. What `.gitmodules` says is judged here: it comes from
+//! upstream. Nothing is packed here.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::cache::Cache;
+use super::git::{Repository, TreeEntry, is_commit};
+use super::{SourceError, url};
+use crate::process::ProcessError;
+
+/// How deep submodules may lie in each other.
+const MAX_DEPTH: usize = 16;
+
+/// How many submodules a source may have: a few commits could name millions.
+const MAX_COUNT: usize = 500;
+
+/// One commit that a source is packed from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The folder in the source; empty for the source's own commit.
+    pub path: String,
+    /// What git takes.
+    pub url: String,
+    pub commit: String,
+    /// The paths of the commit that are packed, which may be none; `None` for all.
+    pub paths: Option<Vec<String>>,
+}
+
+/// Finds the parts of a source, fetching each repository at need.
+pub(super) struct Finder<'a> {
+    pub cache: &'a Cache,
+    pub workspace_root: &'a Path,
+    pub offline: bool,
+    /// Told before a commit is fetched.
+    pub fetching: &'a dyn Fn(&Part),
+}
+
+/// A submodule as `.gitmodules` has it.
+#[derive(Debug, Default)]
+struct Module {
+    path: Option<String>,
+    url: Option<String>,
+    /// Whether `git submodule update` passes it over.
+    unused: bool,
+}
+
+impl Finder<'_> {
+    /// Returns the source's own commit, and with `submodules` those below it, in the order
+    /// of their paths.
+    pub fn parts(&self, main: Part, submodules: bool) -> Result<Vec<Part>, SourceError> {
+        let mut parts = Vec::new();
+        self.walk(main, submodules, 0, &mut parts)?;
+        Ok(parts)
+    }
+
+    fn walk(
+        &self,
+        part: Part,
+        submodules: bool,
+        depth: usize,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), SourceError> {
+        let repository = self.repository(&part.url);
+        repository.obtain(&part.commit, self.offline, || (self.fetching)(&part))?;
+        let mut own = part.clone();
+        if let Some(paths) = &mut own.paths {
+            let mut inside = Vec::new();
+            for path in paths.drain(..) {
+                if !is_in_submodule(&repository, &part.commit, &path, submodules)? {
+                    inside.push(path);
+                }
+            }
+            *paths = inside;
+        }
+        parts.push(own);
+        if !submodules {
+            return Ok(());
+        }
+        let entries = repository.list(&part.commit, "", true)?;
+        let (links, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.mode == "160000");
+        let wanted: Vec<_> = links
+            .into_iter()
+            .filter_map(|link| Some((selected(part.paths.as_deref(), &link.path)?, link)))
+            .collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let modules = read_modules(&repository, &part.commit, &files).map_err(|error| match error {
+            SourceError::Process(ProcessError::Failed { tail, .. }) => SourceError::BadSubmodule {
+                path: wanted[0].1.path.clone(),
+                superproject: url::shown(&part.url),
+                commit: part.commit.clone(),
+                reason: format!("`.gitmodules` cannot be read: {tail}"),
+            },
+            other => other,
+        })?;
+        for (paths, TreeEntry { id: commit, path, .. }) in wanted {
+            let place = if part.path.is_empty() { path.clone() } else { format!("{}/{path}", part.path) };
+            let refused = |reason: String| SourceError::BadSubmodule {
+                path: place.clone(),
+                superproject: url::shown(&part.url),
+                commit: part.commit.clone(),
+                reason,
+            };
+            if !is_plain(&path) || !is_commit(&commit) {
+                return Err(refused("its path leads out of the source".into()));
+            }
+            let module =
+                modules.get(&path).ok_or_else(|| refused("`.gitmodules` does not name it".into()))?;
+            if module.unused {
+                continue;
+            }
+            let written =
+                module.url.as_deref().ok_or_else(|| refused("`.gitmodules` has no URL for it".into()))?;
+            let base = match is_local(&part.url) && !part.url.contains("://") {
+                true => self.workspace_root.join(&part.url).to_string_lossy().into_owned(),
+                false => part.url.clone(),
+            };
+            let url = resolve(&base, written)
+                .map_err(|reason| refused(format!("its URL `{}` {reason}", url::shown(written))))?;
+            if depth >= MAX_DEPTH {
+                return Err(refused(format!("submodules lie in each other more than {MAX_DEPTH} deep")));
+            }
+            if parts.len() > MAX_COUNT {
+                return Err(refused(format!("there are more than {MAX_COUNT} submodules")));
+            }
+            let shown = (url::shown(&url), commit.clone());
+            let inner = Part { path: place.clone(), url, commit, paths };
+            self.walk(inner, true, depth + 1, parts).map_err(|error| match error {
+                inner @ (SourceError::Submodule { .. }
+                | SourceError::BadSubmodule { .. }
+                | SourceError::Offline { .. }
+                | SourceError::Process(_)) => inner,
+                other => SourceError::Submodule {
+                    path: place,
+                    url: shown.0,
+                    commit: shown.1,
+                    source: Box::new(other),
+                },
+            })?;
+        }
+        Ok(())
+    }
+
+    fn repository<'b>(&'b self, url: &'b str) -> Repository<'b> {
+        Repository { cache: self.cache, url, workspace_root: self.workspace_root }
+    }
+}
+
+/// Returns which paths of the submodule at `link` are wanted, `None` for all; outside,
+/// `None` if none is.
+fn selected(paths: Option<&[String]>, link: &str) -> Option<Option<Vec<String>>> {
+    let Some(paths) = paths.filter(|paths| !paths.iter().any(|path| Path::new(link).starts_with(path)))
+    else {
+        return Some(None);
+    };
+    let inside = |path: &String| Some(path.strip_prefix(link)?.strip_prefix('/')?.to_owned());
+    let inner: Vec<_> = paths.iter().filter_map(inside).collect();
+    (!inner.is_empty()).then_some(Some(inner))
+}
+
+/// Makes sure that the commit has the path, or a submodule that it may be in, and tells
+/// whether it is in one.
+fn is_in_submodule(
+    repository: &Repository<'_>,
+    commit: &str,
+    path: &str,
+    submodules: bool,
+) -> Result<bool, SourceError> {
+    let mut folder = String::new();
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let entries = repository.list(commit, &folder, false)?;
+        let missing = |entries: &[TreeEntry]| SourceError::NoPath {
+            url: url::shown(repository.url),
+            commit: commit.to_owned(),
+            path: path.to_owned(),
+            there: shown(&folder, entries),
+        };
+        let Some(entry) = entries.iter().find(|entry| entry.path == name) else {
+            return Err(missing(&entries));
+        };
+        let here = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let last = here == path.trim_end_matches('/');
+        match entry.mode.as_str() {
+            "040000" => {}
+            _ if last => {}
+            "160000" if submodules => return Ok(true),
+            _ => return Err(missing(&entries)),
+        }
+        folder = here;
+    }
+    Ok(false)
+}
+
+/// Says what a folder has, of many entries the first ones.
+fn shown(folder: &str, entries: &[TreeEntry]) -> String {
+    const SHOWN: usize = 30;
+    let folder = if folder.is_empty() { "its top folder".to_owned() } else { format!("`{folder}`") };
+    let names: Vec<_> = entries.iter().take(SHOWN).map(|entry| format!("`{}`", entry.path)).collect();
+    let more = match entries.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{folder} has {}{more}", names.join(", "))
+}
+
+/// Reads `.gitmodules` as gitmodules(5) has it, by the submodules' paths.
+fn read_modules(
+    repository: &Repository<'_>,
+    commit: &str,
+    files: &[TreeEntry],
+) -> Result<BTreeMap<String, Module>, SourceError> {
+    // git refuses one that is a link: it would be read from outside.
+    if !files.iter().any(|file| file.path == ".gitmodules" && file.mode.starts_with("100")) {
+        return Ok(BTreeMap::new());
+    }
+    let mut by_name: BTreeMap<String, Module> = BTreeMap::new();
+    for (key, value) in repository.gitmodules(commit)? {
+        let named = key.strip_prefix("submodule.").and_then(|rest| rest.rsplit_once('.'));
+        let Some((name, variable)) = named else { continue };
+        let module = by_name.entry(name.to_owned()).or_default();
+        match variable {
+            "path" => module.path = Some(value.trim_end_matches('/').to_owned()),
+            "url" => module.url = Some(value),
+            "update" => module.unused = value == "none",
+            _ => {}
+        }
+    }
+    Ok(by_name.into_values().filter_map(|module| Some((module.path.clone()?, module))).collect())
+}
+
+fn is_plain(path: &str) -> bool {
+    path.split('/').all(|name| !matches!(name, "" | "." | "..") && !name.eq_ignore_ascii_case(".git"))
+}
+
+/// Returns the URL of a submodule from what `.gitmodules` has and the superproject's own,
+/// as git-submodule(1) resolves it, or why it is refused. Repositories on this machine are
+/// allowed only below one that is on this machine, too: else upstream could have any
+/// folder of ours packed.
+fn resolve(base: &str, written: &str) -> Result<String, String> {
+    let url = if written.starts_with("./") || written.starts_with("../") {
+        relative(base, written).ok_or("leads out of the superproject's server")?
+    } else {
+        written.to_owned()
+    };
+    if url.is_empty() || url.starts_with('-') || url.chars().any(char::is_control) {
+        return Err("is not a URL".into());
+    }
+    let word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    if let Some((transport, _)) = url.split_once("::")
+        && word(transport)
+    {
+        return Err(format!("runs the program git-remote-{transport}"));
+    }
+    let allowed = match url.split_once("://") {
+        Some((scheme, rest)) if word(scheme) => match scheme.to_ascii_lowercase().as_str() {
+            "https" | "http" | "ssh" | "git" => !rest.starts_with('-'),
+            "file" => is_local(base),
+            _ => return Err(format!("has the scheme `{scheme}`")),
+        },
+        _ if is_local(&url) => url.starts_with('/') && is_local(base),
+        // user@host:path, through ssh.
+        _ => true,
+    };
+    if allowed { Ok(url) } else { Err("names a place on this machine, or a program's option".into()) }
+}
+
+/// Tells whether git would look for the repository on this machine.
+fn is_local(url: &str) -> bool {
+    match url.split_once("://") {
+        Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
+        None => url.find(':').is_none_or(|colon| url[..colon].contains('/')),
+    }
+}
+
+/// Resolves `./x` and `../x` against the superproject's URL, as `relative_url` in git's
+/// remote.c does, except that nothing can be taken off a server's name.
+fn relative(base: &str, written: &str) -> Option<String> {
+    let mut base = base.strip_suffix('/').unwrap_or(base);
+    let mut rest = written;
+    let mut separator = '/';
+    loop {
+        if let Some(after) = rest.strip_prefix("../") {
+            let path = base.find("://").map_or(0, |at| at + 3);
+            if let Some(slash) = base[path..].rfind('/') {
+                base = &base[..path + slash];
+            } else if path == 0 && separator == '/' {
+                base = &base[..base.rfind(':')?];
+                separator = ':';
+            } else {
+                return None;
+            }
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("./") {
+            rest = after;
+        } else {
+            break;
+        }
+    }
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let only_server = base.ends_with("://") || base.is_empty() && separator == ':';
+    (!rest.is_empty() && rest != ".." && !only_server).then(|| format!("{base}{separator}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_resolved_as_git_does() {
+        for (base, written, url) in [
+            ("https://h/a/b", "../c", "https://h/a/c"),
+            ("https://h/a/b.git/", "../../x/c.git/", "https://h/x/c.git"),
+            ("https://h/a/b", "./c", "https://h/a/b/c"),
+            ("https://u:p@h/a/b", "../c", "https://u:p@h/a/c"),
+            ("git@h:a/b", "../c", "git@h:a/c"),
+            ("git@h:a", "../c", "git@h:c"),
+            ("/srv/git/a", "../b", "/srv/git/b"),
+            ("file:///srv/a", "../b", "file:///srv/b"),
+            ("https://h/a", "https://o/x", "https://o/x"),
+            ("https://h/a", "git@o:x/y.git", "git@o:x/y.git"),
+            ("https://h/a", "git@[::1]:x", "git@[::1]:x"),
+            ("/srv/a", "/srv/b", "/srv/b"),
+        ] {
+            assert_eq!(resolve(base, written), Ok(url.to_owned()), "{base} {written}");
+        }
+    }
+
+    #[test]
+    fn hostile_urls_are_refused() {
+        for (base, written) in [
+            ("https://h/a", "-uanything"),
+            ("https://h/a", "--upload-pack=x"),
+            ("https://h/a", ""),
+            ("https://h/a", "ext::sh -c x"),
+            ("https://h/a", "fd::17"),
+            ("https://h/a", "https://h/\nb"),
+            ("https://h/a", "file:///etc"),
+            ("https://h/a", "FILE:///etc"),
+            ("https://h/a", "/etc"),
+            ("https://h/a", "etc/x"),
+            ("git@h:a", "/etc"),
+            ("/srv/a", "srv/b"),
+            ("https://h/a", "../../../x"),
+            ("https://h/a", "../"),
+            ("git@h:a", "../../x"),
+            ("https://h/a", "ssh://-oProxyCommand=x/y"),
+            ("https://h/a", "gopher://h/x"),
+        ] {
+            assert!(resolve(base, written).is_err(), "{base} {written}: {:?}", resolve(base, written));
+        }
+    }
+
+    #[test]
+    fn paths_are_handed_down() {
+        let paths = |list: &[&str]| list.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>();
+        assert_eq!(selected(None, "a"), Some(None));
+        assert_eq!(selected(Some(&paths(&["a"])), "a/b"), Some(None));
+        assert_eq!(selected(Some(&paths(&["a/b/c", "x"])), "a/b"), Some(Some(paths(&["c"]))));
+        assert_eq!(selected(Some(&paths(&["a/bc"])), "a/b"), None);
+        assert_eq!(selected(Some(&[]), "a"), None);
+        for (path, plain) in [("a/b", true), ("../a", false), ("a/.GIT/b", false), ("/a", false), ("", false)]
+        {
+            assert_eq!(is_plain(path), plain, "{path}");
+        }
+    }
+}

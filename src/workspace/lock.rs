@@ -1,0 +1,241 @@
+//! The lock file beside a pin set, `pins/<set>.lock`: what `rocmrpm lock` found each
+//! source to be. Its format and what it says about a pin; not how anything is found.
+
+use std::collections::BTreeMap;
+
+use super::document::{At, File, Table};
+use super::pin::{Evidence, Pin, Source};
+use crate::digest::Sha256;
+use crate::error::Problem;
+use crate::names::ComponentName;
+
+/// The content of a lock file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// One entry a source, by component and the source's name, which is empty for the
+    /// main one.
+    pub entries: BTreeMap<(ComponentName, String), LockEntry>,
+}
+
+/// What a source was found to be when it was locked. What could not be looked at then
+/// is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockEntry {
+    /// The version it was locked for.
+    pub version: String,
+    /// The URL, git URL, or project, as the pin has it with the version filled in; for
+    /// crates the path of the `Cargo.lock`.
+    pub origin: String,
+    /// The folders of the commit that are packed, for git.
+    pub paths: Vec<String>,
+    /// The digest of the file, for a URL or sdist; of the `Cargo.lock`, for crates.
+    pub sha256: Option<Sha256>,
+    /// The file's size in bytes.
+    pub size: Option<u64>,
+    /// The commit, for git.
+    pub commit: Option<String>,
+    /// The commit's tree.
+    pub tree: Option<String>,
+    /// The commit of each submodule that is packed, by its path.
+    pub submodules: Option<BTreeMap<String, String>>,
+    /// How many crates the `Cargo.lock` names.
+    pub crates: Option<u64>,
+    /// The commit of each git repository that the `Cargo.lock` names.
+    pub git: BTreeMap<String, String>,
+}
+
+impl Lock {
+    /// Reads a lock file.
+    pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
+        let components = file.parse(problems, |root| {
+            root.each_table(|key, table| {
+                let sources = table.table("sources", |sources| {
+                    sources.each_table(|name, table| Some((name.value, LockEntry::read(table)?)))
+                });
+                // A folder of the workspace has no entry, but its crates may have one.
+                let main =
+                    if sources.is_none() || table.has("version") { LockEntry::read(table) } else { None };
+                let further = sources.unwrap_or_default().into_iter().flatten();
+                let all = main.map(|entry| (String::new(), entry)).into_iter().chain(further);
+                let component = ComponentName::parse(&key.value)?;
+                Some(all.map(|(name, entry)| ((component.clone(), name), entry)).collect::<Vec<_>>())
+            })
+        });
+        Self { entries: components.into_iter().flatten().flatten().collect() }
+    }
+
+    /// Returns the file's text: sorted, one table a source.
+    pub fn text(&self) -> String {
+        let mut text = String::from("# Written by `rocmrpm lock`. Review its changes; do not edit it.\n");
+        for ((component, source), entry) in &self.entries {
+            let mut table = key(component.as_str());
+            if !source.is_empty() {
+                table += &format!(".sources.{}", key(source));
+            }
+            entry.write(&table, &mut text);
+        }
+        text
+    }
+
+    /// Returns the entry of a source if it is about what the pin says.
+    pub fn entry(&self, component: &ComponentName, source: &str, pin: &Pin) -> Option<&LockEntry> {
+        let entry = self.entries.get(&(component.clone(), source.to_owned()))?;
+        entry.is_about(pin).then_some(entry)
+    }
+
+    /// Fills in what the pin leaves out, and adds what is known of it as evidence.
+    pub(super) fn complete(&self, component: &ComponentName, source: &str, pin: &mut Pin) {
+        let Some(entry) = self.entry(component, source, pin) else { return };
+        match &mut pin.source {
+            Source::Url { sha256: digest @ None, .. } | Source::Sdist { sha256: digest @ None, .. } => {
+                *digest = entry.sha256;
+            }
+            Source::Git { commit: commit @ None, .. } => commit.clone_from(&entry.commit),
+            _ => {}
+        }
+        pin.evidence = Evidence(Some(Box::new(entry.clone())));
+    }
+}
+
+impl LockEntry {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let version = table.required_string("version", "the locked version");
+        let origin = table.required_string("origin", "where it came from");
+        let number = |table: &mut Table<'_>, key| table.integer(key).and_then(|n| u64::try_from(n).ok());
+        let map = |found: BTreeMap<String, At<String>>| {
+            found.into_iter().map(|(key, at)| (key, at.value)).collect::<BTreeMap<_, _>>()
+        };
+        Some(Self {
+            paths: table.strings("paths").into_iter().map(|at| at.value).collect(),
+            sha256: super::pins::sha256(table),
+            size: number(table, "size"),
+            commit: super::pins::commit(table),
+            tree: table.string("tree").map(|at| at.value),
+            submodules: table.has("submodules").then(|| map(table.string_map("submodules"))),
+            crates: number(table, "crates"),
+            git: map(table.string_map("git")),
+            version: version?.value,
+            origin: origin?.value,
+        })
+    }
+
+    fn write(&self, table: &str, text: &mut String) {
+        *text += &format!("\n[{table}]\n");
+        let mut line = |key: &str, value: Option<String>| {
+            *text += &value.map(|value| format!("{key} = {value}\n")).unwrap_or_default();
+        };
+        line("version", Some(quoted(&self.version)));
+        line("origin", Some(quoted(&self.origin)));
+        let paths: Vec<_> = self.paths.iter().map(|path| quoted(path)).collect();
+        line("paths", (!paths.is_empty()).then(|| format!("[{}]", paths.join(", "))));
+        line("sha256", self.sha256.map(|digest| quoted(&digest.to_string())));
+        line("size", self.size.map(|size| size.to_string()));
+        line("commit", self.commit.as_deref().map(quoted));
+        line("tree", self.tree.as_deref().map(quoted));
+        line("crates", self.crates.map(|count| count.to_string()));
+        let git = (!self.git.is_empty()).then_some(&self.git);
+        for (name, map) in [("submodules", self.submodules.as_ref()), ("git", git)] {
+            let Some(map) = map else { continue };
+            *text += &format!("\n[{table}.{name}]\n");
+            for (name, value) in map {
+                *text += &format!("{} = {}\n", key(name), quoted(value));
+            }
+        }
+    }
+
+    /// Tells whether this was found for what the pin says now.
+    fn is_about(&self, pin: &Pin) -> bool {
+        let same = match &pin.source {
+            Source::Url { url: origin, sha256 } | Source::Sdist { project: origin, sha256 } => {
+                self.origin == *origin && (sha256.is_none() || *sha256 == self.sha256)
+            }
+            Source::Git { url, commit, paths, .. } => {
+                self.origin == *url && self.paths == *paths && (commit.is_none() || *commit == self.commit)
+            }
+            // The lock file cannot change as long as the source does not that it is in.
+            Source::Crates { lock_file, of } => self.origin == *lock_file && of.evidence.0.is_some(),
+            Source::Folder { .. } => false,
+        };
+        same && self.version == pin.version
+    }
+}
+
+fn quoted(value: &str) -> String {
+    toml_edit::Value::from(value).to_string()
+}
+
+fn key(name: &str) -> String {
+    toml_edit::Key::new(name).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> ComponentName {
+        ComponentName::parse(name).unwrap()
+    }
+
+    fn sample() -> Lock {
+        let file = LockEntry {
+            version: "1".into(),
+            origin: "a".into(),
+            sha256: Some(Sha256::of_bytes("x")),
+            size: Some(7),
+            ..LockEntry::default()
+        };
+        let commit = "a".repeat(40);
+        let git = LockEntry {
+            version: "2".into(),
+            origin: "https://h/b.git".into(),
+            paths: vec!["x/y".into(), "z".into()],
+            commit: Some(commit.clone()),
+            tree: Some("b".repeat(40)),
+            submodules: Some([("third_party/q \"1\"".into(), commit.clone())].into()),
+            ..LockEntry::default()
+        };
+        let crates = LockEntry {
+            version: "1".into(),
+            origin: "Cargo.lock".into(),
+            sha256: Some(Sha256::of_bytes("y")),
+            crates: Some(12),
+            git: [("https://h/c?rev=1".into(), commit)].into(),
+            ..LockEntry::default()
+        };
+        let none = LockEntry { submodules: Some(BTreeMap::new()), ..git.clone() };
+        let entries = [("a", "", file), ("a", "crates", crates.clone()), ("b", "", git), ("b", "x", none)];
+        let mut lock = Lock::default();
+        for (component, source, entry) in entries {
+            lock.entries.insert((name(component), source.into()), entry);
+        }
+        lock.entries.insert((name("c"), "crates".into()), crates);
+        lock
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let lock = sample();
+        let file = File { name: "x.lock".into(), text: lock.text() };
+        let mut problems = Vec::new();
+        assert_eq!(Lock::read(&file, &mut problems), lock, "{}", lock.text());
+        assert_eq!(problems, []);
+        assert!(lock.text().contains("\n[a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\n"));
+    }
+
+    #[test]
+    fn the_first_format_is_read() {
+        let text = "[a]\nversion = \"1\"\norigin = \"https://h/a\"\ncommit = \"COMMIT\"\n";
+        let text = text.replace("COMMIT", &"a".repeat(40));
+        let lock = Lock::read(&File { name: "x".into(), text }, &mut Vec::new());
+        assert_eq!(lock.entries[&(name("a"), String::new())].commit, Some("a".repeat(40)));
+    }
+
+    #[test]
+    fn an_entry_without_a_version_or_with_half_a_commit_is_a_mistake() {
+        for text in ["[a]\norigin = \"x\"\n", "[a]\nversion = \"1\"\norigin = \"x\"\ncommit = \"abc\"\n"] {
+            let mut problems = Vec::new();
+            Lock::read(&File { name: "x".into(), text: text.into() }, &mut problems);
+            assert_eq!(problems.len(), 1, "{problems:?}");
+        }
+    }
+}
