@@ -1,6 +1,7 @@
 //! rocmrpm: version pins in, inspected RPMs, wheels, a pip index and a container
 //! file out, for the ROCm stack on AMD GPUs. `docs/architecture.md` has the map.
 
+pub mod audit;
 pub mod build;
 pub mod cli;
 pub mod container;
@@ -16,7 +17,9 @@ pub mod machine;
 pub mod names;
 pub mod outputs;
 pub mod packages;
+pub mod patches;
 pub mod pins;
+pub mod prep;
 pub mod process;
 pub mod report;
 pub mod requirements;

@@ -232,7 +232,7 @@ fn a_patch_that_does_not_apply_is_named() {
     build_fails(&workspace, 10).says([
         "`demo` failed in %prep: a patch does not apply to this version",
         "0001-farewell.patch",
-        "hint: refresh the patch against the pinned source",
+        "hint: `rocmrpm patch status` tells which hunk",
     ]);
     std::fs::write(path, patch.replace("good bye", "hello")).unwrap();
     build_succeeds(&workspace);

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Lab, golden};
-use rocmrpm::inspect::{RULES, Rule, rule_groups};
+use rocmrpm::inspect::{RULES, Rule};
+use rocmrpm::lint::{self, rule_groups};
 use snapbox::{assert_data_eq, str};
 
 #[test]
@@ -58,11 +59,14 @@ to waive it, in component.toml
 #[test]
 fn every_rule_can_be_explained() {
     let lab = Lab::empty();
-    for rule in RULES {
+    for rule in RULES.iter().chain(lint::RULES) {
         let ran = lab.run(&["explain", rule.id.as_str()]).exits(0);
         assert!(ran.stdout.starts_with(&format!("{} ({})\n", rule.id, rule.severity)), "{}", ran.stdout);
     }
-    lab.run(&["explain", "waiver-unused"]).exits(0).prints(&["cannot be waived"]);
+    for unused in ["waiver-unused", "lint-waiver-unused"] {
+        lab.run(&["explain", unused]).exits(0).prints(&["cannot be waived"]);
+    }
+    lab.run(&["explain", "sed-silent"]).exits(0).prints(&["[[lint.waive]]\n  rule = \"sed-silent\""]);
 }
 
 #[test]
@@ -83,7 +87,8 @@ fn json_has_the_same() {
     let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/1");
     let ids: Vec<_> =
         all["rules"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, RULES.iter().map(|rule| rule.id.as_str()).collect::<Vec<_>>());
+    let expected: Vec<_> = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str()).collect();
+    assert_eq!(ids, expected);
     let one = lab.run(&["explain", "executable-stack", "--json"]).exits(0).json("rocmrpm/rules/1");
     let rules = one["rules"].as_array().unwrap();
     assert_eq!(rules.len(), 1);
@@ -96,11 +101,12 @@ fn json_has_the_same() {
 /// The page is made of the table, so that it cannot say anything else.
 #[test]
 fn the_page_of_rules_is_what_the_table_says() {
-    let mut page = "# Rules of the inspection\n\n\
-        What `rocmrpm inspect` and the gate in `rocmrpm build` look for. An error keeps a package out of the\n\
-        repository; a warning is told; an info is worth knowing. `rocmrpm explain ID` says the same at the\n\
-        terminal, together with a waiver to paste. This page is written by a test (`tests/explain.rs`) from the\n\
-        table in `src/inspect/rules/`.\n"
+    let mut page = "# Rules of the inspection and of lint\n\n\
+        What `rocmrpm inspect` and the gate in `rocmrpm build` look for and, in the last group, what\n\
+        `rocmrpm lint` does. An error keeps a package out of the repository, and lets lint exit with 1; a warning\n\
+        is told; an info is worth knowing. `rocmrpm explain ID` says the same at the terminal, together with a\n\
+        waiver to paste. This page is written by a test (`tests/explain.rs`) from the tables in\n\
+        `src/inspect/rules/` and `src/lint/`.\n"
         .to_owned();
     for (group, rules) in rule_groups() {
         page += &format!("\n## {}{}\n", group[..1].to_uppercase(), &group[1..]);

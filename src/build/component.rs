@@ -204,23 +204,9 @@ impl Way<'_> {
         let phase = |phase, detail: &str| self.phase(component, phase, detail);
 
         let pin = self.workspace.pin(component);
-        let mut sources = Vec::new();
-        for (_, source) in pin.all_sources() {
-            let fetched = self.fetcher.obtain(source)?;
-            self.fetcher.copy_to(&fetched, &job.sources)?;
-            sources.push(FileRecord { file: fetched.file_name, sha256: fetched.sha256, size: fetched.size });
-        }
-        let mut patches = Vec::new();
-        for patch in component.patches_for(&pin.version) {
-            let to = job.sources.join(&patch.file_name);
-            fs_err::copy(component.dir.join(&patch.file_name), &to)
-                .map_err(IoError::doing("copy a patch"))?;
-            patches.push(FileRecord::of(&to).map_err(IoError::doing("read a patch"))?);
-        }
+        let (mut sources, mut patches) = lay_out(self.fetcher, component, pin, spec, &job.sources)?;
         self.check_unchanged(pin, step, &patches)?;
         sources.append(&mut patches);
-        let spec_path = job.sources.join(&spec.file_name);
-        files::write_atomically(&spec_path, &spec.text).map_err(IoError::doing("write the spec"))?;
         clock.lap("fetch");
 
         check_stop()?;
@@ -257,6 +243,7 @@ impl Way<'_> {
             buildroot: built.buildroot,
             unchecked_build_requires: built.unchecked,
         };
+        let spec_path = job.sources.join(&spec.file_name);
         let files: Vec<&PathBuf> = [&srpm, &spec_path].into_iter().chain(&built.rpms).collect();
         let keep = IoError::doing(format!("keep what was built of `{}`", component.name));
         Ok(store(waiting, &files, &job.logs, record, clock.seconds).map_err(keep)?)
@@ -283,21 +270,54 @@ impl Way<'_> {
 
     /// Returns the command that builds this component again.
     fn retry(&self, component: &Component) -> String {
-        let Workspace { root, chroot, pins, .. } = self.workspace;
-        let mut words = vec![
-            "-C".to_owned(),
-            quote(&root.to_string_lossy()),
-            format!("build {} --chroot {} --pins {}", component.name, quote(&chroot.name), quote(&pins.name)),
-            format!("--builder {}", self.builder.name()),
-        ];
+        let mut options = vec![format!("--builder {}", self.builder.name())];
         if self.until < Stage::Container {
-            words.push(format!("--until {}", self.until));
+            options.push(format!("--until {}", self.until));
         }
-        for pin in pins.pins.values().map(|at| &at.value).filter(|pin| pin.overridden) {
-            words.push(format!("--pin {}", quote(&format!("{}={}", pin.component, pin.version))));
-        }
-        format!("{} {}", own_program(), words.join(" "))
+        command_again(self.workspace, &format!("build {}", component.name), &options)
     }
+}
+
+/// Returns a command of this program with the workspace, the chroot and the pins that
+/// were chosen, as a user can type it.
+pub(crate) fn command_again(workspace: &Workspace, command: &str, options: &[String]) -> String {
+    let Workspace { root, chroot, pins, .. } = workspace;
+    let mut words = vec![
+        "-C".to_owned(),
+        quote(&root.to_string_lossy()),
+        format!("{command} --chroot {} --pins {}", quote(&chroot.name), quote(&pins.name)),
+    ];
+    words.extend(options.iter().cloned());
+    for pin in pins.pins.values().map(|at| &at.value).filter(|pin| pin.overridden) {
+        words.push(format!("--pin {}", quote(&format!("{}={}", pin.component, pin.version))));
+    }
+    format!("{} {}", own_program(), words.join(" "))
+}
+
+/// Puts what rpmbuild reads into one folder: sources, patches and the spec. Returns
+/// the records of the sources and of the patches.
+pub(crate) fn lay_out(
+    fetcher: &Fetcher<'_>,
+    component: &Component,
+    pin: &Pin,
+    spec: &Rendered,
+    dir: &Path,
+) -> Result<(Vec<FileRecord>, Vec<FileRecord>), Error> {
+    let mut sources = Vec::new();
+    for (_, source) in pin.all_sources() {
+        let fetched = fetcher.obtain(source)?;
+        fetcher.copy_to(&fetched, dir)?;
+        sources.push(FileRecord { file: fetched.file_name, sha256: fetched.sha256, size: fetched.size });
+    }
+    let mut patches = Vec::new();
+    for patch in component.patches_for(&pin.version) {
+        let to = dir.join(&patch.file_name);
+        fs_err::copy(component.dir.join(&patch.file_name), &to).map_err(IoError::doing("copy a patch"))?;
+        patches.push(FileRecord::of(&to).map_err(IoError::doing("read a patch"))?);
+    }
+    let spec_path = dir.join(&spec.file_name);
+    files::write_atomically(&spec_path, &spec.text).map_err(IoError::doing("write the spec"))?;
+    Ok((sources, patches))
 }
 
 /// Puts results that are to be inspected anew, and do not wait for it already, where

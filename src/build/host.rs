@@ -11,7 +11,7 @@ use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::process::{BUILD_MARK, Command, ProcessError, find_program, quote};
 use crate::spec::rocm_version;
-use crate::workspace::Workspace;
+use crate::workspace::{Chroot, Workspace};
 
 /// Definitions that apply where the machine's own macro files have none.
 const FALLBACK_MACROS: &str = include_str!("fallback.macros");
@@ -56,6 +56,31 @@ impl HostBuilder {
             Sha256::of_bytes(FALLBACK_MACROS),
         );
         Self { defines, gpu_macros: workspace.provider.gpu_macros.clone(), identity }
+    }
+
+    /// Takes the chroot's release and Python for this machine's: for what is unpacked
+    /// here for another release. The chroot's own macros win over these.
+    #[must_use]
+    pub fn as_chroot(mut self, chroot: &Chroot) -> Self {
+        let mut defines = Vec::new();
+        let mut define = |name: &str, value: String| defines.push((name.to_owned(), value));
+        if chroot.dist.starts_with(".fc") {
+            define("fedora", chroot.release.clone());
+        }
+        if !chroot.python.is_empty() {
+            let python = &chroot.python;
+            define("python3_version", python.clone());
+            define("python3_version_nodots", python.replace('.', ""));
+            define("python3_sitelib", format!("%{{_prefix}}/lib/python{python}/site-packages"));
+            define("python3_sitearch", format!("%{{_libdir}}/python{python}/site-packages"));
+        }
+        self.defines.splice(0..0, defines);
+        self
+    }
+
+    /// Unpacks and patches as the spec's `%prep` does, below [`build_root`].
+    pub fn prep(&self, job: &Job<'_>) -> Result<(), BuildError> {
+        self.rpmbuild_spec(job, "prep.log", "-bp")
     }
 
     /// Returns rpmbuild or rpmspec with our macro files and definitions.
@@ -144,10 +169,15 @@ impl HostBuilder {
             let spec = quote(&spec.0.to_string_lossy());
             failure.remedy = Some(format!("to install them: sudo dnf builddep {spec}"));
         }
-        let build_root = job.work.join("rpmbuild/BUILD");
+        let build_root = build_root(&job.work);
         failure.enter = build_root.is_dir().then(|| format!("cd {}", quote(&build_root.to_string_lossy())));
         Err(failure.into())
     }
+}
+
+/// Returns the folder that rpmbuild unpacks sources in.
+pub fn build_root(work: &Path) -> PathBuf {
+    work.join("rpmbuild/BUILD")
 }
 
 /// Refuses a build folder that rpm cannot work in: it writes the path into shell

@@ -16,9 +16,10 @@ mod stage;
 mod system;
 
 pub use component::{Built, ComponentError};
+pub(crate) use component::{command_again, lay_out};
 pub use failure::Failure;
 pub use gate::{expectations, inspect_wheels};
-pub use host::HostBuilder;
+pub use host::{HostBuilder, build_root};
 pub use mock::MockBuilder;
 pub use record::{BuildRecord, FileRecord, Results};
 pub use requires::{HostNeeds, needs_of};

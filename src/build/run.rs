@@ -2,6 +2,7 @@
 //! component built, and the repository kept in step.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use super::Builder;
@@ -279,10 +280,14 @@ pub struct BuildLock(#[expect(dead_code, reason = "the lock is the open file")] 
 impl BuildLock {
     /// Takes the lock of a workspace's build folder for the chosen chroot.
     pub fn take(workspace: &Workspace) -> Result<Self, Error> {
-        let build_dir = workspace.build_dir();
-        let path = build_dir.join(".lock");
+        Self::take_in(&workspace.build_dir())
+    }
+
+    /// Takes the lock of a folder that only one run may work in.
+    pub fn take_in(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join(".lock");
         let refused = || IoError::doing(format!("lock `{}`", path.display()));
-        fs_err::create_dir_all(&build_dir).map_err(refused())?;
+        fs_err::create_dir_all(dir).map_err(refused())?;
         let mut options = std::fs::OpenOptions::new();
         let file = options.create(true).truncate(false).write(true).open(&path).map_err(refused())?;
         match file.try_lock() {
@@ -290,7 +295,7 @@ impl BuildLock {
             Err(std::fs::TryLockError::Error(error)) => Err(refused()(error).into()),
             Err(std::fs::TryLockError::WouldBlock) => Err(Error::new(
                 Kind::Environment,
-                format!("another rocmrpm is working in `{}`", build_dir.display()),
+                format!("another rocmrpm is working in `{}`", dir.display()),
             )
             .hinted("wait until it is done, or use another chroot")),
         }

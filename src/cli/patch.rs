@@ -2,10 +2,139 @@
 
 use std::path::Path;
 
-use super::{Done, args};
-use crate::error::{Error, Kind};
-use crate::report::Shell;
+use serde_json::json;
 
-pub(super) fn run(args: &args::Patch, dir: &Path, _shell: &Shell) -> Done {
-    Err(Error::new(Kind::Internal, format!("not there yet: {args:?} in {}", dir.display())))
+use super::{Done, args, context};
+use crate::error::{Error, Kind};
+use crate::patches::{self, How, Refreshed, Series};
+use crate::report::{Progress, Shell, Style, conflict_text, series_text, show_error};
+use crate::sources::{Cache, Fetcher};
+use crate::workspace::{Component, Workspace};
+
+pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> Done {
+    match args {
+        args::Patch::Status(args) => status(args, dir, shell),
+        args::Patch::Refresh(args) => refresh(args, dir, shell),
+    }
+}
+
+fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
+    let (workspace, series, unchecked) = each(args, dir, shell, |workspace, component, fetcher| {
+        patches::status(workspace, component, workspace.pin(component), fetcher)
+    })?;
+    let fails = series.iter().any(Series::fails);
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/patch-status/1",
+            "chroot": workspace.chroot.name,
+            "pins": workspace.pins.name,
+            "fails": fails,
+            "components": series,
+            "not-checked": not_checked(&unchecked),
+        }))?;
+    } else {
+        let texts: Vec<String> = series.iter().map(series_text).collect();
+        shell.data(texts.join("\n"))?;
+    }
+    if fails {
+        let what = "`rocmrpm patch refresh` writes patches anew where git can merge them";
+        shell.talk(format!("{} {what}", Style::Hint.paint("hint:")));
+    }
+    code(shell, fails, &unchecked)
+}
+
+fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
+    let (workspace, all, unchecked) = each(args, dir, shell, |workspace, component, fetcher| {
+        patches::refresh(workspace, component, workspace.pin(component), fetcher)
+    })?;
+    let conflicts = all.iter().any(|refreshed| refreshed.conflict.is_some());
+    if !conflicts {
+        all.iter().try_for_each(Refreshed::write)?;
+    }
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/patch-refresh/1",
+            "chroot": workspace.chroot.name,
+            "pins": workspace.pins.name,
+            "written": !conflicts,
+            "components": all,
+            "not-checked": not_checked(&unchecked),
+        }))?;
+    } else {
+        let texts: Vec<String> = all.iter().map(conflict_text).filter(|text| !text.is_empty()).collect();
+        if !texts.is_empty() {
+            shell.data(texts.join("\n"))?;
+        }
+    }
+    for refreshed in all.iter().filter(|_| !conflicts) {
+        for patch in &refreshed.patches {
+            let how = match &patch.how {
+                How::Unchanged => {
+                    shell.status(Style::Dim, "Unchanged", &patch.file);
+                    continue;
+                }
+                How::Offset => "new line numbers".to_owned(),
+                How::Merged { from } => format!("merged with upstream's changes since {from}"),
+                How::Fuzz => "its context differed: look at it".to_owned(),
+            };
+            shell.status(Style::Good, "Refreshed", format!("{} ({how})", patch.file));
+        }
+    }
+    if conflicts {
+        shell.status(Style::Bad, "Nothing", "was written");
+    }
+    code(shell, conflicts, &unchecked)
+}
+
+/// A component whose sources cannot be had, and why.
+type Unchecked = (String, Error);
+
+/// Does something with the sources of each component that was named, or of all that
+/// have patches or edits.
+fn each<T>(
+    args: &args::PatchStatus,
+    dir: &Path,
+    shell: &Shell,
+    work: impl Fn(&Workspace, &Component, &Fetcher<'_>) -> Result<T, Error>,
+) -> Result<(Workspace, Vec<T>, Vec<Unchecked>), Error> {
+    let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
+    let progress = Progress::new(shell);
+    let root = workspace.root.clone();
+    let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);
+    context::resolve_overrides(&mut workspace, &fetcher)?;
+    let named = args.components.iter().map(|name| workspace.component(name));
+    let mut components: Vec<&Component> = named.collect::<Result<_, _>>()?;
+    if components.is_empty() {
+        let has = |c: &&Component| !c.patches.is_empty() || !c.edits.is_empty();
+        components = workspace.components.values().filter(has).collect();
+    }
+    let (mut done, mut unchecked) = (Vec::new(), Vec::new());
+    for component in components {
+        match work(&workspace, component, &fetcher) {
+            Ok(one) => done.push(one),
+            // The sources of one may be out of reach; the others are not.
+            Err(error) if error.kind() == Kind::Network || error.kind() == Kind::Config => {
+                unchecked.push((component.name.to_string(), error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((workspace, done, unchecked))
+}
+
+fn not_checked(unchecked: &[Unchecked]) -> Vec<serde_json::Value> {
+    unchecked.iter().map(|(name, error)| json!({"component": name, "error": error.to_string()})).collect()
+}
+
+/// Returns the exit code: what does not fit comes before what could not be looked at.
+fn code(shell: &Shell, found: bool, unchecked: &[Unchecked]) -> Done {
+    for (name, error) in unchecked {
+        shell.warning(format!("`{name}` was not looked at, because its sources cannot be had:"));
+        show_error(shell, error);
+    }
+    Ok(match unchecked.first() {
+        _ if found => 1,
+        Some((_, error)) => error.kind().exit_code(),
+        None => 0,
+    })
 }

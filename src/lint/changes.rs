@@ -30,7 +30,7 @@ pub(super) const PATCH: Rule = Rule {
 
 pub(super) const EDIT: Rule = Rule {
     id: RuleId::new("edit-undocumented"),
-    severity: Severity::Error,
+    severity: Severity::Warning,
     what: "an edit does not say why it is made or when it can go",
     why: "who updates the pin has to know whether it is still needed",
     incident: "",
@@ -40,6 +40,9 @@ pub(super) const EDIT: Rule = Rule {
 /// What edits in place: the program, and the options that say so.
 const IN_PLACE: &[(&str, &[&str])] =
     &[("sed", &["-i", "--in-place"]), ("perl", &["-pi", "-i", "-pie"]), ("gawk", &["-iinplace"])];
+
+/// How much of a command is shown.
+const MAX_SHOWN: usize = 100;
 
 pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
     let mut findings = silent(spec);
@@ -99,7 +102,9 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
                 let shebang = rest.iter().any(|word| word.contains("/^#!/d") || word.contains("^#!"));
                 let ours = rest.iter().any(|word| written.contains(word) || word.contains("%{buildroot}"));
                 if !shebang && !ours {
-                    let found = format!("`{program}` in place in %{}", script.section);
+                    let call = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let call: String = call.chars().take(MAX_SHOWN).collect();
+                    let found = format!("{program} in place in %{}: {call}", script.section);
                     let expected = "a change that is declared and checked";
                     findings.push(finding(&SED, &spec.file, line.number, found, expected));
                 }
@@ -125,10 +130,10 @@ mod tests {
         assert_eq!(
             found(&spec(text), "sed-silent"),
             [
-                "x.spec:2 `sed` in place in %prep",
-                "x.spec:7 `sed` in place in %prep",
-                "x.spec:9 `perl` in place in %prep",
-                "x.spec:10 `sed` in place in %prep",
+                "x.spec:2 sed in place in %prep: sed -i -e 's/a/b/' CMakeLists.txt",
+                "x.spec:7 sed in place in %prep: find . -name '*.py' | xargs sed -i s/a/b/",
+                "x.spec:9 perl in place in %prep: perl -pi -e s/a/b/ z",
+                "x.spec:10 sed in place in %prep: sed -i s/a/b/ w",
             ]
         );
     }

@@ -51,7 +51,7 @@ pub fn expand(text: &str, file: &str, chroot: &Chroot) -> Result<Sections, Expan
     let folder = tempfile::Builder::new().prefix("rocmrpm-spec-").tempdir();
     let folder = folder.map_err(IoError::doing("make a folder for rpmspec"))?;
     let path = folder.path().join("lint.spec");
-    fs_err::write(&path, text).map_err(IoError::doing("write a spec for rpmspec"))?;
+    fs_err::write(&path, Sections::marked(text)).map_err(IoError::doing("write a spec for rpmspec"))?;
     // Fedora's python3-rpm-macros, as far as names of packages and folders go.
     let mut defines = vec![("python3_pkgversion".to_owned(), "3".to_owned())];
     if !chroot.is_host() {

@@ -26,6 +26,7 @@ use crate::workspace::{Edit, Patch};
 /// The rules for specs. [`inspect::RULES`] are those for what comes of them.
 pub const RULES: &[Rule] = &[
     requires::MISSING,
+    requires::OUTDATED,
     requires::UNCHECKED,
     requires::NO_FILES,
     exports::UNREAD,

@@ -17,6 +17,16 @@ pub(super) const MISSING: Rule = Rule {
            repositories instead of the package tables, which are as old as their first lines say",
 };
 
+pub(super) const OUTDATED: Rule = Rule {
+    id: RuleId::new("requirement-outdated"),
+    severity: Severity::Warning,
+    what: "a BuildRequires or Requires wants a newer version than the package table has",
+    why: "the table is of the day on which the release was branched; an update may have brought that version since, \
+          or not, and then the build stops before it begins",
+    incident: "",
+    mend: "ask the repositories with `rocmrpm lint --live`, or do with the older version",
+};
+
 pub(super) const UNCHECKED: Rule = Rule {
     id: RuleId::new("requirement-unchecked"),
     severity: Severity::Info,
@@ -77,7 +87,7 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
                 findings.push(finding(&NO_FILES, &spec.file, tag.line, found, expected));
             }
             let build = tag.name == "buildrequires";
-            if !build && !(package.files && tag.name == "requires") {
+            if !(build || package.files && tag.name == "requires") {
                 continue;
             }
             for requirement in split(&tag.value) {
@@ -88,15 +98,13 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
                     }
                 };
                 let tag_name = if build { "BuildRequires" } else { "Requires" };
-                let (found, expected) = match answer {
+                let (rule, expected) = match answer {
                     Answer::By(_) => continue,
-                    Answer::Missing => {
-                        (format!("{tag_name}: {requirement}"), "something that is there".to_owned())
+                    Answer::Missing => (&MISSING, "something that is there".to_owned()),
+                    Answer::OtherVersion { package, version, older } => {
+                        let rule = if older { &OUTDATED } else { &MISSING };
+                        (rule, format!("what there is: `{package}` {version}"))
                     }
-                    Answer::OtherVersion { package, version } => (
-                        format!("{tag_name}: {requirement}"),
-                        format!("what there is: `{package}` {version}"),
-                    ),
                     Answer::NotChecked(reason) => {
                         let (list, _) = unchecked.entry(reason).or_insert((Vec::new(), tag.line));
                         if !list.contains(&requirement) {
@@ -105,7 +113,8 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
                         continue;
                     }
                 };
-                findings.push(finding(&MISSING, &spec.file, tag.line, found, expected));
+                let found = format!("{tag_name}: {requirement}");
+                findings.push(finding(rule, &spec.file, tag.line, found, expected));
             }
         }
     }
@@ -126,12 +135,11 @@ mod tests {
                     BuildRequires: gcc nothing\n%files\n";
         assert_eq!(
             found(&spec(text), "requirement-missing"),
-            [
-                "x.spec:3 BuildRequires: cmake >= 99",
-                "x.spec:4 Requires: nothing",
-                "x.spec:6 BuildRequires: nothing"
-            ]
+            ["x.spec:4 Requires: nothing", "x.spec:6 BuildRequires: nothing"]
         );
+        assert_eq!(found(&spec(text), "requirement-outdated"), ["x.spec:3 BuildRequires: cmake >= 99"]);
+        let exact = "Name: a\nBuildRequires: cmake < 3\n";
+        assert_eq!(found(&spec(exact), "requirement-missing"), ["x.spec:2 BuildRequires: cmake < 3"]);
         assert_eq!(found(&spec(text), "requirement-unchecked"), ["x.spec:5 /usr/bin/x"]);
     }
 
@@ -159,7 +167,7 @@ mod tests {
         let text = "Name: a\nRequires: python3dist(torch) >= 2.10\nRequires: pytorch-rocm = 2.11.0 x\n\
                     Requires: python3-torch-rocm >= 3\n%files\n";
         assert_eq!(
-            found_with(&spec(text), &packages, "requirement-missing"),
+            found_with(&spec(text), &packages, "requirement-outdated"),
             ["x.spec:4 Requires: python3-torch-rocm >= 3"]
         );
     }

@@ -36,12 +36,16 @@ impl Dists {
 }
 
 /// Returns the normalised name of the project that such as `python3dist(NAME)` or
-/// `python3.14dist(NAME[EXTRA])` asks for.
+/// `python3.14dist(NAME[EXTRA])` asks for; `None` where NAME is not normalised, since rpm
+/// compares letter by letter.
 pub(super) fn project(requirement: &str) -> Option<String> {
     let (python, rest) = requirement.split_once("dist(")?;
     let minor = python.strip_prefix("python3")?;
     let version = minor.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    version.then_some(normalised(rest.strip_suffix(')')?))
+    let name = rest.strip_suffix(')')?;
+    let project = normalised(name);
+    let plain = |name: &str| name.split(['[', '+']).next() == project.split('+').next();
+    (version && plain(name)).then_some(project)
 }
 
 /// Returns a project's name as PEP 503 normalises it; an extra follows a `+`, as in the

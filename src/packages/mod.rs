@@ -87,6 +87,8 @@ pub enum Answer {
         package: String,
         /// The version that there is.
         version: String,
+        /// Whether it is too old; else it is another one than is wanted.
+        older: bool,
     },
     /// Nothing that is known satisfies it.
     Missing,
@@ -204,7 +206,8 @@ impl Packages {
         if let Some(Entry { package, version }) = found {
             return match bound {
                 Some(bound) if !version.is_empty() && !bound.holds(version) => {
-                    Answer::OtherVersion { package: package.clone(), version: version.clone() }
+                    let older = bound.wants_newer(version);
+                    Answer::OtherVersion { package: package.clone(), version: version.clone(), older }
                 }
                 _ => Answer::By(package.clone()),
             };
@@ -255,9 +258,9 @@ mod tests {
         assert_eq!(ask("cmake >= 3.26"), Answer::By("cmake".into()));
         assert_eq!(ask("zlib-devel"), Answer::By("zlib-ng-compat-devel".into()));
         assert_eq!(ask("pybind11 >= 99"), Answer::By("pybind11".into()), "its version is not known");
-        let other = Answer::OtherVersion { package: "cmake".into(), version: "3.31.6".into() };
-        assert_eq!(ask("cmake >= 4"), other);
-        assert_eq!(ask("(cmake >= 3 with cmake < 3.2)"), other);
+        let other = |older| Answer::OtherVersion { package: "cmake".into(), version: "3.31.6".into(), older };
+        assert_eq!(ask("cmake >= 4"), other(true));
+        assert_eq!(ask("(cmake >= 3 with cmake < 3.2)"), other(false));
         assert_eq!(ask("(nothing or gcc(x86-64))"), Answer::By("gcc".into()));
         assert_eq!(ask("(cmake and nothing)"), Answer::Missing);
         assert_eq!(ask("nothing"), Answer::Missing);
@@ -286,10 +289,19 @@ mod tests {
         assert_eq!(ask("python3dist(pyzmq)"), Answer::By("python3-zmq".into()));
         assert_eq!(
             ask("python3dist(torch) = 2.11"),
-            Answer::OtherVersion { package: "python3-torch-rocm".into(), version: "2.11.0".into() }
+            Answer::OtherVersion {
+                package: "python3-torch-rocm".into(),
+                version: "2.11.0".into(),
+                older: false
+            }
         );
         assert_eq!(ask("python3dist(torch) >= 2.10"), Answer::By("python3-torch-rocm".into()));
         assert_eq!(ask("python3dist(xgrammar)"), Answer::Missing);
+        assert_eq!(
+            ask("python3dist(setuptools_scm)"),
+            Answer::Missing,
+            "rpm knows the normalised name alone"
+        );
     }
 
     #[test]

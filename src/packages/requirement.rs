@@ -48,6 +48,13 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// Tells whether a version is too old for the bound, so that an update may do.
+    pub fn wants_newer(&self, version: &str) -> bool {
+        !self.sign.contains('<') && !self.holds(version) && compare(version, &self.version) == Ordering::Less
+    }
+}
+
 impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.sign, self.version)

@@ -1,7 +1,24 @@
-//! Work on pin sets as a whole: what follows from upstream's files, and what contradicts
-//! them. Reading a set is `workspace`'s business, fetching sources is `sources`'.
+//! Work on pin sets as a whole: what follows from upstream's files and what contradicts
+//! them, newer releases, updates, and other tools' forms. Reading a set is
+//! `workspace`'s business, fetching sources is `sources`'.
 
+pub mod changes;
 pub mod check;
 pub mod compat;
 pub mod derive;
+mod error;
+mod import;
+mod outdated;
+mod set_text;
+mod source_manifest;
+mod update;
 pub mod upstream;
+mod versions_env;
+
+pub use error::PinsError;
+pub use import::{Import, Imported, apply as import};
+pub use outdated::{Outdated, State, outdated};
+pub use set_text::{Changed, SetText};
+pub use source_manifest::{export as source_manifest, read as read_source_manifest};
+pub use update::{Update, update};
+pub use versions_env::{export as versions_env, read as read_versions_env};

@@ -28,7 +28,7 @@ pub(super) const MTIME: u64 = 631_152_000;
 
 /// Fetches sources into the cache.
 pub struct Fetcher<'a> {
-    cache: Cache,
+    pub(super) cache: Cache,
     workspace_root: &'a Path,
     events: &'a dyn Events,
     offline: bool,
@@ -246,7 +246,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// Returns the index as a URL, with credentials if it has some.
-    fn index_url(&self) -> Result<&str, SourceError> {
+    pub(super) fn index_url(&self) -> Result<&str, SourceError> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }

@@ -1,6 +1,7 @@
 //! Commits of one git repository: fetched into a bare repository in the cache, found by
 //! tag, listed, and written as a tar file. Not what a source is made of.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cache::Cache;
@@ -29,6 +30,11 @@ pub(super) struct TreeEntry {
 /// Tells whether this is a full commit name, SHA-1 or SHA-256.
 pub(super) fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// What stands before the version in the names of tags, in the order in which it is tried.
+pub(super) fn tag_prefixes(component: &str) -> [String; 5] {
+    ["v".into(), String::new(), "rocm-".into(), format!("{component}-"), format!("{component}-v")]
 }
 
 /// Returns git, not listening to variables that a hook or a shell may have set, and
@@ -200,36 +206,42 @@ impl Repository<'_> {
     /// `rocm-1.2` as ROCm's own repositories have it, or `<component>-1.2`. The first
     /// of these that exists counts. Returns the tag and the commit.
     pub fn resolve(&self, version: &str, component: &str) -> Result<(String, String), SourceError> {
-        let tried: Vec<String> = ["v", "", "rocm-", &format!("{component}-"), &format!("{component}-v")]
-            .iter()
-            .map(|prefix| format!("{prefix}{version}"))
-            .collect();
+        let tried: Vec<String> =
+            tag_prefixes(component).iter().map(|prefix| format!("{prefix}{version}")).collect();
+        let refs = self.tags()?;
+        for tag in &tried {
+            if let Some(commit) = refs.get(tag) {
+                return Ok((tag.clone(), commit.clone()));
+            }
+        }
+        let distance = |tag: &String| (strsim::damerau_levenshtein(tag, &tried[0]), tag.clone());
+        let mut near: Vec<_> = refs.keys().map(distance).collect();
+        near.sort();
+        let near = near.into_iter().take(5).map(|(_, tag)| tag).collect();
+        Err(SourceError::NoTag { url: url::shown(self.url), version: version.to_owned(), tried, near })
+    }
+
+    /// Returns the commit of every tag.
+    pub fn tags(&self) -> Result<BTreeMap<String, String>, SourceError> {
         let list = git().cwd(self.workspace_root).args(["ls-remote", "--tags", "--", &self.place()]).run()?;
         if !list.success() {
             return Err(self.failed(&list.stderr));
         }
         let text = String::from_utf8_lossy(&list.stdout);
-        let refs: Vec<(&str, &str)> = text
+        let refs = text
             .lines()
             .filter_map(|line| line.split_once('\t'))
             .filter_map(|(id, name)| Some((name.strip_prefix("refs/tags/")?, id)))
-            .filter(|(_, id)| is_commit(id))
-            .collect();
-        let find = |name: &str| refs.iter().find(|(tag, _)| *tag == name).map(|(_, id)| (*id).to_owned());
-        for tag in &tried {
-            // An annotated tag is an object of its own; `^{}` is what it points to.
-            if let Some(commit) = find(&format!("{tag}^{{}}")).or_else(|| find(tag)) {
-                return Ok((tag.clone(), commit));
-            }
+            .filter(|(_, id)| is_commit(id));
+        let mut tags = BTreeMap::new();
+        for (name, id) in refs {
+            match name.strip_suffix("^{}") {
+                // An annotated tag is an object of its own; `^{}` is what it points to.
+                Some(tag) => tags.insert(tag.to_owned(), id.to_owned()),
+                None => Some(tags.entry(name.to_owned()).or_insert_with(|| id.to_owned()).clone()),
+            };
         }
-        let mut near: Vec<(usize, &str)> = refs
-            .iter()
-            .filter(|(tag, _)| !tag.ends_with("^{}"))
-            .map(|(tag, _)| (strsim::damerau_levenshtein(tag, &tried[0]), *tag))
-            .collect();
-        near.sort();
-        let near = near.into_iter().take(5).map(|(_, tag)| tag.to_owned()).collect();
-        Err(SourceError::NoTag { url: url::shown(self.url), version: version.to_owned(), tried, near })
+        Ok(tags)
     }
 
     /// Returns what to tell git: the URL, or the absolute path of a local repository.

@@ -168,7 +168,7 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
 
 /// Returns the version in the name of a project's sdist. Old names have the project
 /// unnormalised, and both parts may have dashes, so every dash is tried.
-fn sdist_version<'a>(name: &'a str, project: &str) -> Option<&'a str> {
+pub(super) fn sdist_version<'a>(name: &'a str, project: &str) -> Option<&'a str> {
     let stem = name.strip_suffix(".tar.gz")?;
     let wanted = normalized(project);
     stem.match_indices('-')

@@ -18,6 +18,7 @@ mod lock;
 mod name;
 mod pack;
 mod pip;
+mod releases;
 mod simple;
 mod submodules;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use lock::{LockError, Locked};
 pub use name::{file_name, source_dir};
 pub use pack::is_packed;
 pub use pip::{as_url, pip_index};
+pub use releases::{Release, Releases, newer};
 pub use simple::{files_of_page, path_of_url, project_files};
 pub use tree::Tree;
 pub use url::{password, shown as shown_url};

@@ -90,6 +90,15 @@ const OTHER_SECTIONS: &[&str] = &[
     "patchlist",
 ];
 
+/// The comment that marks where a script begins.
+const MARK: &str = "#rocmrpm:section:";
+
+/// Returns the name of the script that a line begins.
+fn script_header(line: &str) -> Option<&str> {
+    let word = line.split_whitespace().next().filter(|_| line.starts_with('%'))?;
+    word.strip_prefix('%').filter(|section| BUILD_SCRIPTS.contains(section))
+}
+
 impl Sections {
     /// Reads a spec as it stands.
     pub fn parse(text: &str) -> Self {
@@ -97,11 +106,32 @@ impl Sections {
         Self::of(lines)
     }
 
-    /// Reads what `rpmspec --parse` made of a spec: macros expanded, branches that do
-    /// not hold left out. Each line gets the number of the line in `text` that it came
-    /// of, as far as comparing both tells.
+    /// Returns a spec whose sections can be found in what `rpmspec --parse` prints:
+    /// rpm 4.18 leaves some of their first lines out, comments behind them stay.
+    pub fn marked(text: &str) -> String {
+        let line = |line: &str| match script_header(line) {
+            Some(section) => format!("{line}\n{MARK}{section}\n"),
+            None => format!("{line}\n"),
+        };
+        text.lines().map(line).collect()
+    }
+
+    /// Reads what `rpmspec --parse` made of a spec that was [`Self::marked`]: macros
+    /// expanded, branches that do not hold left out. Each line gets the number of the
+    /// line in `text` that it came of, as far as comparing both tells.
     pub fn expanded(text: &str, expanded: &str) -> Self {
-        let (old, new): (Vec<&str>, Vec<&str>) = (text.lines().collect(), expanded.lines().collect());
+        let old: Vec<&str> = text.lines().collect();
+        let mut new: Vec<&str> = Vec::new();
+        for line in expanded.lines() {
+            match line.strip_prefix(MARK) {
+                // The line as it stands in the spec: the first that begins this section.
+                Some(section) if new.last().and_then(|line| script_header(line)) != Some(section) => {
+                    new.extend(old.iter().find(|line| script_header(line) == Some(section)));
+                }
+                Some(_) => {}
+                None => new.push(line),
+            }
+        }
         let mut lines = Vec::with_capacity(new.len());
         for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
             let (from, to) = (op.old_range(), op.new_range());
@@ -139,7 +169,7 @@ impl Sections {
         if !line.text.starts_with('%') {
             return None;
         }
-        if BUILD_SCRIPTS.contains(&section) {
+        if script_header(&line.text).is_some() {
             self.scripts.push(Script { section: section.to_owned(), lines: Vec::new() });
             return Some(Part::Script(self.scripts.len() - 1));
         }
@@ -276,7 +306,9 @@ export A=1
     #[test]
     fn expanded_lines_keep_the_numbers_of_their_sources() {
         let text = "Name: a\n%global x 3\n%if 0\nVersion: 1\n%else\nVersion: 2\n%endif\n%build\nexport A=%{x}\nmake\n";
-        let expanded = "Name: a\n\nVersion: 2\n%build\nexport A=3\nmake\n";
+        assert!(Sections::marked(text).contains("\n%build\n#rocmrpm:section:build\nexport"));
+        // As rpm 4.18 prints it, without `%build`.
+        let expanded = "Name: a\n\nVersion: 2\n#rocmrpm:section:build\nexport A=3\nmake\n";
         let sections = Sections::expanded(text, expanded);
         assert_eq!(sections.packages[0].tags[1].line, 6);
         let lines: Vec<_> = sections.scripts[0].lines.iter().map(|l| (l.number, l.text.as_str())).collect();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::document::{At, File, Table};
 use super::edit::Edit;
 use super::manifest::gpu_targets;
+use super::offline::Offline;
 use super::patch::Patch;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
@@ -49,6 +50,8 @@ pub struct Component {
     pub patches: Vec<Patch>,
     /// The edits of upstream's text, in the order in which they are written.
     pub edits: Vec<Edit>,
+    /// What satisfies upstream's download points.
+    pub offline: Vec<Offline>,
     /// `component.toml`, for messages about it.
     pub file: File,
 }
@@ -158,6 +161,7 @@ impl Component {
                 template: PathBuf::new(),
                 patches,
                 edits: root.tables("edit", Edit::read).into_iter().flatten().collect(),
+                offline: root.tables("offline", Offline::read).into_iter().flatten().collect(),
                 file: file.clone(),
             }
         });

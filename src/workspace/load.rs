@@ -234,6 +234,13 @@ impl Workspace {
         &self.pins.pins[&component.name].value
     }
 
+    /// Reads all pin sets, without what the command line changed.
+    pub fn pin_sets(&self) -> Result<BTreeMap<String, PinSet>, WorkspaceError> {
+        let mut problems = Vec::new();
+        let sets = read_pin_sets(&self.root, &Overrides::new(), &mut problems)?;
+        if problems.is_empty() { Ok(sets) } else { Err(WorkspaceError::Invalid(Problems(problems))) }
+    }
+
     /// Returns the folder that takes everything built against the chosen chroot.
     pub fn build_dir(&self) -> PathBuf {
         self.root.join("build").join(&self.chroot.name)

@@ -59,9 +59,13 @@ impl Patch {
 
 /// Returns what stands before the first file's changes.
 fn header(text: &str) -> &str {
-    let ends = ["\n---\n", "\ndiff --git ", "\n--- "];
-    let end = ends.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
-    &text[..end]
+    &text[..header_end(text.as_bytes())]
+}
+
+/// Returns where a patch's header ends: before the line feed of its last line.
+pub(crate) fn header_end(patch: &[u8]) -> usize {
+    let ends: [&[u8]; 3] = [b"\n---\n", b"\ndiff --git ", b"\n--- "];
+    ends.iter().filter_map(|end| memchr::memmem::find(patch, end)).min().unwrap_or(patch.len())
 }
 
 #[cfg(test)]

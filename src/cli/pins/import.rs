@@ -2,10 +2,56 @@
 
 use std::path::Path;
 
-use super::{Done, args};
-use crate::error::{Error, Kind};
-use crate::report::Shell;
+use super::{Done, args, context};
+use crate::error::IoError;
+use crate::events::Events;
+use crate::pins;
+use crate::report::{Progress, Shell, Style, changed_text};
+use crate::sources::{Cache, Fetcher};
+use crate::workspace::document::File;
 
-pub(super) fn run(args: &args::PinsImport, dir: &Path, _shell: &Shell) -> Done {
-    Err(Error::new(Kind::Internal, format!("not there yet: {args:?} in {}", dir.display())))
+pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
+    let choice = args::Choice { chroot: None, pins: args.pins.clone() };
+    let workspace = context::workspace(dir, &choice, &[])?;
+    let shown = args.file.display().to_string();
+    let file = File::read(&args.file, &*shown).map_err(IoError::doing("read the file to import"))?;
+    let json = file.text.trim_start().starts_with('{');
+    let format = args.format.unwrap_or(if json {
+        args::PinsFormat::SourceManifest
+    } else {
+        args::PinsFormat::VersionsEnv
+    });
+    let import = match format {
+        args::PinsFormat::VersionsEnv => pins::read_versions_env(&file, &workspace)?,
+        args::PinsFormat::SourceManifest => pins::read_source_manifest(&file, &workspace)?,
+    };
+    let progress = Progress::new(shell);
+    let events: &dyn Events = &progress;
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
+    let text = pins::import(&workspace, &file, &import, &fetcher)?;
+    if !args.dry_run {
+        text.write(&workspace.root)?;
+    }
+    drop(progress);
+    for note in &import.notes {
+        shell.warning(note);
+    }
+    if !import.unknown.is_empty() {
+        let names = import.unknown.join(", ");
+        shell.warning(format!("nothing in pins/{}.toml goes by the name of: {names}", workspace.pins.name));
+    }
+    let set = format!("pins/{}.toml", workspace.pins.name);
+    if text.changed().is_empty() {
+        shell.status(Style::Dim, "Unchanged", format!("{set} says what {shown} says"));
+        return Ok(0);
+    }
+    shell.data(changed_text(text.changed()))?;
+    if args.dry_run {
+        shell.talk(format!("\n{} nothing was written: --dry-run", Style::Hint.paint("note:")));
+        return Ok(0);
+    }
+    shell.status(Style::Good, "Imported", format!("{shown} into {set}"));
+    let next = format!("`rocmrpm lock --pins {}` brings the lock file up to date", workspace.pins.name);
+    shell.talk(format!("\n{} {next}", Style::Hint.paint("next:")));
+    Ok(0)
 }

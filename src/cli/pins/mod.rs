@@ -10,7 +10,7 @@ mod update;
 
 use std::path::Path;
 
-use super::{Done, args};
+use super::{Done, args, context};
 use crate::report::Shell;
 
 pub(super) fn run(command: &args::Pins, dir: &Path, shell: &Shell) -> Done {

@@ -1,0 +1,287 @@
+//! Download points in the text of one file. Which files are looked at, and what
+//! satisfies a point, is known elsewhere.
+
+use super::table::{Language, Pattern, TABLE};
+
+/// A place that fetches something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The kind, an `id` of the table.
+    pub kind: &'static str,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The line's text, or the whole call on one line.
+    pub text: String,
+    /// The name that a call declares.
+    pub name: Option<String>,
+    /// What it fetches, where that is written there.
+    pub fetches: Option<String>,
+}
+
+/// How long the arguments of a call may be, in bytes.
+const LONGEST_CALL: usize = 8000;
+
+/// How much of a line is shown, in characters.
+const SHOWN: usize = 200;
+
+/// Finds the download points of a file.
+pub fn points(file_name: &str, text: &str) -> Vec<Found> {
+    let language = TABLE.language(file_name);
+    let code = language.map(|language| code(language, text)).unwrap_or_default();
+    let mut found = Vec::new();
+    for pattern in TABLE.patterns(file_name) {
+        if !pattern.items.is_empty() {
+            found.extend(listed(pattern, text));
+        }
+        if !pattern.calls.is_empty() {
+            found.extend(calls(pattern, &code));
+        }
+        let Some(language) = language else { continue };
+        for (at, line) in code.iter().enumerate() {
+            let has = pattern.texts.iter().any(|text| line.contains(text.as_str()))
+                || pattern.words.iter().any(|word| has_command(line, word));
+            let not = |texts: &[String]| texts.iter().any(|text| line.contains(text.as_str()));
+            if has && !not(&pattern.unless) && !not(&language.messages) {
+                found.push(point(pattern, at, line));
+            }
+        }
+    }
+    found.sort_by_key(|point| point.line);
+    found
+}
+
+fn point(pattern: &'static Pattern, at: usize, line: &str) -> Found {
+    let text: String = line.trim().chars().take(SHOWN).collect();
+    Found { kind: &pattern.id, line: at + 1, text, name: None, fetches: url(line) }
+}
+
+/// Returns the first URL of a line.
+fn url(line: &str) -> Option<String> {
+    let start =
+        ["https://", "http://", "git@", "ftp://"].iter().filter_map(|scheme| line.find(scheme)).min()?;
+    let end =
+        line[start..].find([' ', '"', '\'', ')', ',', ';', '<', '>']).map_or(line.len(), |end| start + end);
+    Some(line[start..end].to_owned())
+}
+
+/// Returns the lines with their comments and, in Python, their docstrings taken out, so
+/// that the numbers of the lines stay.
+fn code(language: &Language, text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    // What ends the comment or string that the line begins in.
+    let mut until: Option<String> = None;
+    for line in text.lines() {
+        let mut rest = line;
+        let mut kept = String::new();
+        if let Some(end) = &until {
+            let Some((_, after)) = rest.split_once(end.as_str()) else {
+                out.push(String::new());
+                continue;
+            };
+            rest = after;
+            until = None;
+        }
+        if language.name == "python" {
+            while let Some((at, quote)) =
+                ["\"\"\"", "'''"].iter().filter_map(|q| Some((rest.find(q)?, *q))).min()
+            {
+                if comment_at(&rest[..at], &language.comment).is_some() {
+                    break;
+                }
+                kept.push_str(&rest[..at]);
+                let inner = &rest[at + 3..];
+                match inner.find(quote) {
+                    Some(end) => rest = &inner[end + 3..],
+                    None => {
+                        until = Some(quote.to_owned());
+                        rest = "";
+                    }
+                }
+            }
+        } else if language.name == "cmake"
+            && let Some((before, inner)) = rest.split_once("#[[")
+        {
+            kept.push_str(before);
+            rest = inner.split_once("]]").map_or("", |(_, after)| after);
+            until = (!inner.contains("]]")).then(|| "]]".to_owned());
+        }
+        kept.push_str(rest);
+        let end = comment_at(&kept, &language.comment).unwrap_or(kept.len());
+        kept.truncate(end);
+        out.push(kept);
+    }
+    out
+}
+
+/// Finds a comment: at the line's beginning or behind a blank, and not in a string.
+fn comment_at(line: &str, comment: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open && before != '\\' => quote = None,
+            Some(_) => {}
+            None if line[at..].starts_with(comment) && before.is_whitespace() => return Some(at),
+            // An apostrophe within a word opens no string.
+            None if c == '"' || c == '\'' && !before.is_alphanumeric() => quote = Some(c),
+            None => {}
+        }
+        before = c;
+    }
+    None
+}
+
+/// Tells whether a line has a word that is a command: by itself, and followed by
+/// something.
+fn has_command(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back().unwrap_or(' ');
+        let rest = &line[at + word.len()..];
+        let stands = |c: char| !c.is_alphanumeric() && !"_-./$={".contains(c);
+        let after = rest.chars().next().unwrap_or('x');
+        let followed = after.is_whitespace()
+            && rest.trim_start().starts_with(['-', 'h', '$', '"', '\'', '{', '@', '<'])
+            || matches!(after, '"' | '\'') && rest[1..].trim_start().starts_with([',', ']']);
+        stands(before) && followed
+    })
+}
+
+/// Finds calls of CMake commands that fetch something.
+fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (at, line) in code.iter().enumerate() {
+        let lower = line.to_ascii_lowercase();
+        for call in &pattern.calls {
+            let Some(start) = lower.find(&call.to_ascii_lowercase()) else { continue };
+            let stands = lower[..start].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_');
+            if !stands || !lower[start + call.len()..].trim_start().starts_with('(') {
+                continue;
+            }
+            let arguments = arguments(&code[at..], start + call.len());
+            let words: Vec<&str> = arguments.split_whitespace().map(|word| word.trim_matches('"')).collect();
+            if !pattern.needs.is_empty()
+                && !words.iter().any(|word| pattern.needs.iter().any(|need| need == word))
+            {
+                continue;
+            }
+            let told = words.iter().position(|word| pattern.fetches.iter().any(|key| key == word));
+            let fetches = told.and_then(|key| words.get(key + 1)).map(|value| (*value).to_owned());
+            let names: Vec<&str> = if pattern.declared_by.is_some() {
+                words.clone()
+            } else {
+                words.first().copied().into_iter().collect()
+            };
+            let text: String = format!("{call}({})", words.join(" ")).chars().take(SHOWN).collect();
+            if names.is_empty() {
+                found.push(Found { kind: &pattern.id, line: at + 1, text, name: None, fetches });
+                continue;
+            }
+            for name in names {
+                let (text, name) = (text.clone(), Some(name.to_owned()));
+                found.push(Found { kind: &pattern.id, line: at + 1, text, name, fetches: fetches.clone() });
+            }
+        }
+    }
+    found
+}
+
+/// Returns what stands between the parentheses of a call.
+fn arguments(code: &[String], start: usize) -> String {
+    let (mut out, mut depth) = (String::new(), 0_usize);
+    for (at, line) in code.iter().enumerate() {
+        let line = if at == 0 { &line[start..] } else { line.as_str() };
+        for c in line.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 && c == ')' || out.len() > LONGEST_CALL {
+                return out;
+            }
+            if depth > 1 || c != '(' {
+                out.push(c);
+            }
+        }
+        out.push(' ');
+    }
+    out
+}
+
+/// Counts what a file lists; one point for all of it.
+fn listed(pattern: &'static Pattern, text: &str) -> Option<Found> {
+    let is = |line: &str| pattern.items.iter().any(|item| line.trim_start().starts_with(item.as_str()));
+    let first = text.lines().position(is)?;
+    let count = text.lines().filter(|line| is(line)).count();
+    let text = format!("{count} of `{}`", pattern.items[0].trim_end());
+    Some(Found { kind: &pattern.id, line: first + 1, text, name: None, fetches: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(file: &str, text: &str) -> Vec<(usize, &'static str)> {
+        points(file, text).into_iter().map(|point| (point.line, point.kind)).collect()
+    }
+
+    #[test]
+    fn cmake_calls_are_read_over_lines() {
+        let text = "# FetchContent_Declare(no GIT_REPOSITORY x)\n#[[ FetchContent_Declare(no URL x)\n]]\n\
+            FetchContent_Declare(\n  cutlass # the name\n  GIT_REPOSITORY https://github.com/x/y.git\n  GIT_TAG v1)\n\
+            fetchcontent_declare(local SOURCE_DIR ${DIR})\nFetchContent_MakeAvailable(cutlass other)\n\
+            ExternalProject_Add_Step(a b COMMAND x)\nExternalProject_Add(ep URL \"https://x/y.tar\")\n\
+            file(DOWNLOAD https://x/z f)\nfile(READ x y)\nmessage(STATUS \"git clone it\")\n";
+        let found = points("CMakeLists.txt", text);
+        let shown: Vec<_> =
+            found.iter().map(|p| (p.line, p.kind, p.name.as_deref(), p.fetches.as_deref())).collect();
+        assert_eq!(
+            shown,
+            [
+                (4, "fetch-content", Some("cutlass"), Some("https://github.com/x/y.git")),
+                (9, "fetch-content-use", Some("cutlass"), None),
+                (9, "fetch-content-use", Some("other"), None),
+                (11, "external-project", Some("ep"), Some("https://x/y.tar")),
+                (12, "cmake-download", Some("DOWNLOAD"), Some("https://x/z")),
+            ]
+        );
+    }
+
+    #[test]
+    fn python_strings_that_only_tell_something_do_not_count() {
+        let text = "\"\"\"pip install this\nand git clone that\"\"\"\nx = 1  # pip install\n\
+            raise RuntimeError('pip install torch')\nsubprocess.run(['git', 'clone', url])\n\
+            with urllib.request.urlopen(url) as f:\nsubprocess.check_call([\"curl\", url])\ncurl = 1\n\
+            s = \"# no comment\"; urlretrieve(u)\n";
+        let expected = [(5, "git"), (6, "python-download"), (7, "curl"), (9, "python-download")];
+        assert_eq!(kinds("setup.py", text), expected);
+    }
+
+    #[test]
+    fn shell_commands_are_told_from_words() {
+        let text = "curl -L x\nlibcurl -x\ncommand -v curl -x\nwget https://x\n$(MAKE) curl\necho curl -x\n";
+        assert_eq!(kinds("a.sh", text), [(1, "curl"), (4, "curl")]);
+        assert_eq!(kinds("python-x.spec", "python3 -m pip install x\n"), [(1, "pip")]);
+    }
+
+    #[test]
+    fn lists_are_one_point() {
+        let lock = "[[package]]\nname = \"a\"\nsource = \"registry+https://x\"\n[[package]]\nsource = \"git+https://y\"\n";
+        let found = points("Cargo.lock", lock);
+        assert_eq!((found.len(), found[0].line, found[0].kind), (1, 3, "cargo"));
+        assert!(found[0].text.starts_with("2 of"));
+        assert_eq!(kinds("pyproject.toml", "requires = [\"x @ git+https://y\"]\n"), [(1, "requirement-url")]);
+        assert_eq!(kinds("Cargo.lock", "[[package]]\nname = \"own\"\n"), []);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        let texts =
+            ["FetchContent_Declare(", "file(((((", "'''", "#[[", "\"", "curl\"", "ü curl \u{301}'", "\\"];
+        for text in texts {
+            for file in ["CMakeLists.txt", "setup.py", "a.sh", "Cargo.lock", "build.rs"] {
+                points(file, text);
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! What a build would fetch from the network, and what makes each of these downloads
+//! unnecessary: the table's general knowledge, or what component.toml declares in
+//! `[[offline]]`, both verified. The source is one that `%prep` has left.
+
+mod find;
+mod scan;
+mod table;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::prep::Prepared;
+use crate::text::covers;
+use crate::workspace::{By, Component, Offline, Pin};
+use find::Found;
+use scan::scan;
+use table::{Satisfier, TABLE};
+
+/// Returns the download points of a source as upstream released it, whatever satisfies
+/// them: file, line, and what is fetched, once for each line.
+pub fn download_points(root: &Path) -> Result<Vec<(String, usize, String)>, Error> {
+    let what = |found: &Found| found.name.clone().or_else(|| found.fetches.clone());
+    let points = scan(root, ("", ""))?.points.into_iter();
+    let mut points: Vec<_> = points.map(|(file, at)| (file, at.line, what(&at).unwrap_or(at.text))).collect();
+    // The first argument of a call is what it declares.
+    points.dedup_by(|(file, line, _), (first, at, _)| file == first && line == at);
+    Ok(points)
+}
+
+/// What an audit found.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Audit {
+    /// The component.
+    pub component: String,
+    /// Its version.
+    pub version: String,
+    /// The source that was looked through.
+    pub folder: std::path::PathBuf,
+    /// The download points of build scripts, sorted by file and line.
+    pub points: Vec<Point>,
+    /// What is wrong with `[[offline]]`.
+    pub mistakes: Vec<Mistake>,
+    /// How many build scripts were read.
+    pub scripts: usize,
+    /// How many points there are in tests, examples and documentation.
+    pub passed_over: usize,
+    /// Build scripts that were not read: too large, or no text.
+    pub unread: Vec<String>,
+}
+
+/// A place that fetches something.
+#[derive(Debug, Clone, Serialize)]
+pub struct Point {
+    /// The file, below the source's top folder; the spec by its file name.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What kind of download it is.
+    pub kind: String,
+    /// The line's text.
+    pub text: String,
+    /// What it fetches, where that is written there.
+    pub fetches: Option<String>,
+    /// What satisfies it; `None`: nothing does.
+    pub satisfied: Option<Satisfied>,
+    /// How to mend it.
+    pub remedy: String,
+}
+
+/// What makes a download unnecessary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Satisfied {
+    /// `source`, `setting`, `package`, `not-reached`, `line` or `file`.
+    pub by: String,
+    /// Which one.
+    pub with: String,
+    /// Where that is known from: component.toml, or a sentence.
+    pub because: String,
+}
+
+/// An `[[offline]]` that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mistake {
+    /// component.toml.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// How to mend it.
+    pub remedy: String,
+}
+
+impl Audit {
+    /// Returns the points that nothing satisfies.
+    pub fn open(&self) -> impl Iterator<Item = &Point> {
+        self.points.iter().filter(|point| point.satisfied.is_none())
+    }
+
+    /// Tells whether a build fetches nothing.
+    pub fn clean(&self) -> bool {
+        self.open().next().is_none() && self.mistakes.is_empty() && self.unread.is_empty()
+    }
+}
+
+/// Looks through a prepared source for what would be fetched.
+pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<Audit, Error> {
+    let (record, spec) = (&prepared.record, &prepared.spec);
+    let found = scan(&record.folder, (&spec.file_name, &spec.text))?;
+    let known = Known { root: &record.folder, pin, build: section(&spec.text, "%build"), spec: &spec.text };
+    let mut entries: Vec<Entry<'_>> = component
+        .offline
+        .iter()
+        .filter(|offline| offline.versions.holds(&pin.version))
+        .map(|offline| Entry { offline, used: false, wrong: known.refutes(offline) })
+        .collect();
+    let mut points = Vec::new();
+    for (file, point) in &found.points {
+        let declared_here = |kind: &str| {
+            found.points.iter().any(|(_, other)| {
+                other.kind == kind
+                    && other.name.as_ref().is_some_and(|name| {
+                        point.name.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(name))
+                    })
+            })
+        };
+        let pattern = TABLE.point.iter().find(|pattern| pattern.id == point.kind);
+        if pattern.and_then(|pattern| pattern.declared_by.as_deref()).is_some_and(declared_here) {
+            // The declaration is the point, and tells more.
+            continue;
+        }
+        let declared = entries.iter_mut().filter(|entry| entry.covers(file, point)).map(|entry| {
+            entry.used = true;
+            let satisfied = Satisfied {
+                by: entry.offline.by.as_str().to_owned(),
+                with: entry.offline.with.clone(),
+                because: component.file.name.clone(),
+            };
+            (entry.wrong.is_none(), satisfied)
+        });
+        // All that cover it count as used; the first true one is told.
+        let declared: Vec<_> = declared.collect();
+        let declared = declared.into_iter().find(|(holds, _)| *holds).map(|(_, satisfied)| satisfied);
+        points.push(Point {
+            file: file.clone(),
+            line: point.line,
+            kind: point.kind.to_owned(),
+            text: point.text.clone(),
+            fetches: point.fetches.clone(),
+            satisfied: declared.or_else(|| known.satisfies(file, point)),
+            remedy: pattern.map_or_else(String::new, |pattern| pattern.remedy.clone()),
+        });
+    }
+    let place = |offline: &Offline| 1 + component.file.text[..offline.span.start].matches('\n').count();
+    let mut mistakes = Vec::new();
+    for entry in entries {
+        let (problem, remedy) = match entry.wrong {
+            Some(wrong) => wrong,
+            None if !entry.used => (
+                format!("no download point is in `{}`{}", entry.offline.file, with_text(entry.offline)),
+                "remove the entry, or give it the `versions` that it is for".to_owned(),
+            ),
+            None => continue,
+        };
+        let (file, line) = (component.file.name.clone(), place(entry.offline));
+        mistakes.push(Mistake { file, line, problem, remedy });
+    }
+    Ok(Audit {
+        component: record.component.clone(),
+        version: record.version.clone(),
+        folder: record.folder.clone(),
+        points,
+        mistakes,
+        scripts: found.read,
+        passed_over: found.passed_over,
+        unread: found.unread,
+    })
+}
+
+fn with_text(offline: &Offline) -> String {
+    offline.find.as_ref().map(|find| format!(" with the text `{find}`")).unwrap_or_default()
+}
+
+/// An `[[offline]]` that is for this version.
+struct Entry<'o> {
+    offline: &'o Offline,
+    used: bool,
+    /// What it says that is not so, and how to mend it.
+    wrong: Option<(String, String)>,
+}
+
+impl Entry<'_> {
+    fn covers(&self, file: &str, point: &Found) -> bool {
+        covers(&self.offline.file, file)
+            && self.offline.find.as_ref().is_none_or(|find| point.text.contains(find.as_str()))
+    }
+}
+
+/// What claims are compared with.
+struct Known<'a> {
+    root: &'a Path,
+    pin: &'a Pin,
+    /// The spec's `%build`.
+    build: String,
+    spec: &'a str,
+}
+
+impl Known<'_> {
+    /// Returns what is not true of a declaration, and how to mend it.
+    fn refutes(&self, offline: &Offline) -> Option<(String, String)> {
+        let with = &offline.with;
+        match offline.by {
+            By::Source if self.pin.sources.contains_key(with) => None,
+            By::Source => {
+                let names: Vec<&str> = self.pin.sources.keys().map(String::as_str).collect();
+                let known = if names.is_empty() {
+                    "it has none".to_owned()
+                } else {
+                    format!("it has {}", names.join(", "))
+                };
+                Some((
+                    format!("the pin has no further source `{with}`; {known}"),
+                    format!("add `[{}.sources.{with}]` to the pin set", self.pin.component),
+                ))
+            }
+            By::Setting if has_setting(&self.build, with) => None,
+            By::Setting => Some((
+                format!("`{with}` does not stand in the spec's %build"),
+                "set it there, or correct the entry".to_owned(),
+            )),
+            By::Package if requires(self.spec, with) => None,
+            By::Package => Some((
+                format!("the spec has no `BuildRequires: {with}`"),
+                "add it to the template, or correct the entry".to_owned(),
+            )),
+            // A reason cannot be verified; that there is one is seen to when it is read.
+            By::NotReached => None,
+        }
+    }
+
+    /// Returns what satisfies a point in general.
+    fn satisfies(&self, file: &str, point: &Found) -> Option<Satisfied> {
+        let fits = |satisfier: &&Satisfier| satisfier.points.iter().any(|kind| kind == point.kind);
+        TABLE.satisfier.iter().filter(fits).find_map(|satisfier| {
+            let (by, with) = self.holds(satisfier, file, point)?;
+            Some(Satisfied { by: by.to_owned(), with, because: satisfier.says.clone() })
+        })
+    }
+
+    fn holds(&self, satisfier: &Satisfier, file: &str, point: &Found) -> Option<(&'static str, String)> {
+        if let Some(setting) = &satisfier.setting {
+            let name = point.name.as_deref().map(str::to_uppercase);
+            if setting.contains("@NAME@") && name.is_none() {
+                return None;
+            }
+            let setting = setting.replace("@NAME@", &name.unwrap_or_default());
+            return has_setting(&self.build, &setting).then_some(("setting", setting));
+        }
+        if let Some(name) = &satisfier.file {
+            let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+            return folder.ancestors().find_map(|folder| {
+                let path = folder.join(name);
+                let full = self.root.join(&path);
+                let regular = std::fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_file());
+                let text = regular.then(|| fs_err::read(full).ok()).flatten()?;
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let all = satisfier.has.iter().all(|part| text.contains(part.as_str()));
+                all.then(|| ("file", path.display().to_string()))
+            });
+        }
+        let all = satisfier.line.iter().all(|part| point.text.contains(part.as_str()));
+        all.then(|| ("line", satisfier.line.join(" ")))
+    }
+}
+
+/// Returns a section of a spec.
+fn section(spec: &str, name: &str) -> String {
+    // Source: rpm's spec file format, the sections of build scripts and of packages.
+    let sections = [
+        "%package",
+        "%description",
+        "%prep",
+        "%generate_buildrequires",
+        "%conf",
+        "%build",
+        "%install",
+        "%check",
+        "%clean",
+        "%files",
+        "%changelog",
+        "%pre",
+        "%post",
+        "%preun",
+        "%postun",
+        "%pretrans",
+        "%posttrans",
+        "%trigger",
+        "%filetrigger",
+        "%transfiletrigger",
+        "%verify",
+        "%sourcelist",
+        "%patchlist",
+    ];
+    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    let mut lines = spec.lines().skip_while(|line| first(line) != name);
+    lines.next();
+    let body = lines.take_while(|line| !sections.contains(&first(line).as_str()) || line.starts_with(' '));
+    body.map(|line| format!("{line}\n")).collect()
+}
+
+/// Tells whether a setting stands in a script: outside of comments, as a word of its
+/// own. Quotes do not count: `export A='b'` sets `A=b`.
+fn has_setting(script: &str, setting: &str) -> bool {
+    let plain = |text: &str| text.replace(['\'', '"'], "");
+    let setting = plain(setting);
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    script.lines().filter(|line| !line.trim_start().starts_with('#')).map(plain).any(|line| {
+        line.match_indices(&setting).any(|(at, _)| {
+            // `-DNAME=ON` gives CMake the variable NAME.
+            let (before, after) = (&line[..at], &line[at + setting.len()..]);
+            let begins = before.ends_with("-D") || !before.ends_with(word) || !setting.starts_with(word);
+            begins && (!after.starts_with(word) || !setting.ends_with(word))
+        })
+    })
+}
+
+/// Tells whether the spec requires a package for its build.
+fn requires(spec: &str, package: &str) -> bool {
+    let lines = spec.lines().filter_map(|line| line.trim().strip_prefix("BuildRequires:"));
+    lines.flat_map(|list| list.split([',', ' ', '\t'])).any(|word| word == package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = "BuildRequires:  cmake >= 3.26\nBuildRequires: ninja-build\n%prep\nexport A=no\n%build\n\
+        # B=comment\nexport C='on' \\\n  CMAKE_ARGS=\"-DD=ON -DEE=1\"\n%{?x}\n%install\nexport F=1\n";
+
+    #[test]
+    fn settings_are_those_of_the_build_section() {
+        let build = section(SPEC, "%build");
+        let held =
+            ["A=no", "B=comment", "C=on", "D=ON", "E=1", "EE=1", "EE", "F=1", "C=o", "-DD=ON", "CMAKE_ARGS"];
+        let held = held.map(|setting| has_setting(&build, setting));
+        assert_eq!(held, [false, false, true, true, false, true, true, false, false, true, true]);
+    }
+
+    #[test]
+    fn packages_are_those_that_the_build_requires() {
+        assert_eq!(
+            ["cmake", "ninja-build", "ninja", "3.2"].map(|name| requires(SPEC, name)),
+            [true, true, false, false]
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! Which files of a prepared source are build scripts: those that a build begins with,
+//! and those that one of these names. What they do is not judged here.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::Read;
+use std::path::Path;
+
+use super::find::{Found, points};
+use super::table::TABLE;
+use crate::error::{Error, IoError};
+use crate::process::check_stop;
+
+/// Files beyond this size are no scripts that somebody wrote; they are named, not read.
+const LARGEST: u64 = 8_000_000;
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// The download points of build scripts, by file.
+    pub points: Vec<(String, Found)>,
+    /// How many files were read.
+    pub read: usize,
+    /// How many points there are in files that no build reads.
+    pub passed_over: usize,
+    /// Build scripts that were not read: too large, or no text.
+    pub unread: Vec<String>,
+}
+
+/// Looks through a source. `spec` is the spec's file name and text, which is a script
+/// as well.
+pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
+    let files = files(root)?;
+    let mut scan = Scan::default();
+    let roots = files.iter().filter(|file| TABLE.is_root(base(file)) && !TABLE.is_passed_over(file));
+    let mut queue: VecDeque<&str> = roots.map(String::as_str).collect();
+    let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
+    let index = Index::new(&files);
+    index.named(spec.0, spec.1, &mut seen, &mut queue);
+    scan.points.extend(points(spec.0, spec.1).into_iter().map(|found| (spec.0.to_owned(), found)));
+    while let Some(file) = queue.pop_front() {
+        check_stop()?;
+        let Some(text) = read(root, file)? else {
+            scan.unread.push(file.to_owned());
+            continue;
+        };
+        scan.read += 1;
+        scan.points.extend(points(base(file), &text).into_iter().map(|found| (file.to_owned(), found)));
+        index.named(file, &text, &mut seen, &mut queue);
+    }
+    for file in &files {
+        let script = TABLE.is_root(base(file)) || TABLE.language(base(file)).is_some();
+        if script && TABLE.is_passed_over(file) && !seen.contains(file.as_str()) {
+            check_stop()?;
+            scan.passed_over += read(root, file)?.map_or(0, |text| points(base(file), &text).len());
+        }
+    }
+    scan.points.sort_by(|(a, x), (b, y)| (a, x.line).cmp(&(b, y.line)));
+    scan.unread.sort();
+    Ok(scan)
+}
+
+/// Returns the regular files of a source, sorted. Links are not followed: what they
+/// lead to is either in the source as well, or no part of it.
+fn files(root: &Path) -> Result<Vec<String>, Error> {
+    let mut files = Vec::new();
+    for entry in walkdir::WalkDir::new(root).sort_by_file_name() {
+        let entry = entry.map_err(|error| IoError::doing("look through the source")(error.into()))?;
+        let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
+        // A crate that is vendored is no source of crates (cargo's book, "vendor").
+        let name = entry.file_name();
+        let vendored = (name == "Cargo.toml" || name == "Cargo.lock")
+            && entry.path().with_file_name(".cargo-checksum.json").is_file();
+        if entry.file_type().is_file() && !vendored {
+            files.push(path.to_string_lossy().into_owned());
+        }
+    }
+    Ok(files)
+}
+
+/// Reads a script; `None` if it cannot be one.
+fn read(root: &Path, file: &str) -> Result<Option<String>, Error> {
+    // A name that is no UTF-8 was made readable, and is not there under that name.
+    let Ok(opened) = std::fs::File::open(root.join(file)) else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let action = || IoError::doing(format!("read `{file}`"));
+    opened.take(LARGEST + 1).read_to_end(&mut bytes).map_err(action())?;
+    let text = bytes.len() as u64 <= LARGEST && memchr::memchr(0, &bytes).is_none();
+    Ok(text.then(|| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The scripts of a source that other scripts may name.
+struct Index<'f> {
+    /// Python and shell scripts by base name.
+    by_base: BTreeMap<&'f str, Vec<&'f str>>,
+    all: BTreeSet<&'f str>,
+}
+
+impl<'f> Index<'f> {
+    fn new(files: &'f [String]) -> Self {
+        let mut by_base: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for file in files.iter().filter(|file| file.ends_with(".py") || file.ends_with(".sh")) {
+            by_base.entry(base(file)).or_default().push(file);
+        }
+        Self { by_base, all: files.iter().map(String::as_str).collect() }
+    }
+
+    /// Adds the scripts that a script names.
+    fn named(&self, file: &str, text: &str, seen: &mut BTreeSet<&'f str>, queue: &mut VecDeque<&'f str>) {
+        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut add = |found: Option<&'f str>| {
+            if let Some(script) = found
+                && seen.insert(script)
+            {
+                queue.push_back(script);
+            }
+        };
+        let in_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+        for line in text.lines() {
+            if line.trim_start().starts_with('#') {
+                continue;
+            }
+            for word in line.split(|c: char| !in_path(c)) {
+                if word.ends_with(".py") || word.ends_with(".sh") {
+                    add(self.script(folder, word.trim_start_matches("./").trim_start_matches('/')));
+                }
+            }
+            // Imports within functions run later, if at all; those of setup.py are the build's.
+            let outermost = !line.starts_with([' ', '\t']) || base(file) == "setup.py";
+            if file.ends_with(".py") && outermost {
+                for module in imports(line) {
+                    add(self.module(folder, &module));
+                }
+            }
+        }
+    }
+
+    /// Finds a script by what another one calls it: below its own folder, below the
+    /// top, or the only one of that name.
+    fn script(&self, folder: &str, name: &str) -> Option<&'f str> {
+        let beside = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        if let Some(found) = self.all.get(beside.as_str()).or_else(|| self.all.get(name)) {
+            return Some(found);
+        }
+        let ending = format!("/{name}");
+        let mut same = self.by_base.get(base(name))?.iter().filter(|file| file.ends_with(&ending));
+        let only = same.next()?;
+        same.next().is_none().then_some(*only)
+    }
+
+    /// Finds a module below the folder of the script that imports it, or below the top.
+    fn module(&self, folder: &str, module: &str) -> Option<&'f str> {
+        let path = module.trim_start_matches('.').replace('.', "/");
+        [folder, ""].iter().find_map(|folder| {
+            let start = if folder.is_empty() { path.clone() } else { format!("{folder}/{path}") };
+            [format!("{start}.py"), format!("{start}/__init__.py")]
+                .iter()
+                .find_map(|file| self.all.get(file.as_str()).copied())
+        })
+    }
+}
+
+/// Returns the modules that a line of Python imports, and what could be a module of
+/// a package: `from a import b` may mean `a.b`.
+fn imports(line: &str) -> Vec<String> {
+    let line = line.trim();
+    let name = |text: &str| {
+        let text = text.trim().trim_start_matches('(').trim_end_matches(')');
+        text.split_whitespace().next().unwrap_or_default().to_owned()
+    };
+    if let Some((module, names)) = line.strip_prefix("from ").and_then(|rest| rest.split_once(" import ")) {
+        let module = module.trim();
+        let within =
+            names.split(',').map(name).map(|inner| format!("{}.{inner}", module.trim_end_matches('.')));
+        return within.chain([module.to_owned()]).collect();
+    }
+    line.strip_prefix("import ").map(|rest| rest.split(',').map(name).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn scripts_that_scripts_name_count_and_others_do_not() {
+        let dir = source(&[
+            ("setup.py", "from tools import helper\nrun(['bash', 'scripts/get it.sh', 'fetch.sh'])\n"),
+            ("tools/helper.py", "urlretrieve(u)\nimport third\ndef f():\n    import late\n"),
+            ("tools/third.py", "urlopen(u)\n"),
+            ("tools/late.py", "urlopen(u)\n"),
+            ("scripts/fetch.sh", "curl -O x\n"),
+            ("unused.sh", "curl -O x\n"),
+            ("tests/CMakeLists.txt", "FetchContent_Declare(x URL y)\n"),
+            ("new\nline/CMakeLists.txt", "FetchContent_Declare(x URL y)\n"),
+        ]);
+        let scan = scan(dir.path(), ("x.spec", "pip install y\n")).unwrap();
+        let files: Vec<_> = scan.points.iter().map(|(file, _)| file.as_str()).collect();
+        let expected =
+            ["new\nline/CMakeLists.txt", "scripts/fetch.sh", "tools/helper.py", "tools/third.py", "x.spec"];
+        assert_eq!(files, expected);
+        assert_eq!((scan.read, scan.passed_over), (5, 1));
+    }
+
+    #[test]
+    fn links_huge_and_binary_files_are_not_read() {
+        let dir = source(&[("binary/setup.py", "\0pip install x")]);
+        let at = |name: &str| dir.path().join(name);
+        fs_err::os::unix::fs::symlink("/", at("root")).unwrap();
+        fs_err::os::unix::fs::symlink(".", at("loop")).unwrap();
+        fs_err::os::unix::fs::symlink("/dev/zero", at("setup.py")).unwrap();
+        fs_err::create_dir(at("huge")).unwrap();
+        fs_err::File::create(at("huge/CMakeLists.txt")).unwrap().set_len(1 << 40).unwrap();
+        let deep = at("deep").join("d/".repeat(500));
+        fs_err::create_dir_all(&deep).unwrap();
+        fs_err::write(deep.join("Makefile"), "\twget https://x\n").unwrap();
+        let scan = scan(dir.path(), ("x.spec", "")).unwrap();
+        assert_eq!(scan.unread, ["binary/setup.py", "huge/CMakeLists.txt"]);
+        assert_eq!((scan.read, scan.points.len()), (1, 1));
+    }
+}

@@ -1,0 +1,211 @@
+//! One patch applied by GNU patch to a folder, and what GNU patch says about it:
+//! offsets, and hunks that do not fit. Why they do not is told elsewhere.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::unified::FileChange;
+use crate::process::{Command, ProcessError};
+use crate::workspace::edit::is_inside;
+
+/// What came of a patch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The hunks that fit at another line than the patch says.
+    pub offsets: Vec<Offset>,
+    /// What does not fit.
+    pub failures: Vec<Misfit>,
+}
+
+/// A hunk that fits at another line than the patch says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Offset {
+    /// The file.
+    pub file: String,
+    /// The hunk's number in the file, counted from 1.
+    pub hunk: usize,
+    /// The line where it fits.
+    pub line: usize,
+    /// How many lines that is below the place that the patch says.
+    pub offset: i64,
+}
+
+/// A part of a patch that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// The change, as an index; `None` if it is not known which.
+    pub file: Option<usize>,
+    /// The hunk's number in the file, counted from 1; `None` for all of the file.
+    pub hunk: Option<usize>,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// Applies a patch to the files in `dir`, as far as it fits: `-p1`, without fuzz, as
+/// rpm's `%autosetup -p1` does (`%_default_patch_fuzz` is 0).
+pub fn apply(dir: &Path, patch: &Path, changes: &[FileChange]) -> Result<Applied, ProcessError> {
+    apply_with(dir, patch, changes, 0)
+}
+
+/// Applies a patch as [`apply`] does, with so many lines of context that may differ.
+pub(super) fn apply_with(
+    dir: &Path,
+    patch: &Path,
+    changes: &[FileChange],
+    fuzz: usize,
+) -> Result<Applied, ProcessError> {
+    for (at, change) in changes.iter().enumerate() {
+        if let Some(name) = change.names().find(|name| !is_inside(name)) {
+            let problem = format!("the patch names `{name}`, which is outside of the source");
+            return Ok(Applied::failed(Some(at), problem));
+        }
+    }
+    if changes.is_empty() {
+        return Ok(Applied::failed(None, "it is no patch: it changes no file".into()));
+    }
+    let done = Command::new("patch")
+        .arg(format!("--fuzz={fuzz}"))
+        .args(["-p1", "-u", "--force", "--no-backup-if-mismatch", "--reject-file=-", "-i"])
+        .arg(patch)
+        .cwd(dir)
+        .clean_env()
+        .env("PATH", "/usr/bin:/bin")
+        .env("LC_ALL", "C")
+        .env("QUOTING_STYLE", "literal")
+        .env("TMPDIR", dir)
+        .run()?;
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let mut applied = read(&out, changes);
+    if !done.success() && applied.failures.is_empty() {
+        let said = err.lines().chain(out.lines()).map(str::trim).find(|line| !line.is_empty());
+        let said = said.unwrap_or("it gave no reason").trim_start_matches("patch: **** ");
+        applied.failures.push(Misfit { file: None, hunk: None, problem: format!("GNU patch says: {said}") });
+    }
+    Ok(applied)
+}
+
+impl Applied {
+    fn failed(file: Option<usize>, problem: String) -> Self {
+        Self { offsets: Vec::new(), failures: vec![Misfit { file, hunk: None, problem }] }
+    }
+}
+
+/// Reads what GNU patch 2.7 writes.
+fn read(out: &str, changes: &[FileChange]) -> Applied {
+    let mut applied = Applied::default();
+    let mut next = 0;
+    let mut file = None;
+    let mut already = false;
+    for line in out.lines() {
+        let names = ["patching file ", "patching symbolic link "];
+        if let Some(name) = names.iter().find_map(|begin| line.strip_prefix(begin)) {
+            // A renamed file reads `patching file NEW (renamed from OLD)`.
+            let is = |change: &FileChange| {
+                change
+                    .names()
+                    .any(|own| name == own || name.strip_prefix(own).is_some_and(|r| r.starts_with(" (")))
+            };
+            file = (next..changes.len()).find(|at| is(&changes[*at]));
+            next = file.map_or(next, |at| at + 1);
+            already = false;
+        } else if let Some(number) = line.strip_prefix("can't find file to patch at input line ") {
+            let number: usize = number.trim().parse().unwrap_or(0);
+            file = changes.iter().position(|change| change.lines.contains(&number));
+            next = file.map_or(next, |at| at + 1);
+            let problem = "the file is not there".to_owned();
+            applied.failures.push(Misfit { file, hunk: None, problem });
+        } else if line.starts_with("Reversed (or previously applied) patch detected") {
+            already = true;
+        } else if line.ends_with("already exists!  Applying it anyway.") || line == "already exists!" {
+            applied.failures.push(Misfit { file, hunk: None, problem: "the file is there already".into() });
+        } else if line.contains("refusing to patch") {
+            let problem = "it is no regular file but a link or a folder".to_owned();
+            applied.failures.push(Misfit { file, hunk: None, problem });
+        } else if let Some((hunk, rest)) = hunk_line(line) {
+            if let Some(rest) = rest.strip_prefix("succeeded at ") {
+                let place = rest.split_once(" (offset ");
+                let (at, offset) = place.unwrap_or((rest.trim_end_matches('.'), "0"));
+                let number = |text: &str| text.split([' ', '.']).next().and_then(|n| n.parse::<i64>().ok());
+                let line = number(at).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                let name = file.map_or_else(String::new, |at| changes[at].name().to_owned());
+                applied.offsets.push(Offset { file: name, hunk, line, offset: number(offset).unwrap_or(0) });
+            } else if rest.starts_with("FAILED") {
+                let problem = if already { "it is in the source already" } else { "its lines are not there" };
+                applied.failures.push(Misfit { file, hunk: Some(hunk), problem: problem.into() });
+            }
+        } else if line.starts_with("File ") && line.contains("git binary diff") {
+            applied.failures.push(Misfit {
+                file,
+                hunk: None,
+                problem: "GNU patch takes no binary diffs".into(),
+            });
+        }
+    }
+    applied
+}
+
+/// Reads `Hunk #1 FAILED at 12.`: the number and what follows it.
+fn hunk_line(line: &str) -> Option<(usize, &str)> {
+    let (number, rest) = line.strip_prefix("Hunk #")?.split_once(' ')?;
+    Some((number.parse().ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::unified::parse;
+    use super::*;
+
+    /// Applies a patch to a folder with a file `a b` of ten lines.
+    fn applied(patch: &str) -> (Applied, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        fs_err::create_dir(&tree).unwrap();
+        fs_err::write(tree.join("a b"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n").unwrap();
+        fs_err::os::unix::fs::symlink("a b", tree.join("link")).unwrap();
+        let file = dir.path().join("x.patch");
+        fs_err::write(&file, patch).unwrap();
+        let applied = apply(&tree, &file, &parse(patch)).unwrap();
+        (applied, fs_err::read_to_string(tree.join("a b")).unwrap())
+    }
+
+    fn problems(patch: &str) -> Vec<(Option<usize>, Option<usize>, String)> {
+        applied(patch).0.failures.into_iter().map(|f| (f.file, f.hunk, f.problem)).collect()
+    }
+
+    #[test]
+    fn offsets_are_told() {
+        let (done, text) =
+            applied("--- a/a b\t\n+++ b/a b\t\n@@ -1,2 +1,2 @@\n 5\n-6\n+six\n@@ -9 +9 @@\n-9\n+nine\n");
+        assert_eq!(text, "1\n2\n3\n4\n5\nsix\n7\n8\nnine\n10\n");
+        assert_eq!(done.failures, []);
+        let first = Offset { file: "a b".into(), hunk: 1, line: 5, offset: 4 };
+        assert_eq!(done.offsets[0], first);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let not_there = "its lines are not there".to_owned();
+        let two = "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-2\n+two\n@@ -5,2 +5,2 @@\n five\n-6\n+six\n";
+        assert_eq!(problems(two), [(Some(0), Some(2), not_there)]);
+        let gone =
+            "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-2\n+two\n--- a/gone\n+++ b/gone\n@@ -1 +1 @@\n-x\n+y\n";
+        assert_eq!(problems(gone), [(Some(1), None, "the file is not there".to_owned())]);
+        let link = "--- a/link\n+++ b/link\n@@ -1 +1 @@\n-1\n+y\n";
+        assert_eq!(
+            problems(link),
+            [(Some(0), None, "it is no regular file but a link or a folder".to_owned())]
+        );
+        let done = "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-two\n+2\n";
+        assert_eq!(problems(done), [(Some(0), Some(1), "it is in the source already".to_owned())]);
+        assert_eq!(problems("just prose\n")[0].2, "it is no patch: it changes no file");
+    }
+
+    #[test]
+    fn paths_that_lead_out_are_refused() {
+        for name in ["../../etc/x", "/etc/x"] {
+            let patch = format!("--- a/{name}\n+++ b/{name}\n@@ -0,0 +1 @@\n+y\n");
+            assert!(problems(&patch)[0].2.contains("outside of the source"), "{name}");
+        }
+    }
+}

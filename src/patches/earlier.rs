@@ -1,0 +1,91 @@
+//! Other versions of a component that are at hand, and which of its patches apply to
+//! them: those of the other pin sets, and those that the workspace's git history had.
+//! Nothing is fetched for this.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Applied, Layers, Run, versions};
+use crate::error::Error;
+use crate::events::Silent;
+use crate::process::Command;
+use crate::sources::{Cache, Fetcher};
+use crate::workspace::document::File;
+use crate::workspace::pins::Overrides;
+use crate::workspace::{Component, Lock, Pin, PinSet, Source, Workspace, compare};
+
+/// How many commits of a pin set are looked through.
+const MOST_COMMITS: &str = "-n50";
+
+/// A version that is at hand.
+pub(super) struct Earlier {
+    pub version: String,
+    pub layers: Layers,
+    /// The patches that apply to it, by file name.
+    pub applied: BTreeMap<String, Applied>,
+}
+
+/// Finds the versions at hand, the nearest older ones first, then newer ones.
+pub(super) fn find(
+    workspace: &Workspace,
+    component: &Component,
+    pin: &Pin,
+    sets: &BTreeMap<String, PinSet>,
+    fetcher: &Fetcher<'_>,
+) -> Result<Vec<Earlier>, Error> {
+    let cache = Cache::at(fetcher.cache().dir());
+    let offline = Fetcher::new(cache, &workspace.root, &Silent).offline(true);
+    let mut pins: Vec<Pin> = versions(sets, component).into_iter().cloned().collect();
+    pins.extend(pins_in_history(workspace, component, sets.keys()));
+    let mut seen = BTreeSet::from([pin.version.clone()]);
+    // What a folder of the workspace held at another version, nobody has kept.
+    pins.retain(|pin| !matches!(pin.source, Source::Folder { .. }) && seen.insert(pin.version.clone()));
+    let older = |other: &Pin| compare(&other.version, &pin.version).is_lt();
+    pins.sort_by(|a, b| {
+        let near = |x: &Pin, y: &Pin| compare(&x.version, &y.version);
+        older(b).cmp(&older(a)).then_with(|| if older(a) { near(b, a) } else { near(a, b) })
+    });
+    let mut found = Vec::new();
+    for other in &pins {
+        // Patches of this version are tried on that one, whatever that one's own are.
+        let main = offline.tree(other).map(|tree| tree.dir);
+        let Ok(main) = main else { continue };
+        let further = other.sources.values().filter_map(|source| {
+            let tree = offline.tree(source).ok()?;
+            Some((crate::sources::source_dir(source), tree.dir))
+        });
+        let layers = Layers::new(main, further.collect());
+        let run = Run::of(&layers, component, &pin.version)?;
+        let fits = run.patches.into_iter().filter(|tried| tried.applied.failures.is_empty());
+        let applied = fits.map(|tried| (tried.patch.file_name.clone(), tried.applied)).collect();
+        found.push(Earlier { version: other.version.clone(), layers, applied });
+    }
+    Ok(found)
+}
+
+/// Returns the pins that earlier commits had, as far as they can be read. A workspace
+/// without git has none.
+fn pins_in_history<'s>(
+    workspace: &Workspace,
+    component: &Component,
+    sets: impl Iterator<Item = &'s String>,
+) -> Vec<Pin> {
+    let git = |args: &[&str]| {
+        let git = Command::new("git").args(["-C"]).arg(&workspace.root).args(args).env("LC_ALL", "C");
+        git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").text().ok()
+    };
+    let mut pins = Vec::new();
+    for set in sets {
+        let path = format!("pins/{set}.toml");
+        let commits = git(&["log", MOST_COMMITS, "--format=%H", "--", &path]).unwrap_or_default();
+        for commit in commits.lines() {
+            let show = |name: &str| git(&["show", &format!("{commit}:./pins/{name}")]);
+            let Some(text) = show(&format!("{set}.toml")) else { continue };
+            let (mut problems, name) = (Vec::new(), path.clone());
+            let lock = show(&format!("{set}.lock")).map(|text| File { name: String::new(), text });
+            let lock = lock.map(|file| Lock::read(&file, &mut problems)).unwrap_or_default();
+            let read = PinSet::read(set, File { name, text }, &lock, &Overrides::new(), &mut problems);
+            pins.extend(read.pins.get(&component.name).map(|at| at.value.clone()));
+        }
+    }
+    pins
+}

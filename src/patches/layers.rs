@@ -1,0 +1,162 @@
+//! A component's sources as `%prep` lays them out, without a copy: the main one, and
+//! the further ones in their folders inside of it. For reading only.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::IoError;
+use crate::sources::{Fetcher, SourceError, source_dir};
+use crate::workspace::{Component, Pin};
+
+/// Unpacked sources, one inside the other.
+#[derive(Debug, Clone)]
+pub struct Layers {
+    main: PathBuf,
+    /// The folder in the main source, and where the source is.
+    further: Vec<(String, PathBuf)>,
+}
+
+/// What is at a path of the sources.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file, at this path.
+    File(PathBuf),
+    /// A symbolic link, at this path.
+    Link(PathBuf),
+    /// Nothing, or no file.
+    Nothing,
+    /// Something outside of the source.
+    Outside,
+}
+
+impl Layers {
+    /// Returns the layers of folders at hand.
+    pub fn new(main: impl Into<PathBuf>, further: Vec<(String, PathBuf)>) -> Self {
+        Self { main: main.into(), further }
+    }
+
+    /// Fetches and unpacks a pin's sources. Of the further ones only those that patches
+    /// and edits of the component name.
+    pub fn of(fetcher: &Fetcher<'_>, component: &Component, pin: &Pin) -> Result<Self, SourceError> {
+        let mut texts = Vec::new();
+        for patch in component.patches_for(&pin.version) {
+            let bytes = fs_err::read(component.dir.join(&patch.file_name));
+            let bytes = bytes.map_err(IoError::doing("read a patch"))?;
+            texts.push(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        let main = fetcher.tree(pin)?.dir;
+        let mut further = Vec::new();
+        for (name, source) in &pin.sources {
+            let dir = source_dir(source);
+            let edited = component.edits_for(&pin.version).any(|edit| edit.source.as_ref() == Some(name));
+            if edited || texts.iter().any(|text| text.contains(&format!("/{dir}/"))) {
+                further.push((dir, fetcher.tree(source)?.dir));
+            }
+        }
+        Ok(Self { main, further })
+    }
+
+    /// Returns the layer that a path is in, and the path in that layer.
+    fn layer<'p>(&self, path: &'p str) -> (&Path, &'p str) {
+        for (dir, root) in &self.further {
+            if let Some(rest) = path.strip_prefix(dir.as_str()).and_then(|rest| rest.strip_prefix('/')) {
+                return (root, rest);
+            }
+        }
+        (&self.main, path)
+    }
+
+    /// Finds a path. A link is not followed at the path itself; above it, links are
+    /// followed as long as they stay in the source.
+    pub fn place(&self, path: &str) -> Place {
+        let (root, rest) = self.layer(path);
+        let full = root.join(rest);
+        let Ok(kind) = std::fs::symlink_metadata(&full).map(|metadata| metadata.file_type()) else {
+            return Place::Nothing;
+        };
+        let parent = full.parent().unwrap_or(root).canonicalize();
+        match (parent, root.canonicalize()) {
+            (Ok(parent), Ok(root)) if parent.starts_with(&root) => {}
+            _ => return Place::Outside,
+        }
+        match () {
+            () if kind.is_symlink() => Place::Link(full),
+            () if kind.is_file() => Place::File(full),
+            () => Place::Nothing,
+        }
+    }
+
+    /// Returns the text of a file; `None` where there is none. What is not UTF-8
+    /// becomes U+FFFD.
+    pub fn text(&self, path: &str) -> std::io::Result<Option<String>> {
+        match self.place(path) {
+            Place::File(full) => Ok(Some(String::from_utf8_lossy(&fs_err::read(full)?).into_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns other files of the same base name, at most five, sorted.
+    pub fn same_name(&self, path: &str) -> Vec<String> {
+        let Some(base) = Path::new(path).file_name() else { return Vec::new() };
+        let (root, rest) = self.layer(path);
+        let prefix = path.strip_suffix(rest).unwrap_or_default();
+        let files = walkdir::WalkDir::new(root).sort_by_file_name().into_iter().filter_map(Result::ok);
+        files
+            .filter(|entry| entry.file_type().is_file() && entry.file_name() == base)
+            .filter_map(|entry| entry.path().strip_prefix(root).ok().map(Path::to_owned))
+            .map(|path| format!("{prefix}{}", path.display()))
+            .take(5)
+            .collect()
+    }
+
+    /// Copies a path to the same path below `to`, a link as the link that it is.
+    pub fn copy(&self, path: &str, to: &Path) -> std::io::Result<()> {
+        let target = to.join(path);
+        if std::fs::symlink_metadata(&target).is_ok() {
+            return Ok(());
+        }
+        let parent = |target: &Path| fs_err::create_dir_all(target.parent().unwrap_or(to));
+        match self.place(path) {
+            Place::File(full) => {
+                parent(&target)?;
+                fs_err::copy(full, &target)?;
+                // Sources may have files that nobody may write to.
+                let mut permissions = fs_err::metadata(&target)?.permissions();
+                let mode = std::os::unix::fs::PermissionsExt::mode(&permissions);
+                std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, mode | 0o600);
+                fs_err::set_permissions(&target, permissions)
+            }
+            Place::Link(full) => {
+                parent(&target)?;
+                fs_err::os::unix::fs::symlink(fs_err::read_link(full)?, &target)
+            }
+            Place::Nothing | Place::Outside => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_neither_followed_nor_lead_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        for (path, text) in [("main/a b", "main"), ("more/x/a b", "more"), ("secret/f", "secret")] {
+            fs_err::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs_err::write(at(path), text).unwrap();
+        }
+        fs_err::os::unix::fs::symlink("/etc/hostname", at("main/link")).unwrap();
+        fs_err::os::unix::fs::symlink("../secret", at("main/out")).unwrap();
+        let layers = Layers::new(at("main"), vec![("more-1".into(), at("more"))]);
+        assert_eq!(layers.text("a b").unwrap().as_deref(), Some("main"));
+        assert_eq!(layers.text("more-1/x/a b").unwrap().as_deref(), Some("more"));
+        assert_eq!(layers.text("link").unwrap(), None);
+        assert_eq!(layers.place("out/f"), Place::Outside);
+        assert_eq!(layers.same_name("gone/a b"), ["a b"]);
+        assert_eq!(layers.same_name("more-1/gone/a b"), ["more-1/x/a b"]);
+        layers.copy("link", &at("copy")).unwrap();
+        layers.copy("out/f", &at("copy")).unwrap();
+        assert!(at("copy/link").is_symlink() && !at("copy/out").exists());
+    }
+}

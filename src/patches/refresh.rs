@@ -1,0 +1,319 @@
+//! Patches written anew for another version, where they apply with an offset or where
+//! git can merge them: the diff is new, the header stays as it is. Nothing is written
+//! here; the caller does, once all of it is there.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::apply::{apply, apply_with};
+use super::earlier::{self, Earlier};
+use super::{FileChange, Layers, Run, parse, patch_bytes};
+use crate::error::{Error, IoError, Kind};
+use crate::files;
+use crate::process::{Command, check_stop};
+use crate::sources::Fetcher;
+use crate::workspace::edit::is_inside;
+use crate::workspace::patch::header_end;
+use crate::workspace::{Component, Patch, Pin, Workspace};
+
+/// How many lines of context may differ where no earlier version is at hand for a
+/// merge. Source: GNU patch's own default, patch(1).
+const FUZZ: usize = 2;
+
+/// A component's patches for one version, as they should be.
+#[derive(Debug, Clone, Serialize)]
+pub struct Refreshed {
+    /// The component.
+    pub component: String,
+    /// The version.
+    pub version: String,
+    /// The patches, in their order, as far as they could be made.
+    pub patches: Vec<NewPatch>,
+    /// The patch that cannot be merged, where there is one.
+    pub conflict: Option<Conflict>,
+}
+
+/// A patch as it should be.
+#[derive(Debug, Clone, Serialize)]
+pub struct NewPatch {
+    /// Its file name.
+    pub file: String,
+    /// What was done to it.
+    pub how: How,
+    /// Where it is.
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// Its bytes.
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
+}
+
+/// What was done to a patch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "what")]
+pub enum How {
+    /// Nothing: it applies as it is.
+    Unchanged,
+    /// Its hunks got the lines where they apply.
+    Offset,
+    /// git merged it with what upstream changed since this version.
+    Merged {
+        /// The version that it applied to.
+        from: String,
+    },
+    /// GNU patch found its places though the context differs.
+    Fuzz,
+}
+
+/// A patch that cannot be written anew.
+#[derive(Debug, Clone, Serialize)]
+pub struct Conflict {
+    /// Its file name.
+    pub file: String,
+    /// Why.
+    pub problem: String,
+    /// The files with git's conflict markers, as a diff; empty where git had no part.
+    pub diff: String,
+    /// How to go on.
+    pub remedy: String,
+}
+
+/// Makes a component's patches for a version anew, as far as they need it.
+pub fn refresh(
+    workspace: &Workspace,
+    component: &Component,
+    pin: &Pin,
+    fetcher: &Fetcher<'_>,
+) -> Result<Refreshed, Error> {
+    let action = || IoError::doing("refresh the patches");
+    let layers = Layers::of(fetcher, component, pin)?;
+    let mut refreshed = Refreshed {
+        component: component.name.to_string(),
+        version: pin.version.clone(),
+        patches: Vec::new(),
+        conflict: None,
+    };
+    let scratch = tempfile::Builder::new().prefix("rocmrpm-").tempdir().map_err(action())?;
+    let (repository, tree) = (scratch.path().join("git"), scratch.path().join("tree"));
+    fs_err::create_dir(&tree).map_err(action())?;
+    let repository = Repository::new(repository)?;
+    let mut parsed = Vec::new();
+    for patch in component.patches_for(&pin.version) {
+        let bytes = patch_bytes(component, patch)?;
+        let changes = parse(&String::from_utf8_lossy(&bytes));
+        for name in changes.iter().flat_map(FileChange::names).filter(|name| is_inside(name)) {
+            layers.copy(name, &tree).map_err(action())?;
+        }
+        parsed.push((patch, bytes, changes));
+    }
+    let mut old: Option<Vec<Old>> = None;
+    for (at, (patch, bytes, changes)) in parsed.into_iter().enumerate() {
+        check_stop()?;
+        let path = component.dir.join(&patch.file_name).canonicalize().map_err(action())?;
+        let before = repository.store(&tree)?;
+        let applied = apply(&tree, &path, &changes)?;
+        let how = if applied.failures.is_empty() {
+            if applied.offsets.is_empty() { How::Unchanged } else { How::Offset }
+        } else {
+            if old.is_none() {
+                let sets = workspace.pin_sets()?;
+                let found = earlier::find(workspace, component, pin, &sets, fetcher)?;
+                old = Some(
+                    found
+                        .into_iter()
+                        .map(|e| Old::of(e, component, pin, &repository))
+                        .collect::<Result<_, _>>()?,
+                );
+            }
+            let fitting = old.iter().flatten().find(|old| old.earlier.applied.contains_key(&patch.file_name));
+            let merged = match fitting {
+                Some(old) => merge(&repository, &before, (&old.trees[at], &old.trees[at + 1]), patch)
+                    .map(|done| done.map(|tree| (tree, How::Merged { from: old.earlier.version.clone() })))?,
+                None => {
+                    repository.restore(&before, &tree)?;
+                    let fuzzy = apply_with(&tree, &path, &changes, FUZZ)?;
+                    match fuzzy.failures.first() {
+                        None => Ok((repository.store(&tree)?, How::Fuzz)),
+                        Some(misfit) => Err(Conflict {
+                            file: patch.file_name.clone(),
+                            problem: format!("it does not apply ({}), and no version that it applies to is at hand for a merge", misfit.problem),
+                            diff: String::new(),
+                            remedy: "fetch one: `rocmrpm patch status --pin NAME=VERSION` with a version that it applies to".into(),
+                        }),
+                    }
+                }
+            };
+            match merged {
+                Ok((after, how)) => {
+                    repository.restore(&after, &tree)?;
+                    how
+                }
+                Err(conflict) => {
+                    refreshed.conflict = Some(conflict);
+                    return Ok(refreshed);
+                }
+            }
+        };
+        let new = match how {
+            How::Unchanged => bytes,
+            _ => repository.patch(&before, &repository.store(&tree)?, &bytes)?,
+        };
+        refreshed.patches.push(NewPatch { file: patch.file_name.clone(), how, path, bytes: new });
+    }
+    Ok(refreshed)
+}
+
+impl Refreshed {
+    /// Writes the patches that changed. The caller sees to it that there is no conflict.
+    pub fn write(&self) -> Result<(), Error> {
+        for patch in &self.patches {
+            files::write_if_changed(&patch.path, &patch.bytes)
+                .map_err(IoError::doing(format!("write `{}`", patch.path.display())))?;
+        }
+        Ok(())
+    }
+}
+
+/// An earlier version with the trees that the series left on it: before the first
+/// patch, and after each.
+struct Old {
+    earlier: Earlier,
+    trees: Vec<String>,
+}
+
+impl Old {
+    fn of(
+        earlier: Earlier,
+        component: &Component,
+        pin: &Pin,
+        repository: &Repository,
+    ) -> Result<Self, Error> {
+        let mut trees = Vec::new();
+        Run::watched(&earlier.layers, component, &pin.version, &mut |dir| {
+            trees.push(repository.store(dir)?);
+            Ok(())
+        })?;
+        Ok(Self { earlier, trees })
+    }
+}
+
+/// Brings what a patch did to an old tree to a new one, as `git cherry-pick` does.
+fn merge(
+    repository: &Repository,
+    new: &str,
+    (old, patched): (&str, &str),
+    patch: &Patch,
+) -> Result<Result<String, Conflict>, Error> {
+    let base = repository.commit(old, None)?;
+    let ours = repository.commit(new, Some(&base))?;
+    let theirs = repository.commit(patched, Some(&base))?;
+    // git-merge-tree(1): exit code 0 for a clean merge, 1 for conflicts.
+    let done = repository.git().args(["merge-tree", "--write-tree", &ours, &theirs]).run()?;
+    let out = String::from_utf8_lossy(&done.stdout).into_owned();
+    let tree = out.lines().next().unwrap_or_default().to_owned();
+    let conflict = |problem: &str, diff: String, remedy: &str| Conflict {
+        file: patch.file_name.clone(),
+        problem: problem.to_owned(),
+        diff,
+        remedy: remedy.to_owned(),
+    };
+    match done.code {
+        Some(0) if tree == new => Ok(Err(conflict(
+            "upstream has all of it",
+            String::new(),
+            "remove the patch, or give it `Versions:` that end before this one",
+        ))),
+        Some(0) => Ok(Ok(tree)),
+        Some(1) => {
+            let diff = repository.git().args(["diff", "--no-color", new, &tree]).text()?;
+            Ok(Err(conflict(
+                "upstream changed the same lines",
+                diff,
+                "rework the patch by hand at the marked places",
+            )))
+        }
+        _ => {
+            let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            Err(Error::new(Kind::Environment, format!("git merge-tree {}: {said}", done.how()))
+                .hinted("it takes git 2.38 or newer"))
+        }
+    }
+}
+
+/// A git repository without a work tree, for trees and merges.
+struct Repository {
+    dir: PathBuf,
+}
+
+impl Repository {
+    fn new(dir: PathBuf) -> Result<Self, Error> {
+        let repository = Self { dir };
+        repository.git().args(["init", "--quiet", "--bare", "--template="]).arg(&repository.dir).output()?;
+        // Files are what they are, whatever the source's .gitattributes say of them.
+        let attributes = repository.dir.join("info/attributes");
+        files::write_atomically(&attributes, "* -text -ident -filter -working-tree-encoding\n")
+            .map_err(IoError::doing("refresh the patches"))?;
+        Ok(repository)
+    }
+
+    /// Returns git with nothing of the user's configuration: the result is the same
+    /// everywhere.
+    fn git(&self) -> Command {
+        let git = Command::new("git").clean_env().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+        let git = git
+            .env("GIT_DIR", &self.dir)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        ["AUTHOR", "COMMITTER"].iter().fold(git.args(["-c", "gc.auto=0"]), |git, who| {
+            git.env(format!("GIT_{who}_NAME"), "x")
+                .env(format!("GIT_{who}_EMAIL"), "x")
+                .env(format!("GIT_{who}_DATE"), "2001-09-17T00:00:00Z")
+        })
+    }
+
+    fn index(&self) -> PathBuf {
+        self.dir.join("rocmrpm-index")
+    }
+
+    /// Stores a folder's content; returns its tree.
+    fn store(&self, dir: &Path) -> Result<String, Error> {
+        files::remove_if_there(&self.index()).map_err(IoError::doing("refresh the patches"))?;
+        let git = || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
+        git().args(["add", "--all", "--force", "."]).output()?;
+        Ok(git().arg("write-tree").text()?)
+    }
+
+    /// Makes a folder hold a tree and nothing else.
+    fn restore(&self, tree: &str, dir: &Path) -> Result<(), Error> {
+        let action = || IoError::doing("refresh the patches");
+        files::remove_dir_if_there(dir).map_err(action())?;
+        fs_err::create_dir(dir).map_err(action())?;
+        let git = || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
+        git().args(["read-tree", tree]).output()?;
+        git().args(["checkout-index", "--all", "--force"]).output()?;
+        Ok(())
+    }
+
+    fn commit(&self, tree: &str, parent: Option<&str>) -> Result<String, Error> {
+        let mut git = self.git().args(["commit-tree", "-m", "x", tree]);
+        if let Some(parent) = parent {
+            git = git.args(["-p", parent]);
+        }
+        Ok(git.text()?)
+    }
+
+    /// Returns a patch from one tree to the other with the header of `old`.
+    fn patch(&self, before: &str, after: &str, old: &[u8]) -> Result<Vec<u8>, Error> {
+        let commit = self.commit(after, Some(&self.commit(before, None)?))?;
+        let format = ["format-patch", "--zero-commit", "--no-signature", "--full-index", "--stdout", "-1"];
+        let made = self.git().args(format).arg(commit).output()?;
+        let mut bytes = old[..header_end(old)].to_vec();
+        bytes.extend_from_slice(&made[header_end(&made)..]);
+        // format-patch ends with an empty line where there is no signature.
+        while bytes.ends_with(b"\n\n") {
+            bytes.pop();
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,211 @@
+//! What changed between two versions of a source that a packager must know of. Each kind
+//! of change is found in a module of its own; nothing is judged as good or bad here.
+
+mod environment;
+mod gpu;
+mod requirements;
+mod scan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use environment::{Environment, Gone, Read};
+pub use gpu::GpuList;
+pub use requirements::RequirementChange;
+
+use crate::audit::download_points;
+use crate::digest::Sha256;
+use crate::error::{Error, Kind};
+use crate::patches::{self, Series};
+use crate::sources::{Fetcher, Tree};
+use crate::workspace::{Component, Pin, VersionRange, Workspace};
+use scan::Scan;
+
+/// A value that is another now; one side is absent where it is new or gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moved {
+    /// What it is.
+    pub name: String,
+    /// What it was.
+    pub old: Option<String>,
+    /// What it is now.
+    pub new: Option<String>,
+}
+
+/// All changes between two versions of a component's main source.
+#[derive(Debug, Default, Serialize)]
+pub struct Changes {
+    /// Environment variables that the build reads.
+    pub environment: Environment,
+    /// Requirements of the build and of the installed package.
+    pub requirements: Vec<RequirementChange>,
+    /// `requires-python`.
+    pub python: Option<Moved>,
+    /// What the pin says of Python, where the new source says another thing.
+    pub pin_python: Option<String>,
+    /// Lists of GPU targets.
+    pub gpu: Vec<GpuList>,
+    /// The workspace's GPU targets that a list had and has no more.
+    pub gpu_lost: Vec<String>,
+    /// Whether patches and edits apply to the new source.
+    pub patches: Option<Series>,
+    /// Why they could not be tried.
+    pub not_tried: Option<String>,
+    /// The patches and edits that were for the old version and are not for the new one.
+    pub left_out: Vec<String>,
+    /// What the build scripts fetch and did not fetch before, with the place.
+    pub downloads_added: Vec<(String, String)>,
+    /// What they fetched and fetch no more.
+    pub downloads_removed: Vec<(String, String)>,
+    /// Submodules: their URLs by path.
+    pub submodules: Vec<Moved>,
+    /// Licence files: their digests by path.
+    pub licences: Vec<Moved>,
+}
+
+/// Compares the source that was pinned with the one that is to be. Without the old one,
+/// only what concerns the new one alone is found: whether patches and edits apply.
+pub fn changes(
+    workspace: &Workspace,
+    component: &Component,
+    (old, old_tree): (&Pin, Option<&Tree>),
+    new: &Pin,
+    fetcher: &Fetcher<'_>,
+) -> Result<Changes, Error> {
+    let new_tree = fetcher.tree(new)?;
+    let mut changes =
+        Changes { left_out: left_out(component, &old.version, &new.version), ..Changes::default() };
+    match patches::status(workspace, component, new, fetcher) {
+        Ok(series) => changes.patches = Some(series),
+        // A further source may be out of reach; the main one is here.
+        Err(error) if matches!(error.kind(), Kind::Network | Kind::Config) => {
+            changes.not_tried = Some(error.to_string());
+        }
+        Err(error) => return Err(error),
+    }
+    let Some(old_tree) = old_tree else { return Ok(changes) };
+    let (before, after) = (Scan::of(&old_tree.dir)?, Scan::of(&new_tree.dir)?);
+    let exported = environment::exported(workspace, component)?;
+    let (gpu, gpu_lost) = gpu::changes(&before, &after, &workspace.manifest.gpu_targets);
+    let python = moved("requires-python", requirements::python(&before), requirements::python(&after));
+    let declared = old.python.to_string();
+    let (fetched, fetches) = (downloads(&old_tree.dir)?, downloads(&new_tree.dir)?);
+    Ok(Changes {
+        environment: environment::changes(&before, &after, &exported),
+        requirements: requirements::changes(&before, &after),
+        pin_python: (python.is_some() && !declared.is_empty()).then_some(declared),
+        python,
+        gpu,
+        gpu_lost,
+        downloads_added: not_in(&fetches, &fetched),
+        downloads_removed: not_in(&fetched, &fetches),
+        submodules: all_moved(&submodules(&before), &submodules(&after)),
+        licences: all_moved(&licences(&before), &licences(&after)),
+        ..changes
+    })
+}
+
+impl Changes {
+    /// Tells whether nothing was found at all.
+    pub fn is_empty(&self) -> bool {
+        self.environment.added.is_empty()
+            && self.environment.removed.is_empty()
+            && self.requirements.is_empty()
+            && self.python.is_none()
+            && self.gpu.is_empty()
+            && self.not_tried.is_none()
+            && self.left_out.is_empty()
+            && self.patches.as_ref().is_none_or(|series| series.patches.is_empty() && series.edits.is_empty())
+            && self.downloads_added.is_empty()
+            && self.downloads_removed.is_empty()
+            && self.submodules.is_empty()
+            && self.licences.is_empty()
+    }
+}
+
+/// Returns the patches and edits that end with the old version.
+fn left_out(component: &Component, old: &str, new: &str) -> Vec<String> {
+    let ends = |versions: &VersionRange| versions.holds(old) && !versions.holds(new);
+    let told = |name: &str, versions: &VersionRange| format!("{name}, which is for {versions}");
+    let patches = component.patches.iter().filter(|patch| ends(&patch.versions));
+    let edits = component.edits.iter().filter(|edit| ends(&edit.versions));
+    let patches = patches.map(|patch| told(&patch.file_name, &patch.versions));
+    patches.chain(edits.map(|edit| told(&format!("edit of {}", edit.file), &edit.versions))).collect()
+}
+
+/// Returns what the build's own files fetch, and where.
+fn downloads(dir: &Path) -> Result<Vec<(String, String)>, Error> {
+    let points =
+        download_points(dir)?.into_iter().filter(|(file, ..)| scan::is_build(file) || scan::is_cargo(file));
+    Ok(points.map(|(file, line, what)| (what, format!("{file}:{line}"))).collect())
+}
+
+/// Returns the points whose text is not among the others', each text once.
+fn not_in(points: &[(String, String)], others: &[(String, String)]) -> Vec<(String, String)> {
+    let mut known: BTreeSet<&String> = others.iter().map(|(what, _)| what).collect();
+    points.iter().filter(|(what, _)| known.insert(what)).cloned().collect()
+}
+
+fn moved(name: &str, old: Option<String>, new: Option<String>) -> Option<Moved> {
+    (old != new).then(|| Moved { name: name.to_owned(), old, new })
+}
+
+fn all_moved(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<Moved> {
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    names.into_iter().filter_map(|name| moved(name, old.get(name).cloned(), new.get(name).cloned())).collect()
+}
+
+/// Returns the URLs of submodules by path (gitmodules(5)).
+fn submodules(scan: &Scan) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut path = None;
+    let mut url = None;
+    for line in scan.text(".gitmodules").unwrap_or_default().lines().chain(["["]) {
+        let line = line.trim();
+        if line.starts_with('[') {
+            if let (Some(path), Some(url)) = (path.take(), url.take()) {
+                found.insert(path, url);
+            }
+        } else if let Some((key, value)) = line.split_once('=') {
+            let value = Some(value.trim().trim_matches('"').to_owned());
+            match key.trim() {
+                "path" => path = value,
+                "url" => url = value,
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn licences(scan: &Scan) -> BTreeMap<String, String> {
+    let digest = |text: &str| Sha256::of_bytes(text).to_string();
+    scan.files().filter(|(path, _)| scan::is_licence(path)).map(|(p, t)| (p.to_owned(), digest(t))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn submodules_come_go_and_move() {
+        let scan = |text: &str| Scan::from([(".gitmodules", text)]);
+        let module =
+            |path: &str, url: &str| format!("[submodule \"x\"]\n\tpath = {path}\n\turl = \"{url}\"\n");
+        let old = submodules(&scan(&(module("a", "u") + &module("b", "v"))));
+        let new = submodules(&scan(&(module("b", "w") + &module("c", "u"))));
+        let moved: Vec<_> = all_moved(&old, &new).into_iter().map(|m| (m.name, m.old, m.new)).collect();
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            moved,
+            [
+                ("a".into(), some("u"), None),
+                ("b".into(), some("v"), some("w")),
+                ("c".into(), None, some("u"))
+            ]
+        );
+        assert!(submodules(&scan("[submodule")).is_empty());
+    }
+}

@@ -1,0 +1,230 @@
+//! The text of a pin set with some of its values replaced. Everything else stays byte by
+//! byte: comments, order, line ends, inline tables. What the values mean is not known here.
+
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Serialize;
+use toml_edit::{Document, Item, Value};
+
+use super::PinsError;
+use crate::error::{IoError, Problems};
+use crate::files;
+use crate::workspace::document::File;
+use crate::workspace::pins::Overrides;
+use crate::workspace::{Lock, PinSet};
+
+/// One value that was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// The key with the tables it is in, such as `vllm.version`.
+    pub key: String,
+    /// What it was; absent where the key is new.
+    pub old: Option<String>,
+    /// What it is now.
+    pub new: String,
+}
+
+/// The text of a pin set under change.
+#[derive(Debug)]
+pub struct SetText {
+    file: File,
+    document: Document<String>,
+    replaced: Vec<(Range<usize>, String)>,
+    changed: Vec<Changed>,
+}
+
+/// The keys that every pin has one of, behind which a new one is written.
+const ANCHORS: &[&str] = &["version", "git", "sdist", "url", "path"];
+
+impl SetText {
+    /// Takes up the text of a pin set.
+    pub fn new(file: &File) -> Result<Self, PinsError> {
+        let document = Document::parse(file.text.clone()).map_err(|error| {
+            let problem = file.problem(error.span().unwrap_or(0..0), error.message().to_owned(), "");
+            PinsError::Invalid(Problems(vec![problem]))
+        })?;
+        Ok(Self { file: file.clone(), document, replaced: Vec::new(), changed: Vec::new() })
+    }
+
+    fn item(&self, path: &[&str]) -> Option<&Item> {
+        path.iter().try_fold(self.document.as_item(), |item, key| item.get(key))
+    }
+
+    /// Returns a string as it is written.
+    pub fn get(&self, path: &[&str]) -> Option<&str> {
+        self.item(path)?.as_str()
+    }
+
+    /// Gives a key of a pin this value; the same value changes nothing. A key that is not
+    /// there is written behind the pin's version.
+    pub fn set(&mut self, table: &[&str], key: &str, value: &str) {
+        let path: Vec<&str> = table.iter().copied().chain([key]).collect();
+        let old = self.get(&path).map(str::to_owned);
+        if old.as_deref() == Some(value) {
+            return;
+        }
+        let quoted = Value::from(value).to_string();
+        match self.item(&path).and_then(Item::span) {
+            Some(span) => self.replaced.push((span, quoted)),
+            None => match self.place_for(table, key) {
+                Some((at, before, after)) => self.replaced.push((at..at, format!("{before}{quoted}{after}"))),
+                None => return,
+            },
+        }
+        self.changed.push(Changed { key: path.join("."), old, new: value.to_owned() });
+    }
+
+    /// Returns where a new key goes, and what stands before and behind its value.
+    fn place_for(&self, table: &[&str], key: &str) -> Option<(usize, String, String)> {
+        let parent = self.item(table)?;
+        let (anchor, span) =
+            ANCHORS.iter().find_map(|anchor| Some((*anchor, parent.get(anchor)?.span()?)))?;
+        let text = &self.file.text;
+        if parent.is_inline_table() {
+            return Some((span.end, format!(", {key} = "), String::new()));
+        }
+        let line = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+        // The keys that lead to it, and its indentation, are those of its neighbour.
+        let before = text[line..span.start].to_owned();
+        let name = before.rfind(anchor)?;
+        let before = format!("{}{key}{}", &before[..name], &before[name + anchor.len()..]);
+        Some(match text[span.end..].find('\n') {
+            Some(length) => {
+                let end = span.end + length;
+                let line_end = if text[..end].ends_with('\r') { "\r\n" } else { "\n" };
+                (end + 1, before, line_end.to_owned())
+            }
+            None => (text.len(), format!("\n{before}"), "\n".into()),
+        })
+    }
+
+    /// Returns what was changed, in the order of the calls.
+    pub fn changed(&self) -> &[Changed] {
+        &self.changed
+    }
+
+    /// Returns the lines of a pin's table whose comments name a text, with their numbers:
+    /// after a change they say what was.
+    pub fn comments_with(&self, component: &str, text: &str) -> Vec<(usize, String)> {
+        let new = self.text();
+        let mut inside = false;
+        let mut found = Vec::new();
+        for (at, line) in new.lines().enumerate() {
+            if let Some(header) = line.trim_start().strip_prefix('[') {
+                let name =
+                    header.split([']', '.']).next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+                inside = name == component;
+            }
+            let comment = line.split_once('#').map(|(_, comment)| comment);
+            if inside && comment.is_some_and(|comment| has_word(comment, text)) {
+                found.push((at + 1, line.trim().to_owned()));
+            }
+        }
+        found
+    }
+
+    /// Returns the new text.
+    pub fn text(&self) -> String {
+        let mut text = self.file.text.clone();
+        let mut replaced: Vec<_> = self.replaced.iter().enumerate().collect();
+        // From the end, so that places before stay true; of two at one place the later
+        // call's comes behind.
+        replaced.sort_by_key(|(nth, (span, _))| std::cmp::Reverse((span.start, *nth)));
+        for (_, (span, value)) in replaced {
+            text.replace_range(span.clone(), value);
+        }
+        text
+    }
+
+    /// Checks that the new text is a sound pin set.
+    pub fn check(&self) -> Result<(), PinsError> {
+        let mut problems = Vec::new();
+        let file = File { name: self.file.name.clone(), text: self.text() };
+        PinSet::read("", file, &Lock::default(), &Overrides::new(), &mut problems);
+        if problems.is_empty() { Ok(()) } else { Err(PinsError::Invalid(Problems(problems))) }
+    }
+
+    /// Checks the new text and writes it in one step. A file that is a link stays one.
+    pub fn write(&self, root: &Path) -> Result<(), PinsError> {
+        self.check()?;
+        let name = &self.file.name;
+        let action = || IoError::doing(format!("write `{name}`"));
+        let path = fs_err::canonicalize(root.join(name)).map_err(action())?;
+        // Replacing it would need no right to write to it.
+        if fs_err::metadata(&path).map_err(action())?.permissions().readonly() {
+            return Err(PinsError::ReadOnly { file: name.clone() });
+        }
+        files::write_if_changed(&path, self.text()).map_err(action())?;
+        Ok(())
+    }
+}
+
+/// Tells whether a text has a version that is not a part of another.
+fn has_word(text: &str, word: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    text.match_indices(word).any(|(at, _)| {
+        let after = &text[at + word.len()..];
+        let dot = after.strip_prefix('.').is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
+        !text[..at].trim_end_matches('v').ends_with(part) && (dot || !after.starts_with(part))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> SetText {
+        SetText::new(&File { name: "pins/x.toml".into(), text: text.into() }).unwrap()
+    }
+
+    #[test]
+    fn comments_order_and_line_ends_stay() {
+        let text = "# top\r\n[b]\r\nversion = '1' # why 1, not 1.1\r\ngit = \"u\"\r\n\r\n[a] # a\r\nversion=\"2\"\r\n";
+        let mut set = set(text);
+        set.set(&["b"], "version", "3");
+        set.set(&["b"], "commit", "c");
+        set.set(&["a"], "version", "2");
+        assert_eq!(
+            set.text(),
+            "# top\r\n[b]\r\nversion = \"3\" # why 1, not 1.1\r\ncommit = \"c\"\r\ngit = \"u\"\r\n\r\n[a] # a\r\nversion=\"2\"\r\n"
+        );
+        assert_eq!(set.changed().len(), 2, "the same value is no change");
+        assert_eq!(set.comments_with("b", "1"), [(3, "version = \"3\" # why 1, not 1.1".to_owned())]);
+    }
+
+    #[test]
+    fn inline_tables_and_dotted_keys_are_written_where_they_are() {
+        let mut all = set("a = { version = \"1\", git = \"u\" }\nb.version = \"1\"\nb.git = \"u\"");
+        for name in ["a", "b"] {
+            all.set(&[name], "version", "2");
+            all.set(&[name], "commit", "c");
+        }
+        assert_eq!(
+            all.text(),
+            "a = { version = \"2\", commit = \"c\", git = \"u\" }\nb.version = \"2\"\nb.commit = \"c\"\nb.git = \"u\""
+        );
+        let mut last = set("[\"a\"]\ngit = \"u\"");
+        last.set(&["a"], "commit", "c");
+        assert_eq!(last.text(), "[\"a\"]\ngit = \"u\"\ncommit = \"c\"\n");
+        let mut further = set("[a]\nversion = \"1\"\n[a.sources.b-c]\ngit = \"u\"\ncommit = \"x\" # of 1\n");
+        further.set(&["a", "sources", "b-c"], "commit", "y");
+        assert_eq!(further.changed()[0].key, "a.sources.b-c.commit");
+        assert!(further.text().ends_with("commit = \"y\" # of 1\n"), "{}", further.text());
+        assert_eq!(further.comments_with("a", "1").len(), 1);
+    }
+
+    #[test]
+    fn words_are_whole_versions() {
+        for (text, found) in [
+            ("vllm 0.20.2, setup.py:3", true),
+            ("v0.20.2", true),
+            ("is 0.20.2.", true),
+            ("0.20.20", false),
+            ("0.20.2.1", false),
+            ("10.20.2", false),
+        ] {
+            assert_eq!(has_word(text, "0.20.2"), found, "{text}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! A pin moved to another version: which values of the set change, which further sources
+//! follow, and the comparison of the two sources. Writing the set is the caller's choice.
+
+use std::cmp::Ordering;
+
+use serde::Serialize;
+
+use super::changes::{self, Changes};
+use super::outdated::unknowable;
+use super::{Changed, PinsError, SetText};
+use crate::error::Error;
+use crate::sources::{Fetcher, Resolved, SourceError, newer};
+use crate::workspace::{Component, Pin, Source, Workspace};
+
+/// An update, as it is shown.
+#[derive(Debug, Serialize)]
+pub struct Update {
+    /// The format: `rocmrpm/pins-update/1`.
+    pub schema: &'static str,
+    /// The component.
+    pub component: String,
+    /// The pin set's file.
+    pub file: String,
+    /// The version that was pinned.
+    pub old: String,
+    /// The version that is pinned now.
+    pub new: String,
+    /// Whether the new version is older than the old one.
+    pub older: bool,
+    /// The values that changed.
+    pub changed: Vec<Changed>,
+    /// The further sources that stay as they are: their names, and why.
+    pub kept: Vec<Kept>,
+    /// Lines of the pin whose comments name the old version: number and text.
+    pub comments: Vec<(usize, String)>,
+    /// What changed upstream; absent where the version stays.
+    pub upstream: Option<Changes>,
+    /// Why the old and the new source could not be compared.
+    pub not_compared: Option<String>,
+}
+
+/// A further source that did not follow its component.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Its name.
+    pub source: String,
+    /// The version it stays at.
+    pub version: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Moves a component's pin to a version, the newest final one where none is given.
+/// Returns what that changes and the set's new text, which nobody has written yet.
+pub fn update(
+    workspace: &Workspace,
+    component: &Component,
+    version: Option<&str>,
+    fetcher: &Fetcher<'_>,
+) -> Result<(Update, SetText), Error> {
+    let old = workspace.pin(component);
+    let name = component.name.as_str();
+    let mut text = SetText::new(&workspace.pins.file)?;
+    let newest = match version {
+        Some(_) => None,
+        None => Some(newest(old, fetcher)?),
+    };
+    let version = version.or(newest.as_deref()).unwrap_or_default();
+    let mut new = moved(old, &[name], name, version, fetcher, &mut text)?;
+    let mut kept = Vec::new();
+    for (source, pin) in &old.sources {
+        let table = [name, "sources", source.as_str()];
+        let keep = |reason: String| Kept { source: source.clone(), version: pin.version.clone(), reason };
+        if text.get(&[name, "sources", source, "version"]).is_some() {
+            let derive = format!("`rocmrpm pins derive --from {name}={}`", new.version);
+            kept.push(keep(format!("it has a version of its own; {derive} tells which one belongs to it")));
+            continue;
+        }
+        match &pin.source {
+            // Their version is the lock file's that they come from.
+            Source::Folder { .. } | Source::Crates { .. } => continue,
+            Source::Url { .. }
+                if !text.get(&[table.as_slice(), &["url"]].concat()).is_some_and(has_place) =>
+            {
+                kept.push(keep("its URL has no `{version}`".into()));
+                continue;
+            }
+            _ => {}
+        }
+        match moved(pin, &table, name, &new.version, fetcher, &mut text) {
+            Ok(pin) => {
+                new.sources.insert(source.clone(), pin);
+            }
+            Err(PinsError::Source(error @ (SourceError::NoTag { .. } | SourceError::NoSdist { .. }))) => {
+                kept.push(keep(error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    text.check()?;
+    let (upstream, not_compared) = if new == *old {
+        (None, None)
+    } else {
+        match old_tree(old, fetcher) {
+            Ok(tree) => {
+                (Some(changes::changes(workspace, component, (old, Some(&tree)), &new, fetcher)?), None)
+            }
+            // The source that is left behind may have vanished; that must not hold anybody.
+            Err(error @ SourceError::Process(_)) => return Err(error.into()),
+            Err(error) => {
+                let changes = changes::changes(workspace, component, (old, None), &new, fetcher)?;
+                (Some(changes), Some(error.to_string()))
+            }
+        }
+    };
+    let comments =
+        if new.version == old.version { Vec::new() } else { text.comments_with(name, &old.version) };
+    let update = Update {
+        schema: "rocmrpm/pins-update/1",
+        component: name.to_owned(),
+        file: workspace.pins.file.name.clone(),
+        older: newer(&new.version, &old.version) == Ordering::Less,
+        old: old.version.clone(),
+        new: new.version,
+        changed: text.changed().to_vec(),
+        kept,
+        comments,
+        upstream,
+        not_compared,
+    };
+    Ok((update, text))
+}
+
+fn has_place(url: &str) -> bool {
+    url.contains("{version}")
+}
+
+fn newest(pin: &Pin, fetcher: &Fetcher<'_>) -> Result<String, PinsError> {
+    let component = pin.component.to_string();
+    let Some(releases) = fetcher.releases(pin, &component)? else {
+        return Err(match &pin.source {
+            Source::Folder { .. } => fixed(pin),
+            _ => PinsError::NotKnown { component, reason: unknowable(pin).into() },
+        });
+    };
+    match releases.newest(false) {
+        Some(release) => Ok(release.version.clone()),
+        None => {
+            let reason = format!("{} has no final one", releases.place);
+            Err(PinsError::NotKnown { component, reason })
+        }
+    }
+}
+
+fn fixed(pin: &Pin) -> PinsError {
+    PinsError::Fixed {
+        component: pin.component.to_string(),
+        reason: "its source is a folder of the workspace".into(),
+        hint: "change the folder, and its version in the pin set".into(),
+    }
+}
+
+/// Returns a pin at another version, resolved, and writes what that changes to the set's
+/// text. `name` is what tags may begin with.
+fn moved(
+    pin: &Pin,
+    table: &[&str],
+    name: &str,
+    version: &str,
+    fetcher: &Fetcher<'_>,
+    text: &mut SetText,
+) -> Result<Pin, PinsError> {
+    let mut new = Pin { version: version.to_owned(), ..pin.clone() };
+    let own_version = text.get(&[table, &["version"]].concat()).is_some();
+    match &mut new.source {
+        Source::Sdist { project, sha256 } => {
+            // As the index spells it: 0.21 may be 0.21.0.
+            let found = fetcher.sdist(project, Some(version))?.version;
+            (new.version, *sha256) = if found == pin.version { (found, *sha256) } else { (found, None) };
+        }
+        Source::Git { commit, .. } if version != pin.version => {
+            let releases = fetcher.releases(pin, name)?;
+            let release = releases.and_then(|all| all.found.into_iter().rfind(|r| r.version == version));
+            *commit = release.and_then(|release| release.commit);
+        }
+        Source::Url { url, sha256 } if version != pin.version => {
+            let written = text.get(&[table, &["url"]].concat()).unwrap_or_default();
+            if !has_place(written) {
+                return Err(PinsError::Fixed {
+                    component: pin.component.to_string(),
+                    reason: "its URL has no `{version}`".into(),
+                    hint: format!("write `{{version}}` where {written} has {}", pin.version),
+                });
+            }
+            (*url, *sha256) = (written.replace("{version}", version), None);
+        }
+        Source::Folder { .. } => return Err(fixed(pin)),
+        Source::Git { .. } | Source::Url { .. } | Source::Crates { .. } => {}
+    }
+    fetcher.resolve(&new).map_err(|error| not_there(error, pin, version, name, fetcher))?.settle(&mut new);
+    if own_version {
+        text.set(table, "version", &new.version);
+    }
+    let (key, value) = match &new.source {
+        Source::Git { commit, .. } => ("commit", commit.clone()),
+        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => {
+            ("sha256", sha256.map(|s| s.to_string()))
+        }
+        Source::Folder { .. } | Source::Crates { .. } => return Ok(new),
+    };
+    // What the set leaves out, the lock file has.
+    if let (Some(_), Some(value)) = (text.get(&[table, &[key]].concat()), value) {
+        text.set(table, key, &value);
+    }
+    new.top_folder = follow_folder(pin, &new.version, table, text);
+    Ok(new)
+}
+
+/// Returns the top folder of a pin at another version, and writes it to the set's text.
+pub(super) fn follow_folder(pin: &Pin, version: &str, table: &[&str], text: &mut SetText) -> Option<String> {
+    let folder = pin.top_folder.as_ref()?.replace(&pin.version, version);
+    text.set(table, "top-folder", &folder);
+    Some(folder)
+}
+
+/// Tells a URL that leads nowhere as a version that is not there, if the forge's tags say so.
+fn not_there(error: SourceError, pin: &Pin, version: &str, name: &str, fetcher: &Fetcher<'_>) -> PinsError {
+    let gone = matches!(&error, SourceError::Transfer { .. }) && matches!(&pin.source, Source::Url { .. });
+    match fetcher.releases(pin, name) {
+        Ok(Some(releases)) if gone && !releases.found.iter().any(|r| r.version == version) => {
+            let distance = |v: &String| (strsim::damerau_levenshtein(v, version), v.clone());
+            let mut near: Vec<_> = releases.found.iter().map(|r| distance(&r.version)).collect();
+            near.sort();
+            let near = near.into_iter().take(5).map(|(_, version)| version).collect();
+            let (url, version, tried) = (releases.place, version.to_owned(), vec![version.to_owned()]);
+            SourceError::NoTag { url, version, tried, near }.into()
+        }
+        _ => error.into(),
+    }
+}
+
+/// Unpacks the source that is left behind. A set that was never locked says not yet which
+/// one that is.
+fn old_tree(pin: &Pin, fetcher: &Fetcher<'_>) -> Result<crate::sources::Tree, SourceError> {
+    let mut pin = pin.clone();
+    let resolved: Resolved = fetcher.resolve(&pin)?;
+    resolved.settle(&mut pin);
+    fetcher.tree(&pin)
+}

@@ -1,0 +1,232 @@
+//! A component's sources prepared as its `%prep` leaves them, by the real rpmbuild on
+//! this machine, in `build/<chroot>/prep/<component>/`. Nothing is built. What is read
+//! in them is not known here.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::build::{BuildLock, Builder, FileRecord, HostBuilder, Job, build_root, command_again, lay_out};
+use crate::digest::Sha256;
+use crate::error::{Error, IoError, Kind};
+use crate::events::{Event, Events};
+use crate::files;
+use crate::process::end_leftovers;
+use crate::sources::{self, Fetcher};
+use crate::spec::{self, History, Rendered};
+use crate::stack::Stack;
+use crate::workspace::{Component, Pin, Workspace};
+
+/// The record's file name. It is written last: where it is, the folder is complete.
+const RECORD: &str = "prep.json";
+
+/// The record's schema.
+pub const SCHEMA: &str = "rocmrpm/prep/1";
+
+/// What a prepared folder was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Which component.
+    pub component: String,
+    /// Its version.
+    pub version: String,
+    /// The chroot whose spec it is.
+    pub chroot: String,
+    /// The pin set.
+    pub pins: String,
+    /// A digest over everything that `%prep` works on.
+    pub key: Sha256,
+    /// The source's top folder.
+    pub folder: PathBuf,
+    /// rpmbuild's log.
+    pub log: PathBuf,
+    /// The sources, the main one first.
+    pub sources: Vec<FileRecord>,
+    /// The patches, in the order in which they are applied.
+    pub patches: Vec<FileRecord>,
+    /// How many edits were made.
+    pub edits: usize,
+}
+
+/// A component's prepared source.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What it was made from, and where it is.
+    pub record: Record,
+    /// The spec whose `%prep` made it.
+    pub spec: Rendered,
+    /// Nobody else prepares while this is looked at.
+    _lock: BuildLock,
+}
+
+/// Runs a component's `%prep`. What an earlier run left is replaced.
+pub fn prepare(
+    stack: &Stack<'_>,
+    component: &Component,
+    fetcher: &Fetcher<'_>,
+    events: &dyn Events,
+) -> Result<Prepared, Error> {
+    Preparation::new(stack, component)?.run(fetcher, events)
+}
+
+/// Returns what an earlier run left where that is still what a run would make, and
+/// runs `%prep` otherwise.
+pub fn prepared(
+    stack: &Stack<'_>,
+    component: &Component,
+    fetcher: &Fetcher<'_>,
+    events: &dyn Events,
+) -> Result<Prepared, Error> {
+    let preparation = Preparation::new(stack, component)?;
+    match preparation.record() {
+        Some(record) => Ok(Prepared { record, spec: preparation.spec, _lock: preparation.lock }),
+        None => preparation.run(fetcher, events),
+    }
+}
+
+/// Everything that is known before anything is unpacked.
+struct Preparation<'a> {
+    workspace: &'a Workspace,
+    component: &'a Component,
+    pin: &'a Pin,
+    spec: Rendered,
+    dir: PathBuf,
+    key: Sha256,
+    job_targets: &'a [crate::gpu::GpuTarget],
+    builder: HostBuilder,
+    lock: BuildLock,
+}
+
+impl<'a> Preparation<'a> {
+    fn new(stack: &'a Stack<'a>, component: &'a Component) -> Result<Self, Error> {
+        let workspace = stack.workspace;
+        if let Some(reason) = stack.left_out.get(&component.name) {
+            let message = format!("`{}` cannot be prepared: {reason}", component.name);
+            return Err(Error::new(Kind::Config, message));
+        }
+        let pin = workspace.pin(component);
+        let mut builder = HostBuilder::new(workspace);
+        if !workspace.chroot.is_host() {
+            builder = builder.as_chroot(&workspace.chroot);
+        }
+        builder.ready()?;
+        let spec = spec::render(stack, component, &History::read(workspace)?)?;
+        let key = key(workspace, component, pin, &spec, &builder)?;
+        let above = workspace.build_dir().join("prep");
+        let lock = BuildLock::take_in(&above)?;
+        let (dir, job_targets) = (above.join(component.name.as_str()), stack.gpu_targets(component));
+        Ok(Self { workspace, component, pin, spec, dir, key, job_targets, builder, lock })
+    }
+
+    /// Returns the record of an earlier run that made what this one would make.
+    fn record(&self) -> Option<Record> {
+        let bytes = fs_err::read(self.dir.join(RECORD)).ok()?;
+        let record: Record = serde_json::from_slice(&bytes).ok()?;
+        (record.schema == SCHEMA && record.key == self.key && record.folder.is_dir()).then_some(record)
+    }
+
+    fn run(self, fetcher: &Fetcher<'_>, events: &dyn Events) -> Result<Prepared, Error> {
+        let Self { workspace, component, pin, spec, dir, key, job_targets, builder, lock } = self;
+        let job = Job {
+            component,
+            gpu_targets: job_targets,
+            spec: &spec,
+            sources: dir.join("sources"),
+            work: dir.join("build"),
+            logs: dir.join("logs"),
+            jobs: 1,
+            repository: PathBuf::new(),
+            retry: command_again(workspace, &format!("prep {}", component.name), &[]),
+        };
+        end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
+        let action = || IoError::doing(format!("prepare `{}`", dir.display()));
+        // The record first: without it the folder is not complete.
+        files::remove_if_there(&dir.join(RECORD)).map_err(action())?;
+        files::remove_dir_if_there(&dir).map_err(action())?;
+        for folder in [&job.sources, &job.work, &job.logs] {
+            fs_err::create_dir_all(folder).map_err(action())?;
+        }
+        let (sources, patches) = lay_out(fetcher, component, pin, &spec, &job.sources)?;
+        let detail = spec.file_name.clone();
+        events.event(Event::Phase { component: component.name.clone(), phase: "Preparing", detail });
+        builder.prep(&job)?;
+        let folder = top_folder(&build_root(&job.work), &sources::source_dir(pin)).map_err(action())?;
+        let record = Record {
+            schema: SCHEMA.to_owned(),
+            component: component.name.to_string(),
+            version: pin.version.clone(),
+            chroot: workspace.chroot.name.clone(),
+            pins: workspace.pins.name.clone(),
+            key,
+            folder,
+            log: job.logs.join("prep.log"),
+            sources,
+            patches,
+            edits: component.edits_for(&pin.version).count(),
+        };
+        let text = serde_json::to_string_pretty(&record)
+            .map_err(|error| Error::new(Kind::Internal, error.to_string()))?;
+        files::write_atomically(&dir.join(RECORD), text).map_err(action())?;
+        Ok(Prepared { record, spec, _lock: lock })
+    }
+}
+
+/// Returns a digest over everything that `%prep` works on.
+fn key(
+    workspace: &Workspace,
+    component: &Component,
+    pin: &Pin,
+    spec: &Rendered,
+    builder: &HostBuilder,
+) -> Result<Sha256, Error> {
+    let mut text = format!("{}\n{}\n{:?}\n", spec.digest, builder.identity(), workspace.chroot.macros);
+    for (name, identity) in sources::identities(pin, &workspace.root)? {
+        text.push_str(&format!("{name} {identity}\n"));
+    }
+    for patch in component.patches_for(&pin.version) {
+        let path = component.dir.join(&patch.file_name);
+        let digest = Sha256::of_file(&path).map_err(IoError::doing("read a patch"))?.0;
+        text.push_str(&format!("{} {digest}\n", patch.file_name));
+    }
+    Ok(Sha256::of_bytes(text))
+}
+
+/// Finds the source's top folder in rpm's build folder: `BUILD/<name>`, or, from rpm
+/// 4.20 on, `BUILD/<package>-build/<name>` (rpm 4.20's release notes). A spec that
+/// calls the folder otherwise has the only one there.
+fn top_folder(build: &Path, name: &str) -> std::io::Result<PathBuf> {
+    let mut folders = Vec::new();
+    for entry in fs_err::read_dir(build)? {
+        let entry = entry?;
+        // rpm 4.20 and later have a folder for scripts beside the sources.
+        if entry.file_type()?.is_dir() && entry.file_name() != "SPECPARTS" {
+            folders.push(entry.path());
+        }
+    }
+    if let Some(named) = folders.iter().find(|folder| folder.file_name().is_some_and(|f| f == name)) {
+        return Ok(named.clone());
+    }
+    match folders.as_slice() {
+        [only] if only.to_string_lossy().ends_with("-build") => top_folder(only, name),
+        [only] => Ok(only.clone()),
+        _ => Ok(build.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_top_folder_is_found_in_both_layouts() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        for path in ["old/x-1", "new/p-1-build/x-1", "new/p-1-build/SPECPARTS", "other/y", "two/a", "two/b"] {
+            fs_err::create_dir_all(at(path)).unwrap();
+        }
+        let found = ["old", "new", "other", "two"].map(|build| top_folder(&at(build), "x-1").unwrap());
+        assert_eq!(found, ["old/x-1", "new/p-1-build/x-1", "other/y", "two"].map(at));
+    }
+}

@@ -1,0 +1,59 @@
+//! How the offline audit is shown: what is open first, what is satisfied on request.
+
+use super::{Style, count};
+use crate::audit::{Audit, Point};
+use crate::text::visible;
+
+/// Returns what `rocmrpm audit offline` prints.
+pub fn offline_text(audit: &Audit, verbose: bool) -> String {
+    let mut text = String::new();
+    for at in &audit.points {
+        match &at.satisfied {
+            None => {
+                place(&mut text, Style::Bad.paint("fetches"), at);
+                text.push_str(&format!("    {} {}\n", Style::Hint.paint("hint:"), at.remedy));
+            }
+            Some(by) if verbose => {
+                place(&mut text, Style::Good.paint("satisfied"), at);
+                let because = visible(&by.because);
+                text.push_str(&format!("    by {}: {} ({because})\n", by.by, visible(&by.with)));
+            }
+            Some(_) => {}
+        }
+    }
+    for mistake in &audit.mistakes {
+        let (file, line) = (visible(&mistake.file), mistake.line);
+        text.push_str(&format!("{file}:{line}: {}\n", visible(&mistake.problem)));
+        text.push_str(&format!("    {} {}\n", Style::Hint.paint("hint:"), mistake.remedy));
+    }
+    for file in &audit.unread {
+        text.push_str(&format!("{}: too large for a build script, or no text\n", visible(file)));
+        let remedy = "remove it in %prep if the build does not need it";
+        text.push_str(&format!("    {} {remedy}\n", Style::Hint.paint("hint:")));
+    }
+    let open = audit.open().count();
+    let points = count(audit.points.len(), "download point");
+    let scripts = count(audit.scripts, "build script");
+    text.push_str(&format!("{} {}: {points} in {scripts}", audit.component, audit.version));
+    text.push_str(&match open {
+        0 if audit.points.is_empty() => String::new(),
+        0 => ", all satisfied".to_owned(),
+        n => format!(", {n} not satisfied"),
+    });
+    match audit.mistakes.len() {
+        0 => {}
+        1 => text.push_str(", 1 wrong [[offline]]"),
+        n => text.push_str(&format!(", {n} wrong [[offline]]")),
+    }
+    if audit.passed_over > 0 {
+        text.push_str(&format!("; {} more in tests, examples and documentation", audit.passed_over));
+    }
+    text.push('\n');
+    text
+}
+
+fn place(text: &mut String, word: String, at: &Point) {
+    let fetches = at.fetches.as_ref().map(|what| format!(" {}", visible(what))).unwrap_or_default();
+    text.push_str(&format!("{}:{}: {word}{fetches} ({})\n", visible(&at.file), at.line, at.kind));
+    text.push_str(&format!("    {}\n", visible(&at.text)));
+}

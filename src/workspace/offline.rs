@@ -1,0 +1,79 @@
+//! What component.toml declares of upstream's download points in `[[offline]]`: what
+//! makes each one unnecessary. Whether that is true, the audit finds out.
+
+use super::document::{At, Table};
+use super::edit::versions;
+use super::range::VersionRange;
+
+/// One declaration: what satisfies the download points in some files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offline {
+    /// The file below the source's top folder; `*` stands for any characters.
+    pub file: String,
+    /// A text that the point has, where not all points of the file are meant.
+    pub find: Option<String>,
+    /// What kind of thing satisfies it.
+    pub by: By,
+    /// Which one.
+    pub with: String,
+    /// The component's versions that it is for.
+    pub versions: VersionRange,
+    /// Where it stands in component.toml.
+    pub span: std::ops::Range<usize>,
+}
+
+/// What makes a download unnecessary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// A further source of the pin.
+    Source,
+    /// A setting of the build.
+    Setting,
+    /// A package that the build requires.
+    Package,
+    /// The build never comes there.
+    NotReached,
+}
+
+/// The kinds as they are written.
+const KINDS: &[(&str, By)] = &[
+    ("source", By::Source),
+    ("setting", By::Setting),
+    ("package", By::Package),
+    ("not-reached", By::NotReached),
+];
+
+impl By {
+    /// Returns the kind as it is written.
+    pub fn as_str(self) -> &'static str {
+        KINDS.iter().find(|(_, by)| *by == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Offline {
+    /// Reads one `[[offline]]`; `None` if something that it needs is missing or wrong.
+    pub(super) fn read(table: &mut Table<'_>) -> Option<Self> {
+        let file = table.required_string("file", "a file below the source's top folder");
+        let find = table.string("find").map(|at| at.value);
+        let by = table.required_string("by", "`source`, `setting`, `package` or `not-reached`");
+        let by = by.and_then(|At { value, span }| {
+            let by = KINDS.iter().find(|(name, _)| *name == value).map(|(_, by)| *by);
+            if by.is_none() {
+                let label = "expected `source`, `setting`, `package` or `not-reached`";
+                table.problem(span, format!("unknown kind `{value}`"), label, None);
+            }
+            by
+        });
+        let with = table.required_string("with", "the source, the setting, the package, or the reason");
+        if let Some(At { value, span }) = &with
+            && value.trim().is_empty()
+        {
+            let label = "expected the source, the setting, the package, or the reason";
+            table.problem(span.clone(), "`with` must not be empty", label, None);
+        }
+        let versions = versions(table);
+        let span = table.span();
+        let with = with?.value;
+        Some(Self { file: file?.value, find, by: by?, with, versions, span })
+    }
+}
