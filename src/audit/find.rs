@@ -38,10 +38,11 @@ pub fn points(file_name: &str, text: &str) -> Vec<Found> {
         }
         let Some(language) = language else { continue };
         for (at, line) in code.iter().enumerate() {
-            let has = pattern.texts.iter().any(|text| line.contains(text.as_str()))
+            let has = pattern.texts.iter().any(|text| has_text(line, text))
                 || pattern.words.iter().any(|word| has_command(line, word));
-            let not = |texts: &[String]| texts.iter().any(|text| line.contains(text.as_str()));
-            if has && !not(&pattern.unless) && !not(&language.messages) {
+            let any = |texts: &[String]| texts.iter().any(|text| line.contains(text.as_str()));
+            let with = pattern.only_with.is_empty() || any(&pattern.only_with);
+            if has && with && !any(&pattern.unless) && !any(&language.messages) {
                 found.push(point(pattern, at, line));
             }
         }
@@ -131,6 +132,12 @@ fn comment_at(line: &str, comment: &str) -> Option<usize> {
     None
 }
 
+/// Tells whether a line has a text that does not begin within a word.
+fn has_text(line: &str, text: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(text).any(|(at, _)| !text.starts_with(word) || !line[..at].ends_with(word))
+}
+
 /// Tells whether a line has a word that is a command: by itself, and followed by
 /// something.
 fn has_command(line: &str, word: &str) -> bool {
@@ -159,9 +166,11 @@ fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<Found> {
             }
             let arguments = arguments(&code[at..], start + call.len());
             let words: Vec<&str> = arguments.split_whitespace().map(|word| word.trim_matches('"')).collect();
-            if !pattern.needs.is_empty()
-                && !words.iter().any(|word| pattern.needs.iter().any(|need| need == word))
-            {
+            let any = |keys: &[String]| words.iter().any(|word| keys.iter().any(|key| key == word));
+            let hidden =
+                pattern.arguments_in_a_variable && words.get(1).is_some_and(|word| word.starts_with("${"));
+            let fits = pattern.needs.is_empty() || hidden || any(&pattern.needs);
+            if !fits || any(&pattern.unless) {
                 continue;
             }
             let told = words.iter().position(|word| pattern.fetches.iter().any(|key| key == word));
@@ -231,7 +240,8 @@ mod tests {
             FetchContent_Declare(\n  cutlass # the name\n  GIT_REPOSITORY https://github.com/x/y.git\n  GIT_TAG v1)\n\
             fetchcontent_declare(local SOURCE_DIR ${DIR})\nFetchContent_MakeAvailable(cutlass other)\n\
             ExternalProject_Add_Step(a b COMMAND x)\nExternalProject_Add(ep URL \"https://x/y.tar\")\n\
-            file(DOWNLOAD https://x/z f)\nfile(READ x y)\nmessage(STATUS \"git clone it\")\n";
+            file(DOWNLOAD https://x/z f)\nFetchContent_Populate(arm SOURCE_DIR d URL https://x/a)\nmessage(STATUS \"git clone it\")\n\
+            FetchContent_Declare(hidden ${ARGS})\nfile(READ ${x} y)\n";
         let found = points("CMakeLists.txt", text);
         let shown: Vec<_> =
             found.iter().map(|p| (p.line, p.kind, p.name.as_deref(), p.fetches.as_deref())).collect();
@@ -243,6 +253,8 @@ mod tests {
                 (9, "fetch-content-use", Some("other"), None),
                 (11, "external-project", Some("ep"), Some("https://x/y.tar")),
                 (12, "cmake-download", Some("DOWNLOAD"), Some("https://x/z")),
+                (13, "fetch-content-direct", Some("arm"), Some("https://x/a")),
+                (15, "fetch-content", Some("hidden"), None),
             ]
         );
     }
@@ -252,8 +264,9 @@ mod tests {
         let text = "\"\"\"pip install this\nand git clone that\"\"\"\nx = 1  # pip install\n\
             raise RuntimeError('pip install torch')\nsubprocess.run(['git', 'clone', url])\n\
             with urllib.request.urlopen(url) as f:\nsubprocess.check_call([\"curl\", url])\ncurl = 1\n\
-            s = \"# no comment\"; urlretrieve(u)\n";
-        let expected = [(5, "git"), (6, "python-download"), (7, "curl"), (9, "python-download")];
+            s = \"# no comment\"; urlretrieve(u)\nparent_requests.get(x)\n'see `pip install y`'\n\
+            os.system('pip install z')\n";
+        let expected = [(5, "git"), (6, "python-download"), (7, "curl"), (9, "python-download"), (12, "pip")];
         assert_eq!(kinds("setup.py", text), expected);
     }
 

@@ -32,20 +32,21 @@ pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
     let files = files(root)?;
     let mut scan = Scan::default();
     let roots = files.iter().filter(|file| TABLE.is_root(base(file)) && !TABLE.is_passed_over(file));
-    let mut queue: VecDeque<&str> = roots.map(String::as_str).collect();
-    let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
+    let mut queue: VecDeque<Script<'_>> = roots.map(|file| Script { file, imports: true }).collect();
+    let mut seen: BTreeSet<&str> = queue.iter().map(|script| script.file).collect();
     let index = Index::new(&files);
-    index.named(spec.0, spec.1, &mut seen, &mut queue);
+    index.named(Script { file: spec.0, imports: false }, spec.1, &mut seen, &mut queue);
     scan.points.extend(points(spec.0, spec.1).into_iter().map(|found| (spec.0.to_owned(), found)));
-    while let Some(file) = queue.pop_front() {
+    while let Some(script) = queue.pop_front() {
         check_stop()?;
+        let file = script.file;
         let Some(text) = read(root, file)? else {
             scan.unread.push(file.to_owned());
             continue;
         };
         scan.read += 1;
         scan.points.extend(points(base(file), &text).into_iter().map(|found| (file.to_owned(), found)));
-        index.named(file, &text, &mut seen, &mut queue);
+        index.named(script, &text, &mut seen, &mut queue);
     }
     for file in &files {
         let script = TABLE.is_root(base(file)) || TABLE.language(base(file)).is_some();
@@ -109,33 +110,62 @@ impl<'f> Index<'f> {
     }
 
     /// Adds the scripts that a script names.
-    fn named(&self, file: &str, text: &str, seen: &mut BTreeSet<&'f str>, queue: &mut VecDeque<&'f str>) {
+    fn named(
+        &self,
+        script: Script<'_>,
+        text: &str,
+        seen: &mut BTreeSet<&'f str>,
+        queue: &mut VecDeque<Script<'f>>,
+    ) {
+        let file = script.file;
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let mut add = |found: Option<&'f str>| {
-            if let Some(script) = found
-                && seen.insert(script)
+        let Some(language) = TABLE.language(base(file)) else { return };
+        let mut add = |found: Option<&'f str>, imports: bool| {
+            if let Some(file) = found
+                && seen.insert(file)
             {
-                queue.push_back(script);
+                queue.push_back(Script { file, imports });
             }
         };
+        // What a script puts on Python's path itself is known to Python alone.
+        let anywhere = text.contains("sys.path");
         let in_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
         for line in text.lines() {
-            if line.trim_start().starts_with('#') {
+            let trimmed = line.trim_start();
+            if trimmed.starts_with(&language.comment) {
                 continue;
             }
-            for word in line.split(|c: char| !in_path(c)) {
+            // A spec names files to install and to mend as well.
+            let runs = ["python", "sh ", "./"].iter().any(|run| line.contains(run));
+            let calls = language.name != "toml" && (!file.ends_with(".spec") || runs);
+            for word in line.split(|c: char| !in_path(c)).filter(|_| calls) {
                 if word.ends_with(".py") || word.ends_with(".sh") {
-                    add(self.script(folder, word.trim_start_matches("./").trim_start_matches('/')));
+                    add(self.script(folder, word.trim_start_matches("./").trim_start_matches('/')), false);
                 }
+            }
+            if let Some(backend) = trimmed.strip_prefix("build-backend") {
+                let backend = backend.trim_matches([' ', '=', '"', '\'']);
+                add(self.backend(folder, backend.split(':').next().unwrap_or_default()), true);
             }
             // Imports within functions run later, if at all; those of setup.py are the build's.
             let outermost = !line.starts_with([' ', '\t']) || base(file) == "setup.py";
             if file.ends_with(".py") && outermost {
                 for module in imports(line) {
-                    add(self.module(folder, &module));
+                    let found = self.module(folder, script.imports, &module);
+                    let path = module.replace('.', "/");
+                    let elsewhere = || self.script(folder, &format!("{path}.py"));
+                    let found = found.or_else(|| (anywhere && path.contains('/')).then(elsewhere).flatten());
+                    add(found, script.imports);
                 }
             }
         }
+    }
+
+    /// Finds a build backend in the source: anywhere, as `backend-path` says where.
+    fn backend(&self, folder: &str, module: &str) -> Option<&'f str> {
+        let own = |path: String| self.script(folder, &path);
+        let path = module.replace('.', "/");
+        own(format!("{path}.py")).or_else(|| own(format!("{path}/__init__.py")))
     }
 
     /// Finds a script by what another one calls it: below its own folder, below the
@@ -151,16 +181,26 @@ impl<'f> Index<'f> {
         same.next().is_none().then_some(*only)
     }
 
-    /// Finds a module below the folder of the script that imports it, or below the top.
-    fn module(&self, folder: &str, module: &str) -> Option<&'f str> {
+    /// Finds a module below the folder of the script that imports it, and below the top
+    /// where `top` says so.
+    fn module(&self, folder: &str, top: bool, module: &str) -> Option<&'f str> {
         let path = module.trim_start_matches('.').replace('.', "/");
-        [folder, ""].iter().find_map(|folder| {
+        [folder, ""].iter().take(if top { 2 } else { 1 }).find_map(|folder| {
             let start = if folder.is_empty() { path.clone() } else { format!("{folder}/{path}") };
             [format!("{start}.py"), format!("{start}/__init__.py")]
                 .iter()
                 .find_map(|file| self.all.get(file.as_str()).copied())
         })
     }
+}
+
+/// A script that is to be read.
+#[derive(Clone, Copy)]
+struct Script<'f> {
+    file: &'f str,
+    /// Whether the build imports it with the source's top folder on Python's path. What
+    /// it runs by its path may be a module of the project, whose imports are the project.
+    imports: bool,
 }
 
 /// Returns the modules that a line of Python imports, and what could be a module of
@@ -197,8 +237,12 @@ mod tests {
     #[test]
     fn scripts_that_scripts_name_count_and_others_do_not() {
         let dir = source(&[
-            ("setup.py", "from tools import helper\nrun(['bash', 'scripts/get it.sh', 'fetch.sh'])\n"),
+            (
+                "setup.py",
+                "from tools import helper\nsys.path.insert(0, 'own')\nfrom jit.core import x\nrun(['bash', 'scripts/get it.sh', 'fetch.sh'])\n",
+            ),
             ("tools/helper.py", "urlretrieve(u)\nimport third\ndef f():\n    import late\n"),
+            ("own/jit/core.py", "urlopen(u)\n"),
             ("tools/third.py", "urlopen(u)\n"),
             ("tools/late.py", "urlopen(u)\n"),
             ("scripts/fetch.sh", "curl -O x\n"),
@@ -208,10 +252,16 @@ mod tests {
         ]);
         let scan = scan(dir.path(), ("x.spec", "pip install y\n")).unwrap();
         let files: Vec<_> = scan.points.iter().map(|(file, _)| file.as_str()).collect();
-        let expected =
-            ["new\nline/CMakeLists.txt", "scripts/fetch.sh", "tools/helper.py", "tools/third.py", "x.spec"];
+        let expected = [
+            "new\nline/CMakeLists.txt",
+            "own/jit/core.py",
+            "scripts/fetch.sh",
+            "tools/helper.py",
+            "tools/third.py",
+            "x.spec",
+        ];
         assert_eq!(files, expected);
-        assert_eq!((scan.read, scan.passed_over), (5, 1));
+        assert_eq!((scan.read, scan.passed_over), (6, 1));
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct Pattern {
     pub calls: Vec<String>,
     /// What the arguments of the call must have, one of them; anything where it is empty.
     pub needs: Vec<String>,
+    /// Whether it counts where a variable holds what follows the name.
+    pub arguments_in_a_variable: bool,
     /// The arguments that tell what is fetched.
     pub fetches: Vec<String>,
     /// The kind of point that declares what this one uses.
@@ -57,6 +59,8 @@ pub struct Pattern {
     pub words: Vec<String>,
     /// Texts of a line.
     pub texts: Vec<String>,
+    /// Texts one of which the line must have as well; none where it is empty.
+    pub only_with: Vec<String>,
     /// Texts of lines that are no such thing.
     pub unless: Vec<String>,
     /// What is counted in a file that lists what a tool would fetch.

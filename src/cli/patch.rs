@@ -36,7 +36,7 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
         let texts: Vec<String> = series.iter().map(series_text).collect();
         shell.data(texts.join("\n"))?;
     }
-    if fails {
+    if series.iter().any(Series::a_patch_fails) {
         let what = "`rocmrpm patch refresh` writes patches anew where git can merge them";
         shell.talk(format!("{} {what}", Style::Hint.paint("hint:")));
     }

@@ -96,7 +96,6 @@ fn read(out: &str, changes: &[FileChange]) -> Applied {
     let mut applied = Applied::default();
     let mut next = 0;
     let mut file = None;
-    let mut already = false;
     for line in out.lines() {
         let names = ["patching file ", "patching symbolic link "];
         if let Some(name) = names.iter().find_map(|begin| line.strip_prefix(begin)) {
@@ -108,18 +107,18 @@ fn read(out: &str, changes: &[FileChange]) -> Applied {
             };
             file = (next..changes.len()).find(|at| is(&changes[*at]));
             next = file.map_or(next, |at| at + 1);
-            already = false;
         } else if let Some(number) = line.strip_prefix("can't find file to patch at input line ") {
             let number: usize = number.trim().parse().unwrap_or(0);
             file = changes.iter().position(|change| change.lines.contains(&number));
             next = file.map_or(next, |at| at + 1);
             let problem = "the file is not there".to_owned();
             applied.failures.push(Misfit { file, hunk: None, problem });
-        } else if line.starts_with("Reversed (or previously applied) patch detected") {
-            already = true;
         } else if line.ends_with("already exists!  Applying it anyway.") || line == "already exists!" {
             applied.failures.push(Misfit { file, hunk: None, problem: "the file is there already".into() });
-        } else if line.contains("refusing to patch") {
+        } else if let Some((name, _)) = line.split_once(" is not a regular file -- refusing to patch") {
+            let name = name.strip_prefix("File ").unwrap_or(name);
+            file = (next..changes.len()).find(|at| changes[*at].names().any(|own| own == name));
+            next = file.map_or(next, |at| at + 1);
             let problem = "it is no regular file but a link or a folder".to_owned();
             applied.failures.push(Misfit { file, hunk: None, problem });
         } else if let Some((hunk, rest)) = hunk_line(line) {
@@ -131,7 +130,7 @@ fn read(out: &str, changes: &[FileChange]) -> Applied {
                 let name = file.map_or_else(String::new, |at| changes[at].name().to_owned());
                 applied.offsets.push(Offset { file: name, hunk, line, offset: number(offset).unwrap_or(0) });
             } else if rest.starts_with("FAILED") {
-                let problem = if already { "it is in the source already" } else { "its lines are not there" };
+                let problem = "its lines are not there";
                 applied.failures.push(Misfit { file, hunk: Some(hunk), problem: problem.into() });
             }
         } else if line.starts_with("File ") && line.contains("git binary diff") {
@@ -176,10 +175,10 @@ mod tests {
     #[test]
     fn offsets_are_told() {
         let (done, text) =
-            applied("--- a/a b\t\n+++ b/a b\t\n@@ -1,2 +1,2 @@\n 5\n-6\n+six\n@@ -9 +9 @@\n-9\n+nine\n");
+            applied("--- a/a b\t\n+++ b/a b\t\n@@ -2,3 +2,3 @@\n 5\n-6\n+six\n 7\n@@ -9 +9 @@\n-9\n+nine\n");
         assert_eq!(text, "1\n2\n3\n4\n5\nsix\n7\n8\nnine\n10\n");
         assert_eq!(done.failures, []);
-        let first = Offset { file: "a b".into(), hunk: 1, line: 5, offset: 4 };
+        let first = Offset { file: "a b".into(), hunk: 1, line: 5, offset: 3 };
         assert_eq!(done.offsets[0], first);
     }
 
@@ -196,8 +195,6 @@ mod tests {
             problems(link),
             [(Some(0), None, "it is no regular file but a link or a folder".to_owned())]
         );
-        let done = "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-two\n+2\n";
-        assert_eq!(problems(done), [(Some(0), Some(1), "it is in the source already".to_owned())]);
         assert_eq!(problems("just prose\n")[0].2, "it is no patch: it changes no file");
     }
 

@@ -143,8 +143,12 @@ pub struct UpstreamChange {
 impl Series {
     /// Tells whether something does not apply.
     pub fn fails(&self) -> bool {
-        let mut states = self.patches.iter().map(|p| &p.state).chain(self.edits.iter().map(|e| &e.state));
-        states.any(|state| matches!(state, State::Fails { .. }))
+        self.a_patch_fails() || self.edits.iter().any(|edit| matches!(edit.state, State::Fails { .. }))
+    }
+
+    /// Tells whether a patch does not apply.
+    pub fn a_patch_fails(&self) -> bool {
+        self.patches.iter().any(|patch| matches!(patch.state, State::Fails { .. }))
     }
 }
 
@@ -288,6 +292,9 @@ impl<'a> Run<'a> {
         let text = self.text(&failure.file);
         match (hunk, text) {
             (Some(hunk), Some(text)) => {
+                if hunk.new.len() > 1 && text.contains(&hunk.new.concat()) {
+                    failure.problem = "what it does is in the source already".to_owned();
+                }
                 failure.near = near::nearest_place(&text, &hunk.old, hunk.old_start);
             }
             (_, None) => failure.elsewhere = self.layers.same_name(&failure.file),

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_nearest_place_has_most_of_the_lines() {
-        let text = "a\nb\nx\nc\n\n\na\nb\nc2\nd\n";
+        let text = "a\nb\nx\ny\n\n\na\nb\nc2\nd\n";
         let near = nearest_place(text, &lines("a\nb\nc\nd\n"), 1).unwrap();
         assert_eq!((near.line, near.diff.as_str()), (7, " a\n b\n-c\n+c2\n d\n"));
         let near = nearest_place("one\ntwo = 12345;\n", &lines("two = 12346;\n"), 1).unwrap();

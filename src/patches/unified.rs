@@ -29,6 +29,8 @@ pub struct Hunk {
     pub header: String,
     /// The lines before, with those of the context, each with its line feed.
     pub old: Vec<String>,
+    /// The lines after, likewise.
+    pub new: Vec<String>,
 }
 
 impl FileChange {
@@ -162,7 +164,7 @@ fn hunk_header(line: &str) -> Option<Hunk> {
         None => Some((text.parse().ok()?, 1)),
     };
     let ((old_start, old_len), (_, new_len)): ((usize, usize), (usize, usize)) = (range(old)?, range(new)?);
-    Some(Hunk { old_start, old_len, new_len, header: line.to_owned(), old: Vec::new() })
+    Some(Hunk { old_start, old_len, new_len, header: line.to_owned(), old: Vec::new(), new: Vec::new() })
 }
 
 /// Reads a hunk's lines; returns how many there were.
@@ -177,11 +179,16 @@ fn read_hunk(mut hunk: Hunk, lines: &[&str]) -> (Hunk, usize) {
                 old += 1;
                 hunk.old.push(line[1..].to_owned());
             }
-            Some(b'+') => new += 1,
+            Some(b'+') => {
+                new += 1;
+                hunk.new.push(line[1..].to_owned());
+            }
             // An empty line is a context line whose blank was lost on the way.
             Some(b' ' | b'\n') => {
                 (old, new) = (old + 1, new + 1);
-                hunk.old.push(line.strip_prefix(' ').unwrap_or(line).to_owned());
+                let line = line.strip_prefix(' ').unwrap_or(line).to_owned();
+                hunk.old.push(line.clone());
+                hunk.new.push(line);
             }
             Some(b'\\') => {}
             _ => break,

@@ -16,7 +16,7 @@ pub fn series_text(series: &Series) -> String {
         failures(&mut text, &patch.state);
     }
     for edit in &series.edits {
-        let name = format!("edit of {}: {}", visible(&edit.file), visible(&edit.find));
+        let name = format!("edit of {}: `{}`", visible(&edit.file), visible(&edit.find));
         let notes = [("reason", &edit.reason), ("drop when", &edit.drop_when)];
         one(&mut text, &edit.state, &name, &edit.versions, &edit.remarks, &notes);
         failures(&mut text, &edit.state);

@@ -1,0 +1,74 @@
+//! A workspace with the component `demo`, whose source is an archive made here.
+
+use std::path::PathBuf;
+
+use rocmrpm::digest::Sha256;
+
+use crate::common::{Lab, REPOSITORY};
+
+/// The spec's `%prep` as components have it.
+pub const PREP: &str = "%autosetup -p1 -n <{ source_dir }>\n<@ include \"_shared/edits.tera\" @>";
+
+/// Returns a workspace with `demo` 1.0, whose source has these files.
+pub fn demo(files: &[(&str, &str)]) -> Lab {
+    let lab = Lab::init();
+    let edits = PathBuf::from(REPOSITORY).join("specs-templates/_shared/edits.tera");
+    lab.write("specs-templates/_shared/edits.tera", &fs_err::read_to_string(edits).unwrap());
+    lab.write("specs-templates/demo/component.toml", "");
+    spec(&lab, PREP, "true");
+    pin(&lab, "stable", "1.0", files);
+    lab
+}
+
+/// Writes the template of `demo` with this `%prep` and `%build`.
+pub fn spec(lab: &Lab, prep: &str, build: &str) {
+    let text = format!(
+        "Name: demo\nVersion: <{{ version }}>\nRelease: <{{ release }}>\nSummary: Demo\nLicense: MIT\n\
+         <{{ source_lines }}>\n<@ for patch in patches @>Patch: <{{ patch }}>\n<@ endfor @>\
+         BuildArch: noarch\nBuildRequires: no-such-package\n\n%description\nDemo.\n\n%prep\n{prep}\n\n\
+         %build\n{build}\n\n%files\n\n%changelog\n<{{ changelog }}>\n"
+    );
+    lab.write("specs-templates/demo/demo.spec.tera", &text);
+}
+
+/// Makes an archive of `demo` with these files and pins it in a set.
+pub fn pin(lab: &Lab, set: &str, version: &str, files: &[(&str, &str)]) {
+    let table = source(lab, &format!("demo-{version}"), files);
+    lab.write(&format!("pins/{set}.toml"), &format!("[demo]\nversion = \"{version}\"\n{table}"));
+}
+
+/// Makes an archive with this top folder; returns what pins it.
+pub fn source(lab: &Lab, folder: &str, files: &[(&str, &str)]) -> String {
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    let mut archive = tar::Builder::new(gzip);
+    for (path, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, format!("{folder}/{path}"), text.as_bytes()).unwrap();
+    }
+    let bytes = archive.into_inner().unwrap().finish().unwrap();
+    let path = lab.dir().join(format!("{folder}.tar.gz"));
+    fs_err::write(&path, &bytes).unwrap();
+    let digest = Sha256::of_bytes(&bytes);
+    format!("url = \"file://{}\"\nsha256 = \"{digest}\"\n", path.display())
+}
+
+/// Writes a patch of `demo` in the form of `git format-patch`.
+pub fn patch(lab: &Lab, name: &str, versions: &str, diff: &str) {
+    let versions = if versions.is_empty() { String::new() } else { format!("Versions: {versions}\n") };
+    let text = format!(
+        "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n\
+         From: rocmrpm <rocmrpm@users.noreply.github.com>\nDate: Sat, 21 Nov 2026 12:00:00 +0000\n\
+         Subject: [PATCH] Change it\n\nBecause.\n\nOrigin: own\nDrop-When: never\n{versions}---\n{diff}"
+    );
+    lab.write(&format!("specs-templates/demo/{name}"), &text);
+}
+
+/// Returns lines `a 1` to `a N`, some of them replaced.
+pub fn lines(count: usize, changed: &[(usize, &str)]) -> String {
+    let line = |n: usize| {
+        changed.iter().find(|(at, _)| *at == n).map_or(format!("a {n}\n"), |(_, to)| (*to).to_owned())
+    };
+    (1..=count).map(line).collect()
+}
