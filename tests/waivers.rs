@@ -31,7 +31,7 @@ error: unknown rule `not-striped`
  --> specs-templates/hello/component.toml:5:8
   |
 5 | rule = "not-striped"
-  |        ^^^^^^^^^^^^^ not a rule of the inspection
+  |        ^^^^^^^^^^^^^ not a rule of this kind
   |
   = help: did you mean `not-stripped`?
 
@@ -77,7 +77,7 @@ error: unknown rule `banana`
   --> specs-templates/hello/component.toml:14:8
    |
 14 | rule = "banana"
-   |        ^^^^^^^^ not a rule of the inspection
+   |        ^^^^^^^^ not a rule of this kind
    |
    = help: `rocmrpm explain` lists all rules
 

@@ -439,7 +439,7 @@ error: field `rccl` is not defined
 7 | Requires: <{ rocm.rccl.devel }>
   |                   ^^^^
   |
-  = help: there is: device_libs, hip, libdir, llvm_bin, prefix, provider, version
+  = help: there is: brings, device_libs, hip, libdir, llvm_bin, prefix, provider, version
 
 error: 1 mistake in the workspace's files
 

@@ -29,6 +29,7 @@ test       | reading ELF and bundles     | binutils                             
 test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
 test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
 test       | ending writers at any step  | strace                                 | strace
+test       | checking the stack's specs  | rpmlint                                | rpmlint
 test       | publishing the index        | awscli rclone rsync                    | awscli2 rclone rsync
 test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm   | python3-torch python3-setuptools_scm
 test       | what it asks for besides    | python3-jinja2                         | python3-jinja2

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::repository;
 use super::support::{Ran, Workspace, ran, text_of};
-use super::{prep, prepared, repository};
 
 /// A component built as the pin set `stable` has it.
 struct Built {
@@ -125,16 +125,4 @@ fn aiter_becomes_a_package_of_its_triton_operators() {
     let import = python(&built.workspace, &modules, fake);
     import.exits(0);
     assert_eq!(import.stdout, "['aiter']\n");
-}
-
-/// The packages above are those of one set; what the others pin is prepared.
-#[test]
-fn the_other_sets_pin_what_can_be_prepared() {
-    for set in ["current", "edge"] {
-        for component in ["amdsmi", "flash-attn"] {
-            let workspace = repository(component, set);
-            prep(&workspace, component).exits(0);
-            assert!(prepared(&workspace).join("PKG-INFO").is_file(), "{set} {component}");
-        }
-    }
 }

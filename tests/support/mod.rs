@@ -17,6 +17,7 @@ pub mod server;
 /// A workspace in a temporary folder, with a cache of its own.
 pub struct Workspace {
     holder: tempfile::TempDir,
+    cache: Option<PathBuf>,
 }
 
 /// What a command came to.
@@ -77,7 +78,7 @@ impl Workspace {
     /// Makes a workspace for the host without components.
     pub fn new() -> Self {
         let holder = tempfile::Builder::new().prefix("rocmrpm-test-").tempdir().unwrap();
-        let workspace = Self { holder };
+        let workspace = Self { holder, cache: None };
         let rocm = "rocm-provider = \"host\"\n";
         workspace.write(
             "rocmrpm.toml",
@@ -95,7 +96,7 @@ impl Workspace {
     /// Makes a copy of `examples/quickstart` with these components alone.
     pub fn quickstart(components: &[&str]) -> Self {
         let holder = tempfile::Builder::new().prefix("rocmrpm-test-").tempdir().unwrap();
-        let workspace = Self { holder };
+        let workspace = Self { holder, cache: None };
         copy(&quickstart_source(), &workspace.root());
         let pins = workspace.read("pins/stable.toml");
         let mut kept = String::new();
@@ -109,6 +110,25 @@ impl Workspace {
         }
         workspace.write("pins/stable.toml", kept);
         workspace
+    }
+
+    /// Makes a copy of this repository's own workspace.
+    pub fn stack() -> Self {
+        let holder = tempfile::Builder::new().prefix("rocmrpm-test-").tempdir().unwrap();
+        let workspace = Self { holder, cache: None };
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+        workspace.write("rocmrpm.toml", std::fs::read(repository.join("rocmrpm.toml")).unwrap());
+        for name in ["pins", "specs-templates", "mock-configs"] {
+            copy(&repository.join(name), &workspace.root().join(name));
+        }
+        workspace
+    }
+
+    /// Takes the cache that all such workspaces of these tests share, now and later:
+    /// what is large is downloaded once.
+    pub fn with_shared_cache(self) -> Self {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocmrpm-cache");
+        Self { cache: Some(cache), ..self }
     }
 
     /// Returns the workspace's folder.
@@ -127,7 +147,7 @@ impl Workspace {
     }
 
     pub fn cache(&self) -> PathBuf {
-        self.holder.path().join("cache")
+        self.cache.clone().unwrap_or_else(|| self.holder.path().join("cache"))
     }
 
     #[track_caller]
