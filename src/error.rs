@@ -221,11 +221,14 @@ impl Diagnose for IoError {
 
     fn hints(&self) -> Vec<String> {
         match self.source.kind() {
-            std::io::ErrorKind::StorageFull => {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 vec!["free some space and run the same command again; it goes on where it stopped".into()]
             }
             std::io::ErrorKind::PermissionDenied => {
                 vec!["is the folder owned by another user, from a run as root perhaps?".into()]
+            }
+            std::io::ErrorKind::ReadOnlyFilesystem => {
+                vec!["its file system is read-only; ROCMRPM_CACHE may name a cache elsewhere".into()]
             }
             _ => Vec::new(),
         }

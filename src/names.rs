@@ -101,6 +101,19 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, _, c)| c)
 }
 
+/// Tells whether this is a full commit name of git, SHA-1 or SHA-256.
+pub fn is_commit(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Returns the five candidates that are spelled most like a name, nearest first.
+pub fn alike(wrong: &str, candidates: impl IntoIterator<Item = String>) -> Vec<String> {
+    let distance = |candidate: String| (strsim::damerau_levenshtein(&candidate, wrong), candidate);
+    let mut near: Vec<_> = candidates.into_iter().map(distance).collect();
+    near.sort();
+    near.into_iter().take(5).map(|(_, candidate)| candidate).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -366,6 +366,12 @@ fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: b
     allowed
 }
 
+/// Tells whether a program that ran under `LC_ALL=C` said that the disk is full: these are the
+/// system's words (strerror(3)).
+pub fn says_full(said: &str) -> bool {
+    ["No space left on device", "Disk quota exceeded"].iter().any(|full| said.contains(full))
+}
+
 /// Returns the last non-empty lines of a program's output, oldest first.
 pub fn last_lines(bytes: &[u8], count: usize) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);

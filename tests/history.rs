@@ -305,8 +305,9 @@ fn how_a_package_is_judged_does_not_change_it() {
     assert_eq!(history(&lab, "one")[0], "1.0-2~dirty.fc43");
     lab.commit("Set a variable");
     assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
-    lab.write(file, "[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n");
-    lab.commit("Promise device code");
+    let offline = "[[offline]]\nfile = \"setup.py\"\nby = \"not-reached\"\nwith = \"why\"\n";
+    lab.write(file, &format!("[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n{offline}"));
+    lab.commit("Promise device code, and no download");
     assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
     let chroot = "mock-configs/fedora-43.toml";
     lab.write(chroot, &format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", lab.read(chroot)));

@@ -156,6 +156,16 @@ fn specs_of_others_are_read_for_a_chroot() {
     lab.run(&["lint", "--spec", "x.spec", "--source", "source"])
         .exits(0)
         .prints(&["warning[export-unread]: x.spec:9", "such as `TRITON_BUILD_WITH_CLANG_LLD`"]);
+    // Its packages may require one another, and it may include what lies beside it.
+    lab.write("macros.inc", "%global own 7\n");
+    let subpackage = "Source0: macros.inc\n%include %{SOURCE0}\n%description\nx\n%package sub\nSummary: x\n\
+                      Requires: x(x86-64) = %{version}\n%description sub\nx\n%prep\nsed -i s/a/%{own}/ upstream\n";
+    lab.write("x.spec", &(spec.replacen("%description\nx\n", subpackage, 1) + "%files sub\n"));
+    lab.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&[
+        "warning[sed-silent]: x.spec:16",
+        "sed -i s/a/7/ upstream",
+        "0 errors, 1 warning in 1 spec",
+    ]);
     lab.write("bad.spec", "Name: x\n%if 1\n");
     lab.run(&["lint", "--spec", "bad.spec"]).exits(3).says(&["rpmspec does not read `bad.spec`"]);
     lab.run(&["lint", "--spec", "none.spec"]).exits(20).says(&["cannot read `none.spec`"]);

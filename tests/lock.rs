@@ -350,6 +350,11 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
         &format!("[a]\nversion = \"1\"\ngit = \"{url}\"\ncommit = \"{commit}\"\nsubmodules = true\n"),
     );
     fs_err::remove_dir_all(lab.path("specs-templates/b")).unwrap();
+    lab.run(&["lock", "--check"]).exits(1).says(&["hint: `rocmrpm lock` writes it anew"]);
+    lab.write("pins/stable.lock", &text[..text.find("\n[a.sources.crates]").unwrap()]);
+    lab.run(&["lock", "--check"]).exits(1).prints(&["+tree = "]).says(&[
+        "hint: what it has is right; `rocmrpm lock` adds what it lacks of a, locked without being reached",
+    ]);
     lab.run(&["lock"]).exits(0);
     let whole = lock_text(&lab);
     assert!(whole.contains(&git.tree()) && whole.ends_with("\n[a.submodules]\n"), "{whole}");
@@ -426,6 +431,25 @@ fn a_lock_that_lies_is_an_error_at_build() {
     lab.run(&["lock", "--check"]).exits(1).prints(&[&format!("+tree = \"{}\"", git.tree())]);
     lab.run(&["lock"]).exits(0);
     assert_eq!(lock_text(&lab), text);
+}
+
+#[test]
+fn what_is_no_source_is_refused_with_the_remedy() {
+    let lab = Lab::init();
+    let folder = lab.dir().join("folder");
+    fs_err::create_dir(&folder).unwrap();
+    let pins = format!(
+        "[empty]\nversion = \"1\"\nurl = \"file://{}\"\n\n[gone]\nversion = \"1\"\ngit = \"{}\"\n",
+        folder.display(),
+        lab.dir().join("gone").display()
+    );
+    set_pins(&lab, &pins);
+    lab.run(&["lock"]).exits(3).says(&[
+        "empty: `folder` from file://[LAB]/folder is not a source: it begins with nothing",
+        "gone: cannot fetch from the git repository [LAB]/gone: fatal: '[LAB]/gone' does not appear",
+        "check the URL of the pin",
+    ]);
+    assert!(!lab.path("pins/stable.lock").exists());
 }
 
 #[test]

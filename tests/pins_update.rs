@@ -203,6 +203,12 @@ wheel           1.0     1.1        no: >=3.10, <3.14  pip index
         json["components"].as_array().unwrap().iter().map(|row| row["newest"].clone()).collect();
     assert_eq!(newest, ["2.0".into(), "1.0.1".into(), serde_json::Value::Null, "2.0rc1".into()]);
 
+    // Of one component alone; what is said next is about the set that was looked at.
+    let one = run(&lab, &["pins", "outdated", "engine", "--pins", "stable"]).exits(1);
+    let one = one.says(&["`rocmrpm pins update engine --pins stable --dry-run`"]);
+    assert!(!one.stdout.contains("wheel") && one.stdout.contains("engine/kernels"), "{}", one.stdout);
+    run(&lab, &["pins", "outdated", "engin"]).exits(2).says(&["did you mean `engine`?"]);
+
     lab.replace("pins/stable.toml", "python = \">=3.10, <3.14\"\n", "");
     run(&lab, &["pins", "outdated"]).exits(1).prints(&["yes; newest no: >=3.10,<3.14"]);
     run(&lab, &["pins", "update", "wheel"]).exits(0);

@@ -51,34 +51,41 @@ fn rendered(lab: &Lab, chroot: &str) -> Vec<(String, String)> {
     specs
 }
 
+/// The stack's own specs are looked at in `real_stack.rs`.
 #[test]
-fn every_spec_of_every_pin_set_and_chroot_is_read_by_rpm() {
-    for (workspace, _) in WORKSPACES {
-        for pins in names(workspace, "pins") {
-            // Of each set its own copy: rendering leaves the specs of others alone.
-            let lab = Lab::copy_of(workspace);
-            let components = fs_err::read_dir(lab.path("specs-templates")).unwrap().count() - 1;
-            for chroot in names(workspace, "mock-configs") {
-                lab.run(&["render", "--pins", &pins, "--chroot", &chroot]).exits(0);
-                let plan = lab
-                    .run(&["plan", "--json", "--pins", &pins, "--chroot", &chroot])
-                    .exits(0)
-                    .json("rocmrpm/plan/1");
-                let left_out = plan["left-out"].as_array().unwrap().len();
-                let specs = rendered(&lab, &chroot);
-                assert_eq!(specs.len(), components - left_out, "{workspace} {pins} {chroot}");
-                for (name, _) in specs {
-                    let path = lab.path(&format!("build/{chroot}/specs/{name}"));
-                    let parsed = common::rpmspec(&path, &["-P"]);
-                    for left in ["<{", "<@", "@>", "<#"] {
-                        assert!(!parsed.contains(left), "{name} for {chroot} has `{left}`:\n{parsed}");
-                    }
-                    let query = ["-q", "--qf", "%{name} %{license} %{summary}\\n"];
-                    let packages = common::rpmspec(&path, &query);
-                    assert!(!packages.is_empty(), "{name}");
+fn every_spec_of_the_quickstart_is_read_by_rpm() {
+    let workspace = "examples/quickstart";
+    let lab = Lab::copy_of(workspace);
+    let components = fs_err::read_dir(lab.path("specs-templates")).unwrap().count() - 1;
+    for pins in names(workspace, "pins") {
+        for chroot in names(workspace, "mock-configs") {
+            lab.run(&["render", "--pins", &pins, "--chroot", &chroot]).exits(0);
+            let specs = rendered(&lab, &chroot);
+            assert_eq!(specs.len(), components, "{pins} {chroot}: {specs:?}");
+            for (name, _) in specs {
+                let path = lab.path(&format!("build/{chroot}/specs/{name}"));
+                let parsed = common::rpmspec(&path, &["-P"]);
+                for left in ["<{", "<@", "@>", "<#"] {
+                    assert!(!parsed.contains(left), "{name} for {chroot} has `{left}`:\n{parsed}");
                 }
+                let query = ["-q", "--qf", "%{name} %{license} %{summary}\\n"];
+                let packages = common::rpmspec(&path, &query);
+                assert!(packages.lines().any(|line| line.starts_with("python3-")), "{name}: {packages}");
             }
         }
+    }
+}
+
+/// Each workspace stands for itself, and neither lags behind the other.
+#[test]
+fn what_the_workspaces_share_is_the_same() {
+    let root = Path::new(REPOSITORY);
+    let shared = root.join("examples/quickstart/specs-templates/_shared");
+    let names: Vec<_> = fs_err::read_dir(&shared).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.len() > 2, "{names:?}");
+    for name in names {
+        let read = |folder: &Path| fs_err::read_to_string(folder.join(&name)).unwrap();
+        assert_eq!(read(&shared), read(&root.join("specs-templates/_shared")), "{name:?}");
     }
 }
 

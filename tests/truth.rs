@@ -633,3 +633,23 @@ fn what_a_wheel_leaves_out_is_written_in_the_component() {
     let names: Vec<&[u8]> = archive.file_names_raw().collect();
     assert!(!names.contains(&&b"demo.py"[..]) && names.len() == 5, "{names:?}");
 }
+
+#[test]
+fn an_srpm_needs_nothing_of_what_its_component_requires() {
+    let workspace = Workspace::new();
+    workspace.component("base", &Parts::default());
+    let requires = Parts { toml: "requires = [\"base\"]\n", ..Parts::default() };
+    workspace.component("above", &requires);
+    workspace.component("aside", &requires);
+    let digest = Sha256::of_bytes("not in the cache");
+    workspace.pin("base", &format!("url = \"https://example.invalid/base.tar.gz\"\nsha256 = \"{digest}\""));
+
+    let srpm = ["build", "--until", "srpm", "--offline"];
+    workspace.run(&[&srpm[..], &["above"]].concat()).exits(0).says(["1 built, 0 fresh"]);
+    // What was made alone is not packed anew beside others.
+    let all = workspace.run(&[&srpm[..], &["--keep-going"]].concat());
+    all.exits(30).says(["base.tar.gz", "Incomplete 1 not built, 0 not tried, 2 there"]);
+    all.says([" aside.spec"]).never_says("Skipped").never_says(" above.spec");
+    // RPMs need it.
+    workspace.run(&["build", "--until", "rpm", "--offline", "above"]).exits(30).says(["Skipped above"]);
+}

@@ -456,6 +456,23 @@ fn a_mistake_in_a_shared_template_is_told_once_and_in_that_file() {
 }
 
 #[test]
+fn what_a_spec_leaves_out_is_an_error() {
+    let lab = sound();
+    lab.write(
+        "specs-templates/top/component.toml",
+        "[[edit]]\nfile = \"a.txt\"\nfind = \"a\"\nreplace = \"b\"\nmatches = 1\nreason = \"x\"\n",
+    );
+    lab.write("specs-templates/top/0001-x.patch", "Subject: x\n\nOrigin: own\nDrop-When: never\n---\n");
+    let pins = lab.read("pins/stable.toml");
+    lab.write("pins/stable.toml", &format!("{pins}[top.sources.more]\npath = \"src/base\"\n"));
+    lab.run(&["render"]).exits(3).says(&[
+        "the template `specs-templates/top/top.spec.tera` leaves out source `top-more-2.0.tar.gz`, \
+         patch `0001-x.patch`, edit of 'a.txt'",
+        "`<@ include \"_shared/edits.tera\" @>` behind %autosetup",
+    ]);
+}
+
+#[test]
 fn environment_variables_are_checked_before_they_are_rendered() {
     let lab = sound();
     lab.write(

@@ -1,6 +1,8 @@
 //! Download points in the text of one file. Which files are looked at, and what
 //! satisfies a point, is known elsewhere.
 
+use memchr::memmem;
+
 use super::table::{Language, Pattern, TABLE};
 
 /// A place that fetches something.
@@ -27,9 +29,23 @@ const SHOWN: usize = 200;
 /// Finds the download points of a file.
 pub fn points(file_name: &str, text: &str) -> Vec<Found> {
     let language = TABLE.language(file_name);
+    // Most files have nothing of most patterns, which is soon told of a file as a whole.
+    let lower = text.to_ascii_lowercase();
+    let in_text = |part: &String| memmem::find(text.as_bytes(), part.as_bytes()).is_some();
+    let in_lower =
+        |call: &String| memmem::find(lower.as_bytes(), call.to_ascii_lowercase().as_bytes()).is_some();
+    let may_be_there = |pattern: &&'static Pattern| {
+        !pattern.items.is_empty()
+            || pattern.texts.iter().chain(&pattern.words).any(in_text)
+            || pattern.calls.iter().any(in_lower)
+    };
+    let patterns: Vec<&'static Pattern> = TABLE.patterns(file_name).filter(may_be_there).collect();
+    if patterns.is_empty() {
+        return Vec::new();
+    }
     let code = language.map(|language| code(language, text)).unwrap_or_default();
     let mut found = Vec::new();
-    for pattern in TABLE.patterns(file_name) {
+    for pattern in patterns {
         if !pattern.items.is_empty() {
             found.extend(listed(pattern, text));
         }

@@ -11,7 +11,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::packages::split;
 use crate::prep::Prepared;
+use crate::spec::sections::Sections;
 use crate::text::covers;
 use crate::workspace::{By, Component, Offline, Pin};
 use find::Found;
@@ -110,7 +112,8 @@ impl Audit {
 pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<Audit, Error> {
     let (record, spec) = (&prepared.record, &prepared.spec);
     let found = scan(&record.folder, (&spec.file_name, &spec.text))?;
-    let known = Known { root: &record.folder, pin, build: section(&spec.text, "%build"), spec: &spec.text };
+    let sections = Sections::parse(&spec.text);
+    let known = Known { root: &record.folder, pin, spec: &sections };
     let mut entries: Vec<Entry<'_>> = component
         .offline
         .iter()
@@ -203,9 +206,8 @@ impl Entry<'_> {
 struct Known<'a> {
     root: &'a Path,
     pin: &'a Pin,
-    /// The spec's `%build`.
-    build: String,
-    spec: &'a str,
+    /// The spec, as it was rendered.
+    spec: &'a Sections,
 }
 
 impl Known<'_> {
@@ -226,7 +228,7 @@ impl Known<'_> {
                     format!("add `[{}.sources.{with}]` to the pin set", self.pin.component),
                 ))
             }
-            By::Setting if has_setting(&self.build, with) => None,
+            By::Setting if has_setting(self.spec, with) => None,
             By::Setting => Some((
                 format!("`{with}` does not stand in the spec's %build"),
                 "set it there, or correct the entry".to_owned(),
@@ -257,7 +259,7 @@ impl Known<'_> {
                 return None;
             }
             let setting = setting.replace("@NAME@", &name.unwrap_or_default());
-            return has_setting(&self.build, &setting).then_some(("setting", setting));
+            return has_setting(self.spec, &setting).then_some(("setting", setting));
         }
         if let Some(name) = &satisfier.file {
             let folder = Path::new(file).parent().unwrap_or(Path::new(""));
@@ -276,48 +278,16 @@ impl Known<'_> {
     }
 }
 
-/// Returns a section of a spec.
-fn section(spec: &str, name: &str) -> String {
-    // Source: rpm's spec file format, the sections of build scripts and of packages.
-    let sections = [
-        "%package",
-        "%description",
-        "%prep",
-        "%generate_buildrequires",
-        "%conf",
-        "%build",
-        "%install",
-        "%check",
-        "%clean",
-        "%files",
-        "%changelog",
-        "%pre",
-        "%post",
-        "%preun",
-        "%postun",
-        "%pretrans",
-        "%posttrans",
-        "%trigger",
-        "%filetrigger",
-        "%transfiletrigger",
-        "%verify",
-        "%sourcelist",
-        "%patchlist",
-    ];
-    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
-    let mut lines = spec.lines().skip_while(|line| first(line) != name);
-    lines.next();
-    let body = lines.take_while(|line| !sections.contains(&first(line).as_str()) || line.starts_with(' '));
-    body.map(|line| format!("{line}\n")).collect()
-}
-
-/// Tells whether a setting stands in a script: outside of comments, as a word of its
+/// Tells whether a setting stands in `%build`: outside of comments, as a word of its
 /// own. Quotes do not count: `export A='b'` sets `A=b`.
-fn has_setting(script: &str, setting: &str) -> bool {
+fn has_setting(spec: &Sections, setting: &str) -> bool {
     let plain = |text: &str| text.replace(['\'', '"'], "");
     let setting = plain(setting);
     let word = |c: char| c.is_alphanumeric() || c == '_';
-    script.lines().filter(|line| !line.trim_start().starts_with('#')).map(plain).any(|line| {
+    let build = spec.scripts.iter().filter(|script| script.section == "build");
+    let lines =
+        build.flat_map(|script| &script.lines).filter(|line| !line.text.trim_start().starts_with('#'));
+    lines.map(|line| plain(&line.text)).any(|line| {
         line.match_indices(&setting).any(|(at, _)| {
             // `-DNAME=ON` gives CMake the variable NAME.
             let (before, after) = (&line[..at], &line[at + setting.len()..]);
@@ -328,9 +298,10 @@ fn has_setting(script: &str, setting: &str) -> bool {
 }
 
 /// Tells whether the spec requires a package for its build.
-fn requires(spec: &str, package: &str) -> bool {
-    let lines = spec.lines().filter_map(|line| line.trim().strip_prefix("BuildRequires:"));
-    lines.flat_map(|list| list.split([',', ' ', '\t'])).any(|word| word == package)
+fn requires(spec: &Sections, package: &str) -> bool {
+    let tags = spec.packages.iter().flat_map(|package| &package.tags);
+    let lists = tags.filter(|tag| tag.name == "buildrequires").map(|tag| split(&tag.value));
+    lists.flatten().any(|required| required.split_whitespace().next() == Some(package))
 }
 
 #[cfg(test)]
@@ -342,18 +313,17 @@ mod tests {
 
     #[test]
     fn settings_are_those_of_the_build_section() {
-        let build = section(SPEC, "%build");
+        let spec = Sections::parse(SPEC);
         let held =
             ["A=no", "B=comment", "C=on", "D=ON", "E=1", "EE=1", "EE", "F=1", "C=o", "-DD=ON", "CMAKE_ARGS"];
-        let held = held.map(|setting| has_setting(&build, setting));
+        let held = held.map(|setting| has_setting(&spec, setting));
         assert_eq!(held, [false, false, true, true, false, true, true, false, false, true, true]);
     }
 
     #[test]
     fn packages_are_those_that_the_build_requires() {
-        assert_eq!(
-            ["cmake", "ninja-build", "ninja", "3.2"].map(|name| requires(SPEC, name)),
-            [true, true, false, false]
-        );
+        let spec = Sections::parse(SPEC);
+        let held = ["cmake", "ninja-build", "ninja", "3.26"].map(|name| requires(&spec, name));
+        assert_eq!(held, [true, true, false, false]);
     }
 }

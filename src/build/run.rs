@@ -114,7 +114,7 @@ pub fn prepare<'s, 'w>(
             accepted: Results::of(&build_dir, until, &component.name).recorded(),
             rejected: rejected.recorded().filter(|_| until > Stage::Srpm),
         };
-        let requires: Vec<&str> = component.requires.iter().map(|at| at.value.as_str()).collect();
+        let requires = requires(component, until);
         plan.push(&component.name, &requires, now, &earlier);
         specs.insert(component.name.clone(), rendered);
     }
@@ -219,7 +219,7 @@ pub fn run(
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len() });
         let way = Way { stack, workspace, builder, fetcher, events, until: options.until, shelf: &shelf };
-        let tasks: Vec<Task> = stale.iter().map(|component| task(component)).collect();
+        let tasks: Vec<Task> = stale.iter().map(|component| task(component, options.until)).collect();
         let limits = Limits { cores: machine::cores(), memory: machine::available_memory() };
         let results = run_tasks(&tasks, limits, options.keep_going, |task, jobs| {
             let started = Instant::now();
@@ -264,10 +264,17 @@ pub fn run(
     Ok(Run { outcomes: selected.iter().map(|c| (c.name.clone(), outcome(c))).collect() })
 }
 
-fn task(component: &Component) -> Task {
+/// Returns the components that must be there before this one is brought to a stage: its
+/// SRPM needs none.
+fn requires(component: &Component, until: Stage) -> Vec<&str> {
+    let requires = component.requires.iter().map(|at| at.value.as_str());
+    requires.filter(|_| until > Stage::Srpm).collect()
+}
+
+fn task(component: &Component, until: Stage) -> Task {
     Task {
         name: component.name.to_string(),
-        requires: component.requires.iter().map(|at| at.value.clone()).collect(),
+        requires: requires(component, until).into_iter().map(str::to_owned).collect(),
         memory_per_job: component.memory_per_job,
     }
 }

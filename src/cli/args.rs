@@ -264,6 +264,10 @@ pub struct PinsCheck {
 /// `rocmrpm pins outdated`.
 #[derive(Debug, Args)]
 pub struct PinsOutdated {
+    /// Look at these components alone
+    #[arg(value_name = "COMPONENT")]
+    pub components: Vec<String>,
+
     /// Look at this pin set
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
@@ -506,7 +510,7 @@ pub struct Plan {
 /// `rocmrpm build`.
 #[derive(Debug, Args)]
 pub struct Build {
-    /// Build only these components and what they require
+    /// Build only these components and, if RPMs are built, what they require
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,
 

@@ -31,7 +31,9 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     let fetcher = Fetcher::new(Cache::from_env()?, &root, events).offline(args.offline);
     context::resolve_overrides(&mut workspace, &fetcher)?;
     let stack = Stack::new(&workspace)?;
-    let selected = context::components(&stack, &args.components)?;
+    // What a component requires takes part in building its RPMs, not in what comes before.
+    let select = if args.until > Stage::Srpm { context::components } else { context::named };
+    let selected = select(&stack, &args.components)?;
     if args.until <= Stage::Sources {
         let done = fetch_sources(&workspace, &selected, &fetcher, args, shell);
         drop(progress);

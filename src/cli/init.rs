@@ -32,6 +32,7 @@ const FILES: &[(&str, &str)] = &[
         "specs-templates/_shared/build-env.tera",
         include_str!("../../examples/quickstart/specs-templates/_shared/build-env.tera"),
     ),
+    ("specs-templates/_shared/edits.tera", include_str!("../../specs-templates/_shared/edits.tera")),
     ("pins/stable.toml", "# One table per component: version and source. `rocmrpm add NAME` adds one.\n"),
     (".gitignore", "/build/\n"),
 ];

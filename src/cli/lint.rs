@@ -11,7 +11,7 @@ use crate::files;
 use crate::inspect::Severity;
 use crate::lint::{self, Finding, Own, Spec, Waived, Words};
 use crate::packages::Packages;
-use crate::report::{Shell, lint_text};
+use crate::report::{Shell, Style, lint_text};
 use crate::sources::{Cache, Fetcher};
 use crate::spec::{self, History};
 use crate::stack::Stack;
@@ -24,7 +24,7 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let mut packages = Packages::of(&workspace, args.live)?;
-    let own = of_components(&stack, shell)?;
+    let own = of_components(&stack)?;
     for (component, spec) in &own {
         let project = match &workspace.pin(component).source {
             Source::Sdist { project, .. } => project.as_str(),
@@ -32,16 +32,26 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
         };
         lint::add_own(&mut packages, &spec.sections, &[project, component.name.as_str()]);
     }
-    let mut specs: Vec<Spec<'_>> = match &args.spec {
-        Some(path) => vec![of_file(path, args.source.as_deref(), &workspace)?],
+    let specs: Vec<Spec<'_>> = match &args.spec {
+        Some(path) => {
+            let spec = of_file(path, args.source.as_deref(), &workspace)?;
+            // Its packages may require one another.
+            lint::add_own(&mut packages, &spec.sections, &[]);
+            vec![spec]
+        }
         None => {
             let wanted = context::named(&stack, &args.components)?;
             let is_wanted = |component: &Component| wanted.iter().any(|w| w.name == component.name);
-            own.into_iter().filter(|(component, _)| is_wanted(component)).map(|(_, spec)| spec).collect()
+            let mut own: Vec<_> = own.into_iter().filter(|(component, _)| is_wanted(component)).collect();
+            for (component, spec) in &mut own {
+                spec.words = words(&workspace, component);
+            }
+            tell_unread(&own, shell);
+            own.into_iter().map(|(_, spec)| spec).collect()
         }
     };
     let (mut findings, mut waived) = (Vec::new(), Vec::new());
-    for spec in &mut specs {
+    for spec in &specs {
         let (mut found, mut accepted) = lint::lint(spec, &packages)?;
         findings.append(&mut found);
         waived.append(&mut accepted);
@@ -54,6 +64,20 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     }
     let errors = findings.iter().any(|finding| finding.severity == Severity::Error);
     Ok(if errors { Kind::Findings.exit_code() } else { 0 })
+}
+
+/// Tells of which components the source is not at hand.
+fn tell_unread(specs: &[(&Component, Spec<'_>)], shell: &Shell) {
+    let unread = specs.iter().filter(|(_, spec)| spec.words.is_none());
+    let unread: Vec<&str> = unread.map(|(component, _)| component.name.as_str()).collect();
+    if !unread.is_empty() {
+        shell.talk(format!(
+            "{} exports are not compared with sources that are not in the cache: {}; \
+             `rocmrpm build --until sources` fetches them",
+            Style::Dim.paint("note:"),
+            unread.join(", ")
+        ));
+    }
 }
 
 fn document(
@@ -71,8 +95,9 @@ fn document(
 }
 
 /// Renders the specs of all components; what one requires another may provide. They are
-/// written down where `render` writes them, so that findings have a place.
-fn of_components<'s>(stack: &Stack<'s>, shell: &Shell) -> Result<Vec<(&'s Component, Spec<'s>)>, Error> {
+/// written down where `render` writes them, so that findings have a place. Their sources
+/// are not read.
+fn of_components<'s>(stack: &Stack<'s>) -> Result<Vec<(&'s Component, Spec<'s>)>, Error> {
     let workspace = stack.workspace;
     let history = History::read(workspace)?;
     let (mut specs, mut problems) = (Vec::new(), Problems::default());
@@ -91,18 +116,10 @@ fn of_components<'s>(stack: &Stack<'s>, shell: &Shell) -> Result<Vec<(&'s Compon
         let template =
             fs_err::read_to_string(&component.template).map_err(IoError::doing("read a template"))?;
         let version = &workspace.pin(component).version;
-        let words = words(workspace, component);
-        if words.is_none() {
-            shell.talk(format!(
-                "`{}`: the source is not in the cache, so that what %build exports is not compared with it; \
-                 `rocmrpm build --until sources {}` fetches it",
-                component.name, component.name
-            ));
-        }
         specs.push((
             component,
             Spec {
-                sections: lint::expand(&rendered.text, &file, &workspace.chroot)?,
+                sections: lint::expand(&rendered.text, &file, None, &workspace.chroot)?,
                 file,
                 written: (shown(workspace, &component.template), template),
                 prefix: workspace.provider.prefix.clone(),
@@ -113,7 +130,7 @@ fn of_components<'s>(stack: &Stack<'s>, shell: &Shell) -> Result<Vec<(&'s Compon
                     edits: component.edits_for(version).collect(),
                     waivers: &component.lint_waivers,
                 }),
-                words,
+                words: None,
             },
         ));
     }
@@ -150,8 +167,9 @@ fn of_file(path: &Path, source: Option<&Path>, workspace: &Workspace) -> Result<
             Some(words)
         }
     };
+    let beside = fs_err::canonicalize(path).map_err(IoError::doing(format!("read `{file}`")))?;
     Ok(Spec {
-        sections: lint::expand(&text, &file, &workspace.chroot)?,
+        sections: lint::expand(&text, &file, beside.parent(), &workspace.chroot)?,
         written: (file.clone(), text),
         file,
         prefix: workspace.provider.prefix.clone(),

@@ -67,6 +67,10 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
         }
     }
     for refreshed in all.iter().filter(|_| !conflicts) {
+        if refreshed.patches.is_empty() {
+            let (component, version) = (&refreshed.component, &refreshed.version);
+            shell.talk(format!("{} {component} has no patch for {version}", Style::Dim.paint("note:")));
+        }
         for patch in &refreshed.patches {
             let how = match &patch.how {
                 How::Unchanged => {

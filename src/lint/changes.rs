@@ -2,7 +2,9 @@
 //! declared.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
+use super::expand::SOURCES;
 use super::exports::{is_comment, shell_words};
 use super::{Finding, Spec, finding};
 use crate::inspect::{Rule, RuleId, Severity};
@@ -10,7 +12,8 @@ use crate::inspect::{Rule, RuleId, Severity};
 pub(super) const SED: Rule = Rule {
     id: RuleId::new("sed-silent"),
     severity: Severity::Error,
-    what: "a script changes upstream's files in place without telling whether anything matched",
+    what: "a script changes upstream's files in place without telling whether anything matched; in a spec that is \
+           no component's, a warning",
     why: "when upstream changes the line, the command matches nothing, ends with success, and the package is built \
           without the change",
     incident: "Fedora's python-torch replaces gfx908 by gfx1151 in a list of Blas.cpp by sed: once that list has \
@@ -98,19 +101,32 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
                 rest.iter().any(option).then_some((*program, rest))
             });
             if let Some((program, rest)) = changes {
-                // Taking a first line `#!...` out does nothing where there is none, rightly.
-                let shebang = rest.iter().any(|word| word.contains("/^#!/d") || word.contains("^#!"));
+                // What is done to a first line `#!...` does nothing where there is none, rightly.
+                let shebang = rest.iter().any(|word| word.contains("#!"));
                 let ours = rest.iter().any(|word| written.contains(word) || word.contains("%{buildroot}"));
                 if !shebang && !ours {
                     let call = text.split_whitespace().collect::<Vec<_>>().join(" ");
                     let call: String = call.chars().take(MAX_SHOWN).collect();
                     let found = format!("{program} in place in %{}: {call}", script.section);
                     let expected = "a change that is declared and checked";
-                    findings.push(finding(&SED, &spec.file, line.number, found, expected));
+                    let mut finding = finding(&SED, &spec.file, line.number, found, expected);
+                    if spec.own.is_none() {
+                        // Where there is no `[[edit]]`, it is a risk and no mistake.
+                        finding.severity = Severity::Warning;
+                    }
+                    findings.push(finding);
                 }
             }
             let targets = words.windows(2).filter(|pair| [">", ">>", "tee"].contains(&pair[0].as_str()));
             written.extend(targets.map(|pair| pair[1].clone()));
+            // A copy of one of the package's own files beside upstream's source.
+            if let [program, .., source, to] = words.as_slice()
+                && ["cp", "install"].contains(&program.as_str())
+                && Path::new(source).parent().is_some_and(|folder| folder.ends_with(SOURCES))
+            {
+                let name = source.rsplit('/').next().unwrap_or(source);
+                written.extend([to.clone(), name.to_owned()]);
+            }
         }
     }
     findings
@@ -125,15 +141,15 @@ mod tests {
     #[test]
     fn changes_in_place_are_found_unless_nothing_can_be_missed() {
         let text = "%prep\nsed -i -e 's/a/b/' CMakeLists.txt\nsed -i '1{/^#!/d}' \\\n  x.py\nsed -e s/a/b/ x > y\n\
-                    sed -i s/c/d/ y\nfind . -name '*.py' | xargs sed -i s/a/b/\n# sed -i x\nperl -pi -e s/a/b/ z\n\
+                    sed -i s/c/d/ y\ncp -p /r/SOURCES/own.sh .\nsed -i s/c/d/ own.sh\nfind . -name '*.py' | xargs sed -i s/a/b/\n# sed -i x\nperl -pi -e s/a/b/ z\n\
                     sed -i \\\n  s/a/b/ \\\n  w\n%install\nsed -i s/a/b/ %{buildroot}/x\n";
         assert_eq!(
             found(&spec(text), "sed-silent"),
             [
                 "x.spec:2 sed in place in %prep: sed -i -e 's/a/b/' CMakeLists.txt",
-                "x.spec:7 sed in place in %prep: find . -name '*.py' | xargs sed -i s/a/b/",
-                "x.spec:9 perl in place in %prep: perl -pi -e s/a/b/ z",
-                "x.spec:10 sed in place in %prep: sed -i s/a/b/ w",
+                "x.spec:9 sed in place in %prep: find . -name '*.py' | xargs sed -i s/a/b/",
+                "x.spec:11 perl in place in %prep: perl -pi -e s/a/b/ z",
+                "x.spec:12 sed in place in %prep: sed -i s/a/b/ w",
             ]
         );
     }

@@ -1,10 +1,15 @@
 //! A spec's macros expanded by rpm itself, as they would be in a chroot. What comes of
 //! it is read by `spec::sections`.
 
+use std::path::Path;
+
 use crate::error::IoError;
 use crate::process::{Command, ProcessError};
 use crate::spec::sections::Sections;
 use crate::workspace::Chroot;
+
+/// What rpm calls the folder of a spec's sources and patches.
+pub(super) const SOURCES: &str = "SOURCES";
 
 /// Why a spec could not be expanded.
 #[derive(Debug, thiserror::Error)]
@@ -46,14 +51,28 @@ impl crate::error::Diagnose for ExpandError {
 }
 
 /// Has rpm expand a spec as for this chroot, and reads what comes of it. rpm runs what
-/// stands in `%(...)` while it reads a spec.
-pub fn expand(text: &str, file: &str, chroot: &Chroot) -> Result<Sections, ExpandError> {
+/// stands in `%(...)` while it reads a spec. `sources` is the folder of the files that
+/// the spec may include.
+pub fn expand(
+    text: &str,
+    file: &str,
+    sources: Option<&Path>,
+    chroot: &Chroot,
+) -> Result<Sections, ExpandError> {
     let folder = tempfile::Builder::new().prefix("rocmrpm-spec-").tempdir();
     let folder = folder.map_err(IoError::doing("make a folder for rpmspec"))?;
+    if let Some(sources) = sources {
+        fs_err::os::unix::fs::symlink(sources, folder.path().join(SOURCES))
+            .map_err(IoError::doing("make a folder for rpmspec"))?;
+    }
     let path = folder.path().join("lint.spec");
     fs_err::write(&path, Sections::marked(text)).map_err(IoError::doing("write a spec for rpmspec"))?;
     // Fedora's python3-rpm-macros, as far as names of packages and folders go.
-    let mut defines = vec![("python3_pkgversion".to_owned(), "3".to_owned())];
+    let mut defines = vec![
+        ("_topdir".to_owned(), folder.path().display().to_string()),
+        ("_sourcedir".to_owned(), format!("%{{_topdir}}/{SOURCES}")),
+        ("python3_pkgversion".to_owned(), "3".to_owned()),
+    ];
     if !chroot.is_host() {
         let (release, python) = (chroot.release.as_str(), chroot.python.as_str());
         let site = |lib: &str| format!("/usr/{lib}/python{python}/site-packages");

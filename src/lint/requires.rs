@@ -61,6 +61,10 @@ pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) 
             for provided in split(&tag.value) {
                 let mut words = provided.split_whitespace();
                 let name = words.next().unwrap_or_default();
+                // A package has its own name in its own version first of all.
+                if sections.packages.iter().any(|package| package.name == name) {
+                    continue;
+                }
                 packages.add(name, &package.name, words.nth(1).unwrap_or_default());
             }
         }
@@ -161,7 +165,8 @@ mod tests {
         let mut packages = packages();
         let own = spec(
             "Name: python-torch-rocm\nVersion: 2.11.0\n%package -n python3-torch-rocm\n\
-             Provides: pytorch-rocm = 2.11.0-1, x\n%files -n python3-torch-rocm\n",
+             Provides: pytorch-rocm = 2.11.0-1, x\n\
+             Provides: python3-torch-rocm = 9\n%files -n python3-torch-rocm\n",
         );
         add_own(&mut packages, &own.sections, &["Torch"]);
         let text = "Name: a\nRequires: python3dist(torch) >= 2.10\nRequires: pytorch-rocm = 2.11.0 x\n\

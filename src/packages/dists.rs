@@ -51,13 +51,5 @@ pub(super) fn project(requirement: &str) -> Option<String> {
 /// Returns a project's name as PEP 503 normalises it; an extra follows a `+`, as in the
 /// names of Fedora's packages for extras.
 pub fn normalised(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.trim_end_matches(']').replace('[', "+").chars() {
-        match c {
-            '-' | '_' | '.' if out.ends_with('-') => {}
-            '-' | '_' | '.' => out.push('-'),
-            c => out.push(c.to_ascii_lowercase()),
-        }
-    }
-    out
+    crate::sources::normalized(&name.trim_end_matches(']').replace('[', "+"))
 }

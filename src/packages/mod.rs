@@ -10,13 +10,14 @@ mod table;
 use std::collections::BTreeMap;
 
 pub use dists::normalised;
-pub use requirement::{Bound, Requirement, split};
+pub use requirement::split;
 
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::ProcessError;
 use crate::workspace::Workspace;
 use dists::Dists;
 use live::Repositories;
+use requirement::{Bound, Requirement};
 use table::Entry;
 
 /// The folder of the package tables in a workspace.
@@ -218,11 +219,7 @@ impl Packages {
             "package tables have no files".to_owned()
         } else if plain.starts_with("lib") && plain.contains(".so") || plain.starts_with("ld-linux") {
             "package tables have no libraries".to_owned()
-        } else if let Some(kind) =
-            ["pkgconfig", "cmake", "rpmlib", "config", "perl", "crate", "golang", "font", "mimehandler"]
-                .into_iter()
-                .find(|kind| plain.strip_prefix(kind).is_some_and(|rest| rest.starts_with('(')))
-        {
+        } else if let Some((kind, _)) = plain.split_once('(').filter(|(kind, _)| !kind.ends_with("dist")) {
             format!("package tables do not list {kind}(...)")
         } else if !self.release_known {
             format!("the chroot `{}` names no package table", self.chroot)
@@ -264,9 +261,15 @@ mod tests {
         assert_eq!(ask("(nothing or gcc(x86-64))"), Answer::By("gcc".into()));
         assert_eq!(ask("(cmake and nothing)"), Answer::Missing);
         assert_eq!(ask("nothing"), Answer::Missing);
-        for unknown in
-            ["/usr/bin/git", "pkgconfig(zlib)", "(nothing if gcc)", "a b", "libc.so.6()(64bit)", "%{x}"]
-        {
+        for unknown in [
+            "/usr/bin/git",
+            "pkgconfig(zlib)",
+            "rubygem(x)",
+            "(nothing if gcc)",
+            "a b",
+            "libc.so.6()(64bit)",
+            "%{x}",
+        ] {
             assert!(matches!(ask(unknown), Answer::NotChecked(_)), "{unknown}");
         }
     }

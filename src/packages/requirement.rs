@@ -46,18 +46,10 @@ impl Bound {
         let parts = |sign: char, wanted: Ordering| self.sign.contains(sign) && order == wanted;
         parts('<', Ordering::Less) || parts('>', Ordering::Greater) || parts('=', Ordering::Equal)
     }
-}
 
-impl Bound {
     /// Tells whether a version is too old for the bound, so that an update may do.
     pub fn wants_newer(&self, version: &str) -> bool {
         !self.sign.contains('<') && !self.holds(version) && compare(version, &self.version) == Ordering::Less
-    }
-}
-
-impl std::fmt::Display for Bound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.sign, self.version)
     }
 }
 

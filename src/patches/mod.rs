@@ -13,11 +13,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub use apply::{Applied, Misfit, Offset, apply};
-pub use layers::{Layers, Place};
+pub use apply::Offset;
 pub use near::Near;
 pub use refresh::{Conflict, How, NewPatch, Refreshed, refresh};
-pub use unified::{FileChange, Hunk, parse};
 
 use crate::error::{Error, IoError};
 use crate::process::check_stop;
@@ -25,7 +23,10 @@ use crate::sources::{self, Fetcher};
 use crate::spec::edit_text;
 use crate::workspace::edit::is_inside;
 use crate::workspace::{Component, Edit, Patch, Pin, PinSet, Workspace};
+use apply::{Applied, Misfit, apply};
 use earlier::Earlier;
+use layers::{Layers, Place};
+use unified::{FileChange, parse};
 
 /// All patches and edits of a component, tried on one version.
 #[derive(Debug, Clone, Serialize)]

@@ -15,6 +15,12 @@ pub enum PinsError {
         /// The file.
         file: String,
     },
+    /// Another process or an editor wrote the pin set.
+    #[error("`{file}` changed since it was read; nothing is written")]
+    ChangedMeanwhile {
+        /// The file.
+        file: String,
+    },
     /// Nothing tells which releases there are.
     #[error("nothing tells which releases of `{component}` there are: {reason}")]
     NotKnown {
@@ -61,7 +67,7 @@ impl Diagnose for PinsError {
     fn kind(&self) -> Kind {
         match self {
             Self::Invalid(problems) => problems.kind(),
-            Self::ReadOnly { .. } => Kind::Environment,
+            Self::ReadOnly { .. } | Self::ChangedMeanwhile { .. } => Kind::Environment,
             Self::NotKnown { .. } | Self::Fixed { .. } => Kind::Usage,
             Self::Ambiguous { .. } => Kind::Config,
             Self::NoneReached { .. } => Kind::Network,
@@ -75,6 +81,7 @@ impl Diagnose for PinsError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::ReadOnly { file } => vec![format!("`chmod u+w {file}`, if it may be changed")],
+            Self::ChangedMeanwhile { .. } => vec!["run the same command again".into()],
             Self::NotKnown { component, .. } => {
                 vec![format!("name the version: `rocmrpm pins update {component} VERSION`")]
             }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::update::follow_folder;
+use super::upstream::repository;
 use super::{PinsError, SetText};
 use crate::digest::Sha256;
 use crate::error::{Problem, Problems};
-use crate::names::is_version;
+use crate::names::{is_commit, is_version};
 use crate::sources::Fetcher;
 use crate::workspace::document::{At, File};
 use crate::workspace::{Pin, Source, Workspace};
@@ -103,13 +104,7 @@ impl Target<'_> {
         if problems.len() > before || new == *self.pin {
             return Ok(());
         }
-        let open = matches!(
-            &new.source,
-            Source::Git { commit: None, .. }
-                | Source::Url { sha256: None, .. }
-                | Source::Sdist { sha256: None, .. }
-        );
-        if open {
+        if !new.source.is_immutable() {
             fetcher.resolve(&new)?.settle(&mut new);
         }
         if new.version != self.follows
@@ -141,12 +136,12 @@ impl Target<'_> {
         match &mut new.source {
             Source::Git { url: pinned, commit: pinned_commit, .. } => {
                 refuse(sha256, "is a git commit, not a file");
-                if let Some(at) = url.as_ref().filter(|at| !same_repository(&at.value, pinned)) {
+                if let Some(at) = url.as_ref().filter(|at| repository(&at.value) != repository(pinned)) {
                     pinned.clone_from(&at.value);
                 }
                 match commit {
                     Some(At { value, span }) => {
-                        if matches!(value.len(), 40 | 64) && value.bytes().all(|b| b.is_ascii_hexdigit()) {
+                        if is_commit(value) {
                             *pinned_commit = Some(value.to_lowercase());
                         } else {
                             let mut problem = self.file.problem(
@@ -242,10 +237,4 @@ fn url_of(pin: &Pin) -> &str {
         Source::Url { url, .. } => url,
         _ => "",
     }
-}
-
-/// Tells whether two URLs are of one repository, with or without `.git` at the end.
-fn same_repository(a: &str, b: &str) -> bool {
-    let plain = |url: &str| url.trim_end_matches('/').trim_end_matches(".git").to_owned();
-    plain(a) == plain(b)
 }

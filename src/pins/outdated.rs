@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{PinsError, SetText};
 use crate::sources::{Fetcher, newer, shown_url};
-use crate::workspace::{Pin, Source, Workspace};
+use crate::workspace::{Component, Pin, Source, Workspace};
 
 /// How many origins are asked at once.
 const AT_ONCE: usize = 8;
@@ -58,12 +58,21 @@ pub struct Outdated {
 }
 
 /// Compares every pin of the chosen set with the releases upstream. An origin that does
-/// not answer is a row's state, not an error.
-pub fn outdated(workspace: &Workspace, fetcher: &Fetcher<'_>, pre: bool) -> Result<Vec<Outdated>, PinsError> {
+/// not answer is a row's state, not an error. `components` are looked at alone, all where
+/// there is none.
+pub fn outdated(
+    workspace: &Workspace,
+    components: &[&Component],
+    fetcher: &Fetcher<'_>,
+    pre: bool,
+) -> Result<Vec<Outdated>, PinsError> {
     let text = SetText::new(&workspace.pins.file)?;
     let mut asked: Vec<(&Pin, &str, &Pin)> = Vec::new();
     for at in workspace.pins.pins.values() {
         let name = at.value.component.as_str();
+        if !components.is_empty() && components.iter().all(|component| component.name.as_str() != name) {
+            continue;
+        }
         for (source, pin) in at.value.all_sources() {
             // The others follow the component.
             if source.is_empty() || text.get(&[name, "sources", source, "version"]).is_some() {

@@ -104,10 +104,11 @@ impl SetText {
         &self.changed
     }
 
-    /// Returns the lines of a pin's table whose comments name a text, with their numbers:
-    /// after a change they say what was.
-    pub fn comments_with(&self, component: &str, text: &str) -> Vec<(usize, String)> {
+    /// Returns the lines whose comments name a version, with their numbers: after a change
+    /// they say what was. In tables of other components the component's name stands before it.
+    pub fn comments_with(&self, component: &str, version: &str) -> Vec<(usize, String)> {
         let new = self.text();
+        let elsewhere = format!("{component} {version}");
         let mut inside = false;
         let mut found = Vec::new();
         for (at, line) in new.lines().enumerate() {
@@ -117,7 +118,8 @@ impl SetText {
                 inside = name == component;
             }
             let comment = line.split_once('#').map(|(_, comment)| comment);
-            if inside && comment.is_some_and(|comment| has_word(comment, text)) {
+            let named = if inside { version } else { elsewhere.as_str() };
+            if comment.is_some_and(|comment| has_word(comment, named)) {
                 found.push((at + 1, line.trim().to_owned()));
             }
         }
@@ -145,19 +147,33 @@ impl SetText {
         if problems.is_empty() { Ok(()) } else { Err(PinsError::Invalid(Problems(problems))) }
     }
 
-    /// Checks the new text and writes it in one step. A file that is a link stays one.
+    /// Checks the new text and writes it in one step, unless somebody else changed the file
+    /// since it was read.
     pub fn write(&self, root: &Path) -> Result<(), PinsError> {
         self.check()?;
         let name = &self.file.name;
-        let action = || IoError::doing(format!("write `{name}`"));
-        let path = fs_err::canonicalize(root.join(name)).map_err(action())?;
-        // Replacing it would need no right to write to it.
-        if fs_err::metadata(&path).map_err(action())?.permissions().readonly() {
-            return Err(PinsError::ReadOnly { file: name.clone() });
+        let now = File::read(&root.join(name), name).map_err(IoError::doing(format!("read `{name}`")))?;
+        if now.text != self.file.text {
+            return Err(PinsError::ChangedMeanwhile { file: name.clone() });
         }
-        files::write_if_changed(&path, self.text()).map_err(action())?;
+        write_set(root, name, &self.text())?;
         Ok(())
     }
+}
+
+/// Writes a pin set in one step and tells whether it was another one. A file that is a link
+/// stays one.
+pub fn write_set(root: &Path, name: &str, text: &str) -> Result<bool, PinsError> {
+    let action = || IoError::doing(format!("write `{name}`"));
+    let mut path = root.join(name);
+    if path.exists() {
+        path = fs_err::canonicalize(&path).map_err(action())?;
+        // Replacing it would need no right to write to it.
+        if fs_err::metadata(&path).map_err(action())?.permissions().readonly() {
+            return Err(PinsError::ReadOnly { file: name.to_owned() });
+        }
+    }
+    Ok(files::write_if_changed(&path, text).map_err(action())?)
 }
 
 /// Tells whether a text has a version that is not a part of another.
@@ -179,6 +195,21 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_else_wrote_meanwhile_is_not_lost() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("pins/x.toml");
+        let text = "[a]\nversion = \"1\"\npath = \"a\"\n";
+        files::write_atomically(&path, text).unwrap();
+        let (mut one, mut two) = (set(text), set(text));
+        one.set(&["a"], "version", "2");
+        one.write(root.path()).unwrap();
+        two.set(&["a"], "version", "3");
+        let error = two.write(root.path()).unwrap_err();
+        assert_eq!(error.to_string(), "`pins/x.toml` changed since it was read; nothing is written");
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), one.text());
+    }
+
+    #[test]
     fn comments_order_and_line_ends_stay() {
         let text = "# top\r\n[b]\r\nversion = '1' # why 1, not 1.1\r\ngit = \"u\"\r\n\r\n[a] # a\r\nversion=\"2\"\r\n";
         let mut set = set(text);
@@ -191,6 +222,10 @@ mod tests {
         );
         assert_eq!(set.changed().len(), 2, "the same value is no change");
         assert_eq!(set.comments_with("b", "1"), [(3, "version = \"3\" # why 1, not 1.1".to_owned())]);
+        let set =
+            self::set("# b 1\n[a]\nversion = \"1\" # b 1, setup.py:3\n[b]\nversion = \"2\"\n[c] # bb 1, 1\n");
+        let lines: Vec<usize> = set.comments_with("b", "1").iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [1, 3], "another component's table names the component too");
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn read_root(file: &File, workspace: &Workspace, problems: &mut Vec<Problem>) ->
         Err(error) => {
             let start: usize =
                 file.text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-            let at = (start + error.column().saturating_sub(1)).min(file.text.len());
+            let at = file.text.floor_char_boundary(start + error.column().saturating_sub(1));
             let message = "this is not a source manifest";
             problems.push(file.problem(at..at, message, error.to_string()));
             return import;

@@ -9,6 +9,7 @@ use super::changes::{self, Changes};
 use super::outdated::unknowable;
 use super::{Changed, PinsError, SetText};
 use crate::error::Error;
+use crate::names::alike;
 use crate::sources::{Fetcher, Resolved, SourceError, newer};
 use crate::workspace::{Component, Pin, Source, Workspace};
 
@@ -228,10 +229,7 @@ fn not_there(error: SourceError, pin: &Pin, version: &str, name: &str, fetcher: 
     let gone = matches!(&error, SourceError::Transfer { .. }) && matches!(&pin.source, Source::Url { .. });
     match fetcher.releases(pin, name) {
         Ok(Some(releases)) if gone && !releases.found.iter().any(|r| r.version == version) => {
-            let distance = |v: &String| (strsim::damerau_levenshtein(v, version), v.clone());
-            let mut near: Vec<_> = releases.found.iter().map(|r| distance(&r.version)).collect();
-            near.sort();
-            let near = near.into_iter().take(5).map(|(_, version)| version).collect();
+            let near = alike(version, releases.found.into_iter().map(|release| release.version));
             let (url, version, tried) = (releases.place, version.to_owned(), vec![version.to_owned()]);
             SourceError::NoTag { url, version, tried, near }.into()
         }

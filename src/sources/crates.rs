@@ -9,11 +9,11 @@ use fs_err as fs;
 use serde::Deserialize;
 
 use super::fetcher::MTIME;
-use super::{Fetcher, SourceError, file_name, identity, pack, source_dir};
+use super::{Fetcher, SourceError, file_name, identity, pack, source_dir, url};
 use crate::digest::Sha256;
 use crate::error::{IoError, Kind};
 use crate::process::{self, Command};
-use crate::workspace::pin::Pin;
+use crate::workspace::pin::{Pin, Source};
 
 /// What cargo calls the source that the vendored crates are.
 const VENDORED: &str = "vendored-sources";
@@ -72,10 +72,17 @@ impl Named {
 
 impl Fetcher<'_> {
     /// Reads the lock file in the source `of`.
-    pub(super) fn named_crates(&self, pin: &Pin, lock_file: &str, of: &Pin) -> Result<Named, SourceError> {
-        let error = |reason| crates_error(pin, lock_file, reason, Vec::new(), Kind::Config);
+    pub(super) fn named_crates(&self, lock_file: &str, of: &Pin) -> Result<Named, SourceError> {
+        let error = |reason| crates_error(of, lock_file, reason, Vec::new(), Kind::Config);
         let text = self.tree(of)?.text(lock_file)?.ok_or_else(|| error("there is no such file".into()))?;
-        Named::read(&text).map_err(error)
+        let named = Named::read(&text).map_err(error)?;
+        // Else upstream could have any repository of ours packed.
+        match named.sources.iter().find(|source| !is_elsewhere(source)) {
+            Some(source) if !is_here(&of.source) => {
+                Err(error(format!("it names a place on this machine, `{}`", super::shown_url(source))))
+            }
+            _ => Ok(named),
+        }
     }
 
     pub(super) fn pack_crates(&self, pin: &Pin, lock_file: &str, of: &Pin) -> Result<Sha256, SourceError> {
@@ -86,20 +93,22 @@ impl Fetcher<'_> {
         if let Some(digest) = self.cache().packed(&recipe) {
             return Ok(digest);
         }
-        let named = self.named_crates(pin, lock_file, of)?;
+        let named = self.named_crates(lock_file, of)?;
         verify(pin, &named)?;
         self.needs_network(|| format!("the crates of `{lock_file}` of `{}` {}", of.component, of.version))?;
         self.phase(pin, "Fetching", format!("{} crates of {lock_file}", named.folders.len()));
         let scratch = self.cache().scratch()?;
-        let manifest = self.tree(of)?.dir.join(lock_file).with_file_name("Cargo.toml");
-        if !manifest.is_file() {
+        let tree = self.tree(of)?;
+        let manifest = Path::new(lock_file).with_file_name("Cargo.toml");
+        if tree.text(&manifest.to_string_lossy())?.is_none() {
             let reason = "there is no Cargo.toml beside it".to_owned();
-            return Err(crates_error(pin, lock_file, reason, Vec::new(), Kind::Config));
+            return Err(crates_error(of, lock_file, reason, Vec::new(), Kind::Config));
         }
-        let config = vendor(&manifest, scratch.path()).map_err(|failed| failed.into_error(pin, lock_file))?;
+        let manifest = tree.dir.join(manifest);
+        let config = vendor(&manifest, scratch.path()).map_err(|failed| failed.into_error(of, lock_file))?;
         check_config(&config, &named)
             .and_then(|()| check_folders(scratch.path(), &named))
-            .map_err(|reason| crates_error(pin, lock_file, reason, Vec::new(), Kind::Config))?;
+            .map_err(|reason| crates_error(of, lock_file, reason, Vec::new(), Kind::Config))?;
         let action = || IoError::doing("pack crates");
         fs::create_dir(scratch.path().join(".cargo")).map_err(action())?;
         fs::write(scratch.path().join(".cargo/config.toml"), config).map_err(action())?;
@@ -108,6 +117,21 @@ impl Fetcher<'_> {
         let packed = packed.path().join("tar.gz");
         pack::folder(scratch.path(), pin.component.as_str(), pack::Which::All, &prefix, MTIME, &packed)?;
         self.keep(&packed, &recipe)
+    }
+}
+
+/// Tells whether a source of a `Cargo.lock`, such as `registry+https://...`, is on a server.
+fn is_elsewhere(source: &str) -> bool {
+    let schemes = ["https://", "http://", "ssh://", "git://"];
+    source.split_once('+').is_some_and(|(_, url)| schemes.iter().any(|scheme| url.starts_with(scheme)))
+}
+
+/// Tells whether a source comes from this machine itself.
+fn is_here(source: &Source) -> bool {
+    match source {
+        Source::Folder { .. } => true,
+        Source::Url { url, .. } | Source::Git { url, .. } => url::is_local(url),
+        Source::Sdist { .. } | Source::Crates { .. } => false,
     }
 }
 
@@ -139,7 +163,7 @@ fn vendor(manifest: &Path, to: &Path) -> Result<String, Failed> {
 
 impl Failed {
     /// Says what cargo's messages mean. They are those of cargo 1.95.
-    fn into_error(self, pin: &Pin, lock_file: &str) -> SourceError {
+    fn into_error(self, of: &Pin, lock_file: &str) -> SourceError {
         let (stderr, how) = match self {
             Self::Other(error) => return error,
             Self::Cargo { stderr, how } => (stderr, how),
@@ -168,12 +192,12 @@ impl Failed {
         // From the error on; before it are the crates that were fetched.
         let from = text.find("error:").unwrap_or(0);
         let lines = text[from..].lines().map(str::trim_end).filter(|line| !line.is_empty());
-        crates_error(pin, lock_file, reason, lines.take(20).map(str::to_owned).collect(), kind)
+        crates_error(of, lock_file, reason, lines.take(20).map(str::to_owned).collect(), kind)
     }
 }
 
-fn crates_error(pin: &Pin, lock_file: &str, reason: String, said: Vec<String>, kind: Kind) -> SourceError {
-    let lock_file = format!("`{lock_file}` of `{}` {}", pin.component, pin.version);
+fn crates_error(of: &Pin, lock_file: &str, reason: String, said: Vec<String>, kind: Kind) -> SourceError {
+    let lock_file = format!("`{lock_file}` of `{}` {}", of.component, of.version);
     SourceError::Crates { lock_file, reason, said, kind }
 }
 

@@ -99,12 +99,21 @@ fn config_value(value: &str) -> Result<String, SourceError> {
     Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
+/// Says that a file of the cache cannot be written while this URL is fetched.
+pub(super) fn unwritable(path: &Path, url: String) -> Result<SourceError, SourceError> {
+    let folder = path.parent().unwrap_or(path);
+    let stat = rustix::fs::statvfs(folder)
+        .map_err(|errno| IoError::doing(format!("look at {}", folder.display()))(errno.into()))?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    Ok(SourceError::Write { path: path.to_owned(), url, free })
+}
+
 /// Says what curl's exit code means (curl(1), "EXIT CODES").
 fn meaning(code: i32, status: u16, tail: &str, url: &str, to: &Path) -> Result<SourceError, SourceError> {
     const TLS: &str =
         "if the server or a proxy has a certificate of its own, name its authority in CURL_CA_BUNDLE";
     const LATER: &str = "run the same command again later";
-    const NET: &str = "is the network up, and is a proxy needed (https_proxy)?";
+    const NET: &str = super::error::NETWORK_HINT;
     const LOGIN: &str = "are credentials needed (~/.netrc, or in the URL)?";
     const PIN: &str = "check the URL and the version of the pin";
     let url = url.to_owned();
@@ -114,11 +123,7 @@ fn meaning(code: i32, status: u16, tail: &str, url: &str, to: &Path) -> Result<S
         return Ok(SourceError::Truncated { url, arrived, reason: tail.to_owned() });
     }
     if code == 23 {
-        let folder = to.parent().unwrap_or(to);
-        let stat = rustix::fs::statvfs(folder)
-            .map_err(|errno| IoError::doing(format!("look at {}", folder.display()))(errno.into()))?;
-        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-        return Ok(SourceError::Write { path: to.to_owned(), url, free });
+        return unwritable(to, url);
     }
     let (reason, hint) = match code {
         1 => ("only https, http and file URLs are fetched".to_owned(), None),

@@ -71,6 +71,11 @@ fn verify(request: &Request<'_>, file: &Path, found: Sha256, size: u64) -> Resul
         return Err(SourceError::Digest { what: format!("{what} ({size} bytes)"), expected, found, begins });
     }
     match content {
+        // curl takes a folder, and a server that answers with nothing, for an empty file.
+        Ok(_) if size == 0 => {
+            let begins = "nothing".to_owned();
+            Err(SourceError::NotAnArchive { file: what, expected: "a source", begins })
+        }
         Ok(_) => Ok(()),
         Err(not) => Err(SourceError::NotAnArchive { file: what, expected: not.expected, begins: not.begins }),
     }

@@ -7,6 +7,9 @@ use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::ProcessError;
 
+/// The remedy where a host cannot be reached.
+pub(super) const NETWORK_HINT: &str = "is the network up, and is a proxy needed (https_proxy)?";
+
 /// Why a source could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
@@ -147,6 +150,24 @@ pub enum SourceError {
         path: String,
         /// The folders above it that are there, and what they have.
         there: String,
+    },
+    /// An archive cannot be unpacked.
+    #[error("`{archive}` cannot be unpacked: {reason}")]
+    NotUnpacked {
+        /// The archive.
+        archive: String,
+        /// What tar said.
+        reason: String,
+    },
+    /// A file of an unpacked source is not read.
+    #[error("`{path}` of `{archive}` is not read: {reason}")]
+    Unreadable {
+        /// The file, below the source's top folder.
+        path: String,
+        /// The source's archive.
+        archive: String,
+        /// Why not.
+        reason: String,
     },
     /// A submodule's commit cannot be had.
     #[error("the submodule `{path}` cannot be had: commit {commit} of {url}")]
@@ -307,6 +328,8 @@ impl Diagnose for SourceError {
             | Self::BadSubmodule { .. }
             | Self::LockDiffers { .. }
             | Self::Moved { .. }
+            | Self::NotUnpacked { .. }
+            | Self::Unreadable { .. }
             | Self::Folder { .. }
             | Self::Unpackable { .. } => Kind::Config,
             Self::Offline { .. }
@@ -351,10 +374,17 @@ impl Diagnose for SourceError {
                     .into(),
             ],
             Self::Damaged { .. } => vec!["run the same command again; it fetches the file anew".into()],
+            Self::NotUnpacked { .. } => vec!["is it the archive that upstream published? compare its digest".into()],
             Self::NotAnArchive { .. } => vec!["open the URL of the pin in a browser: an error page, or the wrong file?".into()],
             Self::Transfer { hint, .. } => hint.iter().map(|h| (*h).to_owned()).collect(),
             Self::Truncated { .. } => vec![RESUME.into()],
             Self::Write { .. } => vec![format!("free some space, or set ROCMRPM_CACHE to a folder elsewhere; then {RESUME}")],
+            // What libcurl tells git where there is no way to the host.
+            Self::Git { said, .. }
+                if ["Could not resolve", "Failed to connect", "timed out"].iter().any(|text| said.contains(text)) =>
+            {
+                vec![NETWORK_HINT.into()]
+            }
             Self::NoCommit { .. } => vec!["correct the commit in the pin, or remove it and run `rocmrpm lock`".into()],
             Self::NoTag { near, .. } => {
                 let mut hints = alike(near);
@@ -370,6 +400,15 @@ impl Diagnose for SourceError {
                 hints
             }
             Self::NoPath { there, .. } => vec![there.clone()],
+            Self::Crates { kind: Kind::Network, .. } => {
+                vec!["is the network up? cargo's own configuration names mirrors and proxies".into()]
+            }
+            Self::Crates { kind: Kind::Config, .. } => {
+                vec!["the lock file is upstream's: pin another version or commit, or tell upstream".into()]
+            }
+            Self::Git { .. } => {
+                vec!["check the URL of the pin; is the network up, and are credentials needed?".into()]
+            }
             Self::LockDiffers { .. } => {
                 vec!["`rocmrpm lock` writes what is so; review the difference before you commit it".into()]
             }

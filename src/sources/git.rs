@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cache::Cache;
-use super::{SourceError, url};
+use super::{SourceError, curl, url};
 use crate::error::IoError;
+use crate::names::{alike, is_commit};
 use crate::process::{self, Command, ProcessError};
 
 /// A repository upstream.
@@ -25,11 +26,6 @@ pub(super) struct TreeEntry {
     pub id: String,
     /// From the commit's top, with `/`.
     pub path: String,
-}
-
-/// Tells whether this is a full commit name, SHA-1 or SHA-256.
-pub(super) fn is_commit(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// What stands before the version in the names of tags, in the order in which it is tried.
@@ -53,6 +49,12 @@ fn git() -> Command {
         .args(["-c", "maintenance.auto=false"])
 }
 
+/// Returns the ref that says that a commit was fetched as a whole, and that keeps it from
+/// being collected.
+fn kept(commit: &str) -> String {
+    format!("refs/rocmrpm/{commit}")
+}
+
 /// Makes a bare repository that can hold this commit; one that is there stays.
 fn init(dir: &Path, commit: &str) -> Result<(), ProcessError> {
     let object_format = if commit.len() == 64 { "sha256" } else { "sha1" };
@@ -64,14 +66,17 @@ fn init(dir: &Path, commit: &str) -> Result<(), ProcessError> {
 impl Repository<'_> {
     /// Makes sure that the cache has the commit; `fetching` is told before it is fetched.
     pub fn obtain(&self, commit: &str, offline: bool, fetching: impl Fn()) -> Result<(), SourceError> {
-        let _lock = self.cache.lock(self.url)?;
         let dir = self.cache.repository(self.url)?;
-        if self.kind_of(&dir, commit)?.as_deref() == Some("commit") {
+        if self.has(&dir, commit)? {
             return Ok(());
         }
         if offline {
             let what = format!("commit {commit} of {}", url::shown(self.url));
             return Err(SourceError::Offline { what, cache: self.cache.dir().to_owned() });
+        }
+        let _lock = self.cache.lock(self.url)?;
+        if self.has(&dir, commit)? {
+            return Ok(());
         }
         fetching();
         init(&dir, commit)?;
@@ -161,16 +166,15 @@ impl Repository<'_> {
     /// Fetches the commit alone where the server lets us, and all branches and tags
     /// where it does not.
     fn fetch(&self, dir: &Path, commit: &str) -> Result<(), SourceError> {
-        // We hold the lock, so this is left from a git that was killed.
-        let stale = dir.join("shallow.lock");
-        if stale.exists() {
-            fs_err::remove_file(&stale).map_err(IoError::doing("remove a stale lock"))?;
+        let own = kept(commit);
+        // We hold the lock, so these are left from a git that was killed.
+        for stale in ["shallow.lock", "packed-refs.lock", &format!("{own}.lock")] {
+            crate::files::remove_if_there(&dir.join(stale)).map_err(IoError::doing("remove a stale lock"))?;
         }
         let fetch = || {
             git().cwd(self.workspace_root).arg("--git-dir").arg(dir).args(["fetch", "--quiet", "--no-tags"])
         };
-        // The ref keeps the commit from being collected.
-        let only = format!("{commit}:refs/rocmrpm/{commit}");
+        let only = format!("{commit}:{own}");
         let shallow = fetch().args(["--force", "--depth", "1", "--", &self.place(), &only]).run()?;
         let found = self.kind_of(dir, commit)?;
         if shallow.success() && found.as_deref() == Some("commit") {
@@ -188,11 +192,25 @@ impl Repository<'_> {
             return Err(self.failed(&all.stderr));
         }
         match self.kind_of(dir, commit)? {
-            Some(kind) if kind == "commit" => Ok(()),
+            Some(kind) if kind == "commit" => {
+                git().arg("--git-dir").arg(dir).args(["update-ref", &own, commit]).output()?;
+                Ok(())
+            }
             found => {
                 Err(SourceError::NoCommit { url: url::shown(self.url), commit: commit.to_owned(), found })
             }
         }
+    }
+
+    /// Tells whether the cache has the commit and all that belongs to it: git sets a ref when
+    /// it has everything, whereas the commit alone may be left from a git that was killed.
+    fn has(&self, dir: &Path, commit: &str) -> Result<bool, ProcessError> {
+        let verify = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
+        let verify = git().arg("--git-dir").arg(dir).args(verify).arg(format!("{}^{{commit}}", kept(commit)));
+        let finished = verify.run()?;
+        // The ref of a tag leads to another commit.
+        Ok(finished.success()
+            && String::from_utf8_lossy(&finished.stdout).trim().eq_ignore_ascii_case(commit))
     }
 
     /// Returns what kind of object this is, if the cache has it.
@@ -214,10 +232,7 @@ impl Repository<'_> {
                 return Ok((tag.clone(), commit.clone()));
             }
         }
-        let distance = |tag: &String| (strsim::damerau_levenshtein(tag, &tried[0]), tag.clone());
-        let mut near: Vec<_> = refs.keys().map(distance).collect();
-        near.sort();
-        let near = near.into_iter().take(5).map(|(_, tag)| tag).collect();
+        let near = alike(&tried[0], refs.into_keys());
         Err(SourceError::NoTag { url: url::shown(self.url), version: version.to_owned(), tried, near })
     }
 
@@ -256,9 +271,20 @@ impl Repository<'_> {
 
     fn failed(&self, stderr: &[u8]) -> SourceError {
         let (shown, credentials) = url::split_credentials(self.url);
-        let mut said = process::last_lines(stderr, 2).join("; ").replace(self.url, &shown);
+        // What is wrong stands there; advice and what came before it stand around it.
+        let text = String::from_utf8_lossy(stderr);
+        let wrong = text.lines().filter(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
+        let mut said = match wrong.collect::<Vec<_>>() {
+            none if none.is_empty() => process::last_lines(stderr, 2).join("; "),
+            wrong => wrong[..wrong.len().min(3)].join("; "),
+        };
+        said = said.replace(self.url, &shown);
         if let Some(credentials) = credentials.filter(|c| !c.password.is_empty()) {
             said = said.replace(&credentials.password, "***");
+        }
+        if process::says_full(&said) {
+            let written = self.cache.repository(self.url);
+            return written.and_then(|dir| curl::unwritable(&dir, shown)).unwrap_or_else(|error| error);
         }
         SourceError::Git { url: shown, said }
     }

@@ -10,7 +10,7 @@ use crate::error::{Diagnose, Kind};
 use crate::events::{Event, Outcome};
 use crate::process::{self, ProcessError};
 use crate::workspace::pin::{Evidence, Pin, Source};
-use crate::workspace::{Lock, LockEntry, PinSet};
+use crate::workspace::{Lock, LockEntry, PinSet, source_name};
 
 /// How many pins are looked at at the same time: it is other people's servers that are
 /// waited for.
@@ -89,11 +89,6 @@ struct Seen {
     whole: bool,
 }
 
-/// Returns what a source is called in messages.
-fn shown(component: &str, source: &str) -> String {
-    if source.is_empty() { component.to_owned() } else { format!("{component}.sources.{source}") }
-}
-
 impl Fetcher<'_> {
     /// Finds out what every source of a pin set is. The pins are as written, not completed
     /// by a lock; `old` is the lock so far: what it has is not changed silently, and what
@@ -121,7 +116,7 @@ impl Fetcher<'_> {
         process::check_stop()?;
         let (mut locked, mut failed) = (Locked::default(), Vec::new());
         for Found { key, result } in done.into_iter().filter_map(OnceLock::into_inner).flatten() {
-            let name = shown(key.0.as_str(), &key.1);
+            let name = source_name(key.0.as_str(), &key.1);
             match result {
                 Ok(None) => {}
                 Ok(Some(Seen { entry, whole })) => {
@@ -173,7 +168,7 @@ impl Fetcher<'_> {
         pin: &mut Pin,
         known: Option<&LockEntry>,
     ) -> Result<Option<Seen>, SourceError> {
-        let table = shown(component, name);
+        let table = source_name(component, name);
         let started = Instant::now();
         let result = self.look(&table, pin, known);
         let outcome = match &result {
@@ -195,13 +190,7 @@ impl Fetcher<'_> {
         known: Option<&LockEntry>,
     ) -> Result<Option<Seen>, SourceError> {
         let version = pin.version.clone();
-        let floats = match &pin.source {
-            Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => sha256.is_none(),
-            Source::Git { commit, .. } => commit.is_none(),
-            Source::Folder { .. } => return Ok(None),
-            Source::Crates { .. } => false,
-        };
-        if floats {
+        if !pin.source.is_immutable() {
             self.settle(table, pin, known)?;
         }
         let mut entry = LockEntry { version, ..LockEntry::default() };
@@ -222,7 +211,7 @@ impl Fetcher<'_> {
             }
             Source::Crates { lock_file, of } => {
                 entry.origin.clone_from(lock_file);
-                self.named_crates(pin, lock_file, of).map(|named| {
+                self.named_crates(lock_file, of).map(|named| {
                     entry.sha256 = Some(named.sha256);
                     entry.crates = u64::try_from(named.folders.len()).ok();
                     entry.git = named.git;

@@ -35,15 +35,16 @@ pub use error::SourceError;
 pub use fetcher::Fetcher;
 pub use index::{ProjectFile, Sdist};
 pub use lock::{LockError, Locked};
-pub use name::{file_name, source_dir};
+pub use name::{file_name, normalized, source_dir};
 pub use pack::is_packed;
 pub use pip::{as_url, pip_index};
 pub use releases::{Release, Releases, newer};
 pub use simple::{files_of_page, path_of_url, project_files};
-pub use tree::Tree;
+pub use tree::{Tree, read_inside};
 pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;
+use crate::names::is_commit;
 use crate::workspace::pin::{Pin, Source};
 
 /// A verified file in the cache.
@@ -151,7 +152,7 @@ fn not_pinned(pin: &Pin, missing: &'static str) -> SourceError {
 
 fn pinned_commit<'p>(pin: &Pin, commit: &'p Option<String>) -> Result<&'p str, SourceError> {
     let commit = commit.as_deref().ok_or_else(|| not_pinned(pin, "commit"))?;
-    if git::is_commit(commit) {
+    if is_commit(commit) {
         return Ok(commit);
     }
     Err(SourceError::BadCommit { component: pin.component.to_string(), commit: commit.to_owned() })

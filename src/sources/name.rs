@@ -75,7 +75,7 @@ fn safe(name: &str) -> String {
 
 /// Returns a project's name as PEP 503 normalises it: lower case, runs of `-`,
 /// `_` and `.` as one `-`.
-pub(super) fn normalized(project: &str) -> String {
+pub fn normalized(project: &str) -> String {
     let mut name = String::with_capacity(project.len());
     for c in project.chars() {
         match c {

@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::SourceError;
 use super::cache::Cache;
-use super::git::{Repository, TreeEntry, is_commit};
-use super::{SourceError, url};
+use super::git::{Repository, TreeEntry};
+use super::url::{self, is_local};
+use crate::names::is_commit;
 use crate::process::ProcessError;
 
 /// How deep submodules may lie in each other.
@@ -265,14 +267,6 @@ fn resolve(base: &str, written: &str) -> Result<String, String> {
         _ => true,
     };
     if allowed { Ok(url) } else { Err("names a place on this machine, or a program's option".into()) }
-}
-
-/// Tells whether git would look for the repository on this machine.
-fn is_local(url: &str) -> bool {
-    match url.split_once("://") {
-        Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
-        None => url.find(':').is_none_or(|colon| url[..colon].contains('/')),
-    }
 }
 
 /// Resolves `./x` and `../x` against the superproject's URL, as `relative_url` in git's

@@ -160,6 +160,14 @@ pub(super) fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
+/// Tells whether a file or a git repository would be looked for on this machine.
+pub(super) fn is_local(url: &str) -> bool {
+    match url.split_once("://") {
+        Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
+        None => url.find(':').is_none_or(|colon| url[..colon].contains('/')),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ const MAX_ENTRIES: usize = 30;
 const EARLIEST: i64 = 631_152_000;
 
 /// Keys of rocmrpm.toml, component.toml, chroots and providers that no build reads: inspection,
-/// wheels and the index do.
+/// lint, audit, wheels and the index do.
 const JUDGEMENTS: &[&str] = &[
     "inspect",
     "lint",
@@ -31,6 +31,7 @@ const JUDGEMENTS: &[&str] = &[
     "wheel",
     "wheels",
     "index",
+    "offline",
     "packages",
 ];
 

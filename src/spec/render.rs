@@ -52,6 +52,14 @@ pub enum SpecError {
         /// Where.
         problems: Vec<Problem>,
     },
+    /// The template makes no use of something that the pin or `component.toml` has.
+    #[error("the template `{template}` leaves out {}", missing.join(", "))]
+    LeavesOut {
+        /// The template's path in the workspace.
+        template: String,
+        /// What the spec lacks.
+        missing: Vec<String>,
+    },
     /// ROCm's version is not written where the provider says.
     #[error("ROCm's version is not in `{}`", path.display())]
     NoRocm {
@@ -69,7 +77,9 @@ pub enum SpecError {
 impl Diagnose for SpecError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Template(_) | Self::Env { .. } | Self::Edits { .. } => Kind::Config,
+            Self::Template(_) | Self::Env { .. } | Self::Edits { .. } | Self::LeavesOut { .. } => {
+                Kind::Config
+            }
             Self::NoRocm { .. } => Kind::MissingTool,
             Self::Io(_) => Kind::Environment,
             Self::Process(error) => error.kind(),
@@ -79,6 +89,11 @@ impl Diagnose for SpecError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Template(error) => error.hints(),
+            Self::LeavesOut { .. } => vec![
+                "a spec has its sources by `<{ source_lines }>`, its patches by a loop over `patches`, and its edits by \
+                 `<@ include \"_shared/edits.tera\" @>` behind %autosetup"
+                    .into(),
+            ],
             Self::NoRocm { .. } => {
                 vec![
                     "on Fedora: `dnf install rocm-hip-devel`; on Debian: `apt-get install libamdhip64-dev`"
@@ -216,9 +231,31 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
     let template = relative(&workspace.root, &component.template);
     let templates = Templates::parse(template_files(workspace, component)?)?;
     let text = templates.render(&template, &values)?;
+    let missing = left_out(&values, &text);
+    if !missing.is_empty() {
+        return Err(SpecError::LeavesOut { template, missing });
+    }
     let text = format!("{}\n", text.trim_end());
     let digest = Sha256::of_bytes(&text);
     Ok(Rendered { file_name: component.spec_name(), digest, text, release })
+}
+
+/// Returns what a template left out of a spec: without a word a package would be built
+/// without a patch, or from the network.
+fn left_out(values: &Values<'_>, text: &str) -> Vec<String> {
+    // The main source is left out of no spec that builds; its name may be built of macros.
+    let sources = values.sources.values().filter(|source| {
+        !text.contains(&format!("Source{}:", source.number)) && !text.contains(&source.file)
+    });
+    let sources = sources.map(|source| format!("source `{}`", source.file));
+    let patches = values.patches.iter().filter(|file| !text.contains(**file));
+    let patches = patches.map(|file| format!("patch `{file}`"));
+    let edits = values
+        .edits
+        .iter()
+        .filter(|edit| !text.contains(&format!("{} {} {}", edit.file, edit.find, edit.replace)));
+    let edits = edits.map(|edit| format!("edit of {}", edit.file));
+    sources.chain(patches).chain(edits).collect()
 }
 
 fn source_values(number: usize, pin: &Pin) -> SourceValues {

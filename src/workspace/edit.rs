@@ -71,10 +71,19 @@ impl Edit {
     }
 
     /// Replaces the text wherever it occurs; the error is how often it did, where
-    /// that is not as often as declared. `replace` has its placeholders filled in.
+    /// that is not as often as declared. `replace` has its placeholders filled in. The spec's
+    /// `_shared/edits.tera` does the same in `%prep`.
     pub fn apply(&self, text: &str, replace: &str) -> Result<String, usize> {
         let found = text.matches(self.find.as_str()).count();
-        if found == self.matches { Ok(text.replace(&self.find, replace)) } else { Err(found) }
+        if found != self.matches {
+            return Err(found);
+        }
+        let mut edited = text.replace(&self.find, replace);
+        // awk ends every line that it writes.
+        if !text.ends_with('\n') {
+            edited.push('\n');
+        }
+        Ok(edited)
     }
 }
 
@@ -97,4 +106,64 @@ pub(crate) fn is_inside(path: &str) -> bool {
     let path = std::path::Path::new(path);
     path.components().next().is_some()
         && path.components().all(|part| matches!(part, std::path::Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Command;
+
+    /// Makes the edit as `%prep` does, with the function of the shared template.
+    fn in_prep(edit: &Edit, text: &str, replace: &str) -> Option<String> {
+        let template = include_str!("../../specs-templates/_shared/edits.tera");
+        let start = template.find("edit() {").unwrap();
+        let end = start + template[start..].find("\n}\n").unwrap() + 3;
+        // In a spec, `%%` is a `%`.
+        let script = format!("{}edit \"$@\"", template[start..end].replace("%%", "%"));
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(&edit.file);
+        fs_err::write(&file, text).unwrap();
+        let shell = Command::new("sh").cwd(dir.path()).args(["-e", "-c", &script, "sh"]);
+        let shell = shell.args([&edit.matches.to_string(), &edit.file, &edit.find, replace]);
+        let done = shell.run().unwrap();
+        done.success().then(|| fs_err::read_to_string(&file).unwrap())
+    }
+
+    #[test]
+    fn an_edit_does_the_same_as_in_prep() {
+        for (text, find, replace, matches, edited) in [
+            ("one two\n", "two", "x", 1, Some("one x\n")),
+            ("aaa\n", "aa", "b", 1, Some("ba\n")),
+            ("a a\na\n", "a", "aa", 3, Some("aa aa\naa\n")),
+            ("a a\na\n", "a", "b", 2, None),
+            ("a\n", "b", "a", 1, None),
+            ("no end", "end", "x", 1, Some("no x\n")),
+            ("a\r\nb\r\n", "a", "b", 1, Some("b\r\nb\r\n")),
+            ("ä ö\n\n\tx\n", "ö", "ß", 1, Some("ä ß\n\n\tx\n")),
+            (
+                "$(x) \\n %s & ' \" `y`\n",
+                "\\n %s & ' \"",
+                "\\t && %d '' $HOME",
+                1,
+                Some("$(x) \\t && %d '' $HOME `y`\n"),
+            ),
+            (".*[x]\n", ".*[", "]", 1, Some("]x]\n")),
+            ("a\n", "a", "b\nc", 1, Some("b\nc\n")),
+            ("", "a", "b", 1, None),
+        ] {
+            let edit = Edit {
+                file: "a b".into(),
+                source: None,
+                find: find.into(),
+                replace: At { value: replace.into(), span: 0..0 },
+                matches,
+                versions: VersionRange::default(),
+                reason: String::new(),
+                drop_when: String::new(),
+                span: 0..0,
+            };
+            assert_eq!(edit.apply(text, replace).ok().as_deref(), edited, "{text:?}");
+            assert_eq!(in_prep(&edit, text, replace).as_deref(), edited, "in %prep: {text:?}");
+        }
+    }
 }

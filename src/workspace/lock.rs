@@ -83,6 +83,21 @@ impl Lock {
         entry.is_about(pin).then_some(entry)
     }
 
+    /// Returns the sources of which this knows more than an older lock, if that is the only
+    /// difference.
+    pub fn learned_since(&self, older: &Self) -> Option<Vec<String>> {
+        let mut names = Vec::new();
+        for ((component, source), entry) in &self.entries {
+            let before = older.entries.get(&(component.clone(), source.clone()))?;
+            if entry.adds_to(before) {
+                names.push(source_name(component.as_str(), source));
+            } else if entry != before {
+                return None;
+            }
+        }
+        (older.entries.len() == self.entries.len() && !names.is_empty()).then_some(names)
+    }
+
     /// Fills in what the pin leaves out, and adds what is known of it as evidence.
     pub(super) fn complete(&self, component: &ComponentName, source: &str, pin: &mut Pin) {
         let Some(entry) = self.entry(component, source, pin) else { return };
@@ -98,6 +113,20 @@ impl Lock {
 }
 
 impl LockEntry {
+    /// Tells whether this says all that an older entry says, and more.
+    fn adds_to(&self, older: &Self) -> bool {
+        let mut same = self.clone();
+        same.sha256 = same.sha256.filter(|_| older.sha256.is_some());
+        same.size = same.size.filter(|_| older.size.is_some());
+        same.tree = same.tree.filter(|_| older.tree.is_some());
+        same.submodules = same.submodules.filter(|_| older.submodules.is_some());
+        same.crates = same.crates.filter(|_| older.crates.is_some());
+        if older.git.is_empty() {
+            same.git.clear();
+        }
+        same == *older && self != older
+    }
+
     fn read(table: &mut Table<'_>) -> Option<Self> {
         let version = table.required_string("version", "the locked version");
         let origin = table.required_string("origin", "where it came from");
@@ -158,6 +187,11 @@ impl LockEntry {
         };
         same && self.version == pin.version
     }
+}
+
+/// Returns what a component's source is called in messages: its table in the lock.
+pub fn source_name(component: &str, source: &str) -> String {
+    if source.is_empty() { component.to_owned() } else { format!("{component}.sources.{source}") }
 }
 
 fn quoted(value: &str) -> String {

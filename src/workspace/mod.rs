@@ -18,7 +18,7 @@ pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion};
 pub use component::Component;
 pub use edit::Edit;
 pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};
-pub use lock::{Lock, LockEntry};
+pub use lock::{Lock, LockEntry, source_name};
 pub use manifest::{CoprProject, IndexSource, Manifest, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;

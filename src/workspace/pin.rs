@@ -71,6 +71,17 @@ impl Pin {
     }
 }
 
+impl Source {
+    /// Tells whether it always is the same: what it means cannot change upstream.
+    pub fn is_immutable(&self) -> bool {
+        match self {
+            Self::Url { sha256, .. } | Self::Sdist { sha256, .. } => sha256.is_some(),
+            Self::Git { commit, .. } => commit.is_some(),
+            Self::Folder { .. } | Self::Crates { .. } => true,
+        }
+    }
+}
+
 /// Where a source comes from. `None` for a digest or a commit means that the pin
 /// is not immutable yet: it can be locked, but not built.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::pin::{Pin, Source};
 use super::range::VersionRange;
 use crate::digest::Sha256;
 use crate::error::Problem;
-use crate::names::{ComponentName, is_version};
+use crate::names::{ComponentName, is_commit, is_version};
 
 /// One coherent set of pins.
 #[derive(Debug, Clone)]
@@ -233,7 +233,7 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
 /// Reads the key `commit`.
 pub(super) fn commit(table: &mut Table<'_>) -> Option<String> {
     let At { value, span } = table.string("commit")?;
-    let full = matches!(value.len(), 40 | 64) && value.bytes().all(|b| b.is_ascii_hexdigit());
+    let full = is_commit(&value);
     if !full {
         let help = "a branch, a tag or a short commit can move or become ambiguous".to_owned();
         table.problem(span, "this is not a full commit", "expected 40 hexadecimal digits", Some(help));

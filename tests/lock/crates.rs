@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::common::{Lab, Ran};
+use super::server::{Reply, TestServer};
 use super::{Repository, SPEC, forget, lock_text, set_pins};
 use rocmrpm::digest::Sha256;
 use rocmrpm::process::Command;
@@ -262,7 +263,7 @@ fn what_cannot_be_vendored_says_why() {
     let build = ["build", "--until", "sources"];
     let digest = good.split("checksum = \"").nth(1).unwrap()[..64].to_owned();
     let manifest = fs_err::read_to_string(upstream.dir.join("rust/demo/Cargo.toml")).unwrap();
-    let vendored = "the crates of `rust/Cargo.lock` of `demo-crates` 1 cannot be vendored: ";
+    let vendored = "the crates of `rust/Cargo.lock` of `demo` 1 cannot be vendored: ";
     let refused = |files: &[(&str, &str)], code: i32, reason: &str, more: &str| {
         upstream.commit(files, &[]);
         crates.pin(&upstream, "rust/Cargo.lock");
@@ -328,4 +329,36 @@ fn what_cannot_be_vendored_says_why() {
         "1 of 2 sources cannot be locked",
         &format!("demo.sources.crates: {vendored}there is no such file"),
     ]);
+}
+
+#[test]
+fn upstream_gets_nothing_of_this_machine_packed() {
+    let crates = Crates::with_mirror();
+    let upstream = Repository::new(&crates.lab, "up");
+    upstream.commit(&[("x", "x")], &[]);
+    std::os::unix::fs::symlink("/etc/passwd", upstream.dir.join("Cargo.lock")).unwrap();
+    upstream.commit(&[("y", "y")], &[]);
+    crates.pin(&upstream, "Cargo.lock");
+    crates.run(&["lock"]).exits(3).says(&[
+        "demo.sources.crates: `Cargo.lock` of `demo-1.tar.gz` is not read: it is a link that leads out",
+    ]);
+
+    // A lock file from a server that names a repository of ours.
+    let ours = Repository::new(&crates.lab, "ours");
+    let commit = ours
+        .commit(&[("Cargo.toml", &manifest("ours", "0.1.0")), ("src/lib.rs", ""), ("key", "secret")], &[]);
+    let lock = format!(
+        "version = 4\n\n[[package]]\nname = \"ours\"\nversion = \"0.1.0\"\nsource = \"git+{}#{commit}\"\n",
+        ours.url()
+    );
+    fs_err::write(crates.dir("demo-1").join("Cargo.lock"), lock).unwrap();
+    let tar =
+        Command::new("tar").args(["-C"]).arg(crates.lab.dir()).args(["-cz", "demo-1"]).output().unwrap();
+    let server = TestServer::start(move |_| Reply::file(tar.clone()));
+    let url = server.url("/demo-1.tar.gz");
+    let pins = format!(
+        "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"Cargo.lock\"\n"
+    );
+    set_pins(&crates.lab, &pins);
+    crates.run(&["lock"]).exits(3).says(&["it names a place on this machine, `git+file://[LAB]/ours#"]);
 }

@@ -1,10 +1,8 @@
 //! A workspace with the component `demo`, whose source is an archive made here.
 
-use std::path::PathBuf;
-
 use rocmrpm::digest::Sha256;
 
-use crate::common::{Lab, REPOSITORY};
+use crate::common::Lab;
 
 /// The spec's `%prep` as components have it.
 pub const PREP: &str = "%autosetup -p1 -n <{ source_dir }>\n<@ include \"_shared/edits.tera\" @>";
@@ -12,8 +10,6 @@ pub const PREP: &str = "%autosetup -p1 -n <{ source_dir }>\n<@ include \"_shared
 /// Returns a workspace with `demo` 1.0, whose source has these files.
 pub fn demo(files: &[(&str, &str)]) -> Lab {
     let lab = Lab::init();
-    let edits = PathBuf::from(REPOSITORY).join("specs-templates/_shared/edits.tera");
-    lab.write("specs-templates/_shared/edits.tera", &fs_err::read_to_string(edits).unwrap());
     lab.write("specs-templates/demo/component.toml", "");
     spec(&lab, PREP, "true");
     pin(&lab, "stable", "1.0", files);

@@ -53,6 +53,8 @@ fn offsets_and_unused_patches_are_told() {
         patches[0]["offsets"][0],
         serde_json::json!({"file": "f", "hunk": 1, "line": 10, "offset": 2})
     );
+    fs_err::remove_file(lab.path("specs-templates/demo/0001-x.patch")).unwrap();
+    lab.run(&["patch", "refresh", "demo"]).exits(0).says(&["demo has no patch for 1.0"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `rocmrpm prep`.
 
+use crate::common::Lab;
 use crate::demo::{PREP, demo, patch, pin, source, spec};
 
 const PATCH: &str = "--- a/dir/a b\t\n+++ b/dir/a b\t\n@@ -1 +1 @@\n-one\n+two\n";
@@ -103,4 +104,48 @@ fn two_runs_do_not_mix() {
     let (code, said) = other.join().unwrap();
     assert_eq!(code, Some(20), "{said}");
     assert!(said.contains("another rocmrpm is working in"), "{said}");
+}
+
+/// What `add` writes is enough for everything that a component can declare.
+#[test]
+fn a_new_component_takes_patches_edits_and_further_sources() {
+    for (name, build_file, spec) in
+        [("lib", "CMakeLists.txt", "lib-rocm.spec.tera"), ("mod", "pyproject.toml", "python-mod.spec.tera")]
+    {
+        let lab = Lab::init();
+        lab.write(&format!("src/{name}/{build_file}"), "[project]\nname = \"x\"\n# one\n# two\n");
+        lab.write("src/extra/data", "more\n");
+        let path = format!("src/{name}");
+        lab.run(&["add", name, "--path", &path, "--version", "1.0"]).exits(0).says(&[spec]);
+        let pins = lab.read("pins/stable.toml");
+        lab.write(
+            "pins/stable.toml",
+            &format!("{pins}\n[{name}.sources.extra]\nversion = \"1.0\"\npath = \"src/extra\"\n"),
+        );
+        // Bytes that are no UTF-8, a name with blanks: a shell has to take them as they are.
+        let edited = lab.path(&format!("src/{name}/a =b.txt"));
+        fs_err::write(&edited, b"caf\xe9 one\none 'two' 100%\n").unwrap();
+        let edit = "[[edit]]\nfile = \"a =b.txt\"\nfind = \"one\"\nreplace = \"it's 5% $HOME\"\nmatches = 2\n\
+                    reason = \"x\"\n";
+        lab.write(&format!("specs-templates/{name}/component.toml"), edit);
+        lab.write(
+            &format!("specs-templates/{name}/0001-x.patch"),
+            &format!(
+                "Subject: [PATCH] x\n\nOrigin: own\nDrop-When: never\n---\n--- a/{build_file}\n+++ b/{build_file}\n\
+                 @@ -3,2 +3,2 @@\n-# one\n+# ours\n # two\n"
+            ),
+        );
+        let ran = lab.run(&["prep", name]).exits(0);
+        let top = std::path::PathBuf::from(
+            ran.stdout.trim().replace("[LAB]/workspace", lab.root().to_str().unwrap()),
+        );
+        assert_eq!(
+            fs_err::read(top.join("a =b.txt")).unwrap(),
+            b"caf\xe9 it's 5% $HOME\nit's 5% $HOME 'two' 100%\n"
+        );
+        assert!(fs_err::read_to_string(top.join(build_file)).unwrap().contains("# ours\n# two"));
+        let spec =
+            lab.read(&format!("build/fedora-43/prep/{name}/sources/{}", spec.trim_end_matches(".tera")));
+        assert!(spec.contains(&format!("\nSource1:        {name}-extra-1.0.tar.gz\n")), "{spec}");
+    }
 }

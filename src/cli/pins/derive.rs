@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::{Done, args, quiet::Quiet};
 use crate::cli::context;
-use crate::error::{Error, IoError, Kind};
-use crate::files;
+use crate::error::{Error, Kind};
 use crate::names::is_plain;
 use crate::pins::derive::{DeriveError, Followed, Outcome, Request, derive};
+use crate::pins::write_set;
 use crate::report::{Progress, Shell, Style, count};
 use crate::sources::{Cache, Fetcher};
 use crate::workspace::WorkspaceError;
@@ -66,8 +66,7 @@ pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     let shown = args.output.as_ref().map(|name| format!("pins/{name}.toml"));
     let mut written = false;
     if let Some(shown) = &shown {
-        written = files::write_if_changed(&workspace.root.join(shown), &derived.text)
-            .map_err(IoError::doing(format!("write `{shown}`")))?;
+        written = write_set(&workspace.root, shown, &derived.text)?;
     }
     if args.json {
         shell.json(&json!({

@@ -25,7 +25,9 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
-    let rows = outdated(&workspace, &fetcher, args.pre)?;
+    let components: Vec<_> =
+        args.components.iter().map(|name| workspace.component(name)).collect::<Result<_, _>>()?;
+    let rows = outdated(&workspace, &components, &fetcher, args.pre)?;
     drop(progress);
     let python = &workspace.chroot.python;
     if args.json {
@@ -50,7 +52,8 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
     }
     let outdated: Vec<&Outdated> = rows.iter().filter(|row| row.state == State::Outdated).collect();
     if let Some(first) = outdated.iter().find(|row| row.source.is_none()) {
-        let update = format!("`rocmrpm pins update {} --dry-run`", first.component);
+        let pins = args.pins.as_ref().map(|name| format!(" --pins {name}")).unwrap_or_default();
+        let update = format!("`rocmrpm pins update {}{pins} --dry-run`", first.component);
         shell.talk(format!("\n{} {update} shows what another version changes", Style::Hint.paint("next:")));
     }
     Ok(u8::from(!outdated.is_empty()))

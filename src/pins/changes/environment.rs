@@ -130,7 +130,7 @@ fn python(text: &str) -> Vec<(String, usize)> {
         let rest = &text[at..];
         let word = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
         let (head, mut tail) = rest.split_at(word);
-        let start = text[..at].rfind(|c: char| !is_name(c)).map_or(0, |before| before + 1);
+        let start = text[..at].trim_end_matches(is_name).len();
         // `environ` is met once, not again inside of itself.
         if text[start..at].to_ascii_lowercase().contains("env") {
             continue;
@@ -188,6 +188,17 @@ fn is_comment(text: &str, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        for text in
+            ["“env”", "éenviron['X']", "\"ö\" in os.environ", "env('", "env[\"A\u{301}", "ä ENV{", "ENV{ü}"]
+        {
+            for file in ["setup.py", "CMakeLists.txt"] {
+                assert_eq!(names(file, text), [], "{text}");
+            }
+        }
+    }
 
     fn names(path: &str, text: &str) -> Vec<(String, usize)> {
         let mut found: Vec<_> = reads(path, text).into_iter().collect();

@@ -113,13 +113,22 @@ fn without_comments(text: &str) -> String {
 /// Returns the identifier before a list, over `=`, brackets and quotes.
 fn name_before(text: &str) -> String {
     let text = text.trim_end_matches(|c: char| c.is_whitespace() || "=([{\"':;".contains(c));
-    let start = text.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
-    text[start..].to_owned()
+    let before = text.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    text[before.len()..].to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_before_a_list_may_be_any_text() {
+        let targets = ["gfx942".to_owned(), "gfx1151".to_owned()];
+        for (before, name) in [("“", ""), ("é =", ""), ("ü ARCHS = \"", "ARCHS"), ("", "")] {
+            let found = lists_in(&format!("{before}gfx942;gfx1151”"));
+            assert_eq!(found, [(name.to_owned(), targets.to_vec())], "{before}");
+        }
+    }
 
     #[test]
     fn lists_are_found_with_their_names() {

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::scan::{Scan, is_requirements};
+use crate::pins::requirements_file::{self, is_option};
+use crate::sources::normalized;
 
 /// A requirement that is another now. Without old ones it is new, without new ones gone.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -79,11 +81,7 @@ fn all(scan: &Scan) -> Requirements {
         }
     }
     for (path, text) in scan.files().filter(|(path, _)| is_requirements(path)) {
-        for line in text.lines() {
-            // A comment begins a line or follows a blank (pip's requirements file format).
-            let line = if line.starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() };
-            add(path, line);
-        }
+        requirements_file::lines(text).for_each(|(_, line)| add(path, line));
     }
     found
 }
@@ -94,12 +92,11 @@ fn requirement(line: &str) -> Option<(String, String)> {
     let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
-    if name.starts_with('-') {
+    if is_option(line) {
         // `-r common.txt` and other options are as good as requirements.
         return Some((line.split_whitespace().collect::<Vec<_>>().join(" "), String::new()));
     }
-    let normal = name.to_ascii_lowercase().replace(['_', '.'], "-");
-    (!normal.is_empty()).then_some((normal, rest))
+    (!name.is_empty()).then(|| (normalized(name), rest))
 }
 
 #[cfg(test)]

@@ -263,43 +263,31 @@ impl Check<'_> {
             let mut sorted: Vec<&str> = versions.iter().map(|version| release(version)).collect();
             sorted.sort_by(|a, b| compare(a, b));
             let (Some(lowest), Some(highest)) = (sorted.first(), sorted.last()) else { continue };
-            if component == "torch" {
+            let (severity, message) = if component == "torch" {
                 listed = true;
                 if compare(ours, lowest).is_lt() {
-                    let message = format!("{} needs ROCm {lowest} or newer, and {has}", statement.place.of);
-                    self.find(
+                    (
                         Severity::Error,
-                        "rocm",
-                        component,
-                        &["version"],
-                        message,
-                        vec![said(statement)],
-                    );
+                        format!("{} needs ROCm {lowest} or newer, and {has}", statement.place.of),
+                    )
                 } else if compare(ours, highest).is_gt() {
-                    let message = format!("{} knows no ROCm above {highest}, and {has}", statement.place.of);
-                    self.find(
+                    (
                         Severity::Warning,
-                        "rocm",
-                        component,
-                        &["version"],
-                        message,
-                        vec![said(statement)],
-                    );
+                        format!("{} knows no ROCm above {highest}, and {has}", statement.place.of),
+                    )
+                } else {
+                    continue;
                 }
             } else if self.of_our_torch(statement) && compare(ours, lowest).is_lt() {
-                let message =
-                    format!("{} is built with ROCm {lowest} upstream, and {has}", statement.place.of);
-                let known = self.findings.iter().any(|f| f.rule == "rocm" && f.message == message);
-                if !known {
-                    self.find(
-                        Severity::Warning,
-                        "rocm",
-                        component,
-                        &["version"],
-                        message,
-                        vec![said(statement)],
-                    );
-                }
+                (
+                    Severity::Warning,
+                    format!("{} is built with ROCm {lowest} upstream, and {has}", statement.place.of),
+                )
+            } else {
+                continue;
+            };
+            if !self.findings.iter().any(|f| f.rule == "rocm" && f.message == message) {
+                self.find(severity, "rocm", component, &["version"], message, vec![said(statement)]);
             }
         }
         if listed {

@@ -95,7 +95,10 @@ impl Diagnose for DeriveError {
                     Some(format!(" --choose {}={first}", one.about))
                 });
                 let choices: String = choices.collect();
-                vec![format!("choose: `rocmrpm pins derive --from {from}{choices}`, or another version")]
+                vec![format!(
+                    "choose: run it again with `{}`, or begin with another version than {from}",
+                    choices.trim_start()
+                )]
             }
             Self::Odd(list) => {
                 let mut about: Vec<_> = list.iter().flat_map(|odd| odd.about.clone()).collect();

@@ -188,7 +188,8 @@ impl Work<'_> {
     fn source(&mut self, name: &str) -> Result<Option<Tree>, Error> {
         let mut pin = self.pin(name)?;
         let reads = readable().contains(&name);
-        let resolved = if is_immutable(&pin) { Resolved::Folder } else { self.fetcher.resolve(&pin)? };
+        let resolved =
+            if pin.source.is_immutable() { Resolved::Folder } else { self.fetcher.resolve(&pin)? };
         if let (Resolved::Commit { tag: Some(tag), .. }, Some(decision)) =
             (&resolved, self.decisions.get_mut(name))
         {
@@ -264,15 +265,6 @@ impl Work<'_> {
             pin.top_folder = pin.top_folder.map(|folder| folder.replace(&old.value.version, version));
         }
         Ok(pin)
-    }
-}
-
-/// Tells whether a pin says already what its source is.
-fn is_immutable(pin: &Pin) -> bool {
-    match &pin.source {
-        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => sha256.is_some(),
-        Source::Git { commit, .. } => commit.is_some(),
-        Source::Folder { .. } | Source::Crates { .. } => true,
     }
 }
 

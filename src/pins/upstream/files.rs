@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::cmake::{self, Evaluated};
 use super::{Place, Says, Statement, Weight, is_commit_like, public, repository};
+use crate::pins::requirements_file;
 use crate::text::visible;
 use crate::wheel::requirement;
 
@@ -122,13 +123,8 @@ fn read_requirement(line: &str, number: usize, reading: &mut Reading<'_>) -> Res
 /// ROCm's version in its URL.
 fn read_requirements(text: &str, reading: &mut Reading<'_>) -> usize {
     let mut about_us = 0;
-    for (at, line) in text.lines().enumerate() {
-        let number = at + 1;
-        let line = line.split(" #").next().unwrap_or_default().trim().trim_end_matches('\\').trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if line.starts_with('-') {
+    for (number, line) in requirements_file::lines(text) {
+        if requirements_file::is_option(line) {
             let rocm = line.split_once("/rocm").and_then(|(_, rest)| dotted(rest));
             if let Some(rocm) = rocm.filter(|_| line.contains("index-url")) {
                 reading.demand("rocm", Says::Rocm(vec![rocm]), line, number);

@@ -6,10 +6,7 @@ use std::path::Path;
 use super::files::Reading;
 use super::table::{self, UpstreamFile};
 use super::{Oddity, Place, Says, Statement};
-
-/// How large a file may be that is read. The largest real one is vLLM's Cargo.lock, a
-/// fifth of a million bytes.
-const MAX_FILE: u64 = 4 << 20;
+use crate::sources::read_inside;
 
 /// What a source's files say.
 #[derive(Debug, Default, Clone)]
@@ -70,27 +67,8 @@ fn llvm_is_named(of: &str, upstream: &mut Upstream) {
     }
 }
 
-/// Returns the text of a file; `None` where there is none. Links are not followed out of the
-/// source, and nothing but a file is read.
+/// Returns the text of a file; `None` where there is none.
 fn text(dir: &Path, file: &UpstreamFile) -> Result<Option<String>, String> {
-    let path = dir.join(file.path);
-    let Ok(real) = path.canonicalize() else {
-        return match path.symlink_metadata() {
-            Ok(_) => Err("it is a link that leads nowhere".into()),
-            Err(_) => Ok(None),
-        };
-    };
-    if dir.canonicalize().map_or(true, |dir| !real.starts_with(dir)) {
-        return Err("it is a link that leads out of the source".into());
-    }
-    let size = match real.metadata() {
-        Ok(data) if data.is_file() => data.len(),
-        Ok(_) => return Err("it is no file".into()),
-        Err(error) => return Err(format!("it cannot be read: {error}")),
-    };
-    if size > MAX_FILE {
-        return Err(format!("it has {size} bytes; at most {MAX_FILE} are read"));
-    }
-    let bytes = std::fs::read(&real).map_err(|error| format!("it cannot be read: {error}"))?;
+    let Some(bytes) = read_inside(dir, file.path)? else { return Ok(None) };
     String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8 text".into())
 }

@@ -55,6 +55,45 @@ fn a_folder_is_packed_again_only_when_it_changes() {
     assert_eq!(place.fetcher().resolve(&pin).unwrap(), Resolved::Folder);
 }
 
+#[test]
+fn an_archive_that_leads_out_is_not_unpacked() {
+    let place = Place::new();
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_ustar();
+    header.as_mut_bytes()[..10].copy_from_slice(b"d/../../xy");
+    header.set_size(1);
+    header.set_cksum();
+    tar.append(&header, &b"x"[..]).unwrap();
+    let archive = tar.into_inner().unwrap();
+    let file = place.dir.path().join("d-1.tar");
+    fs::write(&file, &archive).unwrap();
+    let pin = url_pin(&format!("file://{}", file.display()), Some(Sha256::of_bytes(&archive)));
+    let error = place.fetcher().tree(&pin).unwrap_err();
+    assert!(matches!(error, SourceError::NotUnpacked { .. }), "{error}");
+    let unpacked = place.fetcher().cache().unpacked(&Sha256::of_bytes(&archive));
+    assert!(!unpacked.exists(), "nothing half-unpacked stays");
+}
+
+#[test]
+fn a_commit_that_a_killed_git_left_without_its_files_is_fetched_again() {
+    let place = Place::new();
+    let upstream = place.dir.path().join("up");
+    let commit = repository(&upstream);
+    let url = format!("file://{}", upstream.display());
+    let cached = place.fetcher().cache().repository(&url).unwrap();
+    let git = |dir: &Path, args: &[&str]| Command::new("git").cwd(dir).args(args);
+    git(place.dir.path(), &["init", "--quiet", "--bare", &cached.to_string_lossy()]).output().unwrap();
+    let object = git(&upstream, &["cat-file", "commit", &commit]).output().unwrap();
+    let write = git(&cached, &["hash-object", "-t", "commit", "-w", "--stdin"]).stdin(object);
+    assert_eq!(write.text().unwrap().trim(), commit);
+
+    let pin = git_pin("1", &url, Some(&commit));
+    let error = place.fetcher().offline(true).obtain(&pin).unwrap_err();
+    assert!(matches!(error, SourceError::Offline { .. }), "{error}");
+    place.fetcher().obtain(&pin).unwrap();
+    place.fetcher().offline(true).obtain(&pin).unwrap();
+}
+
 /// Makes a repository with two commits, the first tagged `v1` by an annotated tag and
 /// `2` by a light one, and returns the first commit.
 fn repository(dir: &Path) -> String {
