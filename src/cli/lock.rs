@@ -57,6 +57,13 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
             locked.unseen.join(", ")
         ));
     }
+    let unmoved = locked.lock.unmoved_since(&old_lock);
+    if !unmoved.is_empty() {
+        shell.warning(format!(
+            "another version with the same commit or digest as before: {}; is it that version's?",
+            unmoved.join(", ")
+        ));
+    }
     let sources = format!("{shown}: {}", count(locked.lock.entries.len(), "source"));
     match (args.check, differs) {
         (true, true) => {

@@ -98,6 +98,20 @@ impl Lock {
         (older.entries.len() == self.entries.len() && !names.is_empty()).then_some(names)
     }
 
+    /// Returns the sources that have another version than in an older lock and the same
+    /// content: mostly the version was raised by hand and the commit or digest was not.
+    pub fn unmoved_since(&self, older: &Self) -> Vec<String> {
+        let unmoved = |(key, entry): &(&(ComponentName, String), &LockEntry)| {
+            older.entries.get(*key).is_some_and(|before| {
+                let pinned = entry.commit.is_some() || entry.sha256.is_some();
+                let same = entry.commit == before.commit && entry.sha256 == before.sha256;
+                before.version != entry.version && before.origin == entry.origin && pinned && same
+            })
+        };
+        let name = |(component, source): &(ComponentName, String)| source_name(component.as_str(), source);
+        self.entries.iter().filter(unmoved).map(|(key, _)| name(key)).collect()
+    }
+
     /// Fills in what the pin leaves out, and adds what is known of it as evidence.
     pub(super) fn complete(&self, component: &ComponentName, source: &str, pin: &mut Pin) {
         let Some(entry) = self.entry(component, source, pin) else { return };
@@ -254,6 +268,16 @@ mod tests {
         assert_eq!(Lock::read(&file, &mut problems), lock, "{}", lock.text());
         assert_eq!(problems, []);
         assert!(lock.text().contains("\n[a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\n"));
+    }
+
+    #[test]
+    fn a_version_without_another_content_is_seen() {
+        let (older, mut lock) = (sample(), sample());
+        assert_eq!(lock.unmoved_since(&older), [""; 0]);
+        lock.entries.get_mut(&(name("b"), String::new())).unwrap().version = "3".into();
+        assert_eq!(lock.unmoved_since(&older), ["b"]);
+        lock.entries.get_mut(&(name("b"), String::new())).unwrap().commit = Some("c".repeat(40));
+        assert_eq!(lock.unmoved_since(&older), [""; 0]);
     }
 
     #[test]

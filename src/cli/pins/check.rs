@@ -10,9 +10,12 @@ use crate::error::Problem;
 use crate::pins::check::{Finding, Severity, check};
 use crate::report::{Progress, Shell, Style, count, show_problems};
 use crate::sources::{Cache, Fetcher};
+use crate::stack::Stack;
 
 pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
+    // What cannot be planned at all, such as GPU targets that upstream lacks.
+    Stack::new(&workspace)?;
     let progress = Progress::new(shell);
     let quiet = Quiet(&progress);
     let reader = Fetcher::new(Cache::from_env()?, &workspace.root, &quiet).offline(args.offline);
