@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::document::{At, File, Table};
-use super::pin::{Evidence, Pin, Source};
+use super::pin::{Evidence, LockEntry, Pin, Source};
 use crate::digest::Sha256;
 use crate::error::Problem;
-use crate::names::ComponentName;
+use crate::names::{ComponentName, is_commit};
 
 /// The content of a lock file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,33 +15,6 @@ pub struct Lock {
     /// One entry a source, by component and the source's name, which is empty for the
     /// main one.
     pub entries: BTreeMap<(ComponentName, String), LockEntry>,
-}
-
-/// What a source was found to be when it was locked. What could not be looked at then
-/// is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LockEntry {
-    /// The version it was locked for.
-    pub version: String,
-    /// The URL, git URL, or project, as the pin has it with the version filled in; for
-    /// crates the path of the `Cargo.lock`.
-    pub origin: String,
-    /// The folders of the commit that are packed, for git.
-    pub paths: Vec<String>,
-    /// The digest of the file, for a URL or sdist; of the `Cargo.lock`, for crates.
-    pub sha256: Option<Sha256>,
-    /// The file's size in bytes.
-    pub size: Option<u64>,
-    /// The commit, for git.
-    pub commit: Option<String>,
-    /// The commit's tree.
-    pub tree: Option<String>,
-    /// The commit of each submodule that is packed, by its path.
-    pub submodules: Option<BTreeMap<String, String>>,
-    /// How many crates the `Cargo.lock` names.
-    pub crates: Option<u64>,
-    /// The commit of each git repository that the `Cargo.lock` names.
-    pub git: BTreeMap<String, String>,
 }
 
 impl Lock {
@@ -150,9 +123,9 @@ impl LockEntry {
         };
         Some(Self {
             paths: table.strings("paths").into_iter().map(|at| at.value).collect(),
-            sha256: super::pins::sha256(table),
+            sha256: sha256(table),
             size: number(table, "size"),
-            commit: super::pins::commit(table),
+            commit: commit(table),
             tree: table.string("tree").map(|at| at.value),
             submodules: table.has("submodules").then(|| map(table.string_map("submodules"))),
             crates: number(table, "crates"),
@@ -214,6 +187,27 @@ fn quoted(value: &str) -> String {
 
 fn key(name: &str) -> String {
     toml_edit::Key::new(name).to_string()
+}
+
+/// Reads the key `commit`.
+pub(super) fn commit(table: &mut Table<'_>) -> Option<String> {
+    let At { value, span } = table.string("commit")?;
+    let full = is_commit(&value);
+    if !full {
+        let help = "a branch, a tag or a short commit can move or become ambiguous".to_owned();
+        table.problem(span, "this is not a full commit", "expected 40 hexadecimal digits", Some(help));
+    }
+    full.then(|| value.to_lowercase())
+}
+
+/// Reads the key `sha256`.
+pub(super) fn sha256(table: &mut Table<'_>) -> Option<Sha256> {
+    let At { value, span } = table.string("sha256")?;
+    let digest = Sha256::parse(&value);
+    if digest.is_none() {
+        table.problem(span, "this is not a SHA-256 digest", "expected 64 hexadecimal digits", None);
+    }
+    digest
 }
 
 #[cfg(test)]

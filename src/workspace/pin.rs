@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 
-use super::lock::LockEntry;
 use super::range::VersionRange;
 
 /// The version and source of one component in one pin set.
@@ -32,6 +31,33 @@ pub struct Pin {
     pub sources: BTreeMap<String, Self>,
     /// What the lock file says about this source.
     pub evidence: Evidence,
+}
+
+/// What a source was found to be when it was locked. What could not be looked at then
+/// is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockEntry {
+    /// The version it was locked for.
+    pub version: String,
+    /// The URL, git URL, or project, as the pin has it with the version filled in; for
+    /// crates the path of the `Cargo.lock`.
+    pub origin: String,
+    /// The folders of the commit that are packed, for git.
+    pub paths: Vec<String>,
+    /// The digest of the file, for a URL or sdist; of the `Cargo.lock`, for crates.
+    pub sha256: Option<Sha256>,
+    /// The file's size in bytes.
+    pub size: Option<u64>,
+    /// The commit, for git.
+    pub commit: Option<String>,
+    /// The commit's tree.
+    pub tree: Option<String>,
+    /// The commit of each submodule that is packed, by its path.
+    pub submodules: Option<BTreeMap<String, String>>,
+    /// How many crates the `Cargo.lock` names.
+    pub crates: Option<u64>,
+    /// The commit of each git repository that the `Cargo.lock` names.
+    pub git: BTreeMap<String, String>,
 }
 
 /// What a source was when it was locked, which is verified when it is obtained. It

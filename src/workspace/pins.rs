@@ -5,12 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use super::document::{At, File, Table};
 use super::edit::is_inside;
-use super::lock::Lock;
+use super::lock::{Lock, commit, sha256};
 use super::pin::{Pin, Source};
 use super::range::VersionRange;
-use crate::digest::Sha256;
 use crate::error::Problem;
-use crate::names::{ComponentName, is_commit, is_version};
+use crate::names::{ComponentName, is_version};
 
 /// One coherent set of pins.
 #[derive(Debug, Clone)]
@@ -230,27 +229,6 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
     Some(Source::Folder { path })
 }
 
-/// Reads the key `commit`.
-pub(super) fn commit(table: &mut Table<'_>) -> Option<String> {
-    let At { value, span } = table.string("commit")?;
-    let full = is_commit(&value);
-    if !full {
-        let help = "a branch, a tag or a short commit can move or become ambiguous".to_owned();
-        table.problem(span, "this is not a full commit", "expected 40 hexadecimal digits", Some(help));
-    }
-    full.then(|| value.to_lowercase())
-}
-
-/// Reads the key `sha256`.
-pub(super) fn sha256(table: &mut Table<'_>) -> Option<Sha256> {
-    let At { value, span } = table.string("sha256")?;
-    let digest = Sha256::parse(&value);
-    if digest.is_none() {
-        table.problem(span, "this is not a SHA-256 digest", "expected 64 hexadecimal digits", None);
-    }
-    digest
-}
-
 impl Source {
     /// Drops digest and commit.
     fn forget(&mut self) {
@@ -265,6 +243,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Sha256;
     use crate::workspace::pin::Evidence;
 
     fn read(text: &str, lock: &Lock, overrides: &[(&str, &str)]) -> (PinSet, Vec<String>) {
