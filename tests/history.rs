@@ -11,7 +11,8 @@ Release: <{ release }>
 Summary: A test
 License: MIT
 Source0: <{ source_url }>
-BuildArch: noarch
+<@ for patch in patches @>Patch: <{ patch }>
+<@ endfor @>BuildArch: noarch
 
 %description
 A test.
