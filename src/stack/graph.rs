@@ -14,7 +14,8 @@ pub struct Stack<'w> {
     pub workspace: &'w Workspace,
     order: Vec<&'w Component>,
     targets: BTreeMap<ComponentName, Vec<GpuTarget>>,
-    /// Optional components that are left out, with the reason.
+    /// Components that are left out, with the reason: optional ones without a GPU target,
+    /// those that do not allow the chroot's Python, and those that the ROCm provider brings.
     pub left_out: BTreeMap<ComponentName, String>,
 }
 
