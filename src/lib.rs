@@ -6,6 +6,7 @@ pub mod build;
 pub mod cli;
 pub mod container;
 pub mod digest;
+pub mod duration;
 pub mod error;
 pub mod events;
 pub mod files;

@@ -4,11 +4,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 
-mod lab;
+mod clang_lab;
 
 use std::path::Path;
 
-use lab::Lab;
+use clang_lab::Lab;
 use rocmrpm::gpu::GpuTarget;
 use rocmrpm::inspect::{Depth, Expectations, FileFacts, Report, inspect};
 

@@ -4,9 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 
+mod clang_lab;
 #[path = "inspect_places/fixtures.rs"]
 mod fixtures;
-mod lab;
 #[path = "real_wheels/llvm.rs"]
 mod llvm;
 #[path = "real_wheels/offload.rs"]

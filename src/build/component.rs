@@ -159,6 +159,7 @@ impl Way<'_> {
             work: work.join("build"),
             logs: work.join("logs"),
             jobs,
+            timeout: None,
             repository: self.shelf.dir(),
             retry: self.retry(component),
         };

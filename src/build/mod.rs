@@ -24,14 +24,17 @@ pub use mock::MockBuilder;
 pub use record::{BuildRecord, FileRecord, Results};
 pub use requires::{HostNeeds, needs_of};
 pub use run::{BuildLock, Options, Outcome, Prepared, Run, prepare, run};
+pub use schedule::Limits;
 pub use shelf::result_rpms;
 pub use stage::Stage;
 pub use system::system;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::{Diagnose, Kind};
 use crate::gpu::GpuTarget;
+use crate::machine;
 use crate::process::ProcessError;
 use crate::spec::Rendered;
 use crate::template::TemplateError;
@@ -53,6 +56,8 @@ pub struct Job<'a> {
     pub logs: PathBuf,
     /// How many compile jobs memory and cores allow.
     pub jobs: usize,
+    /// How long the build may take, if that is limited.
+    pub timeout: Option<Duration>,
     /// The repository of what was built before, for builders that can use it.
     pub repository: PathBuf,
     /// The command that builds this component again, for messages.
@@ -86,6 +91,11 @@ pub trait Builder: Sync {
 
     /// Makes the RPMs.
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError>;
+
+    /// Returns what all builds that run at the same time may use together.
+    fn limits(&self) -> Limits {
+        Limits { cores: machine::cores(), memory: machine::available_memory() }
+    }
 
     /// Tells whether it reads the repository of what was built before, which then has
     /// to be there even if it is empty.

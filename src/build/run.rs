@@ -9,13 +9,12 @@ use super::Builder;
 use super::component::{Built, Way};
 use super::gate;
 use super::record::Results;
-use super::schedule::{End, Limits, Task, run_tasks};
+use super::schedule::{End, Task, run_tasks};
 use super::shelf::Shelf;
 use super::stage::Stage;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
-use crate::machine;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
@@ -220,8 +219,7 @@ pub fn run(
         events.event(Event::Planned { total: stale.len() });
         let way = Way { stack, workspace, builder, fetcher, events, until: options.until, shelf: &shelf };
         let tasks: Vec<Task> = stale.iter().map(|component| task(component, options.until)).collect();
-        let limits = Limits { cores: machine::cores(), memory: machine::available_memory() };
-        let results = run_tasks(&tasks, limits, options.keep_going, |task, jobs| {
+        let results = run_tasks(&tasks, builder.limits(), options.keep_going, |task, jobs| {
             let started = Instant::now();
             let component = stale.iter().find(|c| c.name.as_str() == task.name);
             let step = plan.steps.iter().find(|s| s.component.as_str() == task.name);

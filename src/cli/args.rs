@@ -5,18 +5,28 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::build::Stage;
 use crate::names::is_version;
 
+mod build;
+mod container;
+mod copr;
 mod index;
 mod pins;
 mod upstream;
+mod verify;
 
+pub use build::{Build, BuilderName, EnterShell, Reproduce};
+#[expect(unused_imports, reason = "the commands are being written")]
+pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
+#[expect(unused_imports, reason = "the commands are being written")]
+pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
 pub use index::{
-    Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex, Requirements, Wheel,
+    Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex, PublishRepository,
+    Requirements, Wheel,
 };
 pub use pins::{Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate};
 pub use upstream::{Audit, Lint, Patch, PatchStatus, Prep};
+pub use verify::Verify;
 
 /// Turn version pins into inspected RPMs, wheels, a pip index and a container file
 /// of the ROCm stack
@@ -95,6 +105,10 @@ pub enum Command {
     Plan(Plan),
     /// Build what is stale: RPMs, inspection, repository, wheels, index, container file
     Build(Build),
+    /// Build a component once more in the same packages, and compare file by file
+    Reproduce(Reproduce),
+    /// Enter the build root that a build left (mock)
+    Shell(EnterShell),
     /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
     Inspect(Inspect),
     /// Tell what a rule of the inspection finds, why that matters, how to mend it and how to waive it
@@ -105,11 +119,16 @@ pub enum Command {
     Index(Index),
     /// Write exact pins with hashes for pip and uv, and the settings that make them use the index
     Requirements(Requirements),
-    /// Publish the index; promote or yank what is published
+    /// Publish the index or the RPM repository; promote or yank what is published
     #[command(subcommand)]
     Publish(Publish),
-    /// Render the container file
+    /// Build on COPR, and make the project there what the workspace says
+    #[command(subcommand)]
+    Copr(Copr),
+    /// Render the container file; build the image, and compare one with the pins
     Container(Container),
+    /// Check what users will install: dependencies, conflicts, imports, the checklist
+    Verify(Verify),
     /// Tell what this machine has and lacks
     Doctor(Doctor),
     /// Print shell completions
@@ -256,60 +275,6 @@ pub struct Plan {
     pub json: bool,
 }
 
-/// `rocmrpm build`.
-#[derive(Debug, Args)]
-pub struct Build {
-    /// Build only these components and, if RPMs are built, what they require
-    #[arg(value_name = "COMPONENT")]
-    pub components: Vec<String>,
-
-    #[command(flatten)]
-    pub choice: Choice,
-
-    #[command(flatten)]
-    pub pin: PinArgs,
-
-    /// Who builds: mock for chroots, rpmbuild for `host`
-    #[arg(long, value_enum)]
-    pub builder: Option<BuilderName>,
-
-    /// Stop after this stage
-    #[arg(long, value_name = "STAGE", value_parser = parse_stage, default_value = "container")]
-    #[arg(help = "Stop after this stage: sources, spec, srpm, rpm, wheel, index, container")]
-    pub until: Stage,
-
-    /// After a failure, go on with what does not depend on it
-    #[arg(long)]
-    pub keep_going: bool,
-
-    /// Use the cache alone, no network
-    #[arg(long)]
-    pub offline: bool,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-fn parse_stage(text: &str) -> Result<Stage, String> {
-    Stage::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
-        match crate::names::nearest(text, names.iter().copied()) {
-            Some(near) => format!("there is no stage `{text}`; did you mean `{near}`?"),
-            None => format!("there is no stage `{text}`; there is: {}", names.join(", ")),
-        }
-    })
-}
-
-/// Builders by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BuilderName {
-    /// mock, in a clean chroot.
-    Mock,
-    /// rpmbuild, on this machine.
-    Host,
-}
-
 /// `rocmrpm inspect`.
 #[derive(Debug, Args)]
 pub struct Inspect {
@@ -387,17 +352,6 @@ pub struct Explain {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// `rocmrpm container`.
-#[derive(Debug, Args)]
-pub struct Container {
-    #[command(flatten)]
-    pub choice: Choice,
-
-    /// Print it instead of writing it
-    #[arg(long)]
-    pub print: bool,
 }
 
 /// `rocmrpm doctor`.

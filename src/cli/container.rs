@@ -11,6 +11,9 @@ use crate::stack::Stack;
 use crate::workspace::{Selection, Workspace};
 
 pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
+    if args.command.is_some() {
+        return Err(Error::new(crate::error::Kind::Internal, "this is not there yet"));
+    }
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     if args.print {

@@ -7,7 +7,9 @@ mod build;
 mod completions;
 mod container;
 mod context;
+mod copr;
 mod doctor;
+mod enter_shell;
 mod explain;
 mod index;
 mod index_check;
@@ -22,7 +24,9 @@ mod plan;
 mod prep;
 mod publish;
 mod render;
+mod reproduce;
 mod requirements;
+mod verify;
 mod wheel;
 
 use std::process::ExitCode;
@@ -67,13 +71,17 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Render(command) => render::run(command, &dir, shell),
         Command::Plan(command) => plan::run(command, &dir, shell),
         Command::Build(command) => build::run(command, &dir, shell),
+        Command::Reproduce(command) => reproduce::run(command, &dir, shell),
+        Command::Shell(command) => enter_shell::run(command, &dir, shell),
         Command::Inspect(command) => inspect::run(command, &dir, shell),
         Command::Explain(command) => explain::run(command, shell),
         Command::Wheel(command) => wheel::run(command, &dir, shell),
         Command::Index(command) => index::run(command, &dir, shell),
         Command::Requirements(command) => requirements::run(command, &dir, shell),
         Command::Publish(command) => publish::run(command, &dir, shell),
+        Command::Copr(command) => copr::run(command, &dir, shell),
         Command::Container(command) => container::run(command, &dir, shell),
+        Command::Verify(command) => verify::run(command, &dir, shell),
         Command::Doctor(command) => doctor::run(command, &dir, shell),
         Command::Completions(command) => completions::run(command, shell),
     }

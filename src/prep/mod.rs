@@ -136,6 +136,7 @@ impl<'a> Preparation<'a> {
             sources: dir.join("sources"),
             work: dir.join("build"),
             logs: dir.join("logs"),
+            timeout: None,
             jobs: 1,
             repository: PathBuf::new(),
             retry: command_again(workspace, &format!("prep {}", component.name), &[]),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use md5::{Digest as _, Md5};
 
-use crate::lab::Lab;
+use crate::clang_lab::Lab;
 use crate::llvm::llvm;
 use crate::offload;
 

@@ -125,13 +125,15 @@ pub struct Requirements {
 pub enum Publish {
     /// Add the workspace's wheels to a published index
     Index(PublishIndex),
+    /// Add the workspace's RPMs to a published dnf repository
+    Repository(PublishRepository),
     /// Let a channel point to what another one has
     Promote(PublishPromote),
     /// Mark a wheel as one that nobody should choose any more
     Yank(PublishYank),
 }
 
-/// Where an index is published.
+/// Where an index or a repository is published.
 #[derive(Debug, Clone, Args)]
 pub struct Destination {
     /// A folder, `HOST:FOLDER` or rsync:// for rsync, or s3://BUCKET/PREFIX
@@ -160,6 +162,16 @@ pub struct PublishIndex {
     /// The channel that gets the wheels
     #[arg(long, value_name = "NAME", default_value = "testing")]
     pub channel: String,
+
+    #[command(flatten)]
+    pub choice: Choice,
+}
+
+/// `rocmrpm publish repository`.
+#[derive(Debug, Args)]
+pub struct PublishRepository {
+    #[command(flatten)]
+    pub destination: Destination,
 
     #[command(flatten)]
     pub choice: Choice,

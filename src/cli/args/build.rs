@@ -1,0 +1,110 @@
+//! Arguments of `rocmrpm build`, `reproduce` and `shell`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{Choice, PinArgs};
+use crate::build::Stage;
+
+/// `rocmrpm build`.
+#[derive(Debug, Args)]
+pub struct Build {
+    /// Build only these components and, if RPMs are built, what they require
+    #[arg(value_name = "COMPONENT")]
+    pub components: Vec<String>,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Who builds: mock for chroots, rpmbuild for `host`
+    #[arg(long, value_enum)]
+    pub builder: Option<BuilderName>,
+
+    /// Stop after this stage
+    #[arg(long, value_name = "STAGE", value_parser = parse_stage, default_value = "container")]
+    #[arg(help = "Stop after this stage: sources, spec, srpm, rpm, wheel, index, container")]
+    pub until: Stage,
+
+    /// After a failure, go on with what does not depend on it
+    #[arg(long)]
+    pub keep_going: bool,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Build in exactly the packages of the last build, as its buildroot_lock.json has them (mock)
+    #[arg(long)]
+    pub hermetic: bool,
+
+    /// Let compilers use a cache that outlives the build root (mock)
+    #[arg(long)]
+    pub ccache: bool,
+
+    /// How long one component may take, such as `8h`; wins over component.toml
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_stage(text: &str) -> Result<Stage, String> {
+    Stage::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+        match crate::names::nearest(text, names.iter().copied()) {
+            Some(near) => format!("there is no stage `{text}`; did you mean `{near}`?"),
+            None => format!("there is no stage `{text}`; there is: {}", names.join(", ")),
+        }
+    })
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    crate::duration::parse(text).ok_or_else(|| "expected a duration, such as `90 min` or `8 h`".to_owned())
+}
+
+/// Builders by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BuilderName {
+    /// mock, in a clean chroot.
+    Mock,
+    /// rpmbuild, on this machine.
+    Host,
+}
+
+/// `rocmrpm reproduce`.
+#[derive(Debug, Args)]
+pub struct Reproduce {
+    /// The component whose last build is repeated
+    pub component: String,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Use the cache alone, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm shell`.
+#[derive(Debug, Args)]
+pub struct EnterShell {
+    /// The component whose build root is entered
+    pub component: String,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Run this command there instead of a shell
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
