@@ -8,6 +8,7 @@ mod gate;
 mod host;
 mod mock;
 mod record;
+mod release;
 mod requires;
 mod run;
 mod schedule;

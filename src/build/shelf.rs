@@ -1,32 +1,43 @@
 //! The accepted results of a stack as one repository: which RPMs are in it while
-//! components are built anew, and that no two components bring the same one.
+//! components are built anew, that no two components bring the same one, and what the
+//! stack itself adds: the release package and signatures.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::component::ComponentError;
 use super::record::Results;
+use super::release;
 use super::stage::Stage;
+use crate::error::Error;
 use crate::names::ComponentName;
 use crate::rpms::RpmError;
 use crate::rpms::repository::Repository;
+use crate::rpms::signing::Signer;
 use crate::stack::Stack;
 
 /// The results of a stack during one run. Shared between threads.
 pub(super) struct Shelf<'a> {
     stack: &'a Stack<'a>,
     repository: Repository,
+    own: OnceLock<Own>,
     /// The components that this run is to build and has not built yet. One at a time
     /// changes this and the repository.
     pending: Mutex<BTreeSet<ComponentName>>,
+}
+
+/// What the stack itself brings into its repository.
+struct Own {
+    signer: Option<Signer>,
+    release: Option<PathBuf>,
 }
 
 impl<'a> Shelf<'a> {
     /// Returns the results of a stack of which some components are to be built.
     pub fn new(stack: &'a Stack<'a>, pending: impl IntoIterator<Item = ComponentName>) -> Self {
         let repository = Repository::at(stack.workspace.build_dir().join("repository"));
-        Self { stack, repository, pending: Mutex::new(pending.into_iter().collect()) }
+        Self { stack, repository, own: OnceLock::new(), pending: Mutex::new(pending.into_iter().collect()) }
     }
 
     /// Returns the folder of the repository.
@@ -37,12 +48,12 @@ impl<'a> Shelf<'a> {
     /// Brings the repository up to date. What is to be built anyway does not stand in
     /// the way: where an old result of it is damaged, or has the name of a package that
     /// another component brings now, the repository does without.
-    pub fn refresh(&self) -> Result<(), RpmError> {
+    pub fn refresh(&self) -> Result<(), Error> {
         self.refresh_with(&self.lock())
     }
 
     /// Takes note that a component's new results are there.
-    pub fn accept(&self, component: &ComponentName) -> Result<(), RpmError> {
+    pub fn accept(&self, component: &ComponentName) -> Result<(), Error> {
         let mut pending = self.lock();
         pending.remove(component);
         self.refresh_with(&pending)
@@ -68,16 +79,38 @@ impl<'a> Shelf<'a> {
         Ok(())
     }
 
-    fn refresh_with(&self, pending: &BTreeSet<ComponentName>) -> Result<(), RpmError> {
-        match self.repository.refresh(&result_rpms(self.stack, &BTreeSet::new())) {
+    fn refresh_with(&self, pending: &BTreeSet<ComponentName>) -> Result<(), Error> {
+        let own = self.own(pending)?;
+        let refresh = |without: &BTreeSet<ComponentName>| {
+            let mut rpms = result_rpms(self.stack, without);
+            rpms.extend(own.release.clone());
+            self.repository.refresh(&rpms, own.signer.as_ref())
+        };
+        match refresh(&BTreeSet::new()) {
             Err(RpmError::Unreadable { .. } | RpmError::SameName { .. }) if !pending.is_empty() => {
-                self.repository.refresh(&result_rpms(self.stack, pending))?;
+                refresh(pending)?;
             }
             other => {
                 other?;
             }
         }
         Ok(())
+    }
+
+    /// Finds the key and makes the release package, once in a run. Where something is to be
+    /// built, the key must be able to sign before that.
+    fn own(&self, pending: &BTreeSet<ComponentName>) -> Result<&Own, Error> {
+        if let Some(own) = self.own.get() {
+            return Ok(own);
+        }
+        let manifest = &self.stack.workspace.manifest;
+        let find = |key: &String| Signer::find(key, &manifest.name);
+        let signer = manifest.signing_key.as_ref().map(find).transpose()?;
+        if let Some(signer) = signer.as_ref().filter(|_| !pending.is_empty()) {
+            signer.probe()?;
+        }
+        let release = release::make(self.stack.workspace, signer.as_ref())?;
+        Ok(self.own.get_or_init(|| Own { signer, release }))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<ComponentName>> {

@@ -1,11 +1,12 @@
 //! RPM files and repositories of them: reading headers and payloads, and (in
-//! `repository`) the metadata that dnf reads. Not how RPMs are made.
+//! `repository`) the metadata that dnf reads; signatures. Not how RPMs are made.
 
 mod checked;
 mod files;
 mod payload;
 mod read;
 pub mod repository;
+pub mod signing;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnose, Kind};
 use crate::process::{ProcessError, quote};
+use signing::SigningError;
 
 /// Returns the package's name from an RPM's file name, which rpmbuild makes as
 /// `NAME-VERSION-RELEASE.ARCH.rpm` (`_build_name_fmt` in rpm's macros): neither version
@@ -49,6 +51,9 @@ pub enum RpmError {
     /// `createrepo_c` failed or is missing.
     #[error(transparent)]
     Process(#[from] ProcessError),
+    /// A package or the metadata could not be signed.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
 }
 
 impl Diagnose for RpmError {
@@ -57,6 +62,14 @@ impl Diagnose for RpmError {
             Self::Unreadable { .. } | Self::SameName { .. } => Kind::Usage,
             Self::Io(_) => Kind::Environment,
             Self::Process(error) => error.kind(),
+            Self::Signing(error) => error.kind(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Signing(error) => error.details(),
+            _ => Vec::new(),
         }
     }
 
@@ -72,6 +85,7 @@ impl Diagnose for RpmError {
             Self::SameName { .. } => Vec::new(),
             Self::Io(_) => Vec::new(),
             Self::Process(error) => error.hints(),
+            Self::Signing(error) => error.hints(),
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Header {
     pub summary: String,
     /// `License`.
     pub license: String,
+    /// The file name of the source package that it was built from; empty for a source package.
+    pub source: String,
     /// The names of all requirements, sorted, without versions.
     pub requires: Vec<String>,
     /// The names of all provides, sorted, without versions.
@@ -192,6 +194,7 @@ fn header_of(metadata: &rpm::PackageMetadata) -> Result<Header, rpm::Error> {
         arch: arch.to_owned(),
         summary: metadata.get_summary().unwrap_or_default().to_owned(),
         license: metadata.get_license().unwrap_or_default().to_owned(),
+        source: metadata.get_source_rpm().unwrap_or_default().to_owned(),
         requires: names(metadata.get_requires()?),
         provides: names(metadata.get_provides()?),
         bundled,

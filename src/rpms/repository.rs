@@ -8,14 +8,18 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::signing::Signer;
 use super::{RpmError, header};
+use crate::digest::Sha256;
 use crate::files;
-use crate::process::Command;
+use crate::process::{Command, ProcessError, last_lines};
 
 /// Which RPMs the metadata describes, kept inside `repodata` so that both are
 /// replaced in the same step.
 const STAMP: &str = "repodata/.rocmrpm-packages";
 const STAGING: &str = ".rocmrpm-repository-";
+/// What the names of files with public keys begin with.
+const KEY_FILE: &str = "RPM-GPG-KEY-";
 /// The revision of an empty repository: the earliest time a zip archive knows.
 const EPOCH_1980: i64 = 315_532_800;
 
@@ -45,73 +49,96 @@ impl Repository {
         &self.dir
     }
 
-    /// Makes the repository hold exactly these RPMs, under their file names.
+    /// Makes the repository hold exactly these RPMs, under their file names; signed copies
+    /// of them, signed metadata and the public key where there is a signer.
     ///
     /// New RPMs are put in first, then the metadata changes in one step, then
     /// RPMs that it no longer names are removed: a run that is killed leaves a
     /// repository that works, and the next run finishes it. Two processes that
     /// refresh the same folder wait for each other.
-    pub fn refresh(&self, rpms: &[PathBuf]) -> Result<Refreshed, RpmError> {
+    pub fn refresh(&self, rpms: &[PathBuf], signer: Option<&Signer>) -> Result<Refreshed, RpmError> {
         let wanted = by_name(rpms)?;
         fs::create_dir_all(&self.dir)?;
         let lock = fs::File::create(self.dir.join(".lock"))?;
         lock.file().lock()?;
-        let stamp = stamp(&wanted)?;
-        if self.is_current(&wanted, &stamp)? {
+        if self.is_current(&wanted, signer)? {
             return Ok(Refreshed { packages: wanted.len(), changed: false });
         }
         self.remove_leftovers()?;
         let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(&self.dir)?;
+        let old = fs::read_to_string(self.dir.join(STAMP)).unwrap_or_default();
+        let same_key = old.lines().next() == stamp_head(signer).lines().next();
+        let mut copies = Vec::new();
         for (name, rpm) in &wanted {
             header(rpm)?;
-            link(rpm, &staging.path().join(name))?;
+            let (here, copy) = (self.dir.join(name), staging.path().join(name));
+            if signer.is_none() {
+                link(rpm, &copy)?;
+            } else if same_key && stamp_line(name, rpm, &here)?.is_some_and(|line| old.contains(&line)) {
+                fs::hard_link(here, copy)?;
+            } else {
+                fs::copy(rpm, &copy)?;
+                copies.push((rpm, copy));
+            }
         }
-        self.make_metadata(staging.path(), newest(&wanted)?)?;
-        fs::write(staging.path().join(STAMP), &stamp)?;
-        for (name, rpm) in &wanted {
-            let target = self.dir.join(name);
-            if !same_file(rpm, &target)? {
-                fs::rename(staging.path().join(name), target)?;
+        if let Some(signer) = signer {
+            let paths: Vec<PathBuf> = copies.iter().map(|(_, copy)| copy.clone()).collect();
+            signer.sign_rpms(&paths)?;
+        }
+        for (rpm, copy) in &copies {
+            fs::OpenOptions::new().write(true).open(copy)?.file().set_modified(fs::metadata(rpm)?.modified()?)?;
+        }
+        // createrepo_c takes a file of the same size and time for the same one; one that was signed
+        // anew may have both.
+        let reuse = same_key && copies.is_empty();
+        self.make_metadata(staging.path(), newest(&wanted)?, reuse)?;
+        let text = stamp(&wanted, staging.path(), signer)?;
+        fs::write(staging.path().join(STAMP), text.unwrap_or_default())?;
+        if let Some(signer) = signer {
+            let repomd = staging.path().join("repodata/repomd.xml");
+            signer.sign_file(&repomd, &repomd.with_extension("xml.asc"))?;
+            files::write_if_changed(&self.dir.join(signer.file_name()), signer.public())?;
+        }
+        for name in wanted.keys() {
+            let (copy, target) = (staging.path().join(name), self.dir.join(name));
+            if !same_file(&copy, &target)? || copies.iter().any(|(_, signed)| *signed == copy) {
+                fs::rename(copy, target)?;
             }
         }
         files::exchange(&staging.path().join("repodata"), &self.dir.join("repodata"))?;
-        for stale in self.rpm_names()?.iter().filter(|name| !wanted.contains_key(*name)) {
-            fs::remove_file(self.dir.join(stale))?;
+        let key = signer.map(Signer::file_name);
+        for stale in self.names(|name| is_rpm(name) || name.starts_with(KEY_FILE))? {
+            if !wanted.contains_key(&stale) && Some(stale.as_str()) != key {
+                fs::remove_file(self.dir.join(stale))?;
+            }
         }
         Ok(Refreshed { packages: wanted.len(), changed: true })
     }
 
     /// Tells whether folder and metadata are what these RPMs would make them.
-    fn is_current(&self, wanted: &BTreeMap<String, &Path>, stamp: &str) -> io::Result<bool> {
-        match fs::read_to_string(self.dir.join(STAMP)) {
-            Ok(old) if old == stamp => {}
-            _ => return Ok(false),
-        }
-        if !self.dir.join("repodata/repomd.xml").is_file() || !self.rpm_names()?.iter().eq(wanted.keys()) {
+    fn is_current(&self, wanted: &BTreeMap<String, &Path>, signer: Option<&Signer>) -> io::Result<bool> {
+        let there = |path: &str| self.dir.join(path).is_file();
+        if !there("repodata/repomd.xml") || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
             return Ok(false);
         }
-        for (name, rpm) in wanted {
-            if !same_file(rpm, &self.dir.join(name))? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let signed = signer.is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
+        let old = fs::read_to_string(self.dir.join(STAMP)).ok();
+        Ok(signed && old.is_some() && old == stamp(wanted, &self.dir, signer)?)
     }
 
-    /// Runs `createrepo_c` in the staging folder. It takes over what the present
-    /// metadata says of RPMs with the same name, size and time. The revision and
+    /// Runs `createrepo_c` in the staging folder. Where metadata may be reused, it takes over
+    /// what the present one says of RPMs with the same name, size and time. The revision and
     /// all timestamps follow from the RPMs, so that the same files give the same
     /// metadata.
-    fn make_metadata(&self, staging: &Path, revision: i64) -> Result<(), RpmError> {
+    fn make_metadata(&self, staging: &Path, revision: i64, reuse: bool) -> Result<(), RpmError> {
         let mut command = Command::new("createrepo_c")
             .args(["--quiet", "--no-database", "--error-exit-val", "--set-timestamp-to-revision"])
             .args(["--revision", &revision.to_string()])
             .env("SOURCE_DATE_EPOCH", revision.to_string());
-        if self.dir.join("repodata/repomd.xml").is_file() {
+        if reuse && self.dir.join("repodata/repomd.xml").is_file() {
             command = command.arg("--update").arg("--update-md-path").arg(&self.dir);
         }
-        command.arg(staging).output()?;
-        Ok(())
+        compressed(command.arg(staging))
     }
 
     /// Removes the staging folders of runs that were killed.
@@ -125,17 +152,30 @@ impl Repository {
         Ok(())
     }
 
-    /// Returns the names of the RPM files in the folder, sorted.
-    fn rpm_names(&self) -> io::Result<std::collections::BTreeSet<String>> {
-        let mut names = std::collections::BTreeSet::new();
-        for entry in fs::read_dir(&self.dir)? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".rpm") {
-                names.insert(name);
-            }
-        }
-        Ok(names)
+    /// Returns those of the names in the folder that are wanted, sorted.
+    fn names(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
+        Ok(files::names_in(&self.dir)?.into_iter().filter(|name| wanted(name)).collect())
     }
+}
+
+/// Runs a `createrepo_c` with zstd, or with gzip where it is older than 1.0 and does not know
+/// that, as Debian 12's 0.17 is.
+pub fn compressed(command: Command) -> Result<(), RpmError> {
+    let finished = command.clone().arg("--general-compress-type=zstd").env("LC_ALL", "C").run()?;
+    if finished.success() {
+        return Ok(());
+    }
+    if String::from_utf8_lossy(&finished.stderr).contains("compression type \"zstd\"") {
+        command.output()?;
+        return Ok(());
+    }
+    let tail = last_lines(&finished.stderr, 3).join("; ");
+    let how = finished.how();
+    Err(ProcessError::Failed { program: "createrepo_c".into(), how, code: finished.code, tail }.into())
+}
+
+fn is_rpm(name: &str) -> bool {
+    name.ends_with(".rpm")
 }
 
 fn by_name(rpms: &[PathBuf]) -> Result<BTreeMap<String, &Path>, RpmError> {
@@ -152,13 +192,33 @@ fn by_name(rpms: &[PathBuf]) -> Result<BTreeMap<String, &Path>, RpmError> {
     Ok(names)
 }
 
-fn stamp(wanted: &BTreeMap<String, &Path>) -> io::Result<String> {
-    let mut text = String::new();
+/// Describes the RPMs, who signed them, and the files in `dir` that were made of them; `None` where
+/// one of these is missing or of another time.
+fn stamp(wanted: &BTreeMap<String, &Path>, dir: &Path, signer: Option<&Signer>) -> io::Result<Option<String>> {
+    let mut text = stamp_head(signer);
     for (name, rpm) in wanted {
-        let meta = fs::metadata(rpm)?;
-        text += &format!("{name}\t{}\t{}.{:09}\n", meta.len(), meta.mtime(), meta.mtime_nsec());
+        let Some(line) = stamp_line(name, rpm, &dir.join(name))? else { return Ok(None) };
+        text += &line;
     }
-    Ok(text)
+    Ok(Some(text))
+}
+
+/// Which key signs, and what its public part is: that changes when the key is renewed.
+fn stamp_head(signer: Option<&Signer>) -> String {
+    let key = |s: &Signer| format!("signed\t{}\n{}\n", s.fingerprint(), Sha256::of_bytes(s.public()));
+    signer.map_or_else(|| "unsigned\n".into(), key)
+}
+
+fn stamp_line(name: &str, rpm: &Path, copy: &Path) -> io::Result<Option<String>> {
+    let copy = match fs::metadata(copy) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let meta = fs::metadata(rpm)?;
+    let time = (meta.mtime(), meta.mtime_nsec());
+    let line = format!("{name}\t{}\t{}.{:09}\t{}\n", meta.len(), time.0, time.1, copy.len());
+    Ok((time == (copy.mtime(), copy.mtime_nsec())).then_some(line))
 }
 
 fn newest(wanted: &BTreeMap<String, &Path>) -> io::Result<i64> {
@@ -217,13 +277,13 @@ mod tests {
         let repo = Repository::at(dir.path().join("repo"));
         let (one, two) = (package(dir.path(), "one"), package(dir.path(), "two"));
         let both = [one.clone(), two.clone()];
-        assert_eq!(repo.refresh(&both).unwrap(), Refreshed { packages: 2, changed: true });
-        assert_eq!(repo.refresh(&both).unwrap(), Refreshed { packages: 2, changed: false });
+        assert_eq!(repo.refresh(&both, None).unwrap(), Refreshed { packages: 2, changed: true });
+        assert_eq!(repo.refresh(&both, None).unwrap(), Refreshed { packages: 2, changed: false });
         assert_eq!(query(repo.dir(), &dir.path().join("cache1")), ["one-1.0", "two-1.0"]);
-        assert!(repo.refresh(&[two]).unwrap().changed);
+        assert!(repo.refresh(&[two], None).unwrap().changed);
         assert_eq!(query(repo.dir(), &dir.path().join("cache2")), ["two-1.0"]);
-        assert_eq!(repo.rpm_names().unwrap().len(), 1);
-        assert!(repo.refresh(&[]).unwrap().changed);
+        assert_eq!(repo.names(is_rpm).unwrap().len(), 1);
+        assert!(repo.refresh(&[], None).unwrap().changed);
         assert!(query(repo.dir(), &dir.path().join("cache3")).is_empty());
     }
 
@@ -233,7 +293,7 @@ mod tests {
         let one = [package(dir.path(), "one")];
         let read = |name: &str| {
             let repo = Repository::at(dir.path().join(name));
-            repo.refresh(&one).unwrap();
+            repo.refresh(&one, None).unwrap();
             fs::read(repo.dir().join("repodata/repomd.xml")).unwrap()
         };
         assert_eq!(read("a"), read("b"));
@@ -244,17 +304,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let repo = Repository::at(dir.path().join("repo"));
         let one = package(dir.path(), "one");
-        repo.refresh(std::slice::from_ref(&one)).unwrap();
+        repo.refresh(std::slice::from_ref(&one), None).unwrap();
         let bad = dir.path().join("bad.rpm");
         fs::write(&bad, "not an RPM").unwrap();
-        let error = repo.refresh(&[one.clone(), bad]).unwrap_err();
+        let error = repo.refresh(&[one.clone(), bad], None).unwrap_err();
         assert!(error.to_string().contains("bad.rpm"), "{error}");
-        assert!(!repo.refresh(std::slice::from_ref(&one)).unwrap().changed);
+        assert!(!repo.refresh(std::slice::from_ref(&one), None).unwrap().changed);
         // What a killed run leaves: its staging folder, and an RPM that is not the one described.
         fs::create_dir(repo.dir().join(".rocmrpm-repository-dead")).unwrap();
         fs::remove_file(repo.dir().join("one-1.0-1.noarch.rpm")).unwrap();
         fs::write(repo.dir().join("one-1.0-1.noarch.rpm"), "half").unwrap();
-        assert!(repo.refresh(&[one]).unwrap().changed);
+        assert!(repo.refresh(&[one], None).unwrap().changed);
         assert_eq!(query(repo.dir(), &dir.path().join("cache")), ["one-1.0"]);
         assert!(!repo.dir().join(".rocmrpm-repository-dead").exists());
     }
@@ -263,7 +323,7 @@ mod tests {
     fn one_name_twice_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let one = package(dir.path(), "one");
-        let error = Repository::at(dir.path().join("repo")).refresh(&[one.clone(), one]).unwrap_err();
+        let error = Repository::at(dir.path().join("repo")).refresh(&[one.clone(), one], None).unwrap_err();
         assert!(matches!(error, RpmError::SameName { .. }), "{error}");
     }
 }

@@ -21,7 +21,7 @@ const MAX_ENTRIES: usize = 30;
 const EARLIEST: i64 = 631_152_000;
 
 /// Keys of rocmrpm.toml, component.toml, chroots and providers that no build reads: inspection,
-/// lint, audit, wheels and the index do.
+/// lint, audit, wheels, the index and the repository do.
 const JUDGEMENTS: &[&str] = &[
     "inspect",
     "lint",
@@ -33,6 +33,8 @@ const JUDGEMENTS: &[&str] = &[
     "index",
     "offline",
     "packages",
+    "repository",
+    "signing",
 ];
 
 /// What a user's own configuration must not change.
@@ -335,6 +337,40 @@ impl History {
             seconds,
         }
     }
+}
+
+/// How often files of a workspace changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commits {
+    /// How many commits changed one of them.
+    pub number: usize,
+    /// Whether one has changes that are not committed.
+    pub dirty: bool,
+    /// The newest commit's date, in seconds since 1970.
+    pub seconds: i64,
+}
+
+/// Counts the commits that changed these files of a workspace, as Release counts them: only
+/// first parents.
+pub fn commits_of(workspace: &Workspace, paths: &[String]) -> Result<Commits, HistoryError> {
+    let none = Commits { number: 0, dirty: false, seconds: no_date() };
+    if !workspace.root.ancestors().any(|dir| dir.join(".git").exists()) {
+        return Ok(none);
+    }
+    let git = |args: &[&str]| {
+        let git = Command::new("git").args(SETTINGS).args(args).arg("--").args(paths);
+        let git = git.cwd(&workspace.root).env("LC_ALL", "C");
+        GIT_VARIABLES.iter().fold(git, |git, name| git.env_remove(*name))
+    };
+    let fail = |source| HistoryError { root: workspace.root.clone(), source };
+    let status = ["status", "--porcelain=v1", "--untracked-files=all", "--no-renames"];
+    let dirty = !git(&status).output().map_err(fail)?.is_empty();
+    let log = git(&["log", "--format=%ct", "--first-parent", "--no-show-signature"]).run().map_err(fail)?;
+    // A repository without commits makes `git log` fail; it has no history.
+    let log = if log.success() { String::from_utf8_lossy(&log.stdout).into_owned() } else { String::new() };
+    let times: Vec<i64> = log.lines().filter_map(|line| line.parse().ok()).collect();
+    let seconds = times.iter().max().map_or(none.seconds, |newest| (*newest).max(EARLIEST));
+    Ok(Commits { number: times.len(), dirty, seconds })
 }
 
 /// Returns what the workspace's, a component's, chroot's or provider's file says of how

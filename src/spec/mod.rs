@@ -5,5 +5,5 @@ mod history;
 mod render;
 pub mod sections;
 
-pub use history::{History, HistoryError, Release};
+pub use history::{Commits, History, HistoryError, Release, commits_of};
 pub use render::{Rendered, SpecError, TARGET_VARIABLES, edit_text, render, rocm_version};

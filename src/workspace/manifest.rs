@@ -25,6 +25,25 @@ pub struct Manifest {
     /// The index where upstream publishes the same distributions (PEP 708, "tracks"):
     /// `[index] tracks`.
     pub tracks: Option<IndexSource>,
+    /// gpg's name of the key that packages and metadata are signed with: `[signing] key`.
+    pub signing_key: Option<String>,
+    /// Where users find the repository: `[repository]`.
+    pub repository: PublishedRepository,
+}
+
+/// The table `[repository]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedRepository {
+    /// Its base URL, as dnf is to have it.
+    pub url: Option<String>,
+    /// How many builds of a package it keeps.
+    pub keep: usize,
+}
+
+impl Default for PublishedRepository {
+    fn default() -> Self {
+        Self { url: None, keep: 1 }
+    }
 }
 
 /// Where the ROCm libraries of installed wheels come from.
@@ -52,7 +71,11 @@ impl Manifest {
         file.parse(problems, |root| {
             let wheel_rocm = root.table("wheels", rocm_source).unwrap_or_default();
             let (outside, tracks) = root.table("index", index_sources).unwrap_or_default();
+            let signing_key = root.table("signing", signing_key).flatten();
+            let repository = root.table("repository", repository).unwrap_or_default();
             let read = |stack: &mut Table<'_>| Self {
+                signing_key: signing_key.clone(),
+                repository: repository.clone(),
                 wheel_rocm,
                 outside: outside.clone(),
                 tracks: tracks.clone(),
@@ -74,6 +97,8 @@ impl Manifest {
                         wheel_rocm,
                         outside,
                         tracks,
+                        signing_key,
+                        repository,
                     }
                 }
             }
@@ -95,6 +120,38 @@ fn rocm_source(table: &mut Table<'_>) -> RocmSource {
             RocmSource::default()
         }
     }
+}
+
+/// Reads the table `[signing]`.
+fn signing_key(table: &mut Table<'_>) -> Option<String> {
+    let At { value, span } = table.required_string("key", "gpg's name of a key: its fingerprint or a user id")?;
+    if value.trim().is_empty() || value.chars().any(char::is_control) {
+        let help = "`gpg --list-secret-keys` lists them".to_owned();
+        table.problem(span, "this names no key", "expected a fingerprint or a user id", Some(help));
+        return None;
+    }
+    Some(value)
+}
+
+/// Reads the table `[repository]`.
+fn repository(table: &mut Table<'_>) -> PublishedRepository {
+    let url = table.string("url").and_then(|At { value, span }| {
+        let known = ["https://", "http://", "file:///"].iter().any(|scheme| value.starts_with(scheme));
+        if known && !value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Some(value.trim_end_matches('/').to_owned());
+        }
+        let message = format!("`{}` is not where dnf can find a repository", visible(&value));
+        table.problem(span, message, "expected such as `https://example.org/rocm/$releasever`", None);
+        None
+    });
+    let keep = table.integer("keep").unwrap_or(1);
+    let number = usize::try_from(keep).ok().filter(|number| *number > 0);
+    if number.is_none() {
+        let span = table.span();
+        let message = format!("`keep` is {keep}");
+        table.problem(span, message, "expected how many builds of a package are kept: 1 or more", None);
+    }
+    PublishedRepository { url, keep: number.unwrap_or(1) }
 }
 
 /// Reads the table `[index]`: `outside` and `tracks`.

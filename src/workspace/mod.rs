@@ -19,7 +19,7 @@ pub use component::Component;
 pub use edit::Edit;
 pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};
 pub use lock::{Lock, source_name};
-pub use manifest::{CoprProject, IndexSource, Manifest, RocmSource};
+pub use manifest::{CoprProject, IndexSource, Manifest, PublishedRepository, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;
 pub use pin::{LockEntry, Pin, Source};

@@ -1,0 +1,172 @@
+//! The package `<stack>-release`: the repositories that users of a stack need, and
+//! its key, so that installing this one package enables the rest. Not the repository
+//! itself.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::Serialize;
+
+use super::host::rpms_below;
+use crate::digest::Sha256;
+use crate::error::{Error, IoError, Kind};
+use crate::files;
+use crate::process::Command;
+use crate::rpms::signing::Signer;
+use crate::spec::{Commits, commits_of};
+use crate::template::Templates;
+use crate::workspace::{CoprProject, MANIFEST, Workspace};
+
+const SPEC: &str = include_str!("release.spec.tera");
+
+/// Where COPR's results lie. Source: COPR's frontend, `coprs_ns/coprs_general.py` (the .repo files
+/// that `dnf copr enable` gets) and Fedora's instance, whose `BACKEND_BASE_URL` this is.
+const COPR_RESULTS: &str = "https://download.copr.fedorainfracloud.org/results";
+
+/// What goes into the spec.
+#[derive(Serialize)]
+struct Values<'a> {
+    stack: &'a str,
+    version: &'a str,
+    release: String,
+    url: &'a str,
+    key: &'a str,
+    date: String,
+}
+
+/// Makes the package where the workspace says where its repository is found, and returns it;
+/// the one of an earlier run where it is still what it would be.
+pub(super) fn make(workspace: &Workspace, signer: Option<&Signer>) -> Result<Option<PathBuf>, Error> {
+    let dir = workspace.build_dir().join("release");
+    let fail = |what: &'static str| IoError::doing(what);
+    let Some(repositories) = repositories(workspace, signer) else {
+        files::remove_dir_if_there(&dir).map_err(fail("remove an old release package"))?;
+        return Ok(None);
+    };
+    let commits = commits_of(workspace, &concerning(workspace))?;
+    let spec = spec(workspace, signer, &commits)?;
+    let key = signer.map_or(&[][..], Signer::public);
+    let digests = [spec.as_bytes(), repositories.as_bytes(), key].map(Sha256::of_bytes);
+    let wanted = digests.map(|digest| format!("{digest}\n")).concat();
+    let stamp = dir.join("inputs");
+    let there = rpms_below(&dir).unwrap_or_default();
+    if let ([rpm], Ok(true)) = (&there[..], fs::read_to_string(&stamp).map(|old| old == wanted)) {
+        return Ok(Some(rpm.clone()));
+    }
+    files::remove_dir_if_there(&dir).map_err(fail("remove an old release package"))?;
+    fs::create_dir_all(&dir).map_err(fail("make a folder for the release package"))?;
+    let work = tempfile::Builder::new().prefix("rocmrpm-release-").tempdir();
+    let work = work.map_err(fail("make a folder for the release package"))?;
+    let write = |name: &str, bytes: &[u8]| fs::write(work.path().join(name), bytes);
+    let stack = &workspace.manifest.name;
+    write("release.spec", spec.as_bytes())
+        .and_then(|()| write(&format!("{stack}.repo"), repositories.as_bytes()))
+        .and_then(|()| signer.map_or(Ok(()), |signer| write(signer.file_name(), key)))
+        .map_err(fail("write the release package's spec"))?;
+    let built = rpmbuild(workspace, work.path(), commits.seconds)?;
+    let name = built.file_name().unwrap_or_default();
+    let rpm = dir.join(name);
+    files::link_or_copy(&built, &rpm)
+        .and_then(|()| files::write_atomically(&stamp, wanted))
+        .map_err(fail("keep the release package"))?;
+    Ok(Some(rpm))
+}
+
+/// The files whose commits count: all that decides where users find packages.
+fn concerning(workspace: &Workspace) -> Vec<String> {
+    vec![
+        MANIFEST.to_owned(),
+        format!("mock-configs/{}.toml", workspace.chroot.name),
+        "copr/project.toml".to_owned(),
+    ]
+}
+
+fn spec(workspace: &Workspace, signer: Option<&Signer>, commits: &Commits) -> Result<String, Error> {
+    let name = "release.spec.tera";
+    let url = workspace.manifest.repository.url.as_deref().unwrap_or_default();
+    let number = if commits.dirty { commits.number + 1 } else { commits.number.max(1) };
+    let values = Values {
+        stack: &workspace.manifest.name,
+        version: if workspace.chroot.release.is_empty() { "1" } else { &workspace.chroot.release },
+        release: format!("{number}{}", if commits.dirty { "~dirty" } else { "" }),
+        // dnf's variables say nothing to whoever reads a package's URL.
+        url: if url.contains(['$', '%']) { "" } else { url },
+        key: signer.map_or("", Signer::file_name),
+        date: jiff::Timestamp::from_second(commits.seconds)
+            .unwrap_or_default()
+            .strftime("%a %b %d %Y")
+            .to_string(),
+    };
+    Ok(Templates::parse([(name.to_owned(), SPEC.to_owned())])?.render(name, &values)?)
+}
+
+/// Builds the spec in a folder; nothing of the user's macros or environment takes part, and
+/// the same inputs give the same bytes.
+fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf, Error> {
+    let define = |name: &str, value: &str| ["--define".to_owned(), format!("{name} {value}")];
+    let folder = work.display().to_string();
+    let mut command = Command::new("rpmbuild").arg("-bb");
+    for (name, value) in [
+        ("_topdir", folder.as_str()),
+        ("_sourcedir", folder.as_str()),
+        ("_buildhost", "localhost"),
+        ("use_source_date_epoch_as_buildtime", "1"),
+        ("source_date_epoch_from_changelog", "0"),
+        // rpm up to 4.19, and from 4.20 on.
+        ("clamp_mtime_to_source_date_epoch", "1"),
+        ("build_mtime_policy", "clamp_to_source_date_epoch"),
+    ] {
+        command = command.args(define(name, value));
+    }
+    if !workspace.chroot.is_host() {
+        command = command.args(define("dist", &workspace.chroot.dist));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let command = command.clean_env().env("PATH", path).env("HOME", work).env("LC_ALL", "C");
+    let log = work.join("log");
+    let command = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).log_to(&log);
+    command.arg(work.join("release.spec")).output()?;
+    let made = rpms_below(&work.join("RPMS")).map_err(IoError::doing("find the release package"))?;
+    let none = || Error::new(Kind::Internal, "rpmbuild succeeded but made no release package");
+    made.into_iter().next().ok_or_else(none)
+}
+
+/// Returns dnf's configuration: the stack's own repository and those of its chroot; `None`
+/// where nothing says where the own one is found.
+fn repositories(workspace: &Workspace, signer: Option<&Signer>) -> Option<String> {
+    let manifest = &workspace.manifest;
+    let mut text = match (&manifest.repository.url, &workspace.copr) {
+        (Some(url), _) => own(&manifest.name, url, signer),
+        (None, Some(copr)) => of_copr(&manifest.name, copr),
+        (None, None) => return None,
+    };
+    for repository in &workspace.chroot.repositories {
+        let (id, url, key) = (&repository.id, &repository.url, &repository.gpg_key);
+        let check = if key.is_empty() { "gpgcheck=0\n".to_owned() } else { format!("gpgcheck=1\ngpgkey={key}\n") };
+        text += &format!(
+            "\n[{id}]\nname={id}\nbaseurl={url}\nenabled=1\npriority={}\n{check}",
+            repository.priority
+        );
+    }
+    Some(text)
+}
+
+fn own(stack: &str, url: &str, signer: Option<&Signer>) -> String {
+    let check = match signer {
+        Some(signer) => {
+            let key = signer.file_name();
+            format!("gpgcheck=1\nrepo_gpgcheck=1\ngpgkey=file:///etc/pki/rpm-gpg/{key}\n")
+        }
+        None => "gpgcheck=0\n".to_owned(),
+    };
+    format!("[{stack}]\nname={stack}\nbaseurl={url}\nenabled=1\n{check}")
+}
+
+/// As `dnf copr enable` writes it: COPR signs packages, not metadata.
+fn of_copr(stack: &str, copr: &CoprProject) -> String {
+    let results = format!("{COPR_RESULTS}/{}/{}", copr.owner, copr.project);
+    format!(
+        "[{stack}]\nname={stack}\nbaseurl={results}/fedora-$releasever-$basearch/\ntype=rpm-md\nenabled=1\n\
+         skip_if_unavailable=True\ngpgcheck=1\ngpgkey={results}/pubkey.gpg\nrepo_gpgcheck=0\n"
+    )
+}
