@@ -22,6 +22,7 @@ pub mod patches;
 pub mod pins;
 pub mod prep;
 pub mod process;
+pub mod publication;
 pub mod report;
 pub mod requirements;
 pub mod rpms;

@@ -209,7 +209,7 @@ fn rsync_follows_links_and_replaces_none() {
     let text = |page: &str| Some(page.as_bytes().to_vec());
     assert_eq!(read, [text("a"), text("b"), text("c"), None]);
     // Some versions of rsync write through the link, others refuse; the link stays.
-    let page = Page { path: paths[3].clone(), text: "d".into(), media_type: "" };
+    let page = Page { path: paths[3].clone(), bytes: "d".into(), media_type: "" };
     let _ = place.put_pages(&[page]);
     assert!(root.join("stable").is_symlink());
     assert_eq!(place.read(&paths[2..3]).unwrap(), [text("c")]);

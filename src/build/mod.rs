@@ -26,7 +26,7 @@ pub use record::{BuildRecord, FileRecord, Results};
 pub use requires::{HostNeeds, needs_of};
 pub use run::{BuildLock, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
-pub use shelf::result_rpms;
+pub use shelf::{refresh_repository, result_rpms};
 pub use stage::Stage;
 pub use system::system;
 

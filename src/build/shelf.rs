@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::component::ComponentError;
 use super::record::Results;
 use super::release;
+use super::run::BuildLock;
 use super::stage::Stage;
 use crate::error::Error;
 use crate::names::ComponentName;
@@ -116,6 +117,15 @@ impl<'a> Shelf<'a> {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<ComponentName>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Brings the repository of a stack's accepted results up to date: its folder, and who
+/// signed it. The lock is the caller's proof that nobody builds there.
+pub fn refresh_repository(_lock: &BuildLock, stack: &Stack<'_>) -> Result<(PathBuf, Option<Signer>), Error> {
+    let shelf = Shelf::new(stack, []);
+    shelf.refresh()?;
+    let signer = shelf.own.get().and_then(|own| own.signer.clone());
+    Ok((shelf.dir(), signer))
 }
 
 /// Returns the RPMs of all accepted results of a stack, sorted, some components left

@@ -23,6 +23,7 @@ mod pins;
 mod plan;
 mod prep;
 mod publish;
+mod publish_repository;
 mod render;
 mod reproduce;
 mod requirements;

@@ -23,9 +23,7 @@ const STABLE: View = View::Channel("stable");
 pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
     match args {
         args::Publish::Index(args) => index(args, dir, shell),
-        args::Publish::Repository(_) => {
-            Err(Error::new(Kind::Internal, "`publish repository` is not there yet"))
-        }
+        args::Publish::Repository(args) => super::publish_repository::run(args, dir, shell),
         args::Publish::Promote(args) => {
             let target = Target::open(&args.destination)?;
             let change = plan_promote(&*target.place, &args.from, &args.to, &args.distributions)?;

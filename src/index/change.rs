@@ -115,8 +115,8 @@ impl Change {
     /// Adds the two forms of a page: JSON last, because it is what the next change reads.
     fn page(&mut self, path: &str, was: Option<&[u8]>, html: String, json: String) {
         self.read.push((format!("{path}.json"), was.map(Sha256::of_bytes)));
-        self.pages.push(Page { path: format!("{path}.html"), text: html, media_type: page::HTML });
-        self.pages.push(Page { path: format!("{path}.json"), text: json, media_type: page::JSON });
+        self.pages.push(Page { path: format!("{path}.html"), bytes: html.into(), media_type: page::HTML });
+        self.pages.push(Page { path: format!("{path}.json"), bytes: json.into(), media_type: page::JSON });
     }
 }
 

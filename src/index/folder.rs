@@ -56,8 +56,13 @@ impl Place for Folder {
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
         let pages: Vec<_> =
-            pages.iter().map(|page| (self.root.join(&page.path), page.text.as_str())).collect();
+            pages.iter().map(|page| (self.root.join(&page.path), &page.bytes[..])).collect();
         replace_all(&pages)
+    }
+
+    fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
+        let remove = |path: &String| Ok(there(fs::remove_file(self.root.join(path)))?);
+        paths.iter().try_for_each(|path| remove(path).map(drop))
     }
 }
 
@@ -114,12 +119,12 @@ pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()>
 
 /// Replaces pages in this order, each in one step, like [`replace`]: all are written first, on
 /// all cores, and then renamed.
-pub(super) fn replace_all(pages: &[(PathBuf, &str)]) -> Result<(), IndexError> {
+pub(super) fn replace_all(pages: &[(PathBuf, &[u8])]) -> Result<(), IndexError> {
     let temporary = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(format!("{TEMPORARY}{name}"))
     };
-    let staged = each(pages, |(path, text)| Ok(stage(&temporary(path), text.as_bytes())?));
+    let staged = each(pages, |(path, bytes)| Ok(stage(&temporary(path), bytes)?));
     let done = staged.and_then(|_| {
         pages.iter().try_for_each(|(path, _)| {
             crate::process::check_stop()?;

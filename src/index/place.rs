@@ -32,7 +32,7 @@ pub struct Page {
     /// Its path below the index's root, with `/`.
     pub path: String,
     /// Its content.
-    pub text: String,
+    pub bytes: Vec<u8>,
     /// Its media type (PEP 691, "Content-Types").
     pub media_type: &'static str,
 }
@@ -62,4 +62,7 @@ pub trait Place {
 
     /// Puts pages in place in this order, each in one step.
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError>;
+
+    /// Removes files; those that are not there are fine.
+    fn remove(&self, paths: &[String]) -> Result<(), IndexError>;
 }

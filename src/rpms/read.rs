@@ -31,6 +31,9 @@ pub struct Header {
     pub summary: String,
     /// `License`.
     pub license: String,
+    /// The digest of the header, and so of the payload whose digest stands in it: whoever signs
+    /// the package does not change it. Empty where the package states none.
+    pub content: String,
     /// The file name of the source package that it was built from; empty for a source package.
     pub source: String,
     /// The names of all requirements, sorted, without versions.
@@ -194,6 +197,11 @@ fn header_of(metadata: &rpm::PackageMetadata) -> Result<Header, rpm::Error> {
         arch: arch.to_owned(),
         summary: metadata.get_summary().unwrap_or_default().to_owned(),
         license: metadata.get_license().unwrap_or_default().to_owned(),
+        content: metadata
+            .signature
+            .get_entry_data_as_string(rpm::IndexSignatureTag::RPMSIGTAG_SHA256)
+            .unwrap_or_default()
+            .to_owned(),
         source: metadata.get_source_rpm().unwrap_or_default().to_owned(),
         requires: names(metadata.get_requires()?),
         provides: names(metadata.get_provides()?),

@@ -21,7 +21,7 @@ const STAGING: &str = ".rocmrpm-repository-";
 /// What the names of files with public keys begin with.
 const KEY_FILE: &str = "RPM-GPG-KEY-";
 /// The revision of an empty repository: the earliest time a zip archive knows.
-const EPOCH_1980: i64 = 315_532_800;
+pub const EPOCH_1980: i64 = 315_532_800;
 
 /// A repository folder.
 #[derive(Debug, Clone)]
@@ -90,8 +90,8 @@ impl Repository {
         }
         // createrepo_c takes a file of the same size and time for the same one; one that was signed
         // anew may have both.
-        let reuse = same_key && copies.is_empty();
-        self.make_metadata(staging.path(), newest(&wanted)?, reuse)?;
+        let reuse = same_key && copies.is_empty() && self.dir.join("repodata/repomd.xml").is_file();
+        make_metadata(staging.path(), newest(&wanted)?, reuse.then_some(&*self.dir))?;
         let text = stamp(&wanted, staging.path(), signer)?;
         fs::write(staging.path().join(STAMP), text.unwrap_or_default())?;
         if let Some(signer) = signer {
@@ -126,21 +126,6 @@ impl Repository {
         Ok(signed && old.is_some() && old == stamp(wanted, &self.dir, signer)?)
     }
 
-    /// Runs `createrepo_c` in the staging folder. Where metadata may be reused, it takes over
-    /// what the present one says of RPMs with the same name, size and time. The revision and
-    /// all timestamps follow from the RPMs, so that the same files give the same
-    /// metadata.
-    fn make_metadata(&self, staging: &Path, revision: i64, reuse: bool) -> Result<(), RpmError> {
-        let mut command = Command::new("createrepo_c")
-            .args(["--quiet", "--no-database", "--error-exit-val", "--set-timestamp-to-revision"])
-            .args(["--revision", &revision.to_string()])
-            .env("SOURCE_DATE_EPOCH", revision.to_string());
-        if reuse && self.dir.join("repodata/repomd.xml").is_file() {
-            command = command.arg("--update").arg("--update-md-path").arg(&self.dir);
-        }
-        compressed(command.arg(staging))
-    }
-
     /// Removes the staging folders of runs that were killed.
     fn remove_leftovers(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.dir)? {
@@ -158,9 +143,23 @@ impl Repository {
     }
 }
 
+/// Writes the metadata of the RPMs in a folder. It takes over what `old` says of RPMs with the
+/// same name, size and time. The revision and all timestamps follow from the RPMs, so that the
+/// same files give the same metadata.
+pub fn make_metadata(folder: &Path, revision: i64, old: Option<&Path>) -> Result<(), RpmError> {
+    let mut command = Command::new("createrepo_c")
+        .args(["--quiet", "--no-database", "--error-exit-val", "--set-timestamp-to-revision"])
+        .args(["--revision", &revision.to_string()])
+        .env("SOURCE_DATE_EPOCH", revision.to_string());
+    if let Some(old) = old {
+        command = command.arg("--update").arg("--update-md-path").arg(old);
+    }
+    compressed(command.arg(folder))
+}
+
 /// Runs a `createrepo_c` with zstd, or with gzip where it is older than 1.0 and does not know
 /// that, as Debian 12's 0.17 is.
-pub fn compressed(command: Command) -> Result<(), RpmError> {
+fn compressed(command: Command) -> Result<(), RpmError> {
     let finished = command.clone().arg("--general-compress-type=zstd").env("LC_ALL", "C").run()?;
     if finished.success() {
         return Ok(());

@@ -173,6 +173,10 @@ pub struct PublishRepository {
     #[command(flatten)]
     pub destination: Destination,
 
+    /// Take builds of what was not committed too
+    #[arg(long)]
+    pub allow_dirty: bool,
+
     #[command(flatten)]
     pub choice: Choice,
 }

@@ -225,7 +225,7 @@ impl Place for Aws {
         for together in pages.chunk_by(|_, next| next.path.ends_with(".html")) {
             let mut objects = Vec::new();
             for page in together {
-                let (file, sha256) = (layout.write(&page.path, &page.text)?, Sha256::of_bytes(&page.text));
+                let (file, sha256) = (layout.write(&page.path, &page.bytes)?, Sha256::of_bytes(&page.bytes));
                 let paths = [Some(page.path.as_str()), folder_path(&page.path)].into_iter().flatten();
                 objects.extend(paths.map(|path| (path, file.clone(), page.media_type, sha256)));
             }
@@ -233,6 +233,13 @@ impl Place for Aws {
                 self.put(path, file, [media_type, SHORT], sha256)
             })?;
         }
+        Ok(())
+    }
+
+    fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
+        // A key that names nothing is no error to the service.
+        let remove = |path: &String| self.done(self.api("delete-object", path), "remove a file of").map(drop);
+        side_by_side(paths, remove)?;
         Ok(())
     }
 }

@@ -182,9 +182,20 @@ impl Place for Rclone {
         // One at a time: rclone has an order of its own.
         for page in pages {
             let mut layout = Layout::new()?;
-            layout.write(&page.path, &page.text)?;
+            layout.write(&page.path, &page.bytes)?;
             self.send(&layout, [page.media_type, SHORT])?;
         }
+        Ok(())
+    }
+
+    fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut layout = Layout::new()?;
+        paths.iter().for_each(|path| drop(layout.name(path)));
+        let command = Command::new("rclone").args(["delete", "--files-from-raw"]);
+        self.done(command.arg(layout.list()?).arg(self.target("")), "remove files of")?;
         Ok(())
     }
 }

@@ -96,15 +96,9 @@ impl Rsync {
 
     /// Brings the files that are there.
     fn fetch(&self, paths: &[String]) -> Result<Layout, PublishError> {
-        let mut layout = Layout::new()?;
         // By a filter: a list of files below a daemon's module is taken from the wrong folder by
         // rsync 3.5.0 where the module has no chroot.
-        let mut wanted = BTreeSet::new();
-        for path in paths {
-            let folders = path.match_indices('/').map(|(at, _)| format!("/{}", &path[..=at]));
-            wanted.extend(folders.chain([format!("/{path}")]));
-        }
-        wanted.iter().for_each(|pattern| drop(layout.name(pattern)));
+        let layout = filter(paths)?;
         // Links are followed: without that they are passed over, and their pages would seem not to be
         // there.
         let command = Command::new("rsync")
@@ -119,6 +113,18 @@ impl Rsync {
         let nothing = said.lines().any(|line| line.contains("change_dir") && line.contains("No such file"));
         if finished.success() || nothing { Ok(layout) } else { Err(self.fail(&finished, "read pages of")) }
     }
+}
+
+/// Returns a layout whose list is a filter for these files and the folders that they are in.
+fn filter(paths: &[String]) -> Result<Layout, PublishError> {
+    let mut layout = Layout::new()?;
+    let mut wanted = BTreeSet::new();
+    for path in paths {
+        let folders = path.match_indices('/').map(|(at, _)| format!("/{}", &path[..=at]));
+        wanted.extend(folders.chain([format!("/{path}")]));
+    }
+    wanted.iter().for_each(|pattern| drop(layout.name(pattern)));
+    Ok(layout)
 }
 
 fn linked(packages: &[&Package]) -> Result<Layout, PublishError> {
@@ -194,7 +200,7 @@ impl Place for Rsync {
         for pages in pages.chunk_by(|one, other| depth(one) == depth(other)) {
             let mut layout = Layout::new()?;
             for page in pages {
-                layout.write(&page.path, &page.text)?;
+                layout.write(&page.path, &page.bytes)?;
             }
             self.send(&layout, &["--checksum", "--delay-updates"], "send pages to")?;
             let found = self.compare_layout(&layout)?;
@@ -204,5 +210,26 @@ impl Place for Rsync {
             }
         }
         Ok(())
+    }
+
+    fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        // What the filter names and an empty folder does not have is deleted there; all else is out
+        // of the transfer, and so protected (rsync(1), "--delete").
+        let layout = filter(paths)?;
+        let folders: BTreeSet<&str> = paths.iter().filter_map(|p| Some(p.rsplit_once('/')?.0)).collect();
+        for folder in folders {
+            layout.folder(folder)?;
+        }
+        let command = Command::new("rsync")
+            .args(["--recursive", "--keep-dirlinks", "--delete"])
+            .arg(format!("--include-from={}", layout.list()?.display()))
+            .args(["--exclude=*", "--"])
+            .arg(format!("{}/", layout.tree().display()))
+            .arg(self.root());
+        let finished = run(command)?;
+        if finished.success() { Ok(()) } else { Err(self.fail(&finished, "remove files of").into()) }
     }
 }

@@ -60,7 +60,10 @@ impl Bucket {
 
 /// Returns the media type of a package.
 pub(super) fn package_type(path: &str) -> &'static str {
-    if path.ends_with(".whl") { "application/zip" } else { "application/octet-stream" }
+    let types =
+        [(".whl", "application/zip"), (".rpm", "application/x-rpm"), (".gz", "application/gzip"), (".zst", "application/zstd")];
+    let known = types.iter().find(|(ending, _)| path.ends_with(ending));
+    known.map_or("application/octet-stream", |(_, media_type)| media_type)
 }
 
 /// Returns the path of a page as clients ask for it: with the name of a folder. S3 serves no

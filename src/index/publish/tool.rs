@@ -88,10 +88,15 @@ impl Layout {
     }
 
     /// Adds a file with this content.
-    pub fn write(&mut self, path: &str, text: &str) -> Result<PathBuf, PublishError> {
+    pub fn write(&mut self, path: &str, bytes: &[u8]) -> Result<PathBuf, PublishError> {
         let at = self.made(path)?;
-        fs::write(&at, text).map_err(io("write a page"))?;
+        fs::write(&at, bytes).map_err(io("write a page"))?;
         Ok(at)
+    }
+
+    /// Adds an empty folder.
+    pub fn folder(&self, path: &str) -> Result<(), PublishError> {
+        fs::create_dir_all(self.tree().join(path)).map_err(io("make a folder"))
     }
 
     /// The folder that is laid out as the index is.

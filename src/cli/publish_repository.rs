@@ -1,0 +1,103 @@
+//! `rocmrpm publish repository`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Done, args, context};
+use crate::build::{BuildLock, refresh_repository};
+use crate::error::Error;
+use crate::index::folder::Folder;
+use crate::index::publish::Destination;
+use crate::publication::{Change, Published, Wanted, plan};
+use crate::report::{Shell, Style, count, human_size};
+use crate::stack::Stack;
+
+pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> Done {
+    let to = &args.destination;
+    let destination = Destination::parse(&to.destination, to.endpoint_url.as_deref())?;
+    let new_folder = destination.is_new_folder();
+    let place = destination.open(!to.dry_run)?;
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let lock = BuildLock::take(&workspace)?;
+    let (repository, signer) = refresh_repository(&lock, &stack)?;
+    let manifest = &workspace.manifest;
+    let wanted = Wanted {
+        repository: &repository,
+        signer: signer.as_ref(),
+        release: &format!("{}-release", manifest.name),
+        keep: manifest.repository.keep,
+        dirty: args.allow_dirty,
+    };
+    let change = plan(&*place, &wanted)?;
+    for package in change.added.iter().filter(|package| package.is_dirty()) {
+        shell.warning(format!("{} is of a dirty build: nobody else can build it again", package.file));
+    }
+    if !to.json {
+        show(&change, to.dry_run, shell)?;
+    }
+    match &destination {
+        _ if to.dry_run || change.is_empty() => {}
+        Destination::Folder(path) if new_folder => change.apply(&Folder::lock(path)?)?,
+        _ => change.apply(&*place)?,
+    }
+    if to.json {
+        shell.json(&document(&change, &place.name(), to.dry_run))?;
+    }
+    match (to.dry_run, change.is_empty()) {
+        (_, true) => shell.status(Style::Good, "Unchanged", place.name()),
+        (true, _) => shell.talk("nothing was changed: this was a dry run"),
+        (false, _) => {
+            let (new, all) = (change.added.len(), change.added.len() + change.kept.len());
+            let text = format!("{}, {new} of them new, to {}", count(all, "package"), place.name());
+            shell.status(Style::Good, "Published", text);
+        }
+    }
+    if signer.is_none() && !change.is_empty() {
+        shell.warning(
+            "packages and metadata are not signed; Fedora 45 and later install them with `--no-gpgchecks` alone",
+        );
+    }
+    Ok(0)
+}
+
+/// Writes what a change consists of: to stdout where it is all that was asked for.
+fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
+    let line = |word: &'static str, package: &Published| {
+        (word, format!("{} ({})", package.file, human_size(package.size)))
+    };
+    let mut lines: Vec<(&'static str, String)> = Vec::new();
+    lines.extend(change.added.iter().map(|package| line("Add", package)));
+    lines.extend(change.leaving.iter().map(|package| line("Drop", package)));
+    if dry_run {
+        lines.extend(change.kept.iter().map(|package| line("Keep", package)));
+        lines.extend(change.written().map(|path| ("Write", path.to_owned())));
+        lines.extend(change.removed().iter().map(|path| ("Remove", path.clone())));
+    }
+    for (word, text) in lines {
+        if dry_run {
+            shell.data(format!("{word:>12} {text}"))?;
+        } else {
+            shell.status(Style::Good, word, text);
+        }
+    }
+    Ok(())
+}
+
+fn document(change: &Change, place: &str, dry_run: bool) -> Value {
+    let list = |packages: &[Published]| {
+        let package = |p: &Published| json!({"file": p.file, "size": p.size, "sha256": p.sha256});
+        packages.iter().map(package).collect::<Vec<_>>()
+    };
+    json!({
+        "schema": "rocmrpm/publish-repository/1",
+        "destination": place,
+        "dry_run": dry_run,
+        "added": list(&change.added),
+        "kept": list(&change.kept),
+        "leaving": list(&change.leaving),
+        "written": change.written().collect::<Vec<_>>(),
+        "removed": change.removed(),
+    })
+}

@@ -1,0 +1,95 @@
+//! Which builds a published repository keeps. A build is what came of one source
+//! package: its packages require each other by exact version, so they stay and go
+//! together.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::state::Published;
+use crate::rpms::name_of_file;
+use crate::workspace::compare;
+
+/// Returns the packages that are kept: those named in `current`, and of every source package
+/// the newest builds, so many as `keep` says.
+///
+/// Whoever requires another component of the stack is built anew whenever that one is, so
+/// that what a kept build requires is of a kept build too.
+pub(super) fn kept(packages: &[Published], current: &BTreeSet<String>, keep: usize) -> Vec<Published> {
+    let mut builds: BTreeMap<&str, Vec<&Published>> = BTreeMap::new();
+    for package in packages {
+        let source = if package.source.is_empty() { &package.file } else { &package.source };
+        // Without the name, if it is none: then it is a build of its own.
+        builds.entry(name_of_file(source.as_ref()).unwrap_or(source)).or_default().push(package);
+    }
+    let mut kept = Vec::new();
+    for mut packages in builds.into_values() {
+        packages.sort_by(|a, b| newest_first(a, b));
+        let mut seen: Vec<&str> = Vec::new();
+        for package in packages {
+            if !seen.contains(&package.source.as_str()) {
+                seen.push(&package.source);
+            }
+            if seen.len() <= keep || current.contains(&package.file) {
+                kept.push(package.clone());
+            }
+        }
+    }
+    kept.sort_by(|a, b| a.file.cmp(&b.file));
+    kept
+}
+
+fn newest_first(a: &Published, b: &Published) -> Ordering {
+    // The source's version orders builds: that of a package may be another one.
+    let version = |p: &Published| {
+        let stem = p.source.strip_suffix(".src.rpm").unwrap_or(&p.source);
+        let name = name_of_file(p.source.as_ref()).unwrap_or_default();
+        stem.get(name.len() + 1..).unwrap_or(&p.version).to_owned()
+    };
+    let by_version = compare(&version(b), &version(a));
+    b.epoch.cmp(&a.epoch).then(by_version).then_with(|| b.source.cmp(&a.source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Sha256;
+
+    fn package(name: &str, version: &str, source: &str) -> Published {
+        Published {
+            file: format!("{name}-{version}.noarch.rpm"),
+            size: 1,
+            sha256: Sha256::of_bytes(name),
+            time: 0,
+            content: String::new(),
+            epoch: 0,
+            version: version.to_owned(),
+            source: format!("{source}-{version}.src.rpm"),
+        }
+    }
+
+    fn names(kept: &[Published]) -> Vec<&str> {
+        kept.iter().map(|p| p.file.trim_end_matches(".noarch.rpm")).collect()
+    }
+
+    #[test]
+    fn whole_builds_are_kept_newest_first() {
+        let mut all = Vec::new();
+        for version in ["1.0-1", "1.0-2", "1.0-10", "1.1-1"] {
+            all.push(package("a", version, "a"));
+            all.push(package("a-devel", version, "a"));
+        }
+        // A package that newer builds do not have goes with its build.
+        all.push(package("a-old", "1.0-2", "a"));
+        all.push(package("b", "0.1-1", "b"));
+        let none = BTreeSet::new();
+        assert_eq!(names(&kept(&all, &none, 1)), ["a-1.1-1", "a-devel-1.1-1", "b-0.1-1"]);
+        assert_eq!(
+            names(&kept(&all, &none, 2)),
+            ["a-1.0-10", "a-1.1-1", "a-devel-1.0-10", "a-devel-1.1-1", "b-0.1-1"]
+        );
+        assert!(names(&kept(&all, &none, 3)).contains(&"a-old-1.0-2"));
+        // What is built now stays, even if something newer was published before.
+        let current = BTreeSet::from(["a-1.0-1.noarch.rpm".to_owned()]);
+        assert_eq!(names(&kept(&all, &current, 1)), ["a-1.0-1", "a-1.1-1", "a-devel-1.1-1", "b-0.1-1"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! What a published repository has: a document of ours in it, so that nothing has to
+//! be listed or downloaded to know. Not what it should have.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::PublicationError;
+use crate::digest::Sha256;
+use crate::rpms::{RpmError, header};
+
+/// Where the document lies.
+pub(super) const PATH: &str = "rocmrpm.json";
+
+const SCHEMA: &str = "rocmrpm/repository/1";
+
+/// A repository as it was published last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    pub(super) schema: String,
+    /// The fingerprint of the key that it is signed with.
+    pub key: Option<String>,
+    /// Its packages, sorted by file name.
+    pub packages: Vec<Published>,
+    /// Its metadata files but for `repomd.xml`, sorted; their names have their digests.
+    pub metadata: Vec<String>,
+    /// `repomd.xml`.
+    pub repomd: String,
+    /// Files that it does not name any more: they stay until it is published again, for
+    /// whoever has just read the metadata before this.
+    pub leaving: Vec<String>,
+    /// Files that were to be removed when it was published.
+    pub removed: Vec<String>,
+}
+
+/// A package of a published repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// Its file name.
+    pub file: String,
+    /// Bytes.
+    pub size: u64,
+    /// Of the file.
+    pub sha256: Sha256,
+    /// When the file was changed, in seconds since 1970; metadata has it.
+    pub time: i64,
+    /// Of its header: the same for whatever signature.
+    pub content: String,
+    /// `Epoch`.
+    pub epoch: u32,
+    /// `Version` and `Release`, with a dash between them.
+    pub version: String,
+    /// The file name of the source package.
+    pub source: String,
+}
+
+impl State {
+    /// Returns an empty one.
+    pub fn new() -> Self {
+        Self { schema: SCHEMA.to_owned(), ..Self::default() }
+    }
+
+    /// Reads the document. `place` is for messages.
+    pub fn read(bytes: &[u8], place: &str) -> Result<Self, PublicationError> {
+        let damaged = |reason: String| PublicationError::Damaged { place: place.to_owned(), reason };
+        let state: Self = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        if state.schema != SCHEMA {
+            return Err(damaged(format!("its schema is not {SCHEMA}")));
+        }
+        let files = state.packages.iter().map(|package| &package.file);
+        let removable = state.leaving.iter().chain(&state.removed);
+        let own = |path: &String| {
+            let name = path.strip_prefix("repodata/").unwrap_or(path);
+            !name.is_empty() && !name.contains('/') && !name.starts_with('.')
+        };
+        match files.chain(&state.metadata).chain(removable).find(|path| !own(path)) {
+            Some(path) => Err(damaged(format!("it names the file `{}`", crate::text::visible(path)))),
+            None => Ok(state),
+        }
+    }
+
+    /// Returns the document.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// Returns every file that the repository consists of, but for those that are replaced.
+    pub fn files(&self) -> impl Iterator<Item = &String> {
+        self.packages.iter().map(|package| &package.file).chain(&self.metadata)
+    }
+}
+
+impl Published {
+    /// Reads a package of this machine.
+    pub fn of(path: &Path) -> Result<Self, RpmError> {
+        let header = header(path)?;
+        let (sha256, size) = Sha256::of_file(path)?;
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let time = fs::metadata(path)?.mtime();
+        let version = format!("{}-{}", header.version, header.release);
+        let (epoch, content, source) = (header.epoch, header.content, header.source);
+        Ok(Self { file, size, sha256, time, content, epoch, version, source })
+    }
+
+    /// Tells whether somebody built it from what was not committed.
+    pub fn is_dirty(&self) -> bool {
+        self.version.rsplit('-').next().is_some_and(|release| release.contains("~dirty"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_names_only_files_of_the_repository() {
+        let state = State { metadata: vec!["repodata/a-primary.xml.zst".into()], ..State::new() };
+        assert_eq!(State::read(&state.bytes(), "there").unwrap(), state);
+        for path in ["../x", "/etc/passwd", "a/b.rpm", "repodata/../x", "repodata/", ".lock"] {
+            let state = State { leaving: vec![path.into()], ..State::new() };
+            let error = State::read(&state.bytes(), "there").unwrap_err().to_string();
+            assert!(error.contains(path), "{error}");
+        }
+        assert!(State::read(b"{}", "there").is_err());
+    }
+}
