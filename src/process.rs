@@ -238,20 +238,7 @@ impl Command {
             });
         }
         let signal = |handle: &duct::Handle, signal| signal_child(handle, signal, !self.our_group);
-        if self.clean {
-            let set = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
-            expression = expression.full_env(set);
-        } else {
-            for (name, value) in &self.env {
-                expression = match value {
-                    Some(value) => expression.env(name, value),
-                    None => expression.env_remove(name),
-                };
-            }
-        }
-        if let Some(dir) = &self.cwd {
-            expression = expression.dir(dir);
-        }
+        expression = self.surroundings(expression);
         expression = if self.stdin.is_empty() {
             expression.stdin_null()
         } else {
@@ -298,6 +285,48 @@ impl Command {
             stderr: output.stderr,
             elapsed: started.elapsed(),
         })
+    }
+
+    /// Sets the environment and the folder that it runs in.
+    fn surroundings(&self, mut expression: duct::Expression) -> duct::Expression {
+        if self.clean {
+            let set = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+            expression = expression.full_env(set);
+        } else {
+            for (name, value) in &self.env {
+                expression = match value {
+                    Some(value) => expression.env(name, value),
+                    None => expression.env_remove(name),
+                };
+            }
+        }
+        match &self.cwd {
+            Some(dir) => expression.dir(dir),
+            None => expression,
+        }
+    }
+
+    /// Runs it for the user: with our terminal as its own, and in our process group, so
+    /// that the terminal's keys are for it. Returns its exit code, or 128 and the signal
+    /// that ended it, as a shell has it.
+    pub fn interactive(self) -> Result<u8, ProcessError> {
+        let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
+        if !self.program.contains('/') && find_program(&self.program).is_none() {
+            return Err(ProcessError::Missing { program: self.program });
+        }
+        let expression = self.surroundings(duct::cmd(&self.program, &self.args).unchecked());
+        let status = expression.run().map_err(start_error)?.status;
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        let code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
+        Ok(u8::try_from(code).unwrap_or(u8::MAX))
+    }
+
+    /// Runs it although we were asked to stop, because it helps with that. Tells whether it
+    /// succeeded.
+    pub fn run_to_stop(self) -> bool {
+        let expression = duct::cmd(&self.program, &self.args).unchecked().stdin_null();
+        let silent = self.surroundings(expression).stdout_null().stderr_null();
+        silent.run().is_ok_and(|output| output.status.success())
     }
 
     /// Runs it and returns what it wrote to stdout; an exit code other than 0 is

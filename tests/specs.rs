@@ -162,7 +162,7 @@ fn mock_config(lab: &Lab, chroot: &str) -> serde_json::Value {
     lab.write(
         "run.py",
         "import configparser, json\n\
-         config_opts = {'macros': {}, 'dnf.conf': '[main]\\nbest=1\\n'}\n\
+         config_opts = {'macros': {}, 'plugin_conf': {}, 'dnf.conf': '[main]\\nbest=1\\n'}\n\
          included = []\n\
          exec(compile(open('mock.cfg').read(), 'mock.cfg', 'exec'), {'config_opts': config_opts, 'include': included.append})\n\
          dnf = configparser.ConfigParser(interpolation=None)\n\
@@ -179,7 +179,12 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
     let lab = Lab::copy_of("");
     let config = mock_config(&lab, "fedora-43");
     assert_eq!(config["included"], serde_json::json!(["fedora-43-x86_64.cfg"]));
-    assert_eq!(config["opts"]["root"], "rocm-gfx1151-fedora-43");
+    let root = config["opts"]["root"].as_str().unwrap();
+    let digits = root.strip_prefix("rocm-gfx1151-fedora-43-").unwrap_or_default();
+    assert!(digits.len() == 8, "another checkout of the workspace has other build roots: {root}");
+    assert_eq!(config["opts"]["plugin_conf"]["buildroot_lock_enable"], true);
+    assert_eq!(config["opts"]["chroot_additional_packages"], serde_json::json!([]));
+    assert_eq!(config["opts"]["bootstrap_files"], serde_json::json!({}));
     assert_eq!(config["opts"]["rpmbuild_networking"], false);
     assert_eq!(config["opts"]["cleanup_on_failure"], false, "the hint enters the root of a failed build");
     let macros = &config["opts"]["macros"];
@@ -201,14 +206,47 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
 }
 
 #[test]
+fn packages_and_keys_of_the_chroot_reach_the_mock_config() {
+    let lab = Lab::copy_of("");
+    let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME'\\\n-----END PGP PUBLIC KEY BLOCK-----\n";
+    lab.write("keys/it's mine.asc", key);
+    let text = lab.read("mock-configs/fedora-43.toml");
+    let text = format!(
+        "additional-packages = [\"rocm-rpm-macros\", \"pkgconfig(libdrm)\"]\n{text}\n\
+         [[repositories]]\nid = \"own\"\nurl = \"https://example.org/$releasever\"\n\
+         gpg-key = \"keys/it's mine.asc\"\n\
+         [[repositories]]\nid = \"fedora-extra\"\nurl = \"https://example.org/x\"\n\
+         gpg-key = \"file:///usr/share/distribution-gpg-keys/x/RPM-GPG-KEY-$releasever\"\n"
+    );
+    lab.write("mock-configs/fedora-43.toml", &text);
+    let config = mock_config(&lab, "fedora-43");
+    let packages = serde_json::json!(["rocm-rpm-macros", "pkgconfig(libdrm)"]);
+    assert_eq!(config["opts"]["chroot_additional_packages"], packages);
+    let path = lab.path("keys/it's mine.asc").display().to_string();
+    assert_eq!(config["opts"]["bootstrap_files"][&path], key, "{}", config["opts"]);
+    let own = &config["dnf"]["own"];
+    assert_eq!(own["gpgkey"], format!("file://{}", path.replace('\'', "%27").replace(' ', "%20")));
+    assert_eq!((&own["gpgcheck"], &own["baseurl"]), (&"1".into(), &"https://example.org/$releasever".into()));
+    let extra = "file:///usr/share/distribution-gpg-keys/x/RPM-GPG-KEY-$releasever";
+    assert_eq!(config["dnf"]["fedora-extra"]["gpgkey"], extra, "dnf's variables stay");
+
+    let refused = |key: &str| {
+        lab.write("keys/it's mine.asc", key);
+        let selection = Selection { chroot: Some("fedora-43".into()), ..Selection::default() };
+        let workspace = Workspace::load(&lab.root(), &selection).unwrap();
+        MockBuilder::new(&workspace).config(Path::new("/r")).unwrap_err().to_string()
+    };
+    assert!(refused("binary").ends_with("mine.asc` is no armored public key"), "{}", refused("binary"));
+}
+
+#[test]
 fn hostile_values_stay_values_in_the_mock_config() {
     let lab = Lab::copy_of("");
     lab.write("x", "");
     let text = lab.read("mock-configs/fedora-43.toml");
-    let text =
-        text.replace("[macros]\n", "[macros]\nevil = \"'\\\\'); import os; os.remove('x')#{{ 1 }}\"\n");
+    let text = text.replace("[macros]\n", "[macros]\nevil = \"'\\\\'); import os; os.remove('x')#{ 1 }\"\n");
     lab.write("mock-configs/fedora-43.toml", &text);
     let config = mock_config(&lab, "fedora-43");
-    assert_eq!(config["opts"]["macros"]["%evil"], "'\\'); import os; os.remove('x')#{{ 1 }}");
+    assert_eq!(config["opts"]["macros"]["%evil"], "'\\'); import os; os.remove('x')#{ 1 }");
     assert!(lab.path("x").exists());
 }

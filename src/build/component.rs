@@ -162,6 +162,7 @@ impl Way<'_> {
             timeout: None,
             repository: self.shelf.dir(),
             retry: self.retry(component),
+            events: self.events,
         };
         // A run that was killed could not end its children, which would write into
         // this build.

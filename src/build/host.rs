@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
+use super::record::work_dir;
 use super::requires::needs_of;
 use super::{BuildError, Builder, BuiltRpms, Job};
 use crate::digest::Sha256;
@@ -11,7 +12,7 @@ use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::process::{BUILD_MARK, Command, ProcessError, find_program, quote};
 use crate::spec::rocm_version;
-use crate::workspace::{Chroot, Workspace};
+use crate::workspace::{Chroot, Component, Workspace};
 
 /// Definitions that apply where the machine's own macro files have none.
 const FALLBACK_MACROS: &str = include_str!("fallback.macros");
@@ -109,16 +110,33 @@ impl HostBuilder {
         for (name, value) in self.defines.iter().cloned().chain(defines) {
             command = command.arg("--define").arg(format!("{name} {value}"));
         }
-        Ok(command
-            .args(gpu_defines(&self.gpu_macros, job.gpu_targets))
-            .cwd(&job.work)
-            .clean_env()
-            .env(BUILD_MARK, &job.work)
-            .env("PATH", BUILD_PATH)
-            .env("HOME", &tmp)
-            .env("TMPDIR", &tmp)
-            .env("LC_ALL", "C.UTF-8")
-            .env("SOURCE_DATE_EPOCH", job.spec.release.seconds.to_string()))
+        let command = command.args(gpu_defines(&self.gpu_macros, job.gpu_targets)).cwd(&job.work);
+        Ok(build_env(command, &tmp, Some(job.spec.release.seconds)).env(BUILD_MARK, &job.work))
+    }
+
+    /// Returns the folder that a failed build left, and a shell or a command that runs
+    /// there in the environment of the build; nothing if it left none.
+    pub fn shell(
+        workspace: &Workspace,
+        component: &Component,
+        source_date: Option<i64>,
+        command: &[String],
+    ) -> Option<(PathBuf, Command)> {
+        let work = work_dir(&workspace.build_dir(), &component.name).join("build");
+        let folder = build_root(&work);
+        if !folder.is_dir() {
+            return None;
+        }
+        let run = match command.split_first() {
+            Some((program, args)) => Command::new(program).args(args),
+            // Its own settings would change PATH.
+            None => Command::new("bash").args(["--noprofile", "--norc"]),
+        };
+        let mut run = build_env(run.cwd(&folder), &work.join("tmp"), source_date);
+        if let Some(terminal) = std::env::var_os("TERM") {
+            run = run.env("TERM", terminal);
+        }
+        Some((folder, run))
     }
 
     /// Returns all BuildRequires of the spec, a line each, those that only
@@ -172,6 +190,20 @@ impl HostBuilder {
         let build_root = build_root(&job.work);
         failure.enter = build_root.is_dir().then(|| format!("cd {}", quote(&build_root.to_string_lossy())));
         Err(failure.into())
+    }
+}
+
+/// Gives a command the environment of a build, and nothing else.
+fn build_env(command: Command, tmp: &Path, source_date: Option<i64>) -> Command {
+    let command = command
+        .clean_env()
+        .env("PATH", BUILD_PATH)
+        .env("HOME", tmp)
+        .env("TMPDIR", tmp)
+        .env("LC_ALL", "C.UTF-8");
+    match source_date {
+        Some(seconds) => command.env("SOURCE_DATE_EPOCH", seconds.to_string()),
+        None => command,
     }
 }
 

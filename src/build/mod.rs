@@ -21,7 +21,7 @@ pub(crate) use component::{command_again, lay_out};
 pub use failure::Failure;
 pub use gate::{expectations, inspect_wheels};
 pub use host::{HostBuilder, build_root};
-pub use mock::MockBuilder;
+pub use mock::{BuildRoot, MockBuilder};
 pub use record::{BuildRecord, FileRecord, Results};
 pub use requires::{HostNeeds, needs_of};
 pub use run::{BuildLock, Options, Outcome, Prepared, Run, prepare, run};
@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Diagnose, Kind};
+use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::process::ProcessError;
@@ -63,6 +64,8 @@ pub struct Job<'a> {
     pub repository: PathBuf,
     /// The command that builds this component again, for messages.
     pub retry: String,
+    /// Who hears what the builder is doing.
+    pub events: &'a dyn Events,
 }
 
 /// What came of one SRPM.
@@ -122,6 +125,14 @@ pub enum BuildError {
         /// How to mend it.
         hint: String,
     },
+    /// The chroot's definition is wrong.
+    #[error("{message}")]
+    Chroot {
+        /// What is wrong.
+        message: String,
+        /// Where.
+        hint: String,
+    },
     /// The machine lacks what the spec requires.
     #[error("`{component}` requires what this machine lacks: {what}")]
     Missing {
@@ -154,6 +165,7 @@ impl Diagnose for BuildError {
         match self {
             Self::Failed(failure) => failure.kind(),
             Self::Environment { .. } | Self::Io(_) => Kind::Environment,
+            Self::Chroot { .. } => Kind::Config,
             Self::Missing { .. } => Kind::MissingTool,
             Self::Template(error) => error.kind(),
             Self::Process(error) => error.kind(),
@@ -163,7 +175,9 @@ impl Diagnose for BuildError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Failed(failure) => failure.hints(),
-            Self::Environment { hint, .. } | Self::Missing { hint, .. } => vec![hint.clone()],
+            Self::Environment { hint, .. } | Self::Chroot { hint, .. } | Self::Missing { hint, .. } => {
+                vec![hint.clone()]
+            }
             Self::Template(error) => error.hints(),
             Self::Process(error) => {
                 let mut hints = error.hints();

@@ -170,6 +170,10 @@ fn key_inputs(
     let system = (&chroot.release, &chroot.arch, &chroot.python, &chroot.dist, &chroot.base_config);
     let definition = format!("{:?}", (system, &chroot.macros, repositories));
     inputs.add("chroot", Sha256::of_bytes(definition));
+    if !chroot.additional_packages.is_empty() {
+        let packages: Vec<&str> = chroot.additional_packages.iter().map(|at| at.value.as_str()).collect();
+        inputs.add("additional packages", packages.join(" "));
+    }
     let definition = format!("{:?}", (&provider.prefix, &provider.version, &provider.gpu_macros));
     inputs.add("ROCm provider", Sha256::of_bytes(definition));
     let targets: Vec<_> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();

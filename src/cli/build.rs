@@ -28,7 +28,9 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let root = workspace.root.clone();
-    let fetcher = Fetcher::new(Cache::from_env()?, &root, events).offline(args.offline);
+    let cache = Cache::from_env()?;
+    let ccache = args.ccache.then(|| cache.dir().join("ccache").join(&workspace.chroot.name));
+    let fetcher = Fetcher::new(cache, &root, events).offline(args.offline);
     context::resolve_overrides(&mut workspace, &fetcher)?;
     let stack = Stack::new(&workspace)?;
     // What a component requires takes part in building its RPMs, not in what comes before.
@@ -39,7 +41,11 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         drop(progress);
         return done;
     }
-    let (builder, note) = context::builder(&stack, args.builder, args.until);
+    let (builder, note) = context::builder(&stack, args.builder, args.until, ccache);
+    if args.ccache && builder.name() != "mock" {
+        let message = format!("`--ccache` is for mock, and `{}` builds here", builder.name());
+        return Err(Error::new(Kind::Usage, message));
+    }
     let lock = if args.until >= Stage::Srpm { Some(BuildLock::take(&workspace)?) } else { None };
     let prepared = prepare(&stack, selected, builder.as_ref(), args.until)?;
     for warning in prepared.warnings.iter().chain(note.as_ref().filter(|_| prepared.plan.stale() > 0)) {

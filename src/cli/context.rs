@@ -1,6 +1,6 @@
 //! What most commands begin with: the workspace, the builder, the fetcher.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::args::{BuilderName, Choice};
 use crate::build::{Builder, HostBuilder, MockBuilder, Stage};
@@ -47,12 +47,13 @@ pub fn components<'w>(stack: &Stack<'w>, names: &[String]) -> Result<Vec<&'w Com
     Ok(stack.select(&wanted))
 }
 
-/// Returns the builder that was asked for, or the chroot's usual one. The second
-/// value is something to tell the user about the choice.
+/// Returns the builder that was asked for, or the chroot's usual one; `ccache` is the folder
+/// of a cache for compilers. The second value is something to tell the user about the choice.
 pub fn builder<'w>(
     stack: &Stack<'w>,
     asked: Option<BuilderName>,
     until: Stage,
+    ccache: Option<PathBuf>,
 ) -> (Box<dyn Builder + 'w>, Option<String>) {
     let workspace = stack.workspace;
     let usual = if workspace.chroot.is_host() { BuilderName::Host } else { BuilderName::Mock };
@@ -62,7 +63,14 @@ pub fn builder<'w>(
                         machine's macros where the chroot defines none";
             (Box::new(HostBuilder::new(workspace)), Some(note.to_owned()))
         }
-        BuilderName::Mock => (Box::new(MockBuilder::new(workspace)), None),
+        BuilderName::Mock => {
+            let mock = MockBuilder::new(workspace);
+            let mock = match ccache {
+                Some(dir) => mock.with_ccache(dir),
+                None => mock,
+            };
+            (Box::new(mock), None)
+        }
         BuilderName::Host => (Box::new(HostBuilder::new(workspace)), None),
     }
 }

@@ -2,10 +2,44 @@
 
 use std::path::Path;
 
-use super::{Done, args};
+use super::{Done, args, context};
+use crate::build::{BuildRoot, Builder, HostBuilder, MockBuilder};
 use crate::error::{Error, Kind};
-use crate::report::Shell;
+use crate::process::own_program;
+use crate::report::{Shell, Style};
+use crate::spec::{self, History};
+use crate::stack::Stack;
+use crate::workspace::{Component, Workspace};
 
-pub(super) fn run(_args: &args::EnterShell, _dir: &Path, _shell: &Shell) -> Done {
-    Err(Error::new(Kind::Internal, "`shell` is not there yet"))
+pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let component = workspace.component(&args.component)?;
+    if let Some((folder, command)) =
+        HostBuilder::shell(&workspace, component, source_date(&workspace, component), &args.command)
+    {
+        shell.status(Style::Good, "Entering", folder.display());
+        return Ok(command.interactive()?);
+    }
+    let none =
+        Error::new(Kind::Usage, format!("`{}` has no build root to enter", component.name)).hinted(format!(
+            "a failed build leaves one, a good build removes it: {} build {}",
+            own_program(),
+            component.name
+        ));
+    if workspace.chroot.is_host() {
+        return Err(none);
+    }
+    MockBuilder::new(&workspace).ready()?;
+    let root = BuildRoot::of(&workspace, &component.name);
+    let Some(path) = root.path()? else { return Err(none) };
+    shell.status(Style::Good, "Entering", path.display());
+    Ok(root.shell(&args.command).interactive()?)
+}
+
+/// Returns the time that a build of the component has in `SOURCE_DATE_EPOCH`, if its spec
+/// can be rendered.
+fn source_date(workspace: &Workspace, component: &Component) -> Option<i64> {
+    let stack = Stack::new(workspace).ok()?;
+    let history = History::read(workspace).ok()?;
+    Some(spec::render(&stack, component, &history).ok()?.release.seconds)
 }

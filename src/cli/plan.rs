@@ -20,7 +20,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     }
     let stack = Stack::new(&workspace)?;
     let selected = context::components(&stack, &args.components)?;
-    let (builder, _) = context::builder(&stack, args.builder, Stage::Rpm);
+    let (builder, _) = context::builder(&stack, args.builder, Stage::Rpm, None);
     let prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
     for warning in &prepared.warnings {
         shell.warning(warning);

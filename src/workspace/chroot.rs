@@ -38,6 +38,8 @@ pub struct Chroot {
     pub macros: BTreeMap<String, String>,
     /// Package repositories beside the release's own.
     pub repositories: Vec<Repository>,
+    /// Packages that every build root has beside the base, as dnf takes them.
+    pub additional_packages: Vec<At<String>>,
     /// The package tables that say what the release has; files of
     /// `mock-configs/packages/`.
     pub packages: Vec<At<String>>,
@@ -57,7 +59,7 @@ pub struct Repository {
     pub id: String,
     /// The base URL; `$basearch` and `$releasever` are dnf's.
     pub url: String,
-    /// Where the key is; empty if packages are not signed.
+    /// The URL of the key, or its file; empty if packages are not signed.
     pub gpg_key: String,
     /// dnf's priority; lower wins, 99 is its default.
     pub priority: i64,
@@ -87,12 +89,13 @@ impl Chroot {
                 rocm_provider: rocm_provider.unwrap_or(At { value: String::new(), span: 0..0 }),
                 container_image: text(root.string("container-image")),
                 end_of_life: end_of_life(root),
-                macros: macros(root),
+                macros: macros(root, host),
+                additional_packages: additional_packages(root),
                 packages: root.strings("packages"),
                 repositories: root.tables("repositories", |table| Repository {
                     id: plain(table, "id", "the repository's id"),
-                    url: text(table.required_string("url", "the repository's base URL")),
-                    gpg_key: text(table.string("gpg-key")),
+                    url: for_mock(table.required_string("url", "the repository's base URL"), table),
+                    gpg_key: for_mock(table.string("gpg-key"), table),
                     priority: table.integer("priority").unwrap_or(99),
                 }),
                 libraries: root
@@ -114,10 +117,13 @@ impl Chroot {
 
 /// Reads rpm macros. rpm takes names of three characters or more (rpm-macros(7)); what
 /// it does not take it would split or cut without a word.
-fn macros(root: &mut Table<'_>) -> BTreeMap<String, String> {
+fn macros(root: &mut Table<'_>, host: bool) -> BTreeMap<String, String> {
     let mut macros = BTreeMap::new();
     for (name, At { value, span }) in root.string_map("macros") {
         check_macro(root, &name, &span);
+        if !host {
+            check_for_mock(root, &value, &span);
+        }
         if value.chars().any(char::is_control) {
             root.problem(
                 span,
@@ -129,6 +135,38 @@ fn macros(root: &mut Table<'_>) -> BTreeMap<String, String> {
         macros.insert(name, value);
     }
     macros
+}
+
+/// What begins an expression in Jinja's language, which mock evaluates in all values of
+/// its config, again and again: there is no way to write these literally. Source: mock,
+/// `templated_dictionary`; Jinja, "Template Designer Documentation".
+const JINJA: &[&str] = &["{{", "{%", "{#"];
+
+fn check_for_mock(root: &mut Table<'_>, value: &str, span: &std::ops::Range<usize>) {
+    if let Some(found) = JINJA.iter().find(|begin| value.contains(**begin)) {
+        let message = format!("mock cannot be given a value with `{found}`: it evaluates it");
+        root.problem(span.clone(), message, "expected another way to say it", None);
+    }
+}
+
+fn for_mock(value: Option<At<String>>, table: &mut Table<'_>) -> String {
+    if let Some(At { value, span }) = &value {
+        check_for_mock(table, value, span);
+    }
+    text(value)
+}
+
+/// Reads packages of every build root: names, files, capabilities or `@group`, a word each.
+fn additional_packages(root: &mut Table<'_>) -> Vec<At<String>> {
+    let packages = root.strings("additional-packages");
+    for At { value, span } in &packages {
+        let odd = |c: char| c.is_whitespace() || c.is_control() || "{}*?[]".contains(c);
+        if value.is_empty() || value.starts_with('-') || value.contains(odd) {
+            let message = format!("`{}` cannot be a package of the build root", visible(value));
+            root.problem(span.clone(), message, "expected such as `gcc-c++` or `pkgconfig(libdrm)`", None);
+        }
+    }
+    packages
 }
 
 fn check_macro(root: &mut Table<'_>, name: &str, span: &std::ops::Range<usize>) {
@@ -288,6 +326,31 @@ fn search_path_tag(root: &mut Table<'_>) -> Option<SearchPathTag> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_mock_would_evaluate_is_refused() {
+        let read = |text: &str| {
+            let base = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+                        base-config = \"f.cfg\"\nrocm-provider = \"p\"\n";
+            let mut problems = Vec::new();
+            let file = File { name: "x.toml".into(), text: format!("{base}{text}").into() };
+            let chroot = Chroot::read("x", file, &mut problems);
+            (chroot.additional_packages.len(), problems.into_iter().map(|p| p.message).collect::<Vec<_>>())
+        };
+        assert_eq!(read("additional-packages = [\"gcc-c++\", \"pkgconfig(x)\", \"@c\"]\n"), (3, Vec::new()));
+        assert_eq!(read("[macros]\nlong = \"%{?x:%{y}} {a}\"\n").1, [""; 0]);
+        for bad in [
+            "[macros]\nevil = \"{{ cycler.__init__ }}\"\n",
+            "[macros]\nevil = \"%{%x}\"\n",
+            "[[repositories]]\nid = \"r\"\nurl = \"https://x/{{ 1 }}\"\n",
+            "[[repositories]]\nid = \"r\"\nurl = \"https://x/\"\ngpg-key = \"{# x\"\n",
+            "additional-packages = [\"--setopt=x=1\"]\n",
+            "additional-packages = [\"a b\"]\n",
+            "additional-packages = [\"\"]\n",
+        ] {
+            assert_eq!(read(bad).1.len(), 1, "{bad}: {:?}", read(bad).1);
+        }
+    }
 
     fn problems(chroot: &str, provider: &str) -> Vec<String> {
         let file = |text: &str| File { name: "x.toml".into(), text: text.into() };

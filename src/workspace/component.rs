@@ -29,6 +29,8 @@ pub struct Component {
     pub optional: bool,
     /// The peak of one compile job, in bytes.
     pub memory_per_job: u64,
+    /// What its build root takes on disk in the end, in bytes, where that is known.
+    pub build_space: Option<u64>,
     /// The GPU targets that upstream supports; `None` for all.
     pub gpu_targets: Option<Vec<GpuTarget>>,
     /// Environment variables of `%build`, placeholders not yet filled in.
@@ -125,21 +127,8 @@ impl Component {
                 dir: dir.to_owned(),
                 requires: root.strings("requires"),
                 optional: root.boolean("optional").unwrap_or(false),
-                memory_per_job: root
-                    .string("memory-per-job")
-                    .and_then(|at| {
-                        let bytes = parse_memory(&at.value);
-                        if bytes.is_none() {
-                            root.problem(
-                                at.span,
-                                "this is not an amount of memory",
-                                "expected an amount such as `4 GB`",
-                                None,
-                            );
-                        }
-                        bytes
-                    })
-                    .unwrap_or(DEFAULT_MEMORY_PER_JOB),
+                memory_per_job: memory(root, "memory-per-job").unwrap_or(DEFAULT_MEMORY_PER_JOB),
+                build_space: memory(root, "build-space"),
                 gpu_targets: root.has("gpu-targets").then(|| gpu_targets(root, "gpu-targets", false)),
                 env: root.string_map("env"),
                 device_code,
@@ -233,6 +222,16 @@ fn filled(table: &mut Table<'_>, key: &str, what: Option<&str>) -> Option<At<Str
         return None;
     }
     Some(string)
+}
+
+/// Reads an amount of memory that may be absent.
+fn memory(root: &mut Table<'_>, key: &str) -> Option<u64> {
+    let At { value, span } = root.string(key)?;
+    let bytes = parse_memory(&value);
+    if bytes.is_none() {
+        root.problem(span, "this is not an amount of memory", "expected an amount such as `4 GB`", None);
+    }
+    bytes
 }
 
 /// Reads an amount such as `4 GB` or `512MB`: decimal units, as on memory's label.

@@ -14,7 +14,7 @@ pub mod pin;
 pub mod pins;
 pub mod range;
 
-pub use chroot::{Capability, Chroot, HOST, Provider, RocmVersion};
+pub use chroot::{Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use component::Component;
 pub use edit::Edit;
 pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};

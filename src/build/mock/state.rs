@@ -1,0 +1,205 @@
+//! What mock is doing, read from its logs while it runs: `state.log` for its own steps,
+//! `build.log` for the scripts that rpmbuild executes.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// How much of a log is read at a time, and how long a line may be.
+const CHUNK: usize = 64 * 1024;
+
+/// A step of mock that is worth telling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It began something, in words for the terminal.
+    Began(String),
+    /// rpmbuild runs: what happens now happens inside the build root.
+    Building,
+    /// The build root is there, and its cache with it.
+    RootReady,
+}
+
+/// Reads the logs of one run of mock as they grow.
+pub(super) struct Follower {
+    state: Tail,
+    build: Tail,
+    last: String,
+}
+
+impl Follower {
+    /// Returns a follower of the logs in mock's result folder, from what they have now.
+    pub fn new(results: &Path) -> Self {
+        Self {
+            state: Tail::new(results.join("state.log")),
+            build: Tail::new(results.join("build.log")),
+            last: String::new(),
+        }
+    }
+
+    /// Reads what is new, and hands each step to `tell`.
+    pub fn read(&mut self, mut tell: impl FnMut(Step)) {
+        let last = &mut self.last;
+        let mut began = |what: String, tell: &mut dyn FnMut(Step)| {
+            if *last != what {
+                last.clone_from(&what);
+                tell(Step::Began(what));
+            }
+        };
+        self.state.lines(|line| {
+            let Some(change) = change_in(line) else { return };
+            match change {
+                Change::Start(name) => {
+                    if name.starts_with("rpmbuild") {
+                        tell(Step::Building);
+                    }
+                    if let Some(words) = words_of(name) {
+                        began(words, &mut tell);
+                    }
+                }
+                Change::Finish("chroot init") => tell(Step::RootReady),
+                Change::Finish(_) => {}
+            }
+        });
+        self.build.lines(|line| {
+            // rpm, build/build.c: "Executing(%s): %s\n".
+            let script = line.strip_prefix("Executing(").and_then(|rest| rest.split_once("): "));
+            if let Some((script, _)) = script.filter(|(script, _)| script.starts_with('%')) {
+                began(script.to_owned(), &mut tell);
+            }
+        });
+    }
+}
+
+enum Change<'l> {
+    Start(&'l str),
+    Finish(&'l str),
+}
+
+/// Reads a line such as `2026-11-21 20:01:02,345 - Start: chroot init`. Source: mock,
+/// `mockbuild/state.py` and `logging.ini`. The bootstrap root's own lines are left out.
+fn change_in(line: &str) -> Option<Change<'_>> {
+    let (_, text) = line.split_once(" - ")?;
+    let start = text.strip_prefix("Start: ").map(Change::Start);
+    start.or_else(|| text.strip_prefix("Finish: ").map(Change::Finish))
+}
+
+/// Returns what a step of mock is called at the terminal; nothing for those that take no
+/// time. Source: `state.start` in mock's sources.
+fn words_of(step: &str) -> Option<String> {
+    let words = match step {
+        "chroot init" => "preparing the build root",
+        "unpacking root cache" => "unpacking the cached build root",
+        "creating root cache" => "caching the build root",
+        "Waiting for rootcache lock" | "Waiting for yumcache lock" => "waiting for another mock's cache",
+        "rpmbuild -bs" => "rpmbuild -bs",
+        step if step.starts_with("installing minimal buildroot") => "installing the build root",
+        step if step.starts_with("build setup for ") => "installing BuildRequires",
+        step if step.starts_with("rpmbuild ") => "rpmbuild",
+        step if step.ends_with(" update") => "updating the build root",
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
+/// A file that grows, read line by line.
+struct Tail {
+    path: PathBuf,
+    offset: u64,
+    partial: Vec<u8>,
+}
+
+impl Tail {
+    fn new(path: PathBuf) -> Self {
+        let offset = fs_err::metadata(&path).map_or(0, |metadata| metadata.len());
+        Self { path, offset, partial: Vec::new() }
+    }
+
+    /// Hands over every line that is complete; of longer ones the beginning alone.
+    fn lines(&mut self, mut line: impl FnMut(&str)) {
+        // It may not be there yet.
+        let Ok(mut file) = std::fs::File::open(&self.path) else { return };
+        if file.seek(SeekFrom::Start(self.offset)).is_err() {
+            return;
+        }
+        let mut chunk = vec![0; CHUNK];
+        while let Ok(n @ 1..) = file.read(&mut chunk) {
+            self.offset += n as u64;
+            for piece in chunk[..n].split_inclusive(|byte| *byte == b'\n') {
+                let room = CHUNK.saturating_sub(self.partial.len());
+                self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
+                if piece.ends_with(b"\n") {
+                    line(String::from_utf8_lossy(&self.partial).trim_end());
+                    self.partial.clear();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append(path: &Path, text: &str) {
+        use std::io::Write as _;
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.create(true).append(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn steps_are_told_once_and_in_order_while_the_logs_grow() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, build) = (dir.path().join("state.log"), dir.path().join("build.log"));
+        let mut follower = Follower::new(dir.path());
+        let mut steps = Vec::new();
+        follower.read(|step| steps.push(step));
+        assert_eq!(steps, [], "there is no log yet");
+        append(
+            &state,
+            "2026-11-21 12:02:07,109 - Start: run\n2026-11-21 12:02:07,110 - Start: chroot init\n\
+             2026-11-21 12:02:07,111 - Start(bootstrap): chroot init\n2026-11-21 12:02:07,300 - Start: unpack",
+        );
+        follower.read(|step| steps.push(step));
+        append(
+            &state,
+            "ing root cache\n2026-11-21 12:02:20,000 - Finish: unpacking root cache\n\
+             2026-11-21 12:02:21,000 - Finish: chroot init\n\
+             2026-11-21 12:02:21,001 - Start: build phase for x-1-1.src.rpm\n\
+             2026-11-21 12:02:21,002 - Start: build setup for x-1-1.src.rpm\n\
+             2026-11-21 12:02:22,000 - Start: rpmbuild x-1-1.src.rpm\n",
+        );
+        append(
+            &build,
+            "Executing(%prep): /bin/sh -e /var/tmp/x\nExecuting(x): y\nExecuting(%build): /bin/sh\n",
+        );
+        follower.read(|step| steps.push(step));
+        follower.read(|step| steps.push(step));
+        let began = |words: &str| Step::Began(words.to_owned());
+        assert_eq!(
+            steps,
+            [
+                began("preparing the build root"),
+                began("unpacking the cached build root"),
+                Step::RootReady,
+                began("installing BuildRequires"),
+                Step::Building,
+                began("rpmbuild"),
+                began("%prep"),
+                began("%build"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_an_earlier_run_wrote_and_endless_lines_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state.log");
+        append(&state, "x - Start: chroot init\n");
+        let mut follower = Follower::new(dir.path());
+        append(&state, &"y".repeat(3 * CHUNK));
+        append(&state, "\nx - Finish: chroot init\n");
+        let mut steps = Vec::new();
+        follower.read(|step| steps.push(step));
+        assert_eq!(steps, [Step::RootReady]);
+    }
+}

@@ -1,0 +1,142 @@
+//! The mock builder with the real mock, as an ordinary user: builds, and each way in which
+//! one fails. Run where ROCMRPM_LAB_MOCK names a checkout of mock; see CONTRIBUTING.md.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::lab;
+use super::support::{Parts, Ran, Workspace, names_in};
+
+/// The workspace of all these tests, one at a time: in the laboratory all workspaces have the
+/// same path, and with it the same build roots.
+fn workspace() -> MutexGuard<'static, Workspace> {
+    static WORKSPACE: OnceLock<Mutex<Workspace>> = OnceLock::new();
+    let make = || {
+        assert!(std::env::var_os("ROCMRPM_LAB_MOCK").is_some(), "ROCMRPM_LAB_MOCK names no checkout of mock");
+        let workspace = Workspace::small("laboratory-mock");
+        let parts = Parts { ..Parts::default() };
+        workspace.component("one", &parts);
+        workspace.component("two", &Parts { build: "sleep 5", ..parts });
+        let missing = Parts { preamble: "BuildRequires: no-such-devel >= 2", ..parts };
+        workspace.component("missing", &missing);
+        workspace.component("failing", &Parts { build: "echo it breaks >&2; exit 3", ..parts });
+        workspace.component("rejected", &Parts { preamble: "Nmae: x", ..parts });
+        workspace.component("online", &Parts { build: "curl -sS https://example.com/", ..parts });
+        workspace.component("slow", &Parts { toml: "timeout = \"5 s\"\n", build: "sleep 600", ..parts });
+        workspace.component("sleeper", &Parts { build: "touch started; sleep 6001", ..parts });
+        lab::hand_over(&workspace);
+        Mutex::new(workspace)
+    };
+    WORKSPACE.get_or_init(make).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn build(workspace: &Workspace, component: &str) -> Ran {
+    lab::rocmrpm(workspace, &["build", "--chroot", "fedora-43", component])
+}
+
+/// Says whether anything runs in a build root, or is mounted there. In the laboratory every
+/// call has processes of its own: what a test starts and looks for is in one script.
+const NOTHING_LEFT: &str = "! pgrep -f 'sleep 6001' && ! grep /var/lib/mock /proc/self/mounts";
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn the_small_workspace_is_built_in_mock_and_installed() {
+    let workspace = workspace();
+    let done = lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"]);
+    done.exits(0).says(["Built vecsum 2 RPMs", "Built vecsum-python 1 RPM", "Built vecsum-report 1 RPM"]);
+    done.says(["installing the build root", "Building (1/3) vecsum %build", "installing BuildRequires"]);
+    let results = workspace.path("build/fedora-43/results/vecsum-python");
+    for file in ["build.json", "inspection.json", "logs/rpm/state.log", "logs/rpm/buildroot_lock.json"] {
+        assert!(results.join(file).exists(), "{file} of {:?}", names_in(&results));
+    }
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(results.join("build.json")).unwrap()).unwrap();
+    let packages = record["buildroot"].to_string();
+    assert!(packages.contains("vecsum-devel-0:1.2.0") || packages.contains("vecsum-devel-1.2.0"), "{packages}");
+    lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"]).says(["0 built, 3 fresh"]);
+    lab::root(
+        &workspace,
+        "dnf5 --repofrompath=built,file://$PWD/build/fedora-43/repository --setopt=built.gpgcheck=0 \
+         -y --installroot=/tmp/root --use-host-config --releasever=43 download --url python3-vecsum-report",
+    )
+    .exits(0);
+}
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn two_components_are_built_at_once_in_roots_of_their_own() {
+    let workspace = workspace();
+    let done = lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "one", "two"]);
+    done.exits(0).says(["Built one 1 RPM", "Built two 1 RPM"]);
+    let at = |what: &str| done.stderr.find(what).unwrap_or_else(|| panic!("no {what}\n{done}"));
+    assert!(at("two %build") < at("Built one") || at("one %build") < at("Built two"), "{done}");
+    let filled = done.stderr.matches("caching the build root").count();
+    assert!(filled <= 1, "the cache is filled once\n{done}");
+}
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn failures_are_told_apart() {
+    let workspace = workspace();
+    build(&workspace, "missing").exits(10).says([
+        "`missing` failed in BuildRequires: the chroot has no no-such-devel",
+        "hint: correct the template's BuildRequires",
+    ]);
+    let failing = build(&workspace, "failing");
+    failing.exits(10).says(["`failing` failed in %build", "it breaks"]);
+    build(&workspace, "rejected").exits(3).says(["rpm rejects the spec", "Nmae: x"]);
+    build(&workspace, "online").exits(10).says(["`online` failed in %build", "Could not resolve host"]);
+    build(&workspace, "slow").exits(11).says(["took longer than", "`--timeout`"]);
+
+    // The root of the failed build is there, and the shell is in it.
+    assert!(failing.hint("to look around in the build root").contains(" shell failing --chroot fedora-43"));
+    let inside = ["shell", "failing", "--chroot", "fedora-43", "--", "sh", "-c", "pwd; id -un; exit 7"];
+    let inside = lab::rocmrpm(&workspace, &inside);
+    assert_eq!(inside.exits(7).stdout, "/builddir/build/BUILD\nmockbuild\n");
+    let none = lab::rocmrpm(&workspace, &["shell", "one", "--chroot", "fedora-43"]);
+    none.exits(2).says(["`one` has no build root to enter"]);
+
+    workspace.replace("mock-configs/fedora-43.toml", "fedora-43-x86_64.cfg", "fedora-99.cfg");
+    build(&workspace, "failing").exits(3).says(["mock rejects the rendered config", "fedora-99.cfg"]);
+    workspace.replace("mock-configs/fedora-43.toml", "fedora-99.cfg", "fedora-43-x86_64.cfg");
+}
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn a_root_in_use_is_told() {
+    let workspace = workspace();
+    let script = "program() { /run/rocmrpm/rocmrpm \"$@\"; }\n\
+         program build --chroot fedora-43 failing 2>/dev/null && exit 1\n\
+         program shell failing --chroot fedora-43 -- sleep 60 & sleep 8\n\
+         program build --chroot fedora-43 failing && exit 1 || code=$?\n\
+         kill %1; exit $code";
+    lab::script(&workspace, script).exits(20).says(["another mock uses this build root"]);
+}
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn a_run_that_is_stopped_leaves_no_process_no_mount_and_no_result() {
+    let workspace = workspace();
+    for (signal, to) in [("INT", "-$group"), ("TERM", "$run")] {
+        let script = format!(
+            "set -m\n/run/rocmrpm/rocmrpm build --chroot fedora-43 sleeper 2>said & run=$!; group=$run\n\
+             for i in $(seq 300); do pgrep -f 'sleep 6001' >/dev/null && break; sleep 1; done\n\
+             kill -{signal} -- {to}\ncode=0; wait $run || code=$?\ncat said >&2\n{NOTHING_LEFT}\nexit $code"
+        );
+        let stopped = lab::script(&workspace, &script);
+        stopped.exits(130).says(["Stopped sleeper", "run the same command again"]);
+        assert!(!workspace.path("build/fedora-43/results/sleeper").exists(), "{stopped}");
+    }
+}
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn what_keeps_mock_from_working_is_told_before_anything_is_built() {
+    let workspace = workspace();
+    let program = "/run/rocmrpm/rocmrpm build --chroot fedora-43 one two failing";
+    lab::root(&workspace, program).exits(20).says(["mock does not run as root"]);
+    let without = format!("setpriv --reuid=builder --regid=builder --clear-groups env HOME=/home/builder {program}");
+    lab::root(&workspace, &without).exits(20).says(["you are not in the group `mock`", "usermod -aG mock"]);
+    let script = format!("PATH=/usr/bin {program}");
+    let missing = lab::script(&workspace, &script);
+    missing.exits(40).says(["the program `mock` is not installed", "dnf install mock"]);
+}
