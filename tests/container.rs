@@ -1,7 +1,7 @@
-//! The rendered container file, built by the real buildah: the repository is there
-//! while packages are installed, and the labels say what went in. The base image is a
-//! stand-in whose `dnf` writes down how it is called: what dnf itself makes of the
-//! repository is tested where the repository is.
+//! The rendered container files, built by the real buildah: the repository is there
+//! while packages are installed, the labels say what went in, and nothing runs as root.
+//! The base image is a stand-in whose `dnf` writes down how it is called: what dnf
+//! itself makes of the repository is tested where the repository is.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rocmrpm::rpms::repository::Repository;
 use rocmrpm::stack::Stack;
-use rocmrpm::workspace::{Selection, Workspace};
+use rocmrpm::workspace::{Flavour, Selection, Workspace};
 
 /// What stands in for dnf: leaves its arguments and proof of the repository behind.
 const DNF: &str = "#!/bin/sh\necho \"$@\" >> /dnf.calls\n\
@@ -21,12 +21,36 @@ struct Buildah {
 }
 
 impl Buildah {
+    /// Returns a store of its own, and with it the base image.
+    fn new(dir: &Path) -> Self {
+        let buildah = Self { storage: dir.join("storage") };
+        let text = format!(
+            "[storage]\ndriver = \"vfs\"\ngraphroot = \"{0}/root\"\nrunroot = \"{0}/run\"\n",
+            buildah.storage.display()
+        );
+        fs_err::create_dir_all(&buildah.storage).unwrap();
+        fs_err::write(buildah.storage.join("storage.conf"), text).unwrap();
+        buildah.base_image(dir);
+        buildah
+    }
+
+    /// Runs rocmrpm, which uses the store.
+    fn rocmrpm(&self, root: &Path, args: &[&str]) -> (i32, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
+            .arg("-C")
+            .arg(root)
+            .args(args)
+            .env("CONTAINERS_STORAGE_CONF", self.storage.join("storage.conf"))
+            .env("BUILDAH_ISOLATION", "chroot")
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+
     fn run(&self, args: &[&str]) -> String {
         let output = Command::new("buildah")
-            .args(["--storage-driver", "vfs", "--root"])
-            .arg(self.storage.join("root"))
-            .arg("--runroot")
-            .arg(self.storage.join("run"))
+            .env("CONTAINERS_STORAGE_CONF", self.storage.join("storage.conf"))
             .args(args)
             .output()
             .expect("buildah is not installed: the package is `buildah`, on Fedora and on Debian");
@@ -46,7 +70,7 @@ impl Buildah {
             fs_err::create_dir_all(root.join(folder)).unwrap();
         }
         fs_err::copy(busybox, root.join("bin/busybox")).unwrap();
-        for applet in ["sh", "printf", "cp", "cat", "echo", "["] {
+        for applet in ["sh", "printf", "cp", "cat", "chown", "echo", "mkdir", "rm", "["] {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(applet)).unwrap();
         }
         fs_err::write(root.join("usr/bin/dnf"), DNF).unwrap();
@@ -77,13 +101,12 @@ fn buildah_builds_it_with_the_repository_and_the_labels() {
     quickstart(&workspace);
     let chroot = Some("fedora-43".to_owned());
     let workspace = Workspace::load(&workspace, &Selection { chroot, ..Selection::default() }).unwrap();
-    let text = rocmrpm::container::render(&Stack::new(&workspace).unwrap()).unwrap();
+    let text = rocmrpm::container::render(&Stack::new(&workspace).unwrap(), Flavour::Fedora).unwrap();
     let file = workspace.root.join("Containerfile.fedora43");
     fs_err::write(&file, &text).unwrap();
-    Repository::at(workspace.build_dir().join("repository")).refresh(&[]).unwrap();
+    Repository::at(workspace.build_dir().join("repository")).refresh(&[], None).unwrap();
 
-    let buildah = Buildah { storage: dir.path().join("storage") };
-    buildah.base_image(dir.path());
+    let buildah = Buildah::new(dir.path());
     let root = workspace.root.to_str().unwrap();
     let file = file.to_str().unwrap();
     let base = "BASE_IMAGE=localhost/base";
@@ -102,7 +125,10 @@ fn buildah_builds_it_with_the_repository_and_the_labels() {
 
     let inspected: serde_json::Value =
         serde_json::from_str(&buildah.run(&["inspect", "--type", "image", "localhost/it"])).unwrap();
-    let labels = &inspected["OCIv1"]["config"]["Labels"];
+    let config = &inspected["OCIv1"]["config"];
+    assert_eq!(config["User"], "10001:10001");
+    let labels = &config["Labels"];
+    assert_eq!(labels["org.opencontainers.image.base.name"], "localhost/base");
     let pin =
         |name: &str| workspace.pins.pins.values().find(|at| at.value.component.as_str() == name).unwrap();
     assert_eq!(labels["io.rocmrpm.component.amdsmi.version"], pin("amdsmi").value.version.as_str());
@@ -120,4 +146,79 @@ fn buildah_builds_it_with_the_repository_and_the_labels() {
     assert_eq!(calls[1], "clean all");
     assert!(repomd.contains("<repomd"), "{repomd}");
     assert!(repository.contains("/$basearch\n") && repository.contains("gpgcheck=1\n"), "{repository}");
+}
+
+#[test]
+fn an_image_is_built_and_compared_with_the_pins() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("workspace");
+    quickstart(&root);
+    let manifest = root.join("rocmrpm.toml");
+    let text = fs_err::read_to_string(&manifest).unwrap();
+    let spoof = "\n[container.spoof]\nbase = \"localhost/base\"\n";
+    fs_err::write(&manifest, format!("{text}{spoof}[container.fedora]\nbase = \"localhost/base\"\n"))
+        .unwrap();
+    let buildah = Buildah::new(dir.path());
+
+    // What is not built is in no image.
+    let (code, _, said) = buildah.rocmrpm(&root, &["container", "build", "--chroot", "fedora-43"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("belongs into the image and is not built"), "{said}");
+
+    let (code, _, said) = buildah.rocmrpm(&root, &["container", "build", "--flavour", "spoof"]);
+    assert_eq!(code, 0, "{said}");
+    let image = "localhost/rocm-quickstart-spoof";
+    let (code, out, said) = buildah.rocmrpm(&root, &["container", "check", image]);
+    assert_eq!(code, 0, "{out}{said}");
+    let inspected: serde_json::Value =
+        serde_json::from_str(&buildah.run(&["inspect", "--type", "image", image])).unwrap();
+    let config = &inspected["OCIv1"]["config"];
+    assert!(config["Labels"]["io.rocmrpm.risk"].as_str().unwrap().contains("gfx1100"), "{config}");
+    let env = config["Env"].as_array().unwrap();
+    assert!(env.iter().any(|variable| variable == "HSA_OVERRIDE_GFX_VERSION=11.0.0"), "{env:?}");
+
+    // The same image is not what another definition says.
+    let container = buildah.run(&["from", image]);
+    buildah.run(&["config", "--label", "io.rocmrpm.component.gone.version=1", &container]);
+    buildah.run(&["config", "--label", "io.rocmrpm.risk=none", &container]);
+    buildah.run(&["commit", "--quiet", &container, "localhost/changed"]);
+    let (code, out, _) = buildah.rocmrpm(&root, &["container", "check", "--json", "localhost/changed"]);
+    assert_eq!(code, 1, "{out}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let labels: Vec<&str> =
+        report["differences"].as_array().unwrap().iter().map(|d| d["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["io.rocmrpm.component.gone.version", "io.rocmrpm.risk"]);
+
+    let (code, _, said) = buildah.rocmrpm(&root, &["container", "check", "localhost/base"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("is not an image of rocmrpm's"), "{said}");
+    let (code, _, said) = buildah.rocmrpm(&root, &["container", "check", "localhost/nothing"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("there is no image `localhost/nothing`"), "{said}");
+
+    // A build that fails tells its last words and leaves its log.
+    let args = ["container", "build", "--flavour", "spoof", "--base", "localhost/nothing"];
+    let (code, _, said) = buildah.rocmrpm(&root, &args);
+    assert_eq!(code, 10, "{said}");
+    assert!(said.contains("the whole log: "), "{said}");
+}
+
+#[test]
+fn every_flavour_names_its_risks_leaves_no_cache_and_runs_without_root() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let workspace = Workspace::load(root, &Selection::default()).unwrap();
+    let stack = Stack::new(&workspace).unwrap();
+    for flavour in Flavour::ALL {
+        let text = rocmrpm::container::render(&stack, *flavour).unwrap();
+        assert!(text.ends_with("USER 10001:10001\nWORKDIR /home/rocm\n"), "{text}");
+        assert!(text.contains("--group-add keep-groups"), "{text}");
+        let risky = *flavour != Flavour::Fedora;
+        assert_eq!(text.contains("# RISK: "), risky, "{text}");
+        assert_eq!(text.contains("io.rocmrpm.risk=\""), risky, "{text}");
+        for install in text.split("\nRUN ").filter(|run| run.contains(" install ")) {
+            let clean = ["dnf clean all", "rm -rf /var/lib/apt/lists/*", "--no-cache-dir"];
+            assert!(clean.iter().any(|clean| install.contains(clean)), "{install}");
+        }
+        assert!(!text.contains("\n\n\n"), "{text}");
+    }
 }

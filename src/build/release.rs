@@ -19,10 +19,6 @@ use crate::workspace::{CoprProject, MANIFEST, Workspace};
 
 const SPEC: &str = include_str!("release.spec.tera");
 
-/// Where COPR's results lie. Source: COPR's frontend, `coprs_ns/coprs_general.py` (the .repo files
-/// that `dnf copr enable` gets) and Fedora's instance, whose `BACKEND_BASE_URL` this is.
-const COPR_RESULTS: &str = "https://download.copr.fedorainfracloud.org/results";
-
 /// What goes into the spec.
 #[derive(Serialize)]
 struct Values<'a> {
@@ -164,7 +160,7 @@ fn own(stack: &str, url: &str, signer: Option<&Signer>) -> String {
 
 /// As `dnf copr enable` writes it: COPR signs packages, not metadata.
 fn of_copr(stack: &str, copr: &CoprProject) -> String {
-    let results = format!("{COPR_RESULTS}/{}/{}", copr.owner, copr.project);
+    let results = copr.results_url();
     format!(
         "[{stack}]\nname={stack}\nbaseurl={results}/fedora-$releasever-$basearch/\ntype=rpm-md\nenabled=1\n\
          skip_if_unavailable=True\ngpgcheck=1\ngpgkey={results}/pubkey.gpg\nrepo_gpgcheck=0\n"

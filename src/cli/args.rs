@@ -16,7 +16,6 @@ mod upstream;
 mod verify;
 
 pub use build::{Build, BuilderName, EnterShell, Reproduce};
-#[expect(unused_imports, reason = "the commands are being written")]
 pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
 #[expect(unused_imports, reason = "the commands are being written")]
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};

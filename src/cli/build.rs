@@ -128,7 +128,7 @@ fn fetch_sources(
 struct Outputs {
     wheels: usize,
     index: Option<index::Written>,
-    container: Option<std::path::PathBuf>,
+    containers: Vec<std::path::PathBuf>,
 }
 
 fn make_outputs(
@@ -160,11 +160,11 @@ fn make_outputs(
             events.event(Event::Warning(warning));
         }
     }
-    if until >= Stage::Container
-        && let Some((path, text)) = container::wanted(workspace)?
-    {
-        container::write(&path, &text, workspace, shell)?;
-        outputs.container = Some(path);
+    if until >= Stage::Container {
+        for (path, text) in container::wanted(workspace)? {
+            container::write(&path, &text, workspace, shell)?;
+            outputs.containers.push(path);
+        }
     }
     Ok(outputs)
 }
@@ -259,7 +259,7 @@ fn summary(prepared: &Prepared<'_, '_>, done: &Run, outputs: &Outputs, until: St
         let wheels = count(outputs.wheels, "wheel");
         shell.talk(format!("  pip index       {} ({wheels})", shown(&index.simple)));
     }
-    if let Some(path) = &outputs.container {
+    for path in &outputs.containers {
         shell.talk(format!("  container file  {}", shown(path)));
     }
     let next = what_next(prepared, done, outputs, until, &shown);
@@ -344,6 +344,6 @@ fn document(workspace: &Workspace, done: &Run, until: Stage, outputs: Option<&Ou
         "components": components,
         "wheels": outputs.map(|o| o.wheels),
         "index": outputs.and_then(|o| o.index.as_ref()).map(|written| &written.simple),
-        "container": outputs.and_then(|o| o.container.as_ref()),
+        "containers": outputs.map(|o| &o.containers),
     })
 }

@@ -2,33 +2,120 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use super::{Done, args, context};
-use crate::container;
-use crate::error::{Error, IoError};
+use crate::build::{Results, Stage};
+use crate::container::{self, Engine};
+use crate::error::{Error, IoError, Kind};
 use crate::files;
-use crate::report::{Shell, Style};
+use crate::report::{Shell, Style, Table, count};
 use crate::stack::Stack;
-use crate::workspace::{Selection, Workspace};
+use crate::workspace::{Flavour, PackagesFrom, Selection, Workspace};
 
 pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
-    if args.command.is_some() {
-        return Err(Error::new(crate::error::Kind::Internal, "this is not there yet"));
+    match &args.command {
+        None => render(args, dir, shell),
+        Some(args::ContainerCommand::Build(args)) => build(args, dir, shell),
+        Some(args::ContainerCommand::Check(args)) => check(args, dir, shell),
     }
+}
+
+fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
+    let flavour = args.flavour.flavour;
+    let text = container::render(&stack, flavour)?;
     if args.print {
-        shell.data(container::render(&stack)?)?;
+        shell.data(text)?;
         return Ok(0);
     }
-    let path = workspace.root.join(container::file_name(&workspace.chroot.name));
-    write(&path, &container::render(&stack)?, &workspace, shell)?;
+    let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavour));
+    write(&path, &text, &workspace, shell)?;
     Ok(0)
 }
 
-/// Returns the container file that belongs to a workspace: for the chosen chroot if
-/// that has an image, else for the workspace's default one; `None` if neither has,
-/// or if no component belongs into an image.
-pub(super) fn wanted(workspace: &Workspace) -> Result<Option<(PathBuf, String)>, Error> {
+fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let flavour = args.flavour.flavour;
+    let text = container::render(&stack, flavour)?;
+    let from = workspace.manifest.containers.get(&flavour).map(|settings| settings.from).unwrap_or_default();
+    if flavour.is_built_here() && from == PackagesFrom::Local {
+        complete(&stack, flavour)?;
+    }
+    let engine = Engine::of_machine()?;
+    let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavour));
+    write(&path, &text, &workspace, shell)?;
+    let image = args.tag.clone().unwrap_or_else(|| container::image_name(&stack, flavour));
+    let log = workspace.build_dir().join("container").join(format!("{}.log", flavour.name()));
+    let prepare = || IoError::doing(format!("write `{}`", log.display()));
+    fs_err::create_dir_all(log.parent().unwrap_or(Path::new("."))).map_err(prepare())?;
+    files::remove_if_there(&log).map_err(prepare())?;
+    shell.status(Style::Good, "Building", format!("{image} with {} (log: {})", engine.name(), log.display()));
+    engine.build(&path, &image, args.base.as_deref(), &log)?;
+    shell.status(Style::Good, "Built", &image);
+    Ok(0)
+}
+
+/// Refuses to build an image of what is not what the pins say: its labels would lie.
+fn complete(stack: &Stack<'_>, flavour: Flavour) -> Result<(), Error> {
+    let workspace = stack.workspace;
+    let build_dir = workspace.build_dir();
+    let again = format!("`rocmrpm build --chroot {}` builds it", workspace.chroot.name);
+    for component in stack.order().iter().filter(|component| !component.optional) {
+        let pinned = &workspace.pin(component).version;
+        let record = Results::of(&build_dir, Stage::Rpm, &component.name).record();
+        let problem = match record {
+            Some(record) if record.version == *pinned => continue,
+            Some(record) => format!("is there in version {}, and pinned to {pinned}", record.version),
+            None => "is not built".to_owned(),
+        };
+        let message = format!("`{}` belongs into the image and {problem}", component.name);
+        return Err(Error::new(Kind::Usage, message).hinted(again));
+    }
+    let lock = build_dir.join("requirements/requirements.lock");
+    if flavour == Flavour::Ubuntu && !lock.is_file() {
+        let message = format!("there is no {}, which says what pip installs", lock.display());
+        let hint = format!("`rocmrpm requirements --resolve --chroot {}` writes it", workspace.chroot.name);
+        return Err(Error::new(Kind::Usage, message).hinted(hint));
+    }
+    Ok(())
+}
+
+fn check(args: &args::ContainerCheck, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let found = Engine::of_machine()?.labels(&args.image)?;
+    let (flavour, differences) = container::check(&stack, &found, &args.image)?;
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/container-check/1",
+            "image": args.image,
+            "flavour": flavour.name(),
+            "chroot": workspace.chroot.name,
+            "pins": workspace.pins.name,
+            "differences": differences,
+        }))?;
+    } else if differences.is_empty() {
+        shell.data(format!("{} is what the pin set `{}` says", args.image, workspace.pins.name))?;
+    } else {
+        let mut table = Table::new(&["label", "image", "workspace"]);
+        for difference in &differences {
+            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+            table.row([difference.label.clone(), shown(&difference.image), shown(&difference.workspace)]);
+        }
+        shell.data(table.text().trim_end())?;
+        let differ = count(differences.len(), "label");
+        shell.talk(format!("{differ} of {} not what the pin set `{}` says", args.image, workspace.pins.name));
+    }
+    Ok(u8::from(!differences.is_empty()))
+}
+
+/// Returns the container files that belong to a workspace: for the chosen chroot if that has an
+/// image, else for the workspace's default one; none if neither has, or if no component belongs
+/// into an image.
+pub(super) fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     if !workspace.chroot.container_image.is_empty() {
         return rendered(workspace);
     }
@@ -41,16 +128,23 @@ pub(super) fn wanted(workspace: &Workspace) -> Result<Option<(PathBuf, String)>,
     rendered(&Workspace::load(&workspace.root, &selection)?)
 }
 
-fn rendered(workspace: &Workspace) -> Result<Option<(PathBuf, String)>, Error> {
+fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     let stack = Stack::new(workspace)?;
-    let nothing = stack.order().iter().all(|c| c.container_packages.is_empty());
-    if nothing || workspace.chroot.container_image.is_empty() {
-        return Ok(None);
-    }
     let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
     // What was made of overridden pins must not end up in the workspace's history.
     let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
-    Ok(Some((dir.join(container::file_name(&workspace.chroot.name)), container::render(&stack)?)))
+    let mut files = Vec::new();
+    for flavour in workspace.manifest.containers.keys().copied() {
+        // A stack that has nothing for an image, or was given no image, has no file.
+        let usual = flavour == Flavour::Fedora;
+        if usual && (workspace.chroot.container_image.is_empty() || !container::has_content(&stack, flavour))
+        {
+            continue;
+        }
+        let path = dir.join(container::file_name(&workspace.chroot.name, flavour));
+        files.push((path, container::render(&stack, flavour)?));
+    }
+    Ok(files)
 }
 
 /// Writes a container file and says so.

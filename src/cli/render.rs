@@ -42,7 +42,7 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
     if !problems.0.is_empty() {
         return Err(problems.into());
     }
-    if let Some((path, text)) = container::wanted(&workspace)? {
+    for (path, text) in container::wanted(&workspace)? {
         let committed = args.pin.overrides.is_empty();
         wanted.push(Wanted { path, text, committed });
     }

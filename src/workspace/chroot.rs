@@ -221,10 +221,45 @@ pub struct Provider {
     pub gpu_macros: Vec<String>,
     /// What the provider calls each capability.
     pub capabilities: BTreeMap<String, Capability>,
+    /// Its packages for Ubuntu, for the container file's fallback.
+    pub ubuntu: Option<AptSource>,
     /// Which tag its own files state search paths with; `None`: either.
     pub search_path_tag: Option<SearchPathTag>,
     /// The file it was read from.
     pub file: File,
+}
+
+/// A provider's repository for apt (sources.list(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AptSource {
+    /// The repository's URL.
+    pub url: String,
+    /// The suite and the components, such as `stable main`.
+    pub suite: String,
+    /// Where its key is, in ASCII armor.
+    pub gpg_key: String,
+    /// The packages that bring what the stack needs at run time.
+    pub packages: Vec<String>,
+}
+
+impl AptSource {
+    fn read(table: &mut Table<'_>) -> Self {
+        let url = line(table, "url", "the repository's URL");
+        let suite = line(table, "suite", "the suite and the components, such as `stable main`");
+        let gpg_key = line(table, "gpg-key", "where the repository's key is");
+        let packages = table.strings("packages");
+        packages.iter().for_each(|name| table.must_be_plain(name, "a package's name"));
+        Self { url, suite, gpg_key, packages: packages.into_iter().map(|at| at.value).collect() }
+    }
+}
+
+/// Reads a required value that ends up in a line of a file.
+fn line(table: &mut Table<'_>, key: &str, what: &str) -> String {
+    let Some(At { value, span }) = table.required_string(key, what) else { return String::new() };
+    if value.contains(['\'', '"', '\\']) {
+        table.problem(span, format!("`{key}` has a quote or a backslash"), format!("expected {what}"), None);
+    }
+    value
 }
 
 /// How ROCm's version is known.
@@ -303,6 +338,7 @@ impl Provider {
                     names.into_iter().map(|at| at.value).collect()
                 },
                 capabilities: capabilities.unwrap_or_default().into_iter().collect(),
+                ubuntu: root.table("ubuntu", AptSource::read),
                 search_path_tag: search_path_tag(root),
                 file,
             }

@@ -44,6 +44,8 @@ pub struct Component {
     pub lint_waivers: Vec<Waiver>,
     /// The packages of this component that belong into the container image.
     pub container_packages: Vec<At<String>>,
+    /// The packages that belong into the image for Vulkan.
+    pub vulkan_packages: Vec<At<String>>,
     /// Files of the packages that its wheel does not carry, `*` standing for any characters.
     pub wheel_leaves_out: Vec<At<String>>,
     /// The template's path.
@@ -61,6 +63,16 @@ pub struct Component {
 /// What a compile job is assumed to take where `memory-per-job` is absent: 2 GB,
 /// Fedora's own figure for C++ in its PyTorch package.
 const DEFAULT_MEMORY_PER_JOB: u64 = 2_000_000_000;
+
+/// Reads the table `[container]`: packages for the stack's own image, and for that of Vulkan.
+fn container_packages(table: &mut Table<'_>) -> (Vec<At<String>>, Vec<At<String>>) {
+    let mut packages = |key| {
+        let packages = table.strings(key);
+        packages.iter().for_each(|name| table.must_be_plain(name, "a package's name"));
+        packages
+    };
+    (packages("packages"), packages("vulkan-packages"))
+}
 
 impl Component {
     /// Reads a component's folder. `None` if the folder cannot be one; problems say
@@ -122,6 +134,8 @@ impl Component {
                     .collect(),
             });
             let Inspect { device_code, waivers } = inspect.unwrap_or_default();
+            let (container_packages, vulkan_packages) =
+                root.table("container", container_packages).unwrap_or_default();
             Self {
                 name: ComponentName::parse("x").unwrap_or_else(|| unreachable!("`x` is a component name")),
                 dir: dir.to_owned(),
@@ -139,13 +153,8 @@ impl Component {
                     .into_iter()
                     .flatten()
                     .collect(),
-                container_packages: root
-                    .table("container", |container| {
-                        let packages = container.strings("packages");
-                        packages.iter().for_each(|name| container.must_be_plain(name, "a package's name"));
-                        packages
-                    })
-                    .unwrap_or_default(),
+                container_packages,
+                vulkan_packages,
                 wheel_leaves_out: root.table("wheel", |wheel| wheel.strings("leave-out")).unwrap_or_default(),
                 template: PathBuf::new(),
                 patches,

@@ -2,6 +2,7 @@
 //! for, and publishes to.
 
 use super::document::{At, File, Table};
+use super::flavour::{self, Containers};
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
 use crate::names::nearest;
@@ -25,6 +26,8 @@ pub struct Manifest {
     /// The index where upstream publishes the same distributions (PEP 708, "tracks"):
     /// `[index] tracks`.
     pub tracks: Option<IndexSource>,
+    /// The flavours of the container file that are rendered: `[container]`.
+    pub containers: Containers,
     /// gpg's name of the key that packages and metadata are signed with: `[signing] key`.
     pub signing_key: Option<String>,
     /// Where users find the repository: `[repository]`.
@@ -73,12 +76,14 @@ impl Manifest {
             let (outside, tracks) = root.table("index", index_sources).unwrap_or_default();
             let signing_key = root.table("signing", signing_key).flatten();
             let repository = root.table("repository", repository).unwrap_or_default();
+            let containers = root.table("container", flavour::read).unwrap_or_else(flavour::usual);
             let read = |stack: &mut Table<'_>| Self {
                 signing_key: signing_key.clone(),
                 repository: repository.clone(),
                 wheel_rocm,
                 outside: outside.clone(),
                 tracks: tracks.clone(),
+                containers: containers.clone(),
                 name: plain(stack, "name", "the stack's name"),
                 gpu_targets: gpu_targets(stack, "gpu-targets", true),
                 default_chroot: or_default(stack.string("default-chroot"), "fedora-43"),
@@ -99,6 +104,7 @@ impl Manifest {
                         tracks,
                         signing_key,
                         repository,
+                        containers,
                     }
                 }
             }
@@ -191,7 +197,16 @@ pub struct CoprProject {
     pub instructions: String,
 }
 
+/// Where COPR's results lie. Source: COPR's frontend, `coprs_ns/coprs_general.py` (the .repo files
+/// that `dnf copr enable` gets) and Fedora's instance, whose `BACKEND_BASE_URL` this is.
+const COPR_RESULTS: &str = "https://download.copr.fedorainfracloud.org/results";
+
 impl CoprProject {
+    /// Returns the folder of the project's results, with its key `pubkey.gpg`.
+    pub fn results_url(&self) -> String {
+        format!("{COPR_RESULTS}/{}/{}", self.owner, self.project)
+    }
+
     /// Reads `copr/project.toml`.
     pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
         file.parse(problems, |root| Self {

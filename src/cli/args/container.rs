@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::Choice;
+use crate::workspace::Flavour;
 
 /// `rocmrpm container`.
 #[derive(Debug, Args)]
@@ -15,9 +16,30 @@ pub struct Container {
     #[command(flatten)]
     pub choice: Choice,
 
+    #[command(flatten)]
+    pub flavour: FlavourArg,
+
     /// Print it instead of writing it
     #[arg(long)]
     pub print: bool,
+}
+
+/// Which container file.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct FlavourArg {
+    /// What the image is made of: fedora, ubuntu, vulkan, spoof, ollama
+    #[arg(long, value_name = "NAME", value_parser = parse_flavour, default_value = "fedora")]
+    pub flavour: Flavour,
+}
+
+fn parse_flavour(text: &str) -> Result<Flavour, String> {
+    Flavour::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Flavour::ALL.iter().map(|flavour| flavour.name()).collect();
+        match crate::names::nearest(text, names.iter().copied()) {
+            Some(near) => format!("there is no flavour `{text}`; did you mean `{near}`?"),
+            None => format!("there is no flavour `{text}`; there is: {}", names.join(", ")),
+        }
+    })
 }
 
 /// The commands below `rocmrpm container`.
@@ -34,6 +56,17 @@ pub enum ContainerCommand {
 pub struct ContainerBuild {
     #[command(flatten)]
     pub choice: Choice,
+
+    #[command(flatten)]
+    pub flavour: FlavourArg,
+
+    /// The image's name; the stack's, with the flavour, where absent
+    #[arg(short, long, value_name = "IMAGE")]
+    pub tag: Option<String>,
+
+    /// Start from this image instead
+    #[arg(long, value_name = "IMAGE")]
+    pub base: Option<String>,
 }
 
 /// `rocmrpm container check`.

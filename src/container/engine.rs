@@ -1,0 +1,140 @@
+//! podman and buildah: building an image and reading its labels. Both take the same files and
+//! keep their images in the same store.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::error::{Diagnose, Kind};
+use crate::process::{Command, ProcessError, find_program, last_lines};
+
+/// A program that builds images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// podman.
+    Podman,
+    /// buildah, which runs where containers cannot: `BUILDAH_ISOLATION=chroot`.
+    Buildah,
+}
+
+/// Why an engine did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The image was not built.
+    #[error("{engine} could not build the image: it {how}")]
+    Build {
+        /// The engine.
+        engine: &'static str,
+        /// How it ended.
+        how: String,
+        /// What it said last.
+        lines: Vec<String>,
+        /// Everything it said.
+        log: std::path::PathBuf,
+    },
+    /// There is no such image.
+    #[error("there is no image `{image}`")]
+    NoImage {
+        /// The image.
+        image: String,
+        /// What the engine said.
+        said: String,
+    },
+    /// The engine's answer cannot be read.
+    #[error("cannot read what {engine} says about `{image}`")]
+    Answer {
+        /// The engine.
+        engine: &'static str,
+        /// The image.
+        image: String,
+    },
+    /// It is missing, could not be run, or was stopped.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl Diagnose for EngineError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Build { .. } => Kind::Build,
+            Self::NoImage { .. } => Kind::Usage,
+            Self::Answer { .. } => Kind::Environment,
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Build { lines, .. } => lines.clone(),
+            Self::NoImage { said, .. } => vec![said.clone()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Build { log, .. } => vec![format!("the whole log: {}", log.display())],
+            Self::NoImage { .. } => vec!["`rocmrpm container build` makes one".into()],
+            Self::Answer { .. } => Vec::new(),
+            Self::Process(error) => error.hints(),
+        }
+    }
+}
+
+impl Engine {
+    /// Returns the engine of this machine: podman before buildah.
+    pub fn of_machine() -> Result<Self, EngineError> {
+        [Self::Podman, Self::Buildah]
+            .into_iter()
+            .find(|engine| find_program(engine.name()).is_some())
+            .ok_or_else(|| ProcessError::Missing { program: "podman".into() }.into())
+    }
+
+    /// Returns the program's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Buildah => "buildah",
+        }
+    }
+
+    /// Builds an image from a container file in its folder, the context. Output goes to the log.
+    pub fn build(self, file: &Path, image: &str, base: Option<&str>, log: &Path) -> Result<(), EngineError> {
+        let mut command = Command::new(self.name()).arg("build");
+        if let Some(base) = base {
+            command = command.arg("--build-arg").arg(format!("BASE_IMAGE={base}"));
+        }
+        let context = file.parent().unwrap_or(Path::new("."));
+        let command = command.arg("-t").arg(image).arg("-f").arg(file).arg(context);
+        let done = command.cwd(context).log_to(log).run()?;
+        if done.success() {
+            return Ok(());
+        }
+        let said = fs_err::read(log).unwrap_or_default();
+        Err(EngineError::Build {
+            engine: self.name(),
+            how: done.how(),
+            lines: last_lines(&said, 12),
+            log: log.to_owned(),
+        })
+    }
+
+    /// Reads the labels of an image.
+    pub fn labels(self, image: &str) -> Result<BTreeMap<String, String>, EngineError> {
+        let (args, place): (&[&str], _) = match self {
+            Self::Podman => (&["image", "inspect"], "/0/Labels"),
+            Self::Buildah => (&["inspect", "--type", "image"], "/OCIv1/config/Labels"),
+        };
+        let command = Command::new(self.name()).args(args).arg("--").arg(image);
+        let done = command.run()?;
+        if !done.success() {
+            let said = last_lines(&done.stderr, 1).concat();
+            return Err(EngineError::NoImage { image: image.to_owned(), said });
+        }
+        let unreadable = |_| EngineError::Answer { engine: self.name(), image: image.to_owned() };
+        let answer: serde_json::Value = serde_json::from_slice(&done.stdout).map_err(unreadable)?;
+        let labels = answer.pointer(place).cloned().unwrap_or_default();
+        // An image without labels has `null` there.
+        let labels: Option<BTreeMap<String, String>> = serde_json::from_value(labels).map_err(unreadable)?;
+        Ok(labels.unwrap_or_default())
+    }
+}
