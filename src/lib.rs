@@ -31,5 +31,6 @@ pub mod spec;
 pub mod stack;
 pub mod template;
 pub mod text;
+pub mod verify;
 pub mod wheel;
 pub mod workspace;

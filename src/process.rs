@@ -453,7 +453,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("curl", "curl", "curl"),
     ("dnf", "dnf5", "dnf"),
     ("git", "git-core", "git"),
-    ("gpg", "gnupg2", "gpg"),
+    ("gpg", "gnupg2", "gnupg"),
     ("hipcc", "hipcc", "hipcc"),
     ("ldconfig", "glibc", "libc-bin"),
     ("mock", "mock", ""),

@@ -30,6 +30,7 @@ test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-2
 test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
 test       | ending writers at any step  | strace                                 | strace
 test       | checking the stack's specs  | rpmlint                                | rpmlint
+test       | signing packages            | gnupg                                  | gnupg2 rpm-sign
 test       | publishing the index        | awscli rclone rsync                    | awscli2 rclone rsync
 test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm   | python3-torch python3-setuptools_scm
 test       | what it asks for besides    | python3-jinja2                         | python3-jinja2

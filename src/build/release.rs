@@ -138,7 +138,8 @@ fn repositories(workspace: &Workspace, signer: Option<&Signer>) -> Option<String
     };
     for repository in &workspace.chroot.repositories {
         let (id, url, key) = (&repository.id, &repository.url, &repository.gpg_key);
-        let check = if key.is_empty() { "gpgcheck=0\n".to_owned() } else { format!("gpgcheck=1\ngpgkey={key}\n") };
+        let check =
+            if key.is_empty() { "gpgcheck=0\n".to_owned() } else { format!("gpgcheck=1\ngpgkey={key}\n") };
         text += &format!(
             "\n[{id}]\nname={id}\nbaseurl={url}\nenabled=1\npriority={}\n{check}",
             repository.priority

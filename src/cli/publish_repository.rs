@@ -9,14 +9,21 @@ use crate::build::{BuildLock, refresh_repository};
 use crate::error::Error;
 use crate::index::folder::Folder;
 use crate::index::publish::Destination;
-use crate::publication::{Change, Published, Wanted, plan};
+use crate::publication::{Change, PublicationError, Published, Wanted, plan};
 use crate::report::{Shell, Style, count, human_size};
+use crate::rpms::repository::STAMP;
 use crate::stack::Stack;
 
 pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> Done {
     let to = &args.destination;
     let destination = Destination::parse(&to.destination, to.endpoint_url.as_deref())?;
     let new_folder = destination.is_new_folder();
+    if let Destination::Folder(path) = &destination
+        && path.join(STAMP).exists()
+    {
+        // Its lock is taken while it is brought up to date.
+        return Err(PublicationError::Foreign { place: path.display().to_string() }.into());
+    }
     let place = destination.open(!to.dry_run)?;
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;

@@ -55,8 +55,7 @@ impl Place for Folder {
     }
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
-        let pages: Vec<_> =
-            pages.iter().map(|page| (self.root.join(&page.path), &page.bytes[..])).collect();
+        let pages: Vec<_> = pages.iter().map(|page| (self.root.join(&page.path), &page.bytes[..])).collect();
         replace_all(&pages)
     }
 

@@ -9,6 +9,24 @@ use crate::workspace::Chroot;
 
 use super::PackagesError;
 
+/// Returns dnf's configuration for those of a chroot's repositories whose ids are wanted; for Fedora its
+/// own are added, as mock-core-configs has them, if the release is wanted.
+pub(crate) fn repositories_text(chroot: &Chroot, release: bool, wanted: impl Fn(&str) -> bool) -> String {
+    let mut text = String::new();
+    if release && chroot.base_config.starts_with("fedora-") {
+        for (id, repo) in [("fedora", "fedora-$releasever"), ("updates", "updates-released-f$releasever")] {
+            text.push_str(&format!(
+                "[{id}]\nname={id}\nmetalink=https://mirrors.fedoraproject.org/metalink?repo={repo}&arch=$basearch\n"
+            ));
+        }
+    }
+    for repository in chroot.repositories.iter().filter(|repository| wanted(&repository.id)) {
+        let (id, url) = (&repository.id, &repository.url);
+        text.push_str(&format!("[{id}]\nname={id}\nbaseurl={url}\npriority={}\n", repository.priority));
+    }
+    text
+}
+
 /// The repositories of a chroot, ready to be asked.
 pub(super) struct Repositories {
     folder: tempfile::TempDir,
@@ -20,19 +38,7 @@ impl Repositories {
     /// Writes dnf's configuration for the chroot's repositories; for Fedora its own are
     /// added, as mock-core-configs has them.
     pub(super) fn of(chroot: &Chroot) -> Result<Self, PackagesError> {
-        let mut text = String::new();
-        if chroot.base_config.starts_with("fedora-") {
-            for (id, repo) in [("fedora", "fedora-$releasever"), ("updates", "updates-released-f$releasever")]
-            {
-                text.push_str(&format!(
-                    "[{id}]\nname={id}\nmetalink=https://mirrors.fedoraproject.org/metalink?repo={repo}&arch=$basearch\n"
-                ));
-            }
-        }
-        for repository in &chroot.repositories {
-            let (id, url) = (&repository.id, &repository.url);
-            text.push_str(&format!("[{id}]\nname={id}\nbaseurl={url}\npriority={}\n", repository.priority));
-        }
+        let text = repositories_text(chroot, true, |_| true);
         let folder = tempfile::Builder::new().prefix("rocmrpm-dnf-").tempdir();
         let folder = folder.map_err(IoError::doing("make a folder for dnf"))?;
         fs_err::write(folder.path().join("chroot.repo"), text)

@@ -10,6 +10,7 @@ mod table;
 use std::collections::BTreeMap;
 
 pub use dists::normalised;
+pub(crate) use live::repositories_text;
 pub use requirement::split;
 
 use crate::error::{Diagnose, IoError, Kind};

@@ -134,7 +134,11 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     // Where the last publishing did not come to its end, readers still have what was before it.
     let ended = live.as_deref() == Some(old.repomd.as_bytes());
     let waiting = old.leaving.iter().filter(gone).cloned();
-    if ended { removed.extend(waiting) } else { leaving.extend(waiting) }
+    if ended {
+        removed.extend(waiting)
+    } else {
+        leaving.extend(waiting)
+    }
     state.removed = removed.difference(&leaving).cloned().collect();
     state.leaving = leaving.into_iter().collect();
     change.removed = state.removed.clone();
@@ -147,7 +151,8 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     if let Some(signer) = wanted.signer {
         change.pages.push(page(signer.file_name(), signer.public().to_vec(), "application/pgp-keys"));
     }
-    let newest = here.iter().find(|package| crate::rpms::name_of_file(package.file.as_ref()) == Some(wanted.release));
+    let newest =
+        here.iter().find(|package| crate::rpms::name_of_file(package.file.as_ref()) == Some(wanted.release));
     if let Some(release) = newest {
         let bytes = read(&wanted.repository.join(&release.file))?;
         change.pages.push(page(&format!("{}.rpm", wanted.release), bytes, "application/x-rpm"));
@@ -245,7 +250,9 @@ fn metadata(
         let gone = || format!("{path} is not there");
         let bytes = bytes.ok_or_else(|| PublicationError::Damaged { place: place.name(), reason: gone() })?;
         let path = before.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(&before)).and_then(|()| fs::write(path, bytes)).map_err(fail())?;
+        fs::create_dir_all(path.parent().unwrap_or(&before))
+            .and_then(|()| fs::write(path, bytes))
+            .map_err(fail())?;
     }
     if !old.metadata.is_empty() {
         fs::write(before.join(REPOMD), &old.repomd).map_err(fail())?;

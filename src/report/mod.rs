@@ -14,6 +14,7 @@ mod proof;
 mod rules;
 mod shell;
 mod table;
+mod verify;
 
 pub use comparison::comparison_text;
 pub use errors::{show_error, show_problems};
@@ -28,3 +29,4 @@ pub use proof::{proof_summary, proof_text};
 pub use rules::{rule_text, rules_text};
 pub use shell::{Shell, Style, count, human_size, human_time};
 pub use table::Table;
+pub use verify::verify_text;

@@ -15,8 +15,8 @@ use crate::files;
 use crate::process::{Command, ProcessError, last_lines};
 
 /// Which RPMs the metadata describes, kept inside `repodata` so that both are
-/// replaced in the same step.
-const STAMP: &str = "repodata/.rocmrpm-packages";
+/// replaced in the same step. A published repository has none.
+pub const STAMP: &str = "repodata/.rocmrpm-packages";
 const STAGING: &str = ".rocmrpm-repository-";
 /// What the names of files with public keys begin with.
 const KEY_FILE: &str = "RPM-GPG-KEY-";
@@ -86,7 +86,11 @@ impl Repository {
             signer.sign_rpms(&paths)?;
         }
         for (rpm, copy) in &copies {
-            fs::OpenOptions::new().write(true).open(copy)?.file().set_modified(fs::metadata(rpm)?.modified()?)?;
+            fs::OpenOptions::new()
+                .write(true)
+                .open(copy)?
+                .file()
+                .set_modified(fs::metadata(rpm)?.modified()?)?;
         }
         // createrepo_c takes a file of the same size and time for the same one; one that was signed
         // anew may have both.
@@ -101,7 +105,8 @@ impl Repository {
         }
         for name in wanted.keys() {
             let (copy, target) = (staging.path().join(name), self.dir.join(name));
-            if !same_file(&copy, &target)? || copies.iter().any(|(_, signed)| *signed == copy) {
+            // Signed and unsigned, a file may have the same size and time.
+            if !same_key || !same_file(&copy, &target)? || copies.iter().any(|(_, signed)| *signed == copy) {
                 fs::rename(copy, target)?;
             }
         }
@@ -121,7 +126,8 @@ impl Repository {
         if !there("repodata/repomd.xml") || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
             return Ok(false);
         }
-        let signed = signer.is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
+        let signed =
+            signer.is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
         let old = fs::read_to_string(self.dir.join(STAMP)).ok();
         Ok(signed && old.is_some() && old == stamp(wanted, &self.dir, signer)?)
     }
@@ -193,7 +199,11 @@ fn by_name(rpms: &[PathBuf]) -> Result<BTreeMap<String, &Path>, RpmError> {
 
 /// Describes the RPMs, who signed them, and the files in `dir` that were made of them; `None` where
 /// one of these is missing or of another time.
-fn stamp(wanted: &BTreeMap<String, &Path>, dir: &Path, signer: Option<&Signer>) -> io::Result<Option<String>> {
+fn stamp(
+    wanted: &BTreeMap<String, &Path>,
+    dir: &Path,
+    signer: Option<&Signer>,
+) -> io::Result<Option<String>> {
     let mut text = stamp_head(signer);
     for (name, rpm) in wanted {
         let Some(line) = stamp_line(name, rpm, &dir.join(name))? else { return Ok(None) };

@@ -130,7 +130,8 @@ fn rocm_source(table: &mut Table<'_>) -> RocmSource {
 
 /// Reads the table `[signing]`.
 fn signing_key(table: &mut Table<'_>) -> Option<String> {
-    let At { value, span } = table.required_string("key", "gpg's name of a key: its fingerprint or a user id")?;
+    let At { value, span } =
+        table.required_string("key", "gpg's name of a key: its fingerprint or a user id")?;
     if value.trim().is_empty() || value.chars().any(char::is_control) {
         let help = "`gpg --list-secret-keys` lists them".to_owned();
         table.problem(span, "this names no key", "expected a fingerprint or a user id", Some(help));
@@ -271,4 +272,33 @@ pub(super) fn text(value: Option<At<String>>) -> String {
 
 fn or_default(value: Option<At<String>>, default: &str) -> At<String> {
     value.unwrap_or_else(|| At { value: default.to_owned(), span: 0..0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(tables: &str) -> (Manifest, Vec<String>) {
+        let text = format!("[stack]\nname = \"s\"\ngpu-targets = [\"gfx1151\"]\n{tables}");
+        let mut problems = Vec::new();
+        let manifest = Manifest::read(&File { name: "rocmrpm.toml".into(), text }, &mut problems);
+        (manifest, problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn signing_and_repository_are_optional_and_checked() {
+        let (manifest, problems) = read("");
+        assert_eq!((manifest.signing_key, manifest.repository.keep, problems.len()), (None, 1, 0));
+        let (manifest, problems) =
+            read("[signing]\nkey = \"A <a@b>\"\n[repository]\nurl = \"https://h/$releasever/\"\nkeep = 3\n");
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(manifest.signing_key.as_deref(), Some("A <a@b>"));
+        let repository = PublishedRepository { url: Some("https://h/$releasever".into()), keep: 3 };
+        assert_eq!(manifest.repository, repository);
+        let (_, problems) =
+            read("[signing]\nkey = \" \"\nkeys = 1\n[repository]\nurl = \"ftp://h x\"\nkeep = 0\n");
+        assert_eq!(problems.len(), 4, "{problems:?}");
+        let (_, problems) = read("[signing]\n");
+        assert_eq!(problems.len(), 1, "{problems:?}");
+    }
 }

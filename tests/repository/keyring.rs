@@ -11,7 +11,11 @@ pub struct Keyring {
 
 impl Keyring {
     pub fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("rocmrpm-gpg-").tempdir().unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("rocmrpm-gpg-")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .tempdir()
+            .unwrap();
         // An agent that can ask nobody.
         std::fs::write(dir.path().join("gpg-agent.conf"), "pinentry-program /bin/false\n").unwrap();
         Self { dir }
@@ -28,7 +32,8 @@ impl Keyring {
         let options = ["--pinentry-mode", "loopback", "--passphrase", passphrase, "--faked-system-time"];
         let long_ago = "20200101T000000!";
         let time = if expires == "never" { [].as_slice() } else { &[options[4], long_ago] };
-        let make = [&options[..4], time, &["--quick-generate-key", user, "rsa2048", "sign", expires]].concat();
+        let make =
+            [&options[..4], time, &["--quick-generate-key", user, "rsa2048", "sign", expires]].concat();
         ran(self.gpg().args(make)).exits(0);
         // The agent remembers the passphrase otherwise.
         self.end_agent();

@@ -60,8 +60,12 @@ impl Bucket {
 
 /// Returns the media type of a package.
 pub(super) fn package_type(path: &str) -> &'static str {
-    let types =
-        [(".whl", "application/zip"), (".rpm", "application/x-rpm"), (".gz", "application/gzip"), (".zst", "application/zstd")];
+    let types = [
+        (".whl", "application/zip"),
+        (".rpm", "application/x-rpm"),
+        (".gz", "application/gzip"),
+        (".zst", "application/zstd"),
+    ];
     let known = types.iter().find(|(ending, _)| path.ends_with(ending));
     known.map_or("application/octet-stream", |(_, media_type)| media_type)
 }

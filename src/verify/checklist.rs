@@ -1,0 +1,106 @@
+//! The checklist: what is verified of an installation beside its packages, as data.
+
+use serde::Deserialize;
+
+use super::place::Place;
+use super::{Check, Outcome, Verified};
+use crate::error::{Error, Kind};
+use crate::stack::Stack;
+
+const CHECKLIST: &str = include_str!("checklist.toml");
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    check: Vec<Item>,
+}
+
+/// One item, as the head of checklist.toml explains it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Item {
+    id: String,
+    what: String,
+    #[serde(default)]
+    run: String,
+    says: Option<String>,
+    component: Option<String>,
+    r#if: Option<String>,
+    otherwise: Option<String>,
+    #[serde(default)]
+    needs: Vec<String>,
+    by_hand: Option<String>,
+}
+
+/// Goes through the list.
+pub(super) fn go_through(stack: &Stack<'_>, place: &Place, verified: &mut Verified) -> Result<(), Error> {
+    let list: List = toml::from_str(CHECKLIST)
+        .map_err(|error| Error::new(Kind::Internal, format!("checklist.toml: {error}")))?;
+    let provider = &stack.workspace.provider;
+    let gpus = &stack.workspace.manifest.gpu_targets;
+    let gpu = gpus.first().map_or("", |target| target.as_str());
+    let fill = |text: &str| {
+        text.replace("{prefix}", &provider.prefix)
+            .replace("{device-libs}", &provider.device_libs)
+            .replace("{gpu-target}", gpu)
+    };
+    for item in list.check {
+        let (outcome, detail) = check(stack, place, &item, &fill)?;
+        verified.checks.push(Check { id: item.id, what: fill(&item.what), outcome, detail });
+    }
+    Ok(())
+}
+
+fn check(
+    stack: &Stack<'_>,
+    place: &Place,
+    item: &Item,
+    fill: &impl Fn(&str) -> String,
+) -> Result<(Outcome, String), Error> {
+    let not_run = |reason: &str| Ok((Outcome::NotRun, reason.to_owned()));
+    if let Some(component) = &item.component
+        && !stack.order().iter().any(|c| c.name.as_str() == component)
+    {
+        return not_run(&format!("the stack has no component `{component}`"));
+    }
+    if let Some(reason) = &item.by_hand {
+        return not_run(reason);
+    }
+    if item.needs.iter().any(|need| need == "gpu") && !Place::has_gpu() {
+        return not_run("this machine has no GPU that ROCm can use (/dev/kfd is not there)");
+    }
+    if let Some(condition) = &item.r#if {
+        match place.run(&fill(condition))? {
+            Err(reason) => return not_run(&reason),
+            Ok(ran) if !ran.success => return not_run(item.otherwise.as_deref().unwrap_or_default()),
+            Ok(_) => {}
+        }
+    }
+    let ran = match place.run(&fill(&item.run))? {
+        Ok(ran) => ran,
+        Err(reason) => return not_run(&reason),
+    };
+    let missing = item.says.as_deref().map(fill).filter(|part| !ran.output.contains(part));
+    Ok(match (ran.success, missing) {
+        (true, None) => (Outcome::Pass, String::new()),
+        (true, Some(part)) => (Outcome::Fail, format!("it does not say `{part}`")),
+        (false, _) => (Outcome::Fail, ran.last_line()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_can_be_run_or_says_why_not() {
+        let list: List = toml::from_str(CHECKLIST).unwrap();
+        let mut ids = std::collections::BTreeSet::new();
+        for item in &list.check {
+            assert!(ids.insert(&item.id), "{} is there twice", item.id);
+            assert_ne!(item.run.is_empty(), item.by_hand.is_none(), "{}", item.id);
+            assert_eq!(item.r#if.is_some(), item.otherwise.is_some(), "{}", item.id);
+            assert!(item.needs.iter().all(|need| need == "gpu"), "{}", item.id);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What dnf and rpm say of a stack's packages in a place: whether what users type can
+//! be installed, and whether files collide. By copies of the databases; the place itself is
+//! not touched.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::place::Place;
+use super::{Check, Outcome, Verified};
+use crate::error::{Error, IoError};
+use crate::packages::repositories_text;
+use crate::process::{Command, Finished, ProcessError, find_program, install_hint, last_lines};
+use crate::rpms::{self, name_of_file};
+use crate::stack::Stack;
+use crate::text::visible;
+
+/// How many lines of a tool's own words a check shows.
+const WORDS: usize = 4;
+
+/// The packages of a stack that users install, and its RPMs.
+pub(super) struct Packages<'a> {
+    stack: &'a Stack<'a>,
+    /// What users type.
+    pub names: Vec<String>,
+    repository: PathBuf,
+    rpms: Vec<PathBuf>,
+}
+
+impl<'a> Packages<'a> {
+    /// Finds them in the stack's repository.
+    pub fn of(stack: &'a Stack<'a>) -> Result<Self, Error> {
+        let names = stack.order().iter().flat_map(|c| &c.container_packages).map(|at| at.value.clone());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        let repository = stack.workspace.build_dir().join("repository");
+        let listed = crate::files::names_in(&repository).map_err(IoError::doing("list the repository"))?;
+        let rpms = listed.iter().filter(|name| name.ends_with(".rpm")).map(|name| repository.join(name));
+        Ok(Self { stack, names, rpms: rpms.collect(), repository })
+    }
+
+    /// Lets dnf solve `install NAME` for each package.
+    pub fn solve(&self, place: &Place, verified: &mut Verified) -> Result<(), Error> {
+        let Some(dnf) = ["dnf5", "dnf"].into_iter().find(|program| find_program(program).is_some()) else {
+            let reason = format!("dnf is not installed; {}", install_hint("dnf"));
+            for name in &self.names {
+                verified.checks.push(installable(name, Outcome::NotRun, reason.clone()));
+            }
+            return Ok(());
+        };
+        let work = tempfile::Builder::new().prefix("rocmrpm-dnf-").tempdir();
+        let work = work.map_err(IoError::doing("make a folder for dnf"))?;
+        self.configure(work.path(), place)?;
+        for name in &self.names {
+            let finished = self.dnf(dnf, work.path(), place, name).run()?;
+            let (outcome, detail) = solved(&finished);
+            verified.checks.push(installable(name, outcome, detail));
+        }
+        Ok(())
+    }
+
+    /// Writes the repositories that dnf is to use: ours, the place's own, or where it has none the
+    /// release's, and the chroot's.
+    fn configure(&self, work: &Path, place: &Place) -> Result<(), Error> {
+        let fail = || IoError::doing("write dnf's configuration");
+        let repos = work.join("repos");
+        for folder in ["repos", "log", "cache", "state"] {
+            fs::create_dir_all(work.join(folder)).map_err(fail())?;
+        }
+        let mut theirs = String::new();
+        let folder = place.known().join("etc/yum.repos.d");
+        for name in crate::files::names_in(&folder).map_err(fail())?.iter().filter(|n| n.ends_with(".repo")) {
+            let text = fs::read(folder.join(name)).map_err(fail())?;
+            theirs.push_str(&String::from_utf8_lossy(&text));
+            theirs.push('\n');
+        }
+        let chroot = &self.stack.workspace.chroot;
+        let ours = repositories_text(chroot, theirs.is_empty(), |id| !theirs.contains(&format!("[{id}]")));
+        let url = crate::text::file_url(&self.repository);
+        let own = format!("[rocmrpm-stack]\nname=rocmrpm-stack\nbaseurl={url}\nenabled=1\ngpgcheck=0\n");
+        fs::write(repos.join("all.repo"), format!("{theirs}{ours}{own}")).map_err(fail())?;
+        Ok(())
+    }
+
+    fn dnf(&self, dnf: &str, work: &Path, place: &Place, name: &str) -> Command {
+        let option = |name: &str, folder: &str| format!("--setopt={name}={}", work.join(folder).display());
+        let chroot = &self.stack.workspace.chroot;
+        // Its database would have to be root's otherwise.
+        let command = match rustix::process::geteuid().is_root() {
+            true => Command::new(dnf),
+            false => Command::new("unshare").args(["--user", "--map-root-user", dnf]),
+        };
+        let release = match chroot.release.as_str() {
+            "" => release_of(place.known()).unwrap_or_else(|| "1".into()),
+            release => release.to_owned(),
+        };
+        let command = command
+            .arg(format!("--installroot={}", place.known().display()))
+            .arg(format!("--releasever={release}"))
+            .arg(format!("--setopt=module_platform_id=platform:f{release}"))
+            .args([option("reposdir", "repos"), option("cachedir", "cache"), option("logdir", "log")])
+            .args([option("persistdir", "state"), "--setopt=install_weak_deps=0".into()])
+            // Nothing is downloaded but metadata, and the keys may be files of the place.
+            .args(["--setopt=*.gpgcheck=0", "--setopt=*.repo_gpgcheck=0"]);
+        let arch = if chroot.arch.is_empty() { vec![] } else { vec![format!("--forcearch={}", chroot.arch)] };
+        command.args(arch).args(["--assumeno", "install", name]).env("LC_ALL", "C")
+    }
+
+    /// Lets rpm test whether the stack's packages fit together and with what is installed.
+    pub fn conflicts(&self, place: &Place, verified: &mut Verified) -> Result<(), Error> {
+        let mut add = |outcome, detail| {
+            let what =
+                "no file of the stack's packages collides, among them or with what is installed".into();
+            verified.checks.push(Check { id: "file-conflicts".into(), what, outcome, detail });
+        };
+        if self.rpms.is_empty() {
+            add(Outcome::NotRun, "nothing is built; `rocmrpm build` builds it".into());
+            return Ok(());
+        }
+        let command = Command::new("rpm")
+            .arg("--dbpath")
+            .arg(database(place.known()))
+            .args(["-U", "--test", "--nodeps", "--replacepkgs", "--oldpackage", "--ignorearch", "--ignoreos"])
+            .args(["--ignoresize", "--nosignature"])
+            .args(&self.rpms);
+        match command.env("LC_ALL", "C").run() {
+            Ok(finished) if finished.success() => add(Outcome::Pass, String::new()),
+            Ok(finished) => add(Outcome::Fail, words(&finished.stderr)),
+            Err(ProcessError::Missing { program }) => {
+                add(Outcome::NotRun, format!("`{program}` is not installed; {}", install_hint(&program)));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Tells whether a package is installed in the place.
+    pub fn is_installed(place: &Place, name: &str) -> Result<bool, Error> {
+        let command = Command::new("rpm").arg("--dbpath").arg(database(place.known()));
+        Ok(command.args(["-q", "--", name]).run()?.success())
+    }
+
+    /// Returns the Python modules that one of the stack's packages brings, sorted.
+    pub fn modules(&self, name: &str) -> Result<Vec<String>, Error> {
+        let mut modules = Vec::new();
+        for rpm in self.rpms.iter().filter(|rpm| name_of_file(rpm) == Some(name)) {
+            let (_, entries) = rpms::files(rpm)?;
+            modules.extend(entries.iter().filter_map(|entry| module(&entry.path)));
+        }
+        modules.sort_unstable();
+        modules.dedup();
+        Ok(modules)
+    }
+}
+
+fn installable(name: &str, outcome: Outcome, detail: String) -> Check {
+    let what = format!("`dnf install {name}` finds all that it needs");
+    Check { id: format!("install {name}"), what, outcome, detail }
+}
+
+/// Tells what dnf decided. With `--assumeno` it exits with 1 after it found a solution, and says
+/// so (dnf 4: "Operation aborted.", dnf5: "Operation aborted by the user.").
+fn solved(finished: &Finished) -> (Outcome, String) {
+    let said = [&finished.stdout[..], &finished.stderr[..]].concat();
+    let text = String::from_utf8_lossy(&said);
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if finished.success() || has(&["Operation aborted"]) {
+        return (Outcome::Pass, String::new());
+    }
+    if has(&["Failed to download metadata", "Failed to synchronize", "Cannot download", "Curl error"]) {
+        return (Outcome::NotRun, format!("a repository cannot be read: {}", words(&said)));
+    }
+    let problem = |line: &&str| {
+        ["nothing provides", "conflicts", "No match", "Unable to find", "cannot install"]
+            .iter()
+            .any(|part| line.contains(part))
+    };
+    let lines: Vec<&str> = text.lines().filter(problem).take(WORDS).map(str::trim).collect();
+    let detail = if lines.is_empty() { words(&said) } else { visible(&lines.join("; ")) };
+    (Outcome::Fail, detail)
+}
+
+fn words(said: &[u8]) -> String {
+    visible(&last_lines(said, WORDS).join("; "))
+}
+
+/// Returns where a root's database is; where it has none, an empty one.
+fn database(root: &Path) -> PathBuf {
+    let places = ["usr/lib/sysimage/rpm", "var/lib/rpm"].map(|path| root.join(path));
+    places.iter().find(|path| path.is_dir()).unwrap_or(&places[0]).clone()
+}
+
+/// Returns VERSION_ID of os-release(5).
+fn release_of(root: &Path) -> Option<String> {
+    let text = ["etc/os-release", "usr/lib/os-release"]
+        .iter()
+        .find_map(|path| fs::read_to_string(root.join(path)).ok())?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VERSION_ID="))?;
+    Some(line.trim_matches('"').to_owned()).filter(|version| !version.is_empty())
+}
+
+/// Returns the module that a file of site-packages makes importable: a package's `__init__.py`,
+/// or a file at the top. Names that begin with an underscore are nobody's to import.
+fn module(path: &str) -> Option<String> {
+    let (_, below) = path.split_once("/site-packages/").or_else(|| path.split_once("/dist-packages/"))?;
+    let name = match below.split_once('/') {
+        Some((package, "__init__.py")) => package,
+        Some(_) => return None,
+        None => below
+            .strip_suffix(".py")
+            .or_else(|| below.strip_suffix(".so").and_then(|n| n.split('.').next()))?,
+    };
+    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with('_');
+    plain.then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_what_one_can_import() {
+        let site = "/usr/lib64/python3.14/site-packages";
+        let found = |rest: &str| module(&format!("{site}/{rest}"));
+        assert_eq!(found("torch/__init__.py").as_deref(), Some("torch"));
+        assert_eq!(found("six.py").as_deref(), Some("six"));
+        assert_eq!(found("fast.cpython-314-x86_64-linux-gnu.so").as_deref(), Some("fast"));
+        for none in ["torch/nn/__init__.py", "_x.py", "torch-2.9.dist-info/METADATA", "x.pth", "a-b.py"] {
+            assert_eq!(found(none), None, "{none}");
+        }
+        assert_eq!(module("/usr/bin/torchrun"), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! Where an installation is verified: a folder, this machine, an image. Commands run in
+//! it, and nothing in it changes; what rpm and dnf need to know of it is copied out.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, IoError, Kind};
+use crate::process::{Command, Finished, find_program, install_hint, last_lines};
+use crate::text::visible;
+
+/// How long a command may take there.
+const SECONDS: &str = "600";
+
+/// What rpm and dnf know of a system: databases, repositories, the release.
+const KNOWN: &[&str] = &[
+    "usr/lib/sysimage/rpm",
+    "usr/lib/sysimage/libdnf5",
+    "var/lib/rpm",
+    "etc/yum.repos.d",
+    "etc/dnf/vars",
+    "etc/os-release",
+    "usr/lib/os-release",
+];
+
+/// Makes a root read-only for what runs in it, gives it the machine's devices, and enters it.
+const ENTER: &str = "set -e\nmount --bind \"$1\" \"$1\"\nmount -o remount,bind,ro \"$1\"\n\
+    for d in dev proc sys; do [ ! -d \"$1/$d\" ] || mount --rbind \"/$d\" \"$1/$d\"; done\n\
+    [ ! -d \"$1/tmp\" ] || mount -t tmpfs tmpfs \"$1/tmp\"\nexec chroot \"$1\" /bin/sh -c \"$2\"";
+
+/// A place.
+pub(super) struct Place {
+    name: String,
+    kind: What,
+    /// A copy of [`KNOWN`], laid out as a root.
+    known: tempfile::TempDir,
+}
+
+enum What {
+    Root(PathBuf),
+    Container(Container),
+}
+
+/// A container of an image, removed when dropped.
+struct Container {
+    tool: &'static str,
+    /// The container for buildah, the image for podman.
+    id: String,
+}
+
+/// What a command came to.
+pub(super) struct Ran {
+    pub success: bool,
+    /// What it wrote, stderr last.
+    pub output: String,
+}
+
+impl Ran {
+    fn of(finished: &Finished) -> Self {
+        let output = [&finished.stdout[..], &finished.stderr[..]].concat();
+        Self { success: finished.success(), output: String::from_utf8_lossy(&output).into_owned() }
+    }
+
+    /// Returns the last line that says something.
+    pub fn last_line(&self) -> String {
+        last_lines(self.output.as_bytes(), 1).pop().map(|line| visible(&line)).unwrap_or_default()
+    }
+}
+
+impl Place {
+    /// Opens a folder with a system in it; an empty one is a system where nothing is installed.
+    pub fn root(dir: &Path) -> Result<Self, Error> {
+        let dir = fs_err::canonicalize(dir).map_err(IoError::doing("find the root"))?;
+        if !dir.is_dir() {
+            return Err(Error::new(Kind::Usage, format!("`{}` is no folder", dir.display())));
+        }
+        let place = Self::new(dir.display().to_string(), What::Root(dir.clone()))?;
+        let there: Vec<&&str> = KNOWN.iter().filter(|path| dir.join(path).exists()).collect();
+        if !there.is_empty() {
+            let tar = Command::new("tar").arg("-C").arg(&dir).args(["-cf", "-"]).args(&there);
+            place.keep(tar.output()?)?;
+        }
+        Ok(place)
+    }
+
+    /// Opens an image by buildah or podman.
+    pub fn image(image: &str) -> Result<Self, Error> {
+        let container = if find_program("buildah").is_some() {
+            let made = Command::new("buildah").args(["from", "--", image]).env("LC_ALL", "C").run()?;
+            if !made.success() {
+                let words = last_lines(&made.stderr, 3).join("; ");
+                let message =
+                    format!("buildah cannot open the image `{}`: {}", visible(image), visible(&words));
+                return Err(Error::new(Kind::Environment, message)
+                    .hinted("`buildah images` lists those that are there"));
+            }
+            Container { tool: "buildah", id: String::from_utf8_lossy(&made.stdout).trim().to_owned() }
+        } else if find_program("podman").is_some() {
+            Container { tool: "podman", id: image.to_owned() }
+        } else {
+            let message = "neither `buildah` nor `podman` is installed";
+            return Err(Error::new(Kind::MissingTool, message).hinted(install_hint("buildah")));
+        };
+        let place = Self::new(image.to_owned(), What::Container(container))?;
+        let script = format!("cd / && tar -cf - $(ls -d {} 2>/dev/null)", KNOWN.join(" "));
+        let finished = place.command(&script).run()?;
+        if !finished.success() {
+            let words = last_lines(&finished.stderr, 3).join("; ");
+            let message =
+                format!("nothing can be run in the image `{}`: {}", visible(image), visible(&words));
+            return Err(Error::new(Kind::Environment, message)
+                .hinted("BUILDAH_ISOLATION=chroot works in places where nothing else does"));
+        }
+        place.keep(finished.stdout)?;
+        Ok(place)
+    }
+
+    fn new(name: String, kind: What) -> Result<Self, Error> {
+        let known = tempfile::Builder::new().prefix("rocmrpm-verify-").tempdir();
+        Ok(Self { name, kind, known: known.map_err(IoError::doing("make a temporary folder"))? })
+    }
+
+    fn keep(&self, archive: Vec<u8>) -> Result<(), Error> {
+        let tar = Command::new("tar").arg("-C").arg(self.known()).args(["--no-same-owner", "-xf", "-"]);
+        tar.stdin(archive).output()?;
+        Ok(())
+    }
+
+    /// Returns how users call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns a folder laid out as a root, with what rpm and dnf know of the place.
+    pub fn known(&self) -> &Path {
+        self.known.path()
+    }
+
+    /// Tells whether this machine has a GPU that ROCm can use.
+    pub fn has_gpu() -> bool {
+        Path::new("/dev/kfd").exists()
+    }
+
+    /// Runs a script in it; the inner error is the reason why it cannot be.
+    pub fn run(&self, script: &str) -> Result<Result<Ran, String>, Error> {
+        if let What::Root(dir) = &self.kind {
+            if !dir.join("bin/sh").exists() {
+                return Ok(Err("there is no shell to run it with".into()));
+            }
+            if !self.can_enter()? {
+                return Ok(Err("this user cannot enter the folder as root; run it with sudo".into()));
+            }
+        }
+        Ok(Ok(Ran::of(&self.command(script).run()?)))
+    }
+
+    fn can_enter(&self) -> Result<bool, Error> {
+        Ok(self.command("true").run()?.success())
+    }
+
+    fn command(&self, script: &str) -> Command {
+        let command = match &self.kind {
+            What::Root(dir) if dir == Path::new("/") => {
+                Command::new("timeout").args([SECONDS, "sh", "-c", script])
+            }
+            What::Root(dir) => {
+                let unshare = Command::new("timeout").args([SECONDS, "unshare", "--mount"]);
+                let user: &[&str] =
+                    if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] };
+                unshare.args(user).args(["sh", "-c", ENTER, "sh"]).arg(dir).arg(script)
+            }
+            What::Container(Container { tool: "buildah", id }) => {
+                Command::new("timeout").args([SECONDS, "buildah", "run"]).args([id, "--", "sh", "-c", script])
+            }
+            What::Container(Container { id, .. }) => {
+                let device: &[&str] =
+                    if Self::has_gpu() { &["--device=/dev/kfd", "--device=/dev/dri"] } else { &[] };
+                let run = Command::new("timeout").args([SECONDS, "podman", "run", "--rm", "--network=none"]);
+                run.args(device).args(["--entrypoint", "sh", id, "-c", script])
+            }
+        };
+        // Python would write its caches, programs their settings.
+        command.env("PYTHONDONTWRITEBYTECODE", "1").env("LC_ALL", "C.UTF-8").env("HOME", "/tmp")
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if self.tool == "buildah" {
+            let _ = Command::new("buildah").args(["rm", &self.id]).run();
+        }
+    }
+}
