@@ -7,7 +7,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # packages are built with the system's.
 PYTHON := /usr/bin/python3
 
-.PHONY: help quickstart test bench build install clean
+.PHONY: help quickstart test lab bench build install clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -22,6 +22,10 @@ test: ## install what is missing, run every check and test
 	cargo clippy --all-targets --locked -- -D warnings
 	cargo test --locked
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
+
+lab: ## make the laboratory, a Fedora 43 from Debian's packages; minutes, cached
+	@bash tools/setup.sh test
+	@bash tests/lab/make
 
 bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test

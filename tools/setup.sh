@@ -36,6 +36,7 @@ test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm 
 test       | what it asks for besides    | python3-jinja2                         | python3-jinja2
 test       | aiter's setup.py imports    | python3-psutil                         | python3-psutil
 test       | building the container file | buildah busybox-static                 | buildah busybox
+test       | making the laboratory       | debootstrap                            |
 END
 }
 

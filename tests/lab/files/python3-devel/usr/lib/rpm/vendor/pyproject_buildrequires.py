@@ -1,0 +1,102 @@
+"""Prints what a Python project needs to be built, and to run, as RPM requirements.
+
+usage: pyproject_buildrequires.py [--no-runtime] [--extras NAMES]
+
+First what pyproject.toml names; once that is installed, what the build backend asks for
+and what the project's metadata requires. As long as something is missing, what is printed
+so far is all: rpmbuild has it installed and asks again. Source: PEP 517, PEP 518; the
+README of Fedora's pyproject-rpm-macros.
+"""
+
+import argparse
+import contextlib
+import importlib
+import importlib.metadata
+import os
+import pathlib
+import sys
+import tempfile
+import tomllib
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+LEGACY = {"requires": ["setuptools"], "build-backend": "setuptools.build_meta:__legacy__"}
+
+
+def rpm_requirement(requirement):
+    """Writes a requirement as RPM has it: all of its version's conditions hold at once."""
+    names = [requirement.name, *(f"{requirement.name}[{e}]" for e in sorted(requirement.extras))]
+    for name in names:
+        bare, bracket, rest = name.partition("[")
+        name = f"python3dist({canonicalize_name(bare)}{bracket}{rest})"
+        conditions = []
+        for specifier in requirement.specifier:
+            version = specifier.version.removesuffix(".*")
+            if specifier.operator in (">=", ">", "<=", "<"):
+                conditions.append(f"{name} {specifier.operator} {version}")
+            elif specifier.operator == "==" and version == specifier.version:
+                conditions.append(f"{name} = {version}")
+            elif specifier.operator in ("~=", "=="):
+                parts = [int(part) for part in version.split(".")]
+                parts = parts[:-1] if specifier.operator == "~=" else parts
+                parts[-1] += 1
+                conditions += [f"{name} >= {version}", f"{name} < {'.'.join(map(str, parts))}~~"]
+            elif specifier.operator == "!=":
+                conditions.append(f"({name} < {version} or {name} > {version})")
+        if len(conditions) > 1:
+            yield f"({' with '.join(sorted(conditions))})"
+        else:
+            yield conditions[0] if conditions else name
+
+
+def need(texts, extras=("",)):
+    """Prints requirements; tells whether all of them are installed."""
+    met = True
+    for requirement in map(Requirement, texts):
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": e}) for e in extras):
+            continue
+        if requirement.url:
+            sys.exit(f"error: a requirement with a URL cannot be an RPM's: {requirement}")
+        for line in rpm_requirement(requirement):
+            print(line, flush=True)
+        try:
+            version = importlib.metadata.version(requirement.name)
+            met &= requirement.specifier.contains(version, prereleases=True)
+        except importlib.metadata.PackageNotFoundError:
+            met = False
+    return met
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--no-runtime", action="store_true")
+    parser.add_argument("--extras", default="")
+    options = parser.parse_args()
+    project = pathlib.Path("pyproject.toml")
+    if not project.exists() and not os.path.exists("setup.py"):
+        sys.exit(f"error: neither pyproject.toml nor setup.py in {os.getcwd()}")
+    table = tomllib.loads(project.read_text()) if project.exists() else {}
+    system = LEGACY | table.get("build-system", {})
+    if not need(system["requires"]):
+        return
+    sys.path[:0] = system.get("backend-path", [])
+    module, _, attribute = system["build-backend"].partition(":")
+    # What backends print is not ours.
+    with contextlib.redirect_stdout(sys.stderr):
+        backend = importlib.import_module(module)
+        for name in filter(None, attribute.split(".")):
+            backend = getattr(backend, name)
+        asked = getattr(backend, "get_requires_for_build_wheel", lambda: [])()
+    if not need(asked) or options.no_runtime:
+        return
+    extras = ["", *filter(None, options.extras.split(","))]
+    with tempfile.TemporaryDirectory() as folder:
+        with contextlib.redirect_stdout(sys.stderr):
+            name = backend.prepare_metadata_for_build_wheel(folder)
+        metadata = importlib.metadata.PathDistribution(pathlib.Path(folder, name))
+        need(metadata.requires or [], extras)
+
+
+if __name__ == "__main__":
+    main()

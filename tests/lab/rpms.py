@@ -1,0 +1,152 @@
+"""Writes what rpmbuild needs to pack the target tree into RPMs with Fedora's names.
+
+usage: rpms.py PACKAGES LAB FILES FALLBACK-MACROS WORK
+
+PACKAGES is the table; LAB/lists has which files each of its lines brought, and
+FILES/<RPM> what is put beside or over them. WORK, a folder of the target tree, gets the
+spec file, the lists and the script `build`, which makes WORK/repository.
+
+One spec makes all RPMs. Their Provides and Requires are those that rpm itself finds in
+the files (SONAMEs, Python modules, pkg-config files), and what the table adds.
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+
+# Debian's own machinery has no place in a Fedora.
+LEFT_OUT_PACKAGES = ["apt", "debconf", "debian-archive-keyring", "dpkg", "init-system-helpers", "libapt-pkg7.0", "sqv"]
+LEFT_OUT_FOLDERS = [
+    "boot", "dev", "lab", "proc", "run", "sys", "tmp",
+    "etc/apt", "etc/dpkg", "etc/init.d", "etc/ld.so.cache", "etc/hostname", "etc/hosts", "etc/resolv.conf", "etc/rpm/macros",
+    "usr/lib/python3/dist-packages", "usr/local/lib/python3.14", "usr/share/debconf", "usr/share/python3",
+    "var/cache", "var/lib/apt", "var/lib/dpkg", "var/log",
+]
+# Mount points, and folders that programs expect.
+EMPTY_FOLDERS = ["boot", "dev", "proc", "run", "sys", "tmp", "usr/lib/sysimage/rpm", "var/cache", "var/log"]
+# RPMs that hold many things and whose names Fedora does not have.
+NOT_FEDORAS = ["fedora-base", "lab-tools", "llama-cpp-needs", "mock-needs"]
+GROUP = "buildsys-build"
+GROUP_PACKAGES = ["fedora-base", "rpm-build"]
+
+HEAD = """\
+Name: lab
+Version: 43
+Release: 1.fc43
+Summary: Debian's packages under Fedora's names
+License: Various
+%global debug_package %{nil}
+%global __os_install_post %{nil}
+%global _build_id_links none
+%global _binary_payload w3T0.zstdio
+# Scripts and pkg-config files ask for what only Debian's dependencies name.
+%global __script_requires %{nil}
+%global __script_magic ^$
+%global __pkgconfig_requires %{nil}
+# Everything is root's: the names of other owners would become requirements.
+%global _use_weak_usergroup_deps 1
+
+%description
+Debian's packages under Fedora's names.
+"""
+
+BUILD = """\
+#!/bin/bash
+set -euo pipefail
+cd /lab/rpms
+rpmbuild --quiet -bb --define '_topdir /lab/rpms/top' --define '_rpmdir /lab/rpms/repository' lab.spec
+createrepo_c --quiet --general-compress-type=zstd --groupfile=/lab/rpms/comps.xml repository
+"""
+
+
+def rpm_version(debian):
+    """Returns upstream's part of a Debian version."""
+    upstream = re.sub(r"^[0-9]+:", "", debian).rsplit("-", 1)[0]
+    upstream = re.sub(r"[+~.](dfsg|ds|really|git|repack).*", "", upstream)
+    return re.sub(r"[^A-Za-z0-9.+~^_]", ".", upstream)
+
+
+def listed(path):
+    """Writes a path for %files -f, where quotes keep blanks and characters of globs."""
+    return '"/' + path.replace("%", "%%") + '"'
+
+
+def main():
+    table, lab, files, fallback, work = map(pathlib.Path, sys.argv[1:])
+    tree = lab / "target"
+    versions = dict(line.split(" ", 1) for line in (lab / "lists/.versions").read_text().splitlines())
+    left_out = set()
+    for package in LEFT_OUT_PACKAGES:
+        for name in [package, package + ":amd64"]:
+            listing = tree / f"var/lib/dpkg/info/{name}.list"
+            if listing.exists():
+                left_out.update(line[1:].replace("usr/lib/x86_64-linux-gnu", "usr/lib64") for line in listing.read_text().splitlines())
+
+    spec, install, comps = [HEAD], ["%install"], []
+    for line in table.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, debian, provides, requires = (column.strip() for column in line.split("|"))
+        # The version of the first Debian package, where the RPM's name says what that is.
+        own = name not in NOT_FEDORAS and debian.split()[0]
+        version = rpm_version(versions[own]) if own else "43"
+        overlay = files / name
+        over = set()
+        if name == "python3-devel":
+            macros = work / "overlay" / name / "usr/lib/rpm/macros.d"
+            macros.mkdir(parents=True)
+            shutil.copy(fallback, macros / "macros.pyproject")
+        if overlay.is_dir():
+            shutil.copytree(overlay, work / "overlay" / name, symlinks=True, dirs_exist_ok=True)
+        if (work / "overlay" / name).is_dir():
+            root = work / "overlay" / name
+            over = {str(p.relative_to(root)) for p in root.rglob("*") if p.is_symlink() or not p.is_dir()}
+
+        packed, lines = [], []
+        for path in (lab / "lists" / name).read_text().splitlines():
+            full = tree / path
+            if not path or any(path == f or path.startswith(f + "/") for f in LEFT_OUT_FOLDERS) or path in over:
+                continue
+            if full.is_symlink() or full.is_file():
+                if path not in left_out:
+                    packed.append(path)
+                    lines.append(listed(path))
+            elif full.is_dir():
+                packed.append(path)
+                lines.append("%dir " + listed(path))
+        lines += [listed(path) for path in sorted(over)]
+        if name == "fedora-base":
+            lines += ["%dir " + listed(path) for path in EMPTY_FOLDERS]
+            install.append("mkdir -p " + " ".join("%{buildroot}/" + path for path in EMPTY_FOLDERS))
+            install.append("chmod 1777 %{buildroot}/tmp; chmod 555 %{buildroot}/proc %{buildroot}/sys")
+        (work / f"{name}.paths").write_text("".join(path + "\n" for path in packed))
+        (work / f"{name}.files").write_text("%defattr(-,root,root,-)\n" + "".join(f"{line}\n" for line in lines))
+        # Links instead of copies: nothing changes the files before they are packed.
+        install.append(f"(cd / && cpio --quiet -pdlm %{{buildroot}} </lab/rpms/{name}.paths)")
+        if over:
+            install.append(f"cp -a --remove-destination /lab/rpms/overlay/{name}/. %{{buildroot}}/")
+
+        spec.append(f"%package -n {name}\nVersion: {version}\nSummary: {name}, from Debian's {' '.join(debian.split()[:3])}")
+        for token in provides.split():
+            provided, _, of = token.partition("=")
+            of = rpm_version(versions[of]) if of in versions else of or version
+            spec.append(f"Provides: {provided} = {of}" if not provided.startswith("/") else f"Provides: {provided}")
+            if not re.search(r"[/()]", provided):
+                spec.append(f"Provides: {provided}(x86-64) = {of}")
+        spec += [f"Requires: {required}" for required in requires.split()]
+        spec.append(f"%description -n {name}\nDebian's {debian}.\n%files -n {name} -f /lab/rpms/{name}.files\n")
+        comps.append(name)
+    spec.append("%transfiletriggerin -n fedora-base -- /usr/lib64\n/usr/sbin/ldconfig\n")
+    (work / "lab.spec").write_text("\n".join(spec + install) + "\n")
+    (work / "build").write_text(BUILD)
+    packages = "".join(f'<packagereq type="mandatory">{name}</packagereq>' for name in GROUP_PACKAGES)
+    (work / "comps.xml").write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<comps><group>'
+        f"<id>{GROUP}</id><name>{GROUP}</name><default>false</default><uservisible>true</uservisible>"
+        f"<packagelist>{packages}</packagelist></group></comps>\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
