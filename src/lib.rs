@@ -5,6 +5,7 @@ pub mod audit;
 pub mod build;
 pub mod cli;
 pub mod container;
+pub mod copr;
 pub mod digest;
 pub mod duration;
 pub mod error;

@@ -449,6 +449,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("buildah", "buildah", "buildah"),
     ("cargo", "cargo", "cargo"),
     ("clang++-19", "", "clang-19"),
+    ("copr-cli", "copr-cli", ""),
     ("createrepo_c", "createrepo_c", "createrepo-c"),
     ("curl", "curl", "curl"),
     ("dnf", "dnf5", "dnf"),

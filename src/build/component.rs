@@ -272,6 +272,9 @@ impl Way<'_> {
 
     /// Returns the command that builds this component again.
     fn retry(&self, component: &Component) -> String {
+        if self.builder.name() == "copr" {
+            return command_again(self.workspace, &format!("copr push {}", component.name), &[]);
+        }
         let mut options = vec![format!("--builder {}", self.builder.name())];
         if self.until < Stage::Container {
             options.push(format!("--until {}", self.until));

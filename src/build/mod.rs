@@ -33,6 +33,7 @@ pub use system::system;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::copr::CoprError;
 use crate::error::{Diagnose, Kind};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
@@ -146,6 +147,9 @@ pub enum BuildError {
     /// A template of the workspace is wrong.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// COPR does not do what it is asked.
+    #[error(transparent)]
+    Remote(#[from] CoprError),
     /// A program is missing, or we were asked to stop.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -168,6 +172,7 @@ impl Diagnose for BuildError {
             Self::Chroot { .. } => Kind::Config,
             Self::Missing { .. } => Kind::MissingTool,
             Self::Template(error) => error.kind(),
+            Self::Remote(error) => error.kind(),
             Self::Process(error) => error.kind(),
         }
     }
@@ -178,6 +183,7 @@ impl Diagnose for BuildError {
             Self::Environment { hint, .. } | Self::Chroot { hint, .. } | Self::Missing { hint, .. } => {
                 vec![hint.clone()]
             }
+            Self::Remote(error) => error.hints(),
             Self::Template(error) => error.hints(),
             Self::Process(error) => {
                 let mut hints = error.hints();

@@ -17,6 +17,9 @@ pub struct Task {
     pub memory_per_job: u64,
 }
 
+/// More jobs than a task can make use of: where there is no limit, one task does not take all.
+const MOST_JOBS: usize = 1024;
+
 /// What all tasks together may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -149,7 +152,7 @@ fn pick<T, E>(state: &State<T, E>, tasks: &[Task]) -> Option<(usize, usize)> {
         let per_job = tasks[index].memory_per_job.max(1);
         let by_memory = usize::try_from(memory_share / per_job).unwrap_or(usize::MAX);
         let fits = state.free_memory >= per_job || state.running == 0;
-        fits.then_some((index, core_share.min(by_memory).max(1)))
+        fits.then_some((index, core_share.min(by_memory).clamp(1, MOST_JOBS)))
     })
 }
 

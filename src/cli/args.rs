@@ -17,7 +17,6 @@ mod verify;
 
 pub use build::{Build, BuilderName, EnterShell, Reproduce};
 pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
-#[expect(unused_imports, reason = "the commands are being written")]
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
 pub use index::{
     Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex, PublishRepository,

@@ -125,7 +125,7 @@ fn fetch_sources(
 
 /// What was made of the RPMs of a complete run.
 #[derive(Default)]
-struct Outputs {
+pub(super) struct Outputs {
     wheels: usize,
     index: Option<index::Written>,
     containers: Vec<std::path::PathBuf>,
@@ -189,7 +189,7 @@ fn unknown_packages(stack: &Stack<'_>) -> Vec<String> {
 
 /// Says what the run did not reach and returns the exit code: the first failure's.
 /// Each failure was shown when it happened, but for the request to stop.
-fn report_failures(done: &Run, shell: &Shell) -> u8 {
+pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
     let mut code = 0;
     let (mut built, mut failed, mut not_tried) = (0, 0, 0);
     for (name, outcome) in &done.outcomes {
@@ -313,7 +313,12 @@ fn problem(problem: &Problem) -> serde_json::Value {
     })
 }
 
-fn document(workspace: &Workspace, done: &Run, until: Stage, outputs: Option<&Outputs>) -> serde_json::Value {
+pub(super) fn document(
+    workspace: &Workspace,
+    done: &Run,
+    until: Stage,
+    outputs: Option<&Outputs>,
+) -> serde_json::Value {
     let components: Vec<_> = done
         .outcomes
         .iter()

@@ -272,6 +272,14 @@ impl History {
         own
     }
 
+    /// Counts the commits to what every build root is made from: the manifest, the chroot's
+    /// definition and the provider's.
+    pub fn shared_commits(&self) -> usize {
+        let root: Vec<&String> = self.shared.iter().filter(|path| path.ends_with(".toml")).collect();
+        let concerns = |commit: &&Commit| commit.paths.iter().any(|path| root.contains(&path));
+        self.commits.iter().filter(concerns).count()
+    }
+
     /// Derives a component's Release: how many commits concern it since its version
     /// last changed.
     pub fn release(&self, stack: &Stack<'_>, component: &Component) -> Release {

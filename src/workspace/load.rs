@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::chroot::{Chroot, Provider};
 use super::component::Component;
+use super::copr::CoprProject;
 use super::document::{At, File, INVALID};
 use super::lock::Lock;
-use super::manifest::{CoprProject, Manifest};
+use super::manifest::Manifest;
 use super::pin::Pin;
 use super::pins::{Overrides, PinSet};
 use crate::error::{Diagnose, Kind, Problem, Problems};
@@ -156,7 +157,7 @@ impl Workspace {
         }
         let copr_path = root.join("copr/project.toml");
         let copr = copr_path.is_file().then(|| File::read(&copr_path, "copr/project.toml")).transpose()?;
-        let copr = copr.map(|file| CoprProject::read(&file, &mut problems));
+        let copr = copr.map(|file| CoprProject::read(file, &chroots, &mut problems));
 
         check_requires(&components, &broken, &mut problems);
         for set in sets.values() {

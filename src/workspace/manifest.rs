@@ -1,5 +1,4 @@
-//! `rocmrpm.toml` and `copr/project.toml`: what the workspace is called, builds
-//! for, and publishes to.
+//! `rocmrpm.toml`: what the workspace is called, and what it builds for.
 
 use super::document::{At, File, Table};
 use super::flavour::{self, Containers};
@@ -181,43 +180,6 @@ fn index_source(table: &mut Table<'_>, At { value, span }: At<String>) -> Option
     let help = "`pip` is the index that this machine's pip uses".to_owned();
     table.problem(span, message, "expected `pip` or the URL of a Simple API", Some(help));
     None
-}
-
-/// The content of `copr/project.toml`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CoprProject {
-    /// User or `@group`.
-    pub owner: String,
-    /// The project's name.
-    pub project: String,
-    /// COPR's chroots, such as `fedora-43-x86_64`.
-    pub chroots: Vec<String>,
-    /// Markdown.
-    pub description: String,
-    /// Markdown.
-    pub instructions: String,
-}
-
-/// Where COPR's results lie. Source: COPR's frontend, `coprs_ns/coprs_general.py` (the .repo files
-/// that `dnf copr enable` gets) and Fedora's instance, whose `BACKEND_BASE_URL` this is.
-const COPR_RESULTS: &str = "https://download.copr.fedorainfracloud.org/results";
-
-impl CoprProject {
-    /// Returns the folder of the project's results, with its key `pubkey.gpg`.
-    pub fn results_url(&self) -> String {
-        format!("{COPR_RESULTS}/{}/{}", self.owner, self.project)
-    }
-
-    /// Reads `copr/project.toml`.
-    pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
-        file.parse(problems, |root| Self {
-            owner: text(root.required_string("owner", "the COPR user or @group")),
-            project: text(root.required_string("project", "the COPR project")),
-            chroots: root.strings("chroots").into_iter().map(|at| at.value).collect(),
-            description: root.lines("description").map(|at| at.value).unwrap_or_default(),
-            instructions: root.lines("instructions").map(|at| at.value).unwrap_or_default(),
-        })
-    }
 }
 
 /// Reads a list of GPU targets; unknown names are problems with the nearest known

@@ -3,6 +3,7 @@
 
 pub mod chroot;
 pub mod component;
+pub mod copr;
 pub mod document;
 pub mod edit;
 pub mod flavour;
@@ -17,11 +18,12 @@ pub mod range;
 
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use component::Component;
+pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use flavour::{Container, Containers, Flavour, PackagesFrom};
 pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};
 pub use lock::{Lock, source_name};
-pub use manifest::{CoprProject, IndexSource, Manifest, PublishedRepository, RocmSource};
+pub use manifest::{IndexSource, Manifest, PublishedRepository, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;
 pub use pin::{LockEntry, Pin, Source};

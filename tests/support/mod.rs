@@ -245,7 +245,14 @@ impl Workspace {
 
     /// Starts `rocmrpm` with these arguments and leaves it running.
     pub fn start(&self, args: &[&str]) -> Running {
-        let child = self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        self.start_with(args, |_| ())
+    }
+
+    /// Starts `rocmrpm` with these arguments, settled further, and leaves it running.
+    pub fn start_with(&self, args: &[&str], settle: impl FnOnce(&mut Command)) -> Running {
+        let mut command = self.command(args);
+        settle(&mut command);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Running { child: Some(child) }
     }
 

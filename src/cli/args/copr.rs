@@ -1,5 +1,7 @@
 //! Arguments of `rocmrpm copr`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::Choice;
@@ -19,9 +21,20 @@ pub enum Copr {
     Cancel(CoprCancel),
 }
 
+/// How COPR is reached.
+#[derive(Debug, Args)]
+pub struct CoprAccess {
+    /// Let copr-cli use this configuration instead of ~/.config/copr
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
 /// `rocmrpm copr sync`.
 #[derive(Debug, Args)]
 pub struct CoprSync {
+    #[command(flatten)]
+    pub access: CoprAccess,
+
     /// Show the difference; change nothing; exit with 1 if there is one
     #[arg(long)]
     pub dry_run: bool,
@@ -34,6 +47,9 @@ pub struct CoprSync {
 /// `rocmrpm copr push`.
 #[derive(Debug, Args)]
 pub struct CoprPush {
+    #[command(flatten)]
+    pub access: CoprAccess,
+
     /// Push only these components and what they require
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,
@@ -58,6 +74,9 @@ pub struct CoprPush {
 #[derive(Debug, Args)]
 pub struct CoprStatus {
     #[command(flatten)]
+    pub access: CoprAccess,
+
+    #[command(flatten)]
     pub choice: Choice,
 
     /// Print JSON
@@ -69,12 +88,18 @@ pub struct CoprStatus {
 #[derive(Debug, Args)]
 pub struct CoprWatch {
     #[command(flatten)]
+    pub access: CoprAccess,
+
+    #[command(flatten)]
     pub choice: Choice,
 }
 
 /// `rocmrpm copr cancel`.
 #[derive(Debug, Args)]
 pub struct CoprCancel {
+    #[command(flatten)]
+    pub access: CoprAccess,
+
     /// Cancel only the builds of these components
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,

@@ -1,0 +1,243 @@
+//! `rocmrpm copr push`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Target, sync};
+use crate::build::{BuildLock, Options, Outcome, Prepared, Run, Stage, prepare, run as run_plan};
+use crate::cli::{Done, args, build, context};
+use crate::copr::{Client, CoprBuilder, CoprError, MacrosPackage, Place, Sent, Sync, package};
+use crate::error::{Error, Kind};
+use crate::events::Events;
+use crate::names::ComponentName;
+use crate::process::own_program;
+use crate::report::{Progress, Shell, Style, Table};
+use crate::sources::{Cache, Fetcher};
+use crate::stack::{Stack, Verdict};
+use crate::workspace::{Component, CoprProject, Workspace};
+
+/// Keys of the project that change nothing in a build.
+const TEXTS: &[&str] = &[
+    "auto-prune",
+    "contact",
+    "description",
+    "follow-fedora-branching",
+    "homepage",
+    "instructions",
+    "priority",
+    "unlisted",
+];
+
+pub(super) fn run(args: &args::CoprPush, dir: &Path, shell: &Shell) -> Done {
+    let target = Target::read(dir, &args.choice)?;
+    let progress = Progress::new(shell);
+    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let places = sync::places(&target)?;
+    let push = Push { args, client: &client, project: &target.project, places: &places, shell };
+    let mut code = 0;
+    let mut documents = Vec::new();
+    for place in &places {
+        let (of_chroot, document) = push.chroot(place, &progress)?;
+        documents.push(document);
+        if code == 0 {
+            code = of_chroot;
+        }
+        if of_chroot == Kind::Interrupted.exit_code() || of_chroot != 0 && !args.keep_going {
+            break;
+        }
+    }
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/copr-push/1",
+            "project": client.project(),
+            "url": client.page(),
+            "dry_run": args.dry_run,
+            "chroots": documents,
+        }))?;
+    }
+    Ok(code)
+}
+
+struct Push<'a> {
+    args: &'a args::CoprPush,
+    client: &'a Client<'a>,
+    project: &'a CoprProject,
+    places: &'a [Place<'a>],
+    shell: &'a Shell,
+}
+
+impl Push<'_> {
+    /// Builds what is stale for one chroot; returns the exit code and what to say of it as JSON.
+    fn chroot(&self, place: &Place<'_>, events: &dyn Events) -> Result<(u8, Value), Error> {
+        let Self { args, client, shell, .. } = *self;
+        let Place { workspace, .. } = *place;
+        let stack = Stack::new(workspace)?;
+        let selected = context::components(&stack, &args.components)?;
+        let builder = CoprBuilder::new(client, self.project, workspace, events)?;
+        let lock = BuildLock::take(workspace)?;
+        let prepared = prepare(&stack, selected, &builder, Stage::Rpm)?;
+        for warning in prepared.warnings.iter().cloned().chain(other_targets(place, &prepared)) {
+            shell.warning(warning);
+        }
+        let stale = prepared.plan.steps.iter().any(|step| matches!(step.verdict, Verdict::Stale(_)));
+        if args.dry_run {
+            return self.show(place, &prepared);
+        }
+        if stale {
+            self.check_synced()?;
+            if let Some(macros) = &place.macros {
+                builder.provide_macros(macros, &workspace.build_dir().join("work").join(&macros.name))?;
+            }
+        }
+        let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
+        let options = Options { until: Stage::Rpm, keep_going: args.keep_going };
+        let done = run_plan(&lock, &prepared, &builder, &fetcher, options, events)?;
+        let code = build::report_failures(&done, shell);
+        if code == 0 {
+            let built =
+                done.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Built(_))).count();
+            let text = format!("{built} built, {} fresh: {}", done.outcomes.len() - built, client.page());
+            shell.status(Style::Good, "Finished", text);
+        }
+        self.remarks(&prepared, &done, code);
+        let mut document = build::document(workspace, &done, Stage::Rpm, None);
+        document["builds"] = done
+            .outcomes
+            .iter()
+            .filter_map(|(name, _)| {
+                let build = sent(&prepared, name)?.build;
+                Some(json!({"component": name.as_str(), "build": build, "url": client.build_page(build)}))
+            })
+            .collect();
+        Ok((code, document))
+    }
+
+    /// Refuses to build in a project that would build otherwise than the workspace says.
+    fn check_synced(&self) -> Result<(), Error> {
+        let sync = Sync::find(self.client, self.project, self.places)?;
+        if !sync.exists {
+            let (project, url) = (self.client.project().to_owned(), self.client.url().to_owned());
+            return Err(CoprError::NoProject { project, url }.into());
+        }
+        let differs = sync.changes.iter().find(|change| {
+            let macros_alone = change.key == "packages"
+                && self.places.iter().filter_map(|place| place.macros.as_ref()).any(|macros| {
+                    let others = |list: &Value| -> Vec<String> {
+                        let list = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+                        list.filter(|package| !macros.is_one(package)).map(str::to_owned).collect()
+                    };
+                    others(&change.old) == others(&change.new)
+                });
+            !TEXTS.contains(&change.key) && !macros_alone
+        });
+        match differs {
+            None => Ok(()),
+            Some(change) => {
+                let place =
+                    change.chroot.as_deref().map(|chroot| format!(" of {chroot}")).unwrap_or_default();
+                let message = format!(
+                    "the project on COPR is not what copr/project.toml says: `{}`{place}",
+                    change.key
+                );
+                Err(Error::new(Kind::Config, message)
+                    .hinted(format!("`{} copr sync` shows the difference and mends it", own_program())))
+            }
+        }
+    }
+
+    fn show(&self, place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Result<(u8, Value), Error> {
+        let waves = prepared.stack.waves(&prepared.selected);
+        let mut table = Table::new(&["wave", "component", "version", "plan", "why"]);
+        let mut steps = Vec::new();
+        for step in &prepared.plan.steps {
+            let version = &prepared.stack.workspace.pins.pins[&step.component].value.version;
+            let release = &prepared.specs[&step.component].release.release;
+            let release = release.replace("%{?dist}", &place.workspace.chroot.dist);
+            let (plan, reasons) = match &step.verdict {
+                Verdict::Fresh => ("fresh", Vec::new()),
+                Verdict::Inspect(reasons) => ("inspect", reasons.clone()),
+                Verdict::Stale(reasons) => ("build", reasons.clone()),
+            };
+            let wave = waves.iter().position(|wave| wave.iter().any(|c| c.name == step.component));
+            let wave = wave.map_or(0, |at| at + 1);
+            let version = format!("{version}-{release}");
+            table.row([
+                wave.to_string(),
+                step.component.to_string(),
+                version.clone(),
+                plan.to_owned(),
+                reasons.join(", "),
+            ]);
+            steps.push(json!({
+                "component": step.component.as_str(), "version": version, "wave": wave, "plan": plan, "reasons": reasons,
+            }));
+        }
+        if !self.args.json {
+            self.shell.status(
+                Style::Good,
+                "Plan",
+                format!("{} on COPR, changing nothing", place.chroot.name.value),
+            );
+            self.shell.data(table.text())?;
+        }
+        Ok((0, json!({"chroot": place.workspace.chroot.name, "steps": steps})))
+    }
+
+    /// Says what COPR has in spite of what the run came to.
+    fn remarks(&self, prepared: &Prepared<'_, '_>, done: &Run, code: u8) {
+        let Self { client, shell, .. } = *self;
+        for (component, outcome) in &done.outcomes {
+            if let Outcome::Failed(error) = outcome
+                && error.kind() == Kind::Findings
+                && let Some(sent) = sent(prepared, component)
+            {
+                let delete = client.command(&["delete-build", &sent.build.to_string()]);
+                shell.warning(format!(
+                    "`{component}` is published on COPR all the same, as build {}; to take it away: {delete}",
+                    sent.build
+                ));
+            }
+        }
+        let failed = done.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
+        let running = failed.filter_map(|(name, _)| sent(prepared, name)).filter(|sent| !sent.settled);
+        let running: Vec<String> = running.map(|sent| sent.build.to_string()).collect();
+        if code == Kind::Interrupted.exit_code() && !running.is_empty() {
+            let program = own_program();
+            shell.line(format!(
+                "COPR goes on with build {}; `{program} copr push` later picks it up, \
+                 `{program} copr watch` follows it, `{program} copr cancel` ends it",
+                running.join(", ")
+            ));
+        }
+    }
+}
+
+/// Returns the build that a component was last sent as.
+fn sent(prepared: &Prepared<'_, '_>, component: &ComponentName) -> Option<Sent> {
+    let name = package(&prepared.specs[component].text);
+    let build_dir = prepared.stack.workspace.build_dir();
+    Sent::read(&build_dir, name.as_deref().unwrap_or(component.as_str()))
+}
+
+/// Warns of components whose GPU targets are not those of the macros package, which is one
+/// for all of the stack.
+fn other_targets(place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Vec<String> {
+    let workspace: &Workspace = place.workspace;
+    let macros: Option<&MacrosPackage> = place.macros.as_ref();
+    if macros.is_none() || workspace.provider.gpu_macros.is_empty() {
+        return Vec::new();
+    }
+    let others = prepared.selected.iter().filter(|component| {
+        prepared.stack.gpu_targets(component) != workspace.manifest.gpu_targets.as_slice()
+    });
+    let warn = |component: &&&Component| {
+        format!(
+            "`{}` has other GPU targets than the stack; on COPR, {} names those of the stack: the spec must \
+             state its own",
+            component.name,
+            workspace.provider.gpu_macros.join(" and "),
+        )
+    };
+    others.map(|component| warn(&component)).collect()
+}

@@ -1,0 +1,58 @@
+//! `rocmrpm copr status`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::Target;
+use crate::build::{Stage, prepare};
+use crate::cli::{Done, args, context};
+use crate::copr::{Client, CoprBuilder, Row, rows};
+use crate::events::Silent;
+use crate::report::{Progress, Shell, Style, Table};
+use crate::stack::Stack;
+
+pub(super) fn run(args: &args::CoprStatus, dir: &Path, shell: &Shell) -> Done {
+    let target = Target::read(dir, &args.choice)?;
+    let progress = Progress::new(shell);
+    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let builds = client.builds()?;
+    let mut all: Vec<Row> = Vec::new();
+    for (chroot, workspace) in target.chroots() {
+        let stack = Stack::new(workspace)?;
+        let builder = CoprBuilder::new(&client, &target.project, workspace, &Silent)?;
+        let prepared = prepare(&stack, context::components(&stack, &[])?, &builder, Stage::Rpm)?;
+        prepared.warnings.iter().for_each(|warning| shell.warning(warning));
+        all.extend(rows(&client, &builds, &chroot.name.value, &workspace.chroot.dist, &prepared));
+    }
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/copr-status/1",
+            "project": client.project(),
+            "url": client.page(),
+            "stale": all.iter().filter(|row| row.stale).count(),
+            "components": all,
+        }))?;
+        return Ok(0);
+    }
+    let mut table = Table::new(&["component", "chroot", "wanted", "on COPR", "state", "build", "plan"]);
+    for row in all {
+        let dash = || "-".to_owned();
+        let style = match row.state {
+            Some(state) if state.is_good() => Style::Good,
+            Some(state) if state.is_over() => Style::Bad,
+            _ => Style::Dim,
+        };
+        table.styled_row(vec![
+            (None, row.component),
+            (None, row.chroot),
+            (None, row.wanted),
+            (None, row.remote.unwrap_or_else(dash)),
+            (Some(style), row.state.map_or_else(dash, |state| state.word().to_owned())),
+            (None, row.url.unwrap_or_else(dash)),
+            (None, if row.stale { format!("push: {}", row.reasons.join(", ")) } else { "fresh".to_owned() }),
+        ]);
+    }
+    shell.data(table.text())?;
+    Ok(0)
+}

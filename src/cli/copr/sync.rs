@@ -1,0 +1,101 @@
+//! `rocmrpm copr sync`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Target;
+use crate::cli::{Done, args};
+use crate::copr::{Change, Client, MacrosPackage, Place, Sync};
+use crate::error::Error;
+use crate::report::{Progress, Shell, Style, count};
+use crate::spec::History;
+use crate::text::visible;
+
+pub(super) fn run(args: &args::CoprSync, dir: &Path, shell: &Shell) -> Done {
+    let target = Target::read(dir, &args::Choice { chroot: None, pins: None })?;
+    let progress = Progress::new(shell);
+    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let places = places(&target)?;
+    let sync = Sync::find(&client, &target.project, &places)?;
+    if !args.json {
+        sync.changes.iter().try_for_each(|change| show(change, shell))?;
+    }
+    for note in &sync.notes {
+        shell.talk(format!("note: {note}"));
+    }
+    let todo = sync.changes.iter().filter(|change| !change.by_hand).count();
+    if !args.dry_run && todo > 0 {
+        sync.apply(&client)?;
+    }
+    if args.json {
+        shell.json(&json!({
+            "schema": "rocmrpm/copr-sync/1",
+            "project": client.project(),
+            "url": client.page(),
+            "exists": sync.exists || !args.dry_run,
+            "dry_run": args.dry_run,
+            "changes": sync.changes,
+            "notes": sync.notes,
+        }))?;
+    }
+    let settings = count(sync.changes.len(), "setting");
+    if sync.changes.is_empty() {
+        shell.status(Style::Good, "Unchanged", format!("{} is what copr/project.toml says", client.page()));
+        return Ok(0);
+    }
+    if args.dry_run {
+        let there = if sync.exists { "to change" } else { "to make in a new project" };
+        shell.talk(format!("{settings} {there}; nothing was changed: this was a dry run"));
+        return Ok(1);
+    }
+    if todo > 0 {
+        let word = if sync.exists { "Changed" } else { "Created" };
+        shell.status(Style::Good, word, format!("{} ({})", client.page(), count(todo, "setting")));
+    }
+    let by_hand: Vec<&str> = sync.changes.iter().filter(|change| change.by_hand).map(|c| c.key).collect();
+    if !by_hand.is_empty() {
+        let list = by_hand.join(", ");
+        shell.warning(format!("copr-cli has no option for {list}: set it on {}edit/", client.page()));
+    }
+    Ok(0)
+}
+
+/// Returns the chroots of the project with the macros package of each.
+pub(super) fn places(target: &Target) -> Result<Vec<Place<'_>>, Error> {
+    let places = target.chroots().map(|(chroot, workspace)| {
+        let macros = MacrosPackage::new(workspace, &History::read(workspace)?);
+        Ok(Place { chroot, workspace, macros })
+    });
+    places.collect()
+}
+
+/// Writes one difference: texts of several lines as a unified diff.
+fn show(change: &Change, shell: &Shell) -> Result<(), Error> {
+    let place = change.chroot.as_deref().map(|chroot| format!("{chroot}: ")).unwrap_or_default();
+    let name = format!("{place}{}", change.key);
+    if let Value::String(new) = &change.new
+        && new.contains('\n')
+    {
+        let old = change.old.as_str().unwrap_or_default();
+        let diff = similar::TextDiff::from_lines(old, new);
+        let (old, new) = (format!("COPR: {name}"), format!("copr/project.toml: {name}"));
+        return shell.data(diff.unified_diff().header(&old, &new).to_string().trim_end());
+    }
+    let by_hand = if change.by_hand { " (by hand)" } else { "" };
+    shell.data(format!("{name}: {} → {}{by_hand}", shown(&change.old), shown(&change.new)))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "not set".to_owned(),
+        Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+        Value::String(text) if text.is_empty() => "nothing".to_owned(),
+        Value::String(text) => visible(text),
+        Value::Array(list) if list.is_empty() => "none".to_owned(),
+        Value::Array(list) => {
+            list.iter().filter_map(Value::as_str).map(visible).collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    }
+}

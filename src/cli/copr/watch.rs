@@ -1,0 +1,131 @@
+//! `rocmrpm copr watch` and `rocmrpm copr cancel`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::Target;
+use crate::cli::{Done, args, context};
+use crate::copr::{Client, Sent, State, package};
+use crate::error::{Error, Kind};
+use crate::report::{Progress, Shell, Style, count};
+use crate::spec::{self, History};
+use crate::stack::Stack;
+
+/// A build that is not over.
+struct Open {
+    name: Option<String>,
+    state: State,
+}
+
+/// Reads the builds for the chosen chroots that are not over. Those whose SRPM COPR has not
+/// read are among them, for whatever chroot they are.
+fn open(client: &Client<'_>, target: &Target) -> Result<BTreeMap<u64, Open>, Error> {
+    let mut open: BTreeMap<u64, Open> = BTreeMap::new();
+    for (id, state) in client.nameless()? {
+        open.insert(id, Open { name: None, state });
+    }
+    for build in client.builds()?.into_iter().filter(|build| !build.state.is_over()) {
+        if target.project.chroots.iter().any(|chroot| build.chroots.contains(&chroot.name.value)) {
+            open.insert(build.id, Open { name: build.source_package.name, state: build.state });
+        }
+    }
+    Ok(open)
+}
+
+pub(super) fn run(args: &args::CoprWatch, dir: &Path, shell: &Shell) -> Done {
+    let target = Target::read(dir, &args.choice)?;
+    let progress = Progress::new(shell);
+    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let mut seen: BTreeMap<u64, Open> = BTreeMap::new();
+    let mut names: BTreeMap<u64, String> = BTreeMap::new();
+    let mut bad = BTreeSet::new();
+    let mut looks = client.looks();
+    loop {
+        let mut now = open(&client, &target)?;
+        for (id, before) in &seen {
+            if !now.contains_key(id) {
+                // It ended, was deleted, or is for another chroot after all.
+                let state = client.state(*id)?.unwrap_or(State::Canceled);
+                now.insert(*id, Open { name: before.name.clone(), state });
+            }
+        }
+        for (id, build) in &now {
+            if let Some(name) = &build.name {
+                names.insert(*id, name.clone());
+            }
+            if seen.get(id).is_some_and(|before| before.state == build.state) {
+                continue;
+            }
+            looks = client.looks();
+            let style = match build.state {
+                state if state.is_good() => Style::Good,
+                state if state.is_over() => Style::Bad,
+                _ => Style::Dim,
+            };
+            let name = names.get(id).map_or("a new package", String::as_str);
+            let state = style.paint(build.state.word());
+            shell.data(format!("{name}: {state} {}", client.build_page(*id)))?;
+            if build.state.is_over() && !build.state.is_good() {
+                bad.insert(*id);
+            }
+        }
+        if seen.is_empty() && now.is_empty() {
+            shell.talk(format!("no build is under way in {}", client.page()));
+            return Ok(0);
+        }
+        now.retain(|_, build| !build.state.is_over());
+        if now.is_empty() {
+            break;
+        }
+        seen = now;
+        looks.wait()?;
+    }
+    if bad.is_empty() {
+        shell.status(Style::Good, "Finished", "all builds succeeded");
+        return Ok(0);
+    }
+    shell.status(Style::Bad, "Finished", format!("{} did not succeed", count(bad.len(), "build")));
+    Ok(Kind::Build.exit_code())
+}
+
+pub(super) fn cancel(args: &args::CoprCancel, dir: &Path, shell: &Shell) -> Done {
+    let target = Target::read(dir, &args.choice)?;
+    let progress = Progress::new(shell);
+    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let mut wanted: Option<(BTreeSet<String>, BTreeSet<u64>)> = None;
+    for workspace in target.workspaces.iter().filter(|_| !args.components.is_empty()) {
+        let (names, ids) = wanted.get_or_insert_default();
+        let stack = Stack::new(workspace)?;
+        let history = History::read(workspace)?;
+        for component in context::named(&stack, &args.components)? {
+            let name = package(&spec::render(&stack, component, &history)?.text);
+            let name = name.unwrap_or_else(|| component.name.to_string());
+            ids.extend(Sent::read(&workspace.build_dir(), &name).map(|sent| sent.build));
+            names.insert(name);
+        }
+    }
+    let is_wanted = |id: u64, build: &Open| match &wanted {
+        None => true,
+        Some((names, ids)) => {
+            ids.contains(&id) || build.name.as_ref().is_some_and(|name| names.contains(name))
+        }
+    };
+    let open: Vec<(u64, Open)> =
+        open(&client, &target)?.into_iter().filter(|(id, build)| is_wanted(*id, build)).collect();
+    for (id, build) in &open {
+        let name = build.name.as_deref().unwrap_or("a new package");
+        let line = format!("{name}: {} {}", build.state.word(), client.build_page(*id));
+        if args.dry_run {
+            shell.data(line)?;
+            continue;
+        }
+        client.cli(&format!("cancel build {id}"), &["cancel".to_owned(), id.to_string()])?;
+        shell.status(Style::Good, "Canceled", line);
+    }
+    match (open.is_empty(), args.dry_run) {
+        (true, _) => shell.talk("no build is under way"),
+        (false, true) => shell.talk("nothing was changed: this was a dry run"),
+        (false, false) => {}
+    }
+    Ok(0)
+}

@@ -1,0 +1,355 @@
+//! Calls of copr-cli, and of curl for what copr-cli does not print. Each call is told apart
+//! by what came of it; what may succeed a little later is tried again, and that is told.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::error::CoprError;
+use super::state::{Build, State};
+use crate::events::{Event, Events};
+use crate::process::{Command, Finished, check_stop, find_program, last_lines, quote};
+
+/// The frontend where copr-cli has no configuration. Source: python-copr,
+/// copr/v3/helpers.py, `config_from_file`.
+const DEFAULT_URL: &str = "https://copr.fedorainfracloud.org";
+
+/// Seconds between one try and the next.
+const PAUSES: &[u64] = &[2, 4, 8, 16, 32];
+
+/// What curl must not take as an answer of COPR: more than a list of all builds can be.
+const MOST: &str = "67108864";
+
+/// The way to one project on COPR.
+pub struct Client<'e> {
+    config: Option<PathBuf>,
+    url: String,
+    project: String,
+    events: &'e dyn Events,
+}
+
+impl<'e> Client<'e> {
+    /// Returns the way to `owner/project` on the frontend that copr-cli is configured with.
+    /// `config` is copr-cli's `--config`.
+    pub fn new(config: Option<&Path>, project: &str, events: &'e dyn Events) -> Result<Self, CoprError> {
+        if find_program("copr-cli").is_none() {
+            return Err(CoprError::NotInstalled);
+        }
+        let usual = std::env::home_dir().map(|home| home.join(".config/copr"));
+        let path = config.map(Path::to_owned).or(usual);
+        let text = path.and_then(|path| fs_err::read_to_string(path).ok()).unwrap_or_default();
+        let url = frontend(&text).unwrap_or_else(|| DEFAULT_URL.to_owned());
+        Ok(Self { config: config.map(Path::to_owned), url, project: project.to_owned(), events })
+    }
+
+    /// Returns the frontend's URL, without a slash at its end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns `owner/project`.
+    pub fn project(&self) -> &str {
+        &self.project
+    }
+
+    /// Returns the project's page. Source: copr-cli, `action_create`.
+    pub fn page(&self) -> String {
+        format!("{}/coprs/{}/", self.url, self.project.replace('@', "g/"))
+    }
+
+    /// Begins to look at builds, from now on.
+    pub fn looks(&self) -> Looks {
+        Looks(LOOKS.0)
+    }
+
+    /// Returns the page of a build. Source: copr-cli, `build_url`.
+    pub fn build_page(&self, build: u64) -> String {
+        format!("{}/coprs/build/{build}", self.url)
+    }
+
+    /// Returns a command of copr-cli as a user can type it.
+    pub fn command(&self, args: &[&str]) -> String {
+        let config = self.config.as_ref().map(|path| format!("--config {} ", quote(&path.to_string_lossy())));
+        let args: Vec<String> = args.iter().map(|arg| quote(arg)).collect();
+        format!("copr-cli {}{}", config.unwrap_or_default(), args.join(" "))
+    }
+
+    /// Runs copr-cli once and returns what it printed. `what` says what it is to do, as in
+    /// "cannot {what}".
+    pub fn once(&self, what: &str, args: &[String]) -> Result<String, CoprError> {
+        let mut command = Command::new("copr-cli").arg("--no-color");
+        if let Some(config) = &self.config {
+            command = command.arg("--config").arg(config);
+        }
+        let done = command.args(args).env("LC_ALL", "C.UTF-8").env("COLUMNS", "1000").run()?;
+        if done.success() {
+            return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+        }
+        Err(self.explain(what, &done))
+    }
+
+    /// Runs copr-cli, and again where its failure may pass: only for what does no harm if
+    /// it is done twice.
+    pub fn cli(&self, what: &str, args: &[String]) -> Result<String, CoprError> {
+        self.retried(|| self.once(what, args))
+    }
+
+    /// Does something, and again after a growing pause while its failure may pass.
+    pub fn retried<T>(&self, mut work: impl FnMut() -> Result<T, CoprError>) -> Result<T, CoprError> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            match work() {
+                Err(error) if error.passes() => {
+                    let Some(pause) = pauses.next() else { return Err(error) };
+                    let text = format!("{error}; trying again in {pause} s");
+                    self.events.event(Event::Warning(text));
+                    wait(Duration::from_secs(*pause))?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Reads a document of API v3 that copr-cli does not print; `None` where there is none.
+    pub fn api(&self, what: &str, path: &str, query: &[(&str, &str)]) -> Result<Option<Value>, CoprError> {
+        self.retried(|| self.api_once(what, path, query))
+    }
+
+    fn api_once(&self, what: &str, path: &str, query: &[(&str, &str)]) -> Result<Option<Value>, CoprError> {
+        let mut command = curl().args(["--get", "--write-out", "\\n%{http_code}", "--max-filesize", MOST]);
+        for (name, value) in query {
+            command = command.arg("--data-urlencode").arg(format!("{name}={value}"));
+        }
+        let url = format!("{}/api_3/{path}", self.url);
+        let done = command.arg(&url).run()?;
+        let server = |said: String| CoprError::Server { what: what.to_owned(), url: self.url.clone(), said };
+        if !done.success() {
+            return Err(server(last_lines(&done.stderr, 1).concat()));
+        }
+        let text = String::from_utf8_lossy(&done.stdout);
+        let (body, status) = text.rsplit_once('\n').unwrap_or(("", &text));
+        let answer: Option<Value> = serde_json::from_str(body).ok();
+        let said = answer.as_ref().and_then(|answer| answer.get("error")).and_then(Value::as_str);
+        match (status, said, answer.as_ref()) {
+            ("200", None, Some(_)) => Ok(answer),
+            ("404", Some(_), _) => Ok(None),
+            (status, Some(said), _) if status.starts_with('4') => {
+                Err(CoprError::Refused { what: what.to_owned(), said: said.to_owned() })
+            }
+            (status, said, _) => {
+                Err(server(said.map_or_else(|| format!("HTTP status {status}"), str::to_owned)))
+            }
+        }
+    }
+
+    /// Reads the builds of the project's packages, newest first. Those whose SRPM COPR has not
+    /// read yet are not among them.
+    pub fn builds(&self) -> Result<Vec<Build>, CoprError> {
+        #[derive(serde::Deserialize)]
+        struct Package {
+            #[serde(default)]
+            builds: Vec<Build>,
+        }
+        let packages: Vec<Package> = self.list("list-packages", &["--with-all-builds"])?;
+        let mut builds: Vec<Build> = packages.into_iter().flat_map(|package| package.builds).collect();
+        builds.sort_by_key(|build| std::cmp::Reverse(build.id));
+        Ok(builds)
+    }
+
+    /// Reads the numbers and states of builds whose SRPM COPR has not read yet.
+    pub fn nameless(&self) -> Result<Vec<(u64, State)>, CoprError> {
+        #[derive(serde::Deserialize)]
+        struct Row {
+            id: u64,
+            name: Option<String>,
+            state: State,
+        }
+        let rows: Vec<Row> = self.list("list-builds", &[])?;
+        let nameless = rows.into_iter().filter(|row| row.name.is_none() && !row.state.is_over());
+        Ok(nameless.map(|row| (row.id, row.state)).collect())
+    }
+
+    fn list<T: serde::de::DeserializeOwned>(&self, action: &str, args: &[&str]) -> Result<Vec<T>, CoprError> {
+        let mut words = vec![action.to_owned(), self.project.clone()];
+        words.extend(["--output-format".to_owned(), "json".to_owned()]);
+        words.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let text = self.cli("read the list of builds", &words)?;
+        // An empty list is printed as nothing at all.
+        if text.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        serde_json::from_str(&text)
+            .map_err(|error| CoprError::Answer { asked: self.command(&[action]), why: error.to_string() })
+    }
+
+    /// Reads a build's state; `None` if there is no such build.
+    pub fn state(&self, build: u64) -> Result<Option<State>, CoprError> {
+        let args = ["status".to_owned(), build.to_string()];
+        match self.cli(&format!("read the state of build {build}"), &args) {
+            Ok(word) => Ok(Some(State::parse(word.trim()))),
+            Err(CoprError::Refused { said, .. }) if said.contains("does not exist") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Turns copr-cli's exit code and words into an error. Source: copr-cli, main.py, `main`.
+    fn explain(&self, what: &str, done: &Finished) -> CoprError {
+        let said = said(&String::from_utf8_lossy(&done.stderr));
+        let url = self.url.clone();
+        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let what = what.to_owned();
+        if has(&["Login invalid/expired", "HTTP 401"]) {
+            CoprError::Expired { url }
+        } else if done.code == Some(6) {
+            CoprError::Config { said, url }
+        } else if has(&["requests_gssapi", "GSSAPI", "login:token"]) {
+            CoprError::NoToken { url }
+        } else if done.code == Some(7) || has(&["not allowed", "may update", "Only owners", "permission"]) {
+            CoprError::Forbidden { said, page: self.page() }
+        } else if said.starts_with("Project ") && said.contains("does not exist") {
+            CoprError::NoProject { project: self.project.clone(), url }
+        } else if has(&[
+            "there is probably a bug",
+            "Unable to connect",
+            "Connection",
+            "not in JSON format",
+            "Gateway",
+            "Timeout",
+            "timed out",
+            "Traceback",
+        ]) {
+            CoprError::Server { what, url, said }
+        } else {
+            CoprError::Refused { what, said }
+        }
+    }
+}
+
+/// Picks copr-cli's own sentence out of what it wrote to stderr.
+fn said(stderr: &str) -> String {
+    let from = stderr.rfind("Error: ").map_or(0, |at| at + "Error: ".len());
+    let lines: Vec<&str> = stderr[from..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text = match stderr.contains("Traceback") {
+        true => format!("Traceback: {}", lines.last().unwrap_or(&"")),
+        false => lines.join(" "),
+    };
+    crate::text::visible(&text)
+}
+
+/// Returns curl as it is called for COPR: it follows redirects, gives up on what does not
+/// move, and uses none of the user's credentials.
+pub(super) fn curl() -> Command {
+    Command::new("curl")
+        .args(["--location", "--silent", "--show-error", "--globoff"])
+        .args(["--proto", "=https,http", "--proto-redir", "=https,http", "--max-redirs", "10"])
+        .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
+        .env("LC_ALL", "C")
+}
+
+/// Waits, unless we are asked to stop.
+fn wait(time: Duration) -> Result<(), CoprError> {
+    let until = std::time::Instant::now() + time;
+    while let Some(rest) = until.checked_duration_since(std::time::Instant::now()) {
+        check_stop()?;
+        std::thread::sleep(rest.min(Duration::from_millis(100)));
+    }
+    check_stop()?;
+    Ok(())
+}
+
+/// How long to wait until the next look at a build: at first, and at most. copr-cli itself
+/// looks every 30 seconds.
+const LOOKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// Looks at builds, with growing pauses between them.
+#[derive(Debug)]
+pub struct Looks(Duration);
+
+impl Looks {
+    /// Waits until the next look, unless we are asked to stop.
+    pub fn wait(&mut self) -> Result<(), CoprError> {
+        wait(self.0)?;
+        self.0 = (self.0 * 3 / 2).min(LOOKS.1);
+        Ok(())
+    }
+}
+
+/// Reads the frontend's URL, and nothing else, out of copr-cli's configuration: an INI file
+/// as Python's configparser reads it.
+fn frontend(config: &str) -> Option<String> {
+    let mut inside = false;
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = line == "[copr-cli]";
+        }
+        let Some((key, value)) = line.split_once(['=', ':']).filter(|_| inside) else { continue };
+        if key.trim().eq_ignore_ascii_case("copr_url") {
+            let url = value.trim().trim_end_matches('/');
+            return (!url.is_empty()).then(|| url.to_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Diagnose, Kind};
+    use crate::events::Silent;
+
+    fn client() -> Client<'static> {
+        let url = "https://copr.example".to_owned();
+        Client { config: None, url, project: "@g/p".into(), events: &Silent }
+    }
+
+    fn failed(code: i32, stderr: &str) -> CoprError {
+        let stderr = stderr.as_bytes().to_owned();
+        let (stdout, elapsed) = (Vec::new(), Duration::ZERO);
+        let done = Finished { code: Some(code), signal: None, stdout, stderr, elapsed };
+        client().explain("do it", &done)
+    }
+
+    #[test]
+    fn the_frontend_is_read_and_nothing_else() {
+        let text = "[other]\ncopr_url = x\n[copr-cli]\ntoken = t\ncopr_url : https://a.example/\n";
+        assert_eq!(frontend(text).as_deref(), Some("https://a.example"));
+        assert_eq!(frontend("[copr-cli]\ntoken = t\n"), None);
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        let wrong = "\nSomething went wrong:\nError: ";
+        let kind = |code, text: &str| failed(code, &format!("{wrong}{text}\n")).kind();
+        let expired =
+            "Login invalid/expired. Please visit https://copr.example/api to get or renew your API token.";
+        assert!(matches!(failed(1, &format!("{wrong}{expired}\n")), CoprError::Expired { .. }));
+        assert_eq!(kind(1, "Project @g/p does not exist."), Kind::Config);
+        assert_eq!(kind(1, "Build 7 does not exist."), Kind::Network);
+        assert!(
+            failed(
+                1,
+                &format!("{wrong}Request wasn't successful, there is probably a bug in the Copr code.\n")
+            )
+            .passes()
+        );
+        assert!(failed(1, &format!("{wrong}Unable to connect to https://copr.example/api_3.\n")).passes());
+        assert!(!failed(1, &format!("{wrong}Unexpected chroot: x\n")).passes());
+        let auth = "\nError: Operation requires API authentication. See the 'AUTHENTICATION' section in man copr-cli(1).\n\n";
+        let no_token = failed(7, &format!("{auth}Error: The 'requests_gssapi' package is not installed.\n"));
+        assert!(matches!(no_token, CoprError::NoToken { .. }));
+        let forbidden =
+            failed(7, &format!("{auth}Error: User x is not allowed to build in the copr: @g/p\n"));
+        assert_eq!(
+            forbidden.to_string(),
+            "COPR does not allow it: User x is not allowed to build in the copr: @g/p"
+        );
+        assert!(matches!(failed(6, "\nError: Copr configuration error. x\n"), CoprError::Config { .. }));
+    }
+
+    #[test]
+    fn pages_are_those_that_copr_has() {
+        assert_eq!(client().page(), "https://copr.example/coprs/g/g/p/");
+        assert_eq!(client().command(&["delete-build", "7"]), "copr-cli delete-build 7");
+    }
+}

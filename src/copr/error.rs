@@ -1,0 +1,165 @@
+//! Why COPR does not do what it is asked, told apart by what the user can do about it.
+
+use crate::error::{Diagnose, Kind};
+use crate::process::{ProcessError, own_program};
+
+/// Why COPR does not do what it is asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CoprError {
+    /// The workspace has no project on COPR.
+    #[error("the workspace has no copr/project.toml")]
+    NoProjectFile,
+    /// The chosen chroot is none of the project's.
+    #[error("the chroot `{chroot}` is none of the COPR project's")]
+    NotInProject {
+        /// The chroot's name in mock-configs/.
+        chroot: String,
+        /// Those of the project.
+        known: Vec<String>,
+    },
+    /// copr-cli is not installed.
+    #[error("the program `copr-cli` is not installed")]
+    NotInstalled,
+    /// copr-cli cannot read its configuration.
+    #[error("copr-cli cannot use its configuration: {said}")]
+    Config {
+        /// copr-cli's words.
+        said: String,
+        /// The frontend.
+        url: String,
+    },
+    /// copr-cli has no token.
+    #[error("copr-cli has no token for {url}")]
+    NoToken {
+        /// The frontend.
+        url: String,
+    },
+    /// The token is not valid, or not any more.
+    #[error("{url} does not accept the token: it expired, or is not valid")]
+    Expired {
+        /// The frontend.
+        url: String,
+    },
+    /// The user may not do this.
+    #[error("COPR does not allow it: {said}")]
+    Forbidden {
+        /// COPR's words.
+        said: String,
+        /// The project's page.
+        page: String,
+    },
+    /// The project is not there.
+    #[error("there is no project `{project}` on {url}")]
+    NoProject {
+        /// `owner/project`.
+        project: String,
+        /// The frontend.
+        url: String,
+    },
+    /// COPR refuses what it was asked for.
+    #[error("COPR refuses to {what}: {said}")]
+    Refused {
+        /// What it was to do.
+        what: String,
+        /// COPR's words.
+        said: String,
+    },
+    /// The server fails, or cannot be reached. Worth another try.
+    #[error("cannot {what} on {url}: {said}")]
+    Server {
+        /// What it was to do.
+        what: String,
+        /// The frontend.
+        url: String,
+        /// What was said of it.
+        said: String,
+    },
+    /// The answer is not what COPR answers.
+    #[error("cannot understand COPR's answer to `{asked}`: {why}")]
+    Answer {
+        /// The call.
+        asked: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What was brought back is not whole.
+    #[error("`{file}` of build {build} did not arrive whole: {why}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// The build's number.
+        build: u64,
+        /// How that shows.
+        why: String,
+    },
+    /// The file system refuses.
+    #[error("cannot keep what COPR answered")]
+    Io(#[from] std::io::Error),
+    /// A program is missing, or we were asked to stop.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl CoprError {
+    /// Tells whether the same call may succeed a little later.
+    pub(super) fn passes(&self) -> bool {
+        matches!(self, Self::Server { .. } | Self::Damaged { .. })
+    }
+}
+
+impl Diagnose for CoprError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NoProjectFile
+            | Self::Config { .. }
+            | Self::NoToken { .. }
+            | Self::Expired { .. }
+            | Self::NoProject { .. } => Kind::Config,
+            Self::NotInProject { .. } => Kind::Usage,
+            Self::NotInstalled => Kind::MissingTool,
+            Self::Forbidden { .. }
+            | Self::Refused { .. }
+            | Self::Server { .. }
+            | Self::Answer { .. }
+            | Self::Damaged { .. } => Kind::Network,
+            Self::Io(_) => Kind::Environment,
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let token = |url: &str| {
+            format!("log in on {url}/api/ and put what that page shows into ~/.config/copr (mode 600)")
+        };
+        match self {
+            Self::NoProjectFile => {
+                vec!["write one with `owner`, `project` and `chroots`; docs/copr.md tells all keys".into()]
+            }
+            Self::NotInProject { known, .. } => vec![
+                format!("the project builds for: {}", known.join(", ")),
+                "add COPR's name of it to `chroots` in copr/project.toml".into(),
+            ],
+            Self::NotInstalled => {
+                vec!["on Fedora: `dnf install copr-cli`; elsewhere: `pip install copr-cli`".into()]
+            }
+            Self::Config { url, .. } | Self::NoToken { url } => vec![token(url)],
+            Self::Expired { url } => vec![
+                token(url),
+                "tokens last for 180 days; `copr-cli new-api-token` renews one that is still valid".into(),
+            ],
+            Self::Forbidden { page, .. } => {
+                vec![format!(
+                    "ask an admin of the project for the permission to build or to change it: {page}permissions/"
+                )]
+            }
+            Self::NoProject { .. } => vec![format!("`{} copr sync` makes it", own_program())],
+            Self::Server { .. } | Self::Damaged { .. } => vec![
+                "run the same command again later; it goes on where it stopped".into(),
+                "https://status.fedoraproject.org tells of outages".into(),
+            ],
+            Self::Answer { .. } => vec!["rocmrpm was written for copr-cli 2.6: is yours older?".into()],
+            Self::Refused { .. } | Self::Io(_) => Vec::new(),
+            Self::Process(error) => error.hints(),
+        }
+    }
+}

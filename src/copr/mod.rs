@@ -1,0 +1,23 @@
+//! COPR as a place to build in: the project made what `copr/project.toml` says, builds sent
+//! there and brought back, their states read. All through the official copr-cli and the
+//! user's own configuration of it; what copr-cli does not print is read by curl, without
+//! credentials. What passes and what does not is `build`'s business.
+
+mod builder;
+mod client;
+mod error;
+mod macros;
+mod project;
+mod record;
+mod results;
+mod state;
+mod status;
+
+pub use builder::CoprBuilder;
+pub use client::Client;
+pub use error::CoprError;
+pub use macros::MacrosPackage;
+pub use project::{Change, Place, Sync, rendered};
+pub use record::Sent;
+pub use state::{Build, State};
+pub use status::{Row, package, rows};

@@ -1,0 +1,412 @@
+//! The project on COPR, held against `copr/project.toml`: what differs, and the calls that
+//! make it so.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::error::CoprError;
+use super::macros::MacrosPackage;
+use super::state::Build;
+use crate::error::{Error, Problem};
+use crate::template::Templates;
+use crate::workspace::copr::refused_url;
+use crate::workspace::document::At;
+use crate::workspace::{CoprChroot, CoprProject, Workspace};
+
+/// One chroot of the project with what belongs to it.
+pub struct Place<'a> {
+    /// The chroot on COPR.
+    pub chroot: &'a CoprChroot,
+    /// The workspace with this chroot chosen.
+    pub workspace: &'a Workspace,
+    /// The macros package, if there is a macro to set.
+    pub macros: Option<MacrosPackage>,
+}
+
+/// One thing that is not as `copr/project.toml` says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// The chroot; `None` for the project itself.
+    pub chroot: Option<String>,
+    /// The key of `copr/project.toml`.
+    pub key: &'static str,
+    /// What COPR has; null where the project is not there yet.
+    pub old: Value,
+    /// What it should have.
+    pub new: Value,
+    /// Whether copr-cli has no option for it.
+    pub by_hand: bool,
+    #[serde(skip)]
+    arguments: Vec<String>,
+}
+
+/// What is to be done to make the project what the workspace says.
+#[derive(Debug)]
+pub struct Sync {
+    /// Whether the project is there.
+    pub exists: bool,
+    /// What differs.
+    pub changes: Vec<Change>,
+    /// Things worth knowing that are no difference.
+    pub notes: Vec<String>,
+    bootstrap: String,
+}
+
+/// The texts of a project, rendered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Texts {
+    /// What the project is.
+    pub description: String,
+    /// How it is used.
+    pub instructions: String,
+}
+
+#[derive(Serialize)]
+struct Values<'a> {
+    owner: &'a str,
+    project: &'a str,
+    stack: &'a str,
+    gpu_targets: Vec<&'a str>,
+    /// The versions of all pins of the set, with `_` for `-`.
+    versions: BTreeMap<String, &'a str>,
+    chroots: Vec<ChrootValues<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChrootValues<'a> {
+    name: &'a str,
+    definition: &'a str,
+    release: &'a str,
+    arch: &'a str,
+    python: &'a str,
+    repositories: Vec<RepositoryValues<'a>>,
+}
+
+#[derive(Serialize)]
+struct RepositoryValues<'a> {
+    id: &'a str,
+    url: &'a str,
+    gpg_key: &'a str,
+    priority: i64,
+}
+
+/// Renders description and instructions with the current pins.
+pub fn rendered(project: &CoprProject, places: &[Place<'_>]) -> Result<Texts, Error> {
+    let Some(first) = places.first() else { return Err(CoprError::NoProjectFile.into()) };
+    let Workspace { manifest, pins, .. } = first.workspace;
+    let chroots = places.iter().map(|place| {
+        let chroot = &place.workspace.chroot;
+        let repositories = chroot.repositories.iter();
+        ChrootValues {
+            name: &place.chroot.name.value,
+            definition: &chroot.name,
+            release: &chroot.release,
+            arch: &chroot.arch,
+            python: &chroot.python,
+            repositories: repositories
+                .map(|r| RepositoryValues {
+                    id: &r.id,
+                    url: &r.url,
+                    gpg_key: &r.gpg_key,
+                    priority: r.priority,
+                })
+                .collect(),
+        }
+    });
+    let versions = pins.pins.iter().map(|(name, at)| (name.as_str().replace('-', "_"), &*at.value.version));
+    let values = Values {
+        owner: &project.owner,
+        project: &project.project,
+        stack: &manifest.name,
+        gpu_targets: manifest.gpu_targets.iter().map(|target| target.as_str()).collect(),
+        versions: versions.collect(),
+        chroots: chroots.collect(),
+    };
+    let render = |key: &str, text: &At<String>| -> Result<String, Error> {
+        let name = format!("{} ({key})", project.file.name);
+        let templates = Templates::parse([(name.clone(), text.value.clone())])?;
+        Ok(templates.render(&name, &values)?)
+    };
+    Ok(Texts {
+        description: render("description", &project.description)?,
+        instructions: render("instructions", &project.instructions)?,
+    })
+}
+
+/// One setting of the project: the key of `copr/project.toml`, COPR's name of it, what it
+/// should be, and copr-cli's option.
+struct Setting {
+    key: &'static str,
+    field: &'static str,
+    wanted: Value,
+    option: Option<&'static str>,
+}
+
+/// Lists what the workspace says of the project. What COPR takes and does not tell again
+/// (`delete-after-days`, `multilib`, `fedora-review`, `runtime-dependencies`) is left out:
+/// no difference could be shown. Source: COPR, apiv3_projects.py, `to_dict`.
+fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
+    let chroots: Vec<&str> = project.chroots.iter().map(|chroot| &*chroot.name.value).collect();
+    let setting = |key, field, wanted, option| Setting { key, field, wanted, option };
+    let mut settings = vec![
+        setting("chroots", "chroot_repos", json!(chroots), Some("chroot")),
+        setting("description", "description", json!(texts.description), Some("description")),
+        setting("instructions", "instructions", json!(texts.instructions), Some("instructions")),
+        // Each chroot has its own.
+        setting("repositories", "additional_repos", json!([]), Some("repo")),
+        setting("network", "enable_net", json!(project.network), Some("enable-net")),
+        setting("unlisted", "unlisted_on_hp", json!(project.unlisted), Some("unlisted-on-hp")),
+        setting("auto-prune", "auto_prune", json!(project.auto_prune), Some("auto-prune")),
+        setting(
+            "follow-fedora-branching",
+            "follow_fedora_branching",
+            json!(project.follow_fedora_branching),
+            Some("follow-fedora-branching"),
+        ),
+        setting("bootstrap", "bootstrap", json!(project.bootstrap), Some("bootstrap")),
+        setting("isolation", "isolation", json!(project.isolation), Some("isolation")),
+        // Builds see what was built before them only where COPR makes the metadata itself.
+        setting("manual-createrepo", "devel_mode", json!(false), Some("disable_createrepo")),
+    ];
+    if let Some(priority) = project.priority {
+        settings.push(setting("priority", "repo_priority", json!(priority), Some("repo-priority")));
+    }
+    for (key, said) in [("homepage", &project.homepage), ("contact", &project.contact)] {
+        if let Some(said) = said {
+            settings.push(setting(key, key, json!(said), None));
+        }
+    }
+    settings
+}
+
+/// Brings a value of COPR's into the form of ours: texts without the line ends of a web
+/// form, lists sorted, chroots by name.
+fn normal(key: &str, value: Option<&Value>) -> Value {
+    match value {
+        Some(Value::String(text)) => json!(text.replace("\r\n", "\n")),
+        Some(Value::Object(chroots)) => sorted(chroots.keys().map(String::as_str).collect()),
+        Some(Value::Array(list)) => sorted(list.iter().filter_map(Value::as_str).collect()),
+        None | Some(Value::Null) if key == "chroots" || key == "repositories" => json!([]),
+        None | Some(Value::Null) if matches!(key, "bootstrap" | "isolation") => json!("default"),
+        None | Some(Value::Null) if key == "priority" => Value::Null,
+        None | Some(Value::Null) => json!(""),
+        Some(other) => other.clone(),
+    }
+}
+
+fn sorted(mut list: Vec<&str>) -> Value {
+    list.sort_unstable();
+    json!(list)
+}
+
+/// Writes a setting as copr-cli takes it. A value is part of its option, so that one which
+/// begins with `-` is none itself.
+fn arguments(option: &str, wanted: &Value) -> Vec<String> {
+    match wanted {
+        Value::Array(list) if list.is_empty() => vec![format!("--{option}=")],
+        Value::Array(list) => {
+            list.iter().filter_map(Value::as_str).map(|item| format!("--{option}={item}")).collect()
+        }
+        Value::Bool(on) if option == "disable_createrepo" => vec![format!("--{option}={on}")],
+        Value::Bool(on) => vec![format!("--{option}={}", if *on { "on" } else { "off" })],
+        Value::String(text) => vec![format!("--{option}={text}")],
+        other => vec![format!("--{option}={other}")],
+    }
+}
+
+/// What a chroot of the project should have.
+struct WantedChroot {
+    repositories: Vec<String>,
+    packages: Vec<String>,
+}
+
+fn wanted_chroot(place: &Place<'_>, builds: &[Build]) -> Result<WantedChroot, Error> {
+    let Place { chroot, workspace, macros } = place;
+    let derived = || workspace.chroot.repositories.iter().map(|r| r.url.clone()).collect();
+    let repositories: Vec<String> = chroot.repositories.clone().unwrap_or_else(derived);
+    for url in &repositories {
+        if let Some(why) = refused_url(url) {
+            let file = &workspace.chroot.file;
+            let at = file.text.find(url.as_str()).map(|at| at..at + url.len());
+            let problem = Problem {
+                file: file.name.clone(),
+                text: file.text.clone(),
+                span: at,
+                message: format!("`{url}` is not a repository that COPR takes"),
+                label: why.to_owned(),
+                help: Some(format!(
+                    "set others for COPR: `repositories = [...]` in `[chroot.{}]` of copr/project.toml",
+                    chroot.name.value
+                )),
+            };
+            return Err(crate::error::Problems(vec![problem]).into());
+        }
+    }
+    let mut packages = chroot.packages.clone();
+    if let Some(macros) = macros
+        && is_built(macros, &chroot.name.value, builds)
+    {
+        packages.push(macros.in_build_root());
+    }
+    Ok(WantedChroot { repositories, packages })
+}
+
+/// Tells whether the project has a build of exactly these macros for a chroot.
+pub(super) fn is_built(macros: &MacrosPackage, chroot: &str, builds: &[Build]) -> bool {
+    builds.iter().any(|build| {
+        build.source_package.name.as_deref() == Some(&macros.name)
+            && build.is_of(&macros.version_release, &macros.dist)
+            && build.state.is_good()
+            && build.chroots.iter().any(|name| name == chroot)
+    })
+}
+
+impl Sync {
+    /// Reads the project and finds what differs.
+    pub fn find(client: &Client<'_>, project: &CoprProject, places: &[Place<'_>]) -> Result<Self, Error> {
+        let texts = rendered(project, places)?;
+        let query = [("ownername", &*project.owner), ("projectname", &*project.project)];
+        let remote = client.api("read the project", "project", &query)?;
+        let builds = if remote.is_some() { client.builds()? } else { Vec::new() };
+        let bootstrap = project.bootstrap.clone();
+        let mut sync = Self { exists: remote.is_some(), changes: Vec::new(), notes: Vec::new(), bootstrap };
+        for setting in settings(project, &texts) {
+            let Setting { key, field, wanted, option } = setting;
+            let wanted = if key == "chroots" { normal(key, Some(&wanted)) } else { wanted };
+            let old = remote.as_ref().map(|remote| normal(key, remote.get(field)));
+            if old.as_ref() == Some(&wanted) || old.is_none() && is_nothing(&wanted) {
+                continue;
+            }
+            let arguments = match option {
+                Some(option) => arguments(option, &wanted),
+                None => Vec::new(),
+            };
+            let (old, by_hand) = (old.unwrap_or(Value::Null), option.is_none());
+            sync.changes.push(Change { chroot: None, key, old, new: wanted, by_hand, arguments });
+        }
+        for place in places {
+            let there = remote.as_ref().and_then(|remote| remote.get("chroot_repos"));
+            let there = there.is_some_and(|chroots| chroots.get(&place.chroot.name.value).is_some());
+            sync.compare_chroot(client, place, there, &builds)?;
+        }
+        Ok(sync)
+    }
+
+    fn compare_chroot(
+        &mut self,
+        client: &Client<'_>,
+        place: &Place<'_>,
+        there: bool,
+        builds: &[Build],
+    ) -> Result<(), Error> {
+        let name = &place.chroot.name.value;
+        let wanted = wanted_chroot(place, builds)?;
+        let remote: Value = match there {
+            false => Value::Null,
+            true => {
+                let args = ["get-chroot".to_owned(), format!("{}/{name}", client.project())];
+                let text = client.cli(&format!("read the chroot `{name}`"), &args)?;
+                serde_json::from_str(&text).map_err(|error| CoprError::Answer {
+                    asked: client.command(&["get-chroot"]),
+                    why: error.to_string(),
+                })?
+            }
+        };
+        let lists = [
+            ("repositories", "additional_repos", "repos", wanted.repositories),
+            ("packages", "additional_packages", "packages", wanted.packages),
+            // What changes builds and is said nowhere in the workspace.
+            ("modules", "additional_modules", "modules", Vec::new()),
+            ("rpmbuild --with", "with_opts", "rpmbuild-with", Vec::new()),
+            ("rpmbuild --without", "without_opts", "rpmbuild-without", Vec::new()),
+        ];
+        for (key, field, option, mut wanted) in lists {
+            let old = match remote.get(field) {
+                Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+                _ => Vec::new(),
+            };
+            let macros = place.macros.as_ref().filter(|_| key == "packages");
+            if let Some(macros) = macros
+                && !wanted.iter().any(|package| macros.is_one(package))
+            {
+                // Until the new macros are built, the build root keeps those that it has.
+                wanted.extend(old.iter().filter(|package| macros.is_one(package)).map(|p| (*p).to_owned()));
+                let package = macros.in_build_root();
+                self.notes.push(format!(
+                    "{name}: `{package}` is not built yet; `copr push` builds it and puts it into the build root"
+                ));
+            }
+            // The order of packages means nothing; that of repositories does not either to dnf.
+            let (old, new) = (sorted(old), sorted(wanted.iter().map(String::as_str).collect()));
+            if old != new {
+                let arguments = match wanted.is_empty() {
+                    true => vec![format!("--reset={field}")],
+                    false => vec![format!("--{option}={}", wanted.join(" "))],
+                };
+                let (chroot, old) = (Some(name.clone()), if there { old } else { Value::Null });
+                self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the project what the workspace says, as far as copr-cli can.
+    pub fn apply(&self, client: &Client<'_>) -> Result<(), CoprError> {
+        let own = self.changes.iter().filter(|change| change.chroot.is_none());
+        let arguments: Vec<String> = own.flat_map(|change| change.arguments.iter().cloned()).collect();
+        let action = if self.exists { "modify" } else { "create" };
+        if !self.exists || !arguments.is_empty() {
+            let mut args = vec![action.to_owned(), client.project().to_owned()];
+            // Without it, copr-cli sets it to `default` (main.py, `BOOTSTRAP_MAP`).
+            args.push(format!("--bootstrap={}", self.bootstrap));
+            args.extend(arguments);
+            client.cli(&format!("{action} the project"), &args)?;
+        }
+        let mut chroots: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for change in &self.changes {
+            if let Some(chroot) = &change.chroot {
+                chroots.entry(chroot).or_default().extend(change.arguments.iter().cloned());
+            }
+        }
+        for (chroot, arguments) in chroots {
+            let mut args = vec!["edit-chroot".to_owned(), format!("{}/{chroot}", client.project())];
+            args.extend(arguments);
+            client.cli(&format!("edit the chroot `{chroot}`"), &args)?;
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether a new project has a value by itself.
+fn is_nothing(wanted: &Value) -> bool {
+    match wanted {
+        Value::Array(list) => list.is_empty(),
+        Value::String(text) => text.is_empty() || text == "default",
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_hold_their_values() {
+        assert_eq!(arguments("description", &json!("- a\nb")), ["--description=- a\nb"]);
+        assert_eq!(arguments("repo", &json!([])), ["--repo="]);
+        assert_eq!(arguments("chroot", &json!(["a", "b"])), ["--chroot=a", "--chroot=b"]);
+        assert_eq!(arguments("enable-net", &json!(false)), ["--enable-net=off"]);
+        assert_eq!(arguments("disable_createrepo", &json!(false)), ["--disable_createrepo=false"]);
+    }
+
+    #[test]
+    fn what_copr_tells_is_compared_by_meaning() {
+        assert_eq!(normal("description", Some(&json!("a\r\nb"))), json!("a\nb"));
+        assert_eq!(normal("chroots", Some(&json!({"b": "url", "a": "url"}))), json!(["a", "b"]));
+        assert_eq!(normal("instructions", Some(&Value::Null)), json!(""));
+        assert_eq!(normal("bootstrap", None), json!("default"));
+    }
+}

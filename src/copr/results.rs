@@ -1,0 +1,164 @@
+//! What a build left on COPR, brought back: its packages, each whole, and its logs.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::client::{Client, curl};
+use super::error::CoprError;
+use crate::process::{Command, last_lines};
+use crate::rpms;
+use crate::text::percent_encoded;
+
+/// The logs of a build that are worth having. Source: COPR, backend's result folders.
+const LOGS: &[&str] = &["builder-live.log", "build.log", "root.log", "state.log", "installed_pkgs.log"];
+
+/// What a log may unpack to; the rest is cut off.
+const MOST_OF_A_LOG: u64 = 1 << 30;
+
+/// What can stand in a URL's path as it is.
+const PLAIN: &[u8] = b"-._~+@:";
+
+/// The results of one build for one chroot.
+pub(super) struct Remote<'c, 'e> {
+    client: &'c Client<'e>,
+    build: u64,
+    chroot: String,
+    /// The URL of the folder, with a slash at its end.
+    url: String,
+}
+
+/// A package as COPR lists it.
+#[derive(Debug, Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    release: String,
+    arch: String,
+}
+
+impl Package {
+    fn file(&self) -> String {
+        format!("{}-{}-{}.{}.rpm", self.name, self.version, self.release, self.arch)
+    }
+}
+
+impl<'c, 'e> Remote<'c, 'e> {
+    /// Asks where the results of a build are; `None` if there are none.
+    pub fn find(client: &'c Client<'e>, build: u64, chroot: &str) -> Result<Option<Self>, CoprError> {
+        let id = build.to_string();
+        let query = [("build_id", &*id), ("chrootname", chroot)];
+        let answer = client.api(&format!("ask for the results of build {build}"), "build-chroot", &query)?;
+        let url = answer.as_ref().and_then(|answer| answer.get("result_url")).and_then(Value::as_str);
+        Ok(url.filter(|url| !url.is_empty()).map(|url| {
+            let url = format!("{}/", url.trim_end_matches('/'));
+            Self { client, build, chroot: chroot.to_owned(), url }
+        }))
+    }
+
+    /// Brings all packages of the build into a folder, source packages left out, and returns
+    /// them sorted. What arrived before stays, if it is whole.
+    pub fn packages(&self, dir: &Path) -> Result<Vec<PathBuf>, CoprError> {
+        let id = self.build.to_string();
+        let query = [("build_id", &*id), ("chrootname", &*self.chroot)];
+        let asked = format!("ask for the packages of build {}", self.build);
+        let answer = self.client.api(&asked, "build-chroot/built-packages", &query)?;
+        let list = answer.and_then(|mut answer| answer.get_mut("packages").map(Value::take));
+        let list: Vec<Package> = serde_json::from_value(list.unwrap_or_default())
+            .map_err(|error| CoprError::Answer { asked, why: error.to_string() })?;
+        let mut files = Vec::new();
+        for file in list.iter().filter(|package| package.arch != "src").map(Package::file) {
+            if file.contains('/') || file.starts_with('.') {
+                let (asked, why) = ("built-packages".to_owned(), format!("a package is called `{file}`"));
+                return Err(CoprError::Answer { asked, why });
+            }
+            let to = dir.join(&file);
+            if !to.exists() || self.whole(&to).is_err() {
+                self.client.retried(|| self.fetch(&file, &to).and_then(|()| self.whole(&to)))?;
+            }
+            files.push(to);
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Brings the logs that there are into a folder, unpacked; a log that cannot be had is no
+    /// failure of the build. Returns those that came.
+    pub fn logs(&self, dir: &Path) -> Result<Vec<PathBuf>, CoprError> {
+        let mut logs = Vec::new();
+        for name in LOGS {
+            let (to, packed) = (dir.join(name), dir.join(format!("{name}.gz")));
+            // Once packed, the log of a running build is not there any more.
+            let came = self.fetch(&format!("{name}.gz"), &packed).is_ok() && unpack(&packed, &to).is_ok();
+            let _ = fs_err::remove_file(&packed);
+            if came || self.fetch(name, &to).is_ok() {
+                logs.push(to);
+            }
+            crate::process::check_stop()?;
+        }
+        Ok(logs)
+    }
+
+    /// Fetches one file. What is not whole never has the file's name.
+    fn fetch(&self, file: &str, to: &Path) -> Result<(), CoprError> {
+        let part = to.with_file_name(format!("{file}.part"));
+        let url = format!("{}{}", self.url, percent_encoded(file.as_bytes(), PLAIN));
+        let done = curl().arg("--fail").arg("--output").arg(&part).arg(&url).run()?;
+        if !done.success() {
+            let said = last_lines(&done.stderr, 1).concat();
+            let _ = fs_err::remove_file(&part);
+            let what = format!("fetch `{file}` of build {}", self.build);
+            return Err(CoprError::Server { what, url: self.client.url().to_owned(), said });
+        }
+        fs_err::rename(&part, to)?;
+        Ok(())
+    }
+
+    /// Proves that a package is whole: a header that can be read, and rpm's digests over all
+    /// of it. A package that is not is taken away.
+    fn whole(&self, path: &Path) -> Result<(), CoprError> {
+        let proof = rpms::header(path).map_err(|error| error.to_string()).and_then(|_| {
+            let rpm = Command::new("rpm").args(["-K", "--nosignature"]).arg(path).env("LC_ALL", "C");
+            rpm.output().map_err(|error| error.to_string())
+        });
+        crate::process::check_stop()?;
+        if let Err(why) = proof {
+            let _ = fs_err::remove_file(path);
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Err(CoprError::Damaged { file, build: self.build, why });
+        }
+        Ok(())
+    }
+}
+
+/// Unpacks a log. A server may have unpacked it already on its way.
+fn unpack(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut bytes = fs_err::read(from)?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut text = Vec::new();
+        flate2::read::MultiGzDecoder::new(bytes.as_slice()).take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+        bytes = text;
+    }
+    fs_err::write(to, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn logs_are_read_packed_and_plain() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("a.gz"), dir.path().join("a"));
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(b"words").unwrap();
+        for bytes in [gz.finish().unwrap(), b"words".to_vec()] {
+            fs_err::write(&from, bytes).unwrap();
+            unpack(&from, &to).unwrap();
+            assert_eq!(fs_err::read(&to).unwrap(), b"words");
+        }
+    }
+}

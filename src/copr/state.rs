@@ -1,0 +1,125 @@
+//! A build as COPR tells of it.
+
+use serde::Deserialize;
+
+/// The state of a build. Source: COPR, common/copr_common/enums.py, `StatusEnum`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Built and published.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// Somebody canceled it.
+    Canceled,
+    /// There was nothing to do: its spec excludes the chroot's architecture.
+    Skipped,
+    /// Copied from another project.
+    Forked,
+    /// Waits for another batch.
+    Waiting,
+    /// Its source is brought into COPR's dist-git.
+    Importing,
+    /// Waits for a builder.
+    Pending,
+    /// A builder begins with it.
+    Starting,
+    /// Under way.
+    Running,
+    /// COPR does not say.
+    #[serde(other)]
+    Unknown,
+}
+
+impl State {
+    /// Reads the word that copr-cli prints.
+    pub fn parse(word: &str) -> Self {
+        serde_json::from_value(serde_json::Value::from(word)).unwrap_or(Self::Unknown)
+    }
+
+    /// Tells whether nothing more will happen.
+    pub fn is_over(self) -> bool {
+        self.is_good() || matches!(self, Self::Failed | Self::Canceled | Self::Skipped)
+    }
+
+    /// Tells whether its packages are published.
+    pub fn is_good(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Forked)
+    }
+
+    /// Returns COPR's word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+            Self::Skipped => "skipped",
+            Self::Forked => "forked",
+            Self::Waiting => "waiting",
+            Self::Importing => "importing",
+            Self::Pending => "pending",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One build of a project.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Build {
+    /// Its number, which rises from build to build.
+    pub id: u64,
+    /// What has become of it.
+    pub state: State,
+    /// COPR's chroots that it is for.
+    #[serde(default)]
+    pub chroots: Vec<String>,
+    /// What it builds.
+    #[serde(default)]
+    pub source_package: SourcePackage,
+}
+
+/// What a build is made from, once COPR has read the SRPM.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct SourcePackage {
+    /// The package's name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its version and release, with the epoch where there is one.
+    #[serde(default)]
+    pub version: Option<String>,
+}
+
+impl Build {
+    /// Tells whether it is of this version and release. COPR leaves the dist tag out of what
+    /// it tells, since one build may be for several releases (rpmbuild/copr_rpmbuild: `dist`
+    /// is nil there).
+    pub fn is_of(&self, version_release: &str, dist: &str) -> bool {
+        let version = self.source_package.version.as_deref().unwrap_or_default();
+        let version = version.split_once(':').map_or(version, |(_, rest)| rest);
+        version == version_release || Some(version) == version_release.strip_suffix(dist)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_and_an_unknown_one_is_no_end() {
+        assert_eq!(State::parse("succeeded"), State::Succeeded);
+        assert_eq!(State::parse("something new"), State::Unknown);
+        assert!(!State::Unknown.is_over() && State::Canceled.is_over() && !State::Canceled.is_good());
+    }
+
+    #[test]
+    fn a_build_is_known_by_version_and_release() {
+        let json = r#"{"id": 7, "state": "running", "chroots": [], "extra": 1,
+                       "source_package": {"name": "k", "version": "1:2-3", "url": null}}"#;
+        let build: Build = serde_json::from_str(json).unwrap();
+        assert!(
+            build.is_of("2-3.fc43", ".fc43") && build.is_of("2-3", "") && !build.is_of("2-4.fc43", ".fc43")
+        );
+    }
+}

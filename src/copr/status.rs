@@ -1,0 +1,86 @@
+//! What COPR has of each component, beside what the workspace wants.
+
+use serde::Serialize;
+
+use super::client::Client;
+use super::state::{Build, State};
+use crate::build::Prepared;
+use crate::stack::Verdict;
+
+/// One component in one chroot.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The component.
+    pub component: String,
+    /// COPR's chroot.
+    pub chroot: String,
+    /// The version and release that the workspace wants.
+    pub wanted: String,
+    /// The version and release of the newest build on COPR.
+    pub remote: Option<String>,
+    /// The newest build's state.
+    pub state: Option<State>,
+    /// The newest build's number.
+    pub build: Option<u64>,
+    /// Its page.
+    pub url: Option<String>,
+    /// Whether `copr push` would do something for it.
+    pub stale: bool,
+    /// Why, as a plan says it.
+    pub reasons: Vec<String>,
+}
+
+/// Puts a plan beside the newest builds of a project for a chroot.
+pub fn rows(
+    client: &Client<'_>,
+    builds: &[Build],
+    chroot: &str,
+    dist: &str,
+    prepared: &Prepared<'_, '_>,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for step in &prepared.plan.steps {
+        let spec = &prepared.specs[&step.component];
+        let name = package(&spec.text).unwrap_or_else(|| step.component.to_string());
+        let newest = builds.iter().find(|build| {
+            build.source_package.name.as_deref() == Some(&*name)
+                && build.chroots.iter().any(|name| name == chroot)
+        });
+        let version = &prepared.stack.workspace.pins.pins[&step.component].value.version;
+        let release = spec.release.release.replace("%{?dist}", dist);
+        let (stale, reasons) = match &step.verdict {
+            Verdict::Fresh => (false, Vec::new()),
+            Verdict::Inspect(reasons) | Verdict::Stale(reasons) => (true, reasons.clone()),
+        };
+        rows.push(Row {
+            component: step.component.to_string(),
+            chroot: chroot.to_owned(),
+            wanted: format!("{version}-{release}"),
+            remote: newest.and_then(|build| build.source_package.version.clone()),
+            state: newest.map(|build| build.state),
+            build: newest.map(|build| build.id),
+            url: newest.map(|build| client.build_page(build.id)),
+            stale,
+            reasons,
+        });
+    }
+    rows
+}
+
+/// Reads the source package's name out of a rendered spec.
+pub fn package(spec: &str) -> Option<String> {
+    let line =
+        spec.lines().find(|line| line.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case("name:")))?;
+    Some(line[5..].trim().to_owned()).filter(|name| !name.contains('%'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_package_is_called_as_its_spec_says() {
+        assert_eq!(package("# x\nName:           python-k\nVersion: 1\n").as_deref(), Some("python-k"));
+        assert_eq!(package("Name: %{x}\n"), None);
+    }
+}

@@ -1,0 +1,344 @@
+//! `copr/project.toml`: the project on COPR that the workspace is built in. What it is
+//! there at the moment is not known here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::chroot::Chroot;
+use super::document::{At, File, Table};
+use super::manifest::text;
+use crate::duration;
+use crate::error::Problem;
+use crate::names::nearest;
+use crate::text::visible;
+
+/// The longest time that COPR gives a build. Source: COPR, frontend/coprs_frontend/coprs/config.py,
+/// `MAX_BUILD_TIMEOUT`.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(108_000);
+
+/// What mock's bootstrap chroot may be. Source: COPR, coprs/forms.py, `create_mock_bootstrap_field`.
+const BOOTSTRAPS: &[&str] = &["default", "on", "off", "image"];
+
+/// How commands may be run in the build root. Source: COPR, coprs/forms.py, `create_isolation_field`.
+const ISOLATIONS: &[&str] = &["default", "simple", "nspawn"];
+
+/// What COPR takes as the URL of a repository. Source: COPR, coprs/forms.py,
+/// `UrlRepoListValidator`.
+const REPOSITORY_SCHEMES: &[&str] = &["https://", "http://", "copr://"];
+
+/// The content of `copr/project.toml`.
+#[derive(Debug, Clone)]
+pub struct CoprProject {
+    /// User or `@group`.
+    pub owner: String,
+    /// The project's name.
+    pub project: String,
+    /// What it builds for.
+    pub chroots: Vec<CoprChroot>,
+    /// Markdown, rendered with the current pins.
+    pub description: At<String>,
+    /// Markdown, rendered with the current pins.
+    pub instructions: At<String>,
+    /// Where the project is told of, if it says so.
+    pub homepage: Option<String>,
+    /// How its owner is reached, if it says so.
+    pub contact: Option<String>,
+    /// How long a build may take whose component does not say it.
+    pub timeout: Option<Duration>,
+    /// Whether builds may use the network.
+    pub network: bool,
+    /// Whether COPR's front page leaves the project out.
+    pub unlisted: bool,
+    /// Whether COPR deletes builds that newer ones replaced.
+    pub auto_prune: bool,
+    /// Whether COPR makes chroots of new Fedora releases by itself.
+    pub follow_fedora_branching: bool,
+    /// How mock's bootstrap chroot is made.
+    pub bootstrap: String,
+    /// How commands are run in the build root.
+    pub isolation: String,
+    /// dnf's priority of the project's repository for those who enable it.
+    pub priority: Option<i64>,
+    /// The file it was read from.
+    pub file: File,
+}
+
+/// One of COPR's chroots and what the project sets for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoprChroot {
+    /// COPR's name, such as `fedora-43-x86_64`.
+    pub name: At<String>,
+    /// The name of its definition in `mock-configs/`.
+    pub definition: String,
+    /// Repositories beside the release's own, instead of those of the definition.
+    pub repositories: Option<Vec<String>>,
+    /// Packages in every build root, beside the macros package.
+    pub packages: Vec<String>,
+}
+
+/// Where results on Fedora's COPR lie: the base URL in the .repo files that `dnf copr enable` gets.
+const RESULTS: &str = "https://download.copr.fedorainfracloud.org/results";
+
+impl CoprProject {
+    /// Returns the folder of the project's results on Fedora's COPR, with its key `pubkey.gpg`.
+    pub fn results_url(&self) -> String {
+        format!("{RESULTS}/{}/{}", self.owner, self.project)
+    }
+
+    /// Reads `copr/project.toml`; each of its chroots must be one of `chroots`.
+    pub fn read(file: File, chroots: &BTreeMap<String, Chroot>, problems: &mut Vec<Problem>) -> Self {
+        file.clone().parse(problems, |root| {
+            let owner = name(root, "owner", "the COPR user or @group");
+            let project = name(root, "project", "the COPR project");
+            let listed = root.strings("chroots");
+            if listed.is_empty() {
+                let (span, help) = (root.span(), "add `chroots = [\"fedora-44-x86_64\"]`".to_owned());
+                root.problem(span, "`chroots` is missing or empty", "expected COPR's chroots", Some(help));
+            }
+            let mut settings = chroot_settings(root, &listed);
+            let mut resolved = Vec::new();
+            for at in listed {
+                let (said, settings) = settings.remove(&at.value).unwrap_or_default();
+                if let Some(definition) = definition(root, &at, said, chroots) {
+                    resolved.push(CoprChroot { name: at, definition, ..settings });
+                }
+            }
+            let long = |root: &mut Table<'_>, key| {
+                root.lines(key).unwrap_or(At { value: String::new(), span: 0..0 })
+            };
+            Self {
+                owner,
+                project,
+                chroots: resolved,
+                description: long(root, "description"),
+                instructions: long(root, "instructions"),
+                homepage: root.string("homepage").map(|at| at.value),
+                contact: root.string("contact").map(|at| at.value),
+                timeout: timeout(root),
+                network: root.boolean("network").unwrap_or(false),
+                unlisted: root.boolean("unlisted").unwrap_or(false),
+                auto_prune: root.boolean("auto-prune").unwrap_or(true),
+                follow_fedora_branching: root.boolean("follow-fedora-branching").unwrap_or(false),
+                bootstrap: one_of(root, "bootstrap", BOOTSTRAPS),
+                isolation: one_of(root, "isolation", ISOLATIONS),
+                priority: root.integer("priority"),
+                file,
+            }
+        })
+    }
+
+    /// Returns `owner/project`, as copr-cli takes it.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.owner, self.project)
+    }
+
+    /// Returns the chroot that a definition of `mock-configs/` stands for.
+    pub fn chroot_of(&self, definition: &str) -> Option<&CoprChroot> {
+        self.chroots.iter().find(|chroot| chroot.definition == definition)
+    }
+}
+
+impl Default for CoprChroot {
+    fn default() -> Self {
+        let name = At { value: String::new(), span: 0..0 };
+        Self { name, definition: String::new(), repositories: None, packages: Vec::new() }
+    }
+}
+
+/// Reads a name that becomes part of URLs and arguments. Source: COPR, coprs/forms.py,
+/// `CoprForm`: `^[\w.-]+$`; an owner may be a group.
+fn name(root: &mut Table<'_>, key: &str, what: &str) -> String {
+    let at = root.required_string(key, what);
+    if let Some(At { value, span }) = &at {
+        let rest = if key == "owner" { value.strip_prefix('@').unwrap_or(value) } else { value };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        if rest.is_empty() || rest.starts_with('-') || !rest.chars().all(plain) {
+            let message = format!("`{}` cannot be {what}", visible(value));
+            root.problem(span.clone(), message, "expected letters, digits and . _ -", None);
+        }
+    }
+    text(at)
+}
+
+/// Reads `[chroot.<name>]`: what it says of the definition, and the rest.
+fn chroot_settings(
+    root: &mut Table<'_>,
+    listed: &[At<String>],
+) -> BTreeMap<String, (Option<At<String>>, CoprChroot)> {
+    let read = |key: At<String>, table: &mut Table<'_>| {
+        if !listed.iter().any(|at| at.value == key.value) {
+            let near = nearest(&key.value, listed.iter().map(|at| at.value.as_str()));
+            let help = near.map(|near| format!("did you mean `{near}`?"));
+            let message = format!("`{}` is not one of `chroots`", visible(&key.value));
+            table.problem(key.span.clone(), message, "settings of no chroot", help);
+        }
+        let said = table.string("definition");
+        let repositories = table.has("repositories").then(|| urls(table, "repositories"));
+        let packages = table.strings("packages");
+        for At { value, span } in &packages {
+            if value.is_empty() || value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+                let message = format!("`{}` cannot be a package's name", visible(value));
+                table.problem(span.clone(), message, "expected one word", None);
+            }
+        }
+        let packages = packages.into_iter().map(|at| at.value).collect();
+        (key.value, (said, CoprChroot { repositories, packages, ..CoprChroot::default() }))
+    };
+    root.table("chroot", |table| table.each_table(read)).unwrap_or_default().into_iter().collect()
+}
+
+/// Finds the definition of a chroot: the one that is named, else the only one that includes mock's
+/// config of this name, or is of its release and architecture.
+fn definition(
+    root: &mut Table<'_>,
+    at: &At<String>,
+    said: Option<At<String>>,
+    chroots: &BTreeMap<String, Chroot>,
+) -> Option<String> {
+    let matching: Vec<&String> = chroots
+        .values()
+        .filter(|chroot| !chroot.is_host() && stands_for(chroot, &at.value))
+        .map(|chroot| &chroot.name)
+        .collect();
+    match (said, matching.as_slice()) {
+        (Some(said), _) if chroots.get(&said.value).is_some_and(|chroot| !chroot.is_host()) => {
+            Some(said.value)
+        }
+        (Some(said), _) => {
+            let near = nearest(&said.value, chroots.keys().map(String::as_str));
+            let help = near.map(|near| format!("did you mean `{near}`?"));
+            let message = format!("unknown chroot `{}`", visible(&said.value));
+            root.problem(said.span, message, "mock-configs/ has no definition of this name", help);
+            None
+        }
+        (None, [one]) => Some((*one).clone()),
+        (None, []) => {
+            let known: Vec<&str> = chroots
+                .values()
+                .filter(|chroot| !chroot.is_host())
+                .filter_map(|chroot| chroot.base_config.strip_suffix(".cfg"))
+                .collect();
+            let help = match nearest(&at.value, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("add a definition with `base-config = \"{}.cfg\"`", visible(&at.value)),
+            };
+            let message = format!("the chroot `{}` is none of mock-configs/", visible(&at.value));
+            root.problem(at.span.clone(), message, "no definition is of this release", Some(help));
+            None
+        }
+        (None, several) => {
+            let list: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
+            let message = format!("`{}` may be {}", visible(&at.value), list.join(" or "));
+            let help = format!("say which: `definition = \"{}\"` in `[chroot.{}]`", list[0], at.value);
+            root.problem(at.span.clone(), message, "several definitions are of this release", Some(help));
+            None
+        }
+    }
+}
+
+/// Tells whether a definition is of COPR's chroot of this name. COPR's chroots are called as
+/// the configs of mock-core-configs.
+fn stands_for(chroot: &Chroot, name: &str) -> bool {
+    match chroot.base_config.strip_suffix(".cfg") {
+        Some(config) => config == name,
+        None => name.ends_with(&format!("-{}-{}", chroot.release, chroot.arch)),
+    }
+}
+
+fn urls(table: &mut Table<'_>, key: &str) -> Vec<String> {
+    let listed = table.strings(key);
+    for At { value, span } in &listed {
+        if let Some(what) = refused_url(value) {
+            let message = format!("`{}` is not a repository that COPR takes", visible(value));
+            table.problem(span.clone(), message, what, None);
+        }
+    }
+    listed.into_iter().map(|at| at.value).collect()
+}
+
+/// Tells why COPR would not take a repository's URL, if it would not.
+pub fn refused_url(url: &str) -> Option<&'static str> {
+    if !REPOSITORY_SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
+        return Some("expected https://, http:// or copr://");
+    }
+    url.contains(|c: char| c.is_whitespace() || c.is_control()).then_some("expected no spaces")
+}
+
+fn timeout(root: &mut Table<'_>) -> Option<Duration> {
+    let At { value, span } = root.string("timeout")?;
+    let timeout = duration::parse(&value);
+    match timeout {
+        None => root.problem(span, "this is not a duration", "expected such as `18 h`", None),
+        Some(timeout) if timeout > MAX_TIMEOUT => {
+            root.problem(span, "COPR gives a build 30 hours at most", "longer than that", None);
+        }
+        Some(_) => {}
+    }
+    timeout
+}
+
+fn one_of(root: &mut Table<'_>, key: &str, known: &[&str]) -> String {
+    let Some(At { value, span }) = root.string(key) else { return "default".to_owned() };
+    if !known.contains(&value.as_str()) {
+        let near = nearest(&value, known.iter().copied());
+        let help = near.map(|near| format!("did you mean `{near}`?"));
+        let label = format!("expected one of: {}", known.join(", "));
+        root.problem(span, format!("`{}` is not a value of `{key}`", visible(&value)), label, help);
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chroots() -> BTreeMap<String, Chroot> {
+        let text = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+                    rocm-provider = \"p\"\nbase-config = \"fedora-43-x86_64.cfg\"\n";
+        let mut problems = Vec::new();
+        let mut read = |name: &str| {
+            let file = File { name: format!("mock-configs/{name}.toml"), text: text.to_owned() };
+            (name.to_owned(), Chroot::read(name, file, &mut problems))
+        };
+        BTreeMap::from([read("fedora-43"), read("host")])
+    }
+
+    fn read(text: &str) -> (CoprProject, Vec<(String, Option<String>)>) {
+        let file = File { name: "copr/project.toml".into(), text: text.to_owned() };
+        let mut problems = Vec::new();
+        let project = CoprProject::read(file, &chroots(), &mut problems);
+        (project, problems.into_iter().map(|p| (p.message, p.help)).collect())
+    }
+
+    #[test]
+    fn a_small_project_has_safe_defaults_and_finds_its_chroot() {
+        let (project, problems) = read("owner = \"@g\"\nproject = \"p\"\nchroots = [\"fedora-43-x86_64\"]\n");
+        assert_eq!(problems, []);
+        assert_eq!(project.full_name(), "@g/p");
+        assert_eq!(project.chroots[0].definition, "fedora-43");
+        assert_eq!(project.chroot_of("fedora-43").unwrap().name.value, "fedora-43-x86_64");
+        assert!(!project.network && project.auto_prune && project.timeout.is_none());
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_remedy() {
+        let (_, problems) = read(
+            "owner = \"a b\"\nproject = \"p\"\nchroots = [\"fedora-44-x86_64\"]\ntimeout = \"31 h\"\n\
+             bootstrap = \"onn\"\n[chroot.fedora-43]\nrepositories = [\"file:///x\"]\n",
+        );
+        let messages: Vec<&str> = problems.iter().map(|(message, _)| message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "`a b` cannot be the COPR user or @group",
+                "`fedora-43` is not one of `chroots`",
+                "`file:///x` is not a repository that COPR takes",
+                "the chroot `fedora-44-x86_64` is none of mock-configs/",
+                "COPR gives a build 30 hours at most",
+                "`onn` is not a value of `bootstrap`",
+            ]
+        );
+        assert_eq!(problems[3].1.as_deref(), Some("did you mean `fedora-43-x86_64`?"));
+        assert_eq!(problems[5].1.as_deref(), Some("did you mean `on`?"));
+    }
+}

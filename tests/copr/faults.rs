@@ -1,0 +1,63 @@
+//! A COPR that fails and recovers, and tokens that expire.
+
+use serde_json::json;
+
+use crate::stack::{PROJECT_TOML, Stack};
+
+#[test]
+fn an_expired_token_is_told_and_nothing_is_lost() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"expired": ["alice"]}));
+    let page = format!("{}/api", stack.copr.url);
+    stack.push().exits(3).says(["expired", page.as_str()]);
+    assert_eq!(stack.copr.uploads(), 0);
+    stack.copr.control(&json!({}));
+    stack.push().exits(0);
+    assert_eq!(stack.copr.uploads(), 3);
+}
+
+#[test]
+fn a_server_that_answers_500_and_recovers_costs_no_build() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"errors": [
+        {"match": "GET /api_3/build/\\d", "count": 2, "status": 500},
+        {"match": "POST /api_3/build/create/upload", "count": 1, "status": 500},
+        {"match": "GET /api_3/build-chroot", "count": 1, "status": 503},
+        {"match": "GET /backend/results/.*noarch.rpm", "count": 1, "status": 502},
+    ]}));
+    stack.push().exits(0);
+    let requests = stack.copr.requests();
+    for status in ["500", "503", "502"] {
+        assert!(requests.iter().any(|request| request.ends_with(status)), "{requests:#?}");
+    }
+    assert_eq!(stack.copr.uploads(), 3);
+    assert!(stack.accepted("app"));
+}
+
+#[test]
+fn a_server_that_stays_away_is_given_up() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"errors": [{"match": "/api_3/", "count": 1000, "status": 503}]}));
+    stack.run(&["copr", "status"]).exits(30).says([stack.copr.url.as_str()]);
+}
+
+#[test]
+fn a_package_that_came_in_part_is_fetched_again() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"drop": [{"match": "noarch.rpm$", "count": 1, "after": 1000}]}));
+    stack.run(&["copr", "push", "other"]).exits(0);
+    let fetched = |request: &&String| request.starts_with("GET /backend") && request.contains("noarch.rpm");
+    assert_eq!(stack.copr.requests().iter().filter(fetched).count(), 2);
+    assert!(stack.accepted("other"));
+}
+
+#[test]
+fn a_build_that_takes_too_long_is_told_as_that() {
+    let stack = Stack::synced();
+    let project = stack.workspace.read(PROJECT_TOML);
+    stack.workspace.write(PROJECT_TOML, format!("{project}timeout = \"2 s\"\n"));
+    let spec = crate::support::template("other");
+    stack.workspace.replace(&spec, "%build\n", "%build\nsleep 60\n");
+    stack.run(&["copr", "push", "other"]).exits(11).says(["timeout"]);
+    assert_eq!(stack.copr.builds()[0]["timeout"], 2);
+}

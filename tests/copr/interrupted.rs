@@ -1,0 +1,96 @@
+//! Runs that end early: COPR goes on, and the next run finds what it did.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::stack::{Stack, assert_no_token};
+use crate::support::{Ran, wait_until};
+
+/// A push that waits for a build that runs, ended by a signal.
+fn interrupted(stack: &Stack, signal: &str) -> Ran {
+    stack.copr.control(&json!({"hold": {"other": "running"}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    wait_until("it runs", || stack.copr.states() == ["other running"]);
+    // The answer to the upload has arrived, too: the build is asked for.
+    let asks = "GET /api_3/build/1 200";
+    wait_until("it is waited for", || stack.copr.requests().iter().any(|request| request == asks));
+    push.signal(signal);
+    let push = push.finish();
+    assert_no_token(&push);
+    push
+}
+
+#[test]
+fn a_run_that_was_interrupted_goes_on_without_a_second_upload() {
+    let stack = Stack::synced();
+    interrupted(&stack, "INT").exits(130).says(["copr push"]);
+    assert_eq!(stack.copr.states(), ["other running"]);
+    assert!(!stack.accepted("other"));
+    stack.copr.control(&json!({}));
+    stack.run(&["copr", "push", "other"]).exits(0);
+    assert_eq!(stack.copr.uploads(), 1);
+    assert!(stack.accepted("other"));
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_without_a_second_upload() {
+    let stack = Stack::synced();
+    assert_eq!(interrupted(&stack, "KILL").code, None);
+    stack.copr.control(&json!({}));
+    stack.run(&["copr", "push", "other"]).exits(0);
+    assert_eq!(stack.copr.uploads(), 1);
+    assert!(stack.accepted("other"));
+}
+
+#[test]
+fn a_run_that_was_killed_before_it_could_note_the_build_finds_it() {
+    let stack = Stack::synced();
+    stack.commit();
+    stack.copr.control(&json!({"hold": {"other": "source-pending"}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    wait_until("it is sent", || stack.copr.uploads() == 1);
+    push.signal("KILL");
+    push.finish();
+    // As if it had been killed a moment earlier.
+    let _ = std::fs::remove_dir_all(stack.workspace.path("build/fedora-43/copr"));
+    let push = stack.start(&["copr", "push", "other"]);
+    std::thread::sleep(Duration::from_secs(3));
+    stack.copr.control(&json!({}));
+    assert_no_token(push.finish().exits(0));
+    assert_eq!(stack.copr.uploads(), 1);
+    assert!(stack.accepted("other"));
+}
+
+#[test]
+fn what_is_under_way_is_cancelled_on_request() {
+    let stack = Stack::synced();
+    interrupted(&stack, "INT").exits(130);
+    let dry = stack.run(&["copr", "cancel", "--dry-run"]);
+    assert!(dry.exits(0).stdout.contains("other"), "{dry}");
+    assert_eq!(stack.copr.states(), ["other running"]);
+    stack.run(&["copr", "cancel"]).exits(0);
+    assert_eq!(stack.copr.states(), ["other canceled"]);
+    stack.run(&["copr", "cancel"]).exits(0).says(["no build is under way"]);
+    // Who pushes again wants it built.
+    stack.copr.control(&json!({}));
+    stack.run(&["copr", "push", "other"]).exits(0);
+    assert_eq!(stack.copr.states(), ["other canceled", "other succeeded"]);
+}
+
+#[test]
+fn builds_are_watched_to_their_end() {
+    let stack = Stack::synced();
+    stack.run(&["copr", "watch"]).exits(0).says(["no build is under way"]);
+    interrupted(&stack, "KILL");
+    let listed = |request: &&String| request.starts_with("GET /api_3/package/list");
+    let lists = || stack.copr.requests().iter().filter(listed).count();
+    let before = lists();
+    let watch = stack.start(&["copr", "watch"]);
+    wait_until("it has looked", || lists() > before);
+    stack.copr.control(&json!({}));
+    let watch = watch.finish();
+    assert_no_token(&watch);
+    let lines: Vec<&str> = watch.exits(0).stdout.lines().collect();
+    assert!(lines[0].starts_with("other: running ") && lines[1].starts_with("other: succeeded "), "{watch}");
+}

@@ -1,0 +1,128 @@
+//! `rocmrpm copr push`: in order, through the gate, and only what is stale.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::site::TOKEN;
+use crate::stack::{Stack, assert_no_token};
+use crate::support::{ran, wait_until};
+
+#[test]
+fn builds_in_waves_and_brings_the_packages_back() {
+    let stack = Stack::synced();
+    assert_eq!(stack.plan(), ["lib build", "app build", "other build"]);
+    assert_eq!(stack.copr.uploads(), 0);
+
+    stack.copr.control(&json!({"hold": {"lib": "running"}}));
+    let push = stack.start(&["copr", "push"]);
+    wait_until("lib runs and other is done", || {
+        let mut states = stack.copr.states();
+        states.sort();
+        states == ["lib running", "other succeeded"]
+    });
+    // What depends on lib is not sent while COPR builds that.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(stack.copr.uploads(), 2);
+    let status = stack.run(&["copr", "status"]);
+    assert!(status.exits(0).stdout.contains("running"), "{status}");
+    stack.copr.control(&json!({}));
+    let push = push.finish();
+    assert_no_token(push.exits(0));
+    assert_eq!(stack.copr.states().last().unwrap(), "app succeeded");
+
+    for component in ["lib", "app", "other"] {
+        assert!(stack.accepted(component), "{component}");
+    }
+    let repository = stack.workspace.path("build/fedora-43/repository");
+    let names = crate::support::names_in(&repository);
+    assert_eq!(names.iter().filter(|name| name.ends_with(".fc43.noarch.rpm")).count(), 3, "{names:?}");
+
+    // There is nothing to do, here and in a second workspace of the same content.
+    assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other fresh"]);
+    stack.push().exits(0);
+    assert_eq!(stack.copr.uploads(), 3);
+    let status = stack.run(&["copr", "status", "--json"]).json();
+    assert_eq!((&status["stale"], &status["components"][0]["state"]), (&json!(0), &json!("succeeded")));
+}
+
+#[test]
+fn a_failure_in_the_middle_stops_what_depends_on_it() {
+    let stack = Stack::synced();
+    let log = "Executing(%build): /bin/sh\nerror: what lib needs is not there";
+    stack.copr.control(&json!({"fail": {"lib": log}}));
+    let failed = stack.run(&["copr", "push", "--keep-going"]);
+    let page = format!("{}/coprs/build/", stack.copr.url);
+    failed.exits(10).says(["what lib needs is not there", page.as_str()]);
+    let mut states = stack.copr.states();
+    states.sort();
+    assert_eq!(states, ["lib failed", "other succeeded"]);
+    assert_eq!((stack.accepted("lib"), stack.accepted("other")), (false, true));
+
+    // Mended, it goes on from there.
+    stack.copr.control(&json!({}));
+    stack.push().exits(0);
+    assert_eq!(stack.copr.uploads(), 4);
+    let tail = stack.copr.states().split_off(2);
+    assert_eq!(tail, ["lib succeeded", "app succeeded"]);
+    assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other fresh"]);
+}
+
+#[test]
+fn what_copr_built_passes_the_same_gate() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"define": {"lib": {"broken": "1"}}}));
+    let refused = stack.run(&["copr", "push", "--keep-going"]);
+    refused.exits(1).says(["elf-damaged", "delete-build"]);
+    let mut states = stack.copr.states();
+    states.sort();
+    assert_eq!(states, ["lib succeeded", "other succeeded"]);
+    let results = stack.workspace.path("build/fedora-43/results/lib");
+    assert!(!results.exists(), "{}", results.display());
+
+    stack.copr.control(&json!({}));
+    stack.push().exits(0);
+    assert!(stack.accepted("lib") && stack.accepted("app"));
+}
+
+#[test]
+fn macros_come_as_a_package_of_the_build_root() {
+    let stack = Stack::new();
+    let chroot = stack.workspace.read("mock-configs/fedora-43.toml");
+    stack.workspace.write("mock-configs/fedora-43.toml", format!("{chroot}\n[macros]\nof_rocm = \"7\"\n"));
+    stack.run(&["copr", "sync"]).exits(0);
+    stack.run(&["copr", "push", "other"]).exits(0);
+    let states = stack.copr.states();
+    assert_eq!(states, ["test-rpm-macros succeeded", "other succeeded"]);
+    let project = stack.copr.state()["projects"]["alice/rocm"].clone();
+    let packages = project["chroots"]["fedora-43-x86_64"]["additional_packages"].clone();
+    assert!(packages[0].as_str().unwrap().starts_with("test-rpm-macros-"), "{packages}");
+    // It is built once, and stays where it is.
+    stack.run(&["copr", "sync"]).exits(0).says(["Unchanged"]);
+    stack.run(&["copr", "push"]).exits(0);
+    assert_eq!(stack.copr.states().iter().filter(|s| s.starts_with("test-rpm-macros")).count(), 1);
+}
+
+#[test]
+fn the_token_is_nobodys_argument() {
+    let stack = Stack::synced();
+    let trace = stack.copr.path("trace");
+    let mut command = Command::new("strace");
+    let calls = ["-f", "-qq", "-s", "65536", "-e", "trace=execve", "-o"];
+    command.args(calls).arg(&trace).arg(env!("CARGO_BIN_EXE_rocmrpm")).args(["copr", "push", "other"]);
+    stack.workspace.settle(&mut command);
+    stack.copr.settle(&mut command);
+    let push = ran(&mut command);
+    assert_no_token(push.exits(0));
+    let traced = std::fs::read_to_string(trace).unwrap();
+    assert!(traced.contains("copr-cli") && traced.contains("curl"), "{traced}");
+    assert!(!traced.contains(TOKEN), "the token is an argument");
+    for entry in walkdir::WalkDir::new(stack.workspace.root()).into_iter().flatten() {
+        if entry.file_type().is_file() {
+            let bytes = std::fs::read(entry.path()).unwrap();
+            let found = bytes.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
+            assert!(!found, "the token is in {}", entry.path().display());
+        }
+    }
+}

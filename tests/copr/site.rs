@@ -1,0 +1,157 @@
+//! A COPR of its own for a test: tests/copr/server.py, and copr-cli as its user has it.
+
+use std::io::BufRead as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Ran, ran};
+use crate::tools;
+
+/// What alice, whose projects the tests have, shows to be herself (tests/copr/state.py).
+pub const TOKEN: &str = "alice-token-of-30-characters";
+
+/// The server, and the home folder of its user. Ended when dropped.
+pub struct Copr {
+    holder: tempfile::TempDir,
+    server: Child,
+    pub url: String,
+}
+
+impl Copr {
+    pub fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// Starts a server with further arguments.
+    pub fn with(args: &[&str]) -> Self {
+        let holder = tempfile::Builder::new().prefix("rocmrpm-copr-").tempdir().unwrap();
+        for name in ["server", "home/.config", "trust"] {
+            std::fs::create_dir_all(holder.path().join(name)).unwrap();
+        }
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/copr/server.py");
+        let mut server = Command::new(tools::PYTHON)
+            .args(["-B".as_ref(), program.as_os_str(), holder.path().join("server").as_os_str()])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).expect("the server needs openssl");
+        let site = Self { holder, server, url: said["url"].as_str().unwrap().to_owned() };
+        site.log_in("alice", TOKEN);
+        // Session.send, by which python-copr's pagination.py asks for further pages, does not
+        // look at REQUESTS_CA_BUNDLE: certifi's list has to be this one.
+        let trust = format!(
+            "try:\n    import certifi\n    certifi.where = lambda: {:?}\nexcept ImportError:\n    pass\n",
+            site.ca()
+        );
+        std::fs::write(site.path("trust/sitecustomize.py"), trust).unwrap();
+        std::fs::write(site.path("wgetrc"), format!("ca_certificate = {}\n", site.ca().display())).unwrap();
+        site
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.holder.path().join(path)
+    }
+
+    fn ca(&self) -> PathBuf {
+        self.path("server/ca.pem")
+    }
+
+    /// Writes copr-cli's configuration, as COPR's page /api shows it.
+    pub fn log_in(&self, user: &str, token: &str) {
+        let config = format!(
+            "[copr-cli]\nlogin = {user}-login\nusername = {user}\ntoken = {token}\ncopr_url = {}\n\
+             # expiration date: 2027-05-20\n",
+            self.url
+        );
+        let path = self.path("home/.config/copr");
+        std::fs::write(&path, config).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// Says what goes wrong from now on, see the head of server.py.
+    pub fn control(&self, says: &Value) {
+        let part = self.path("server/control.part");
+        std::fs::write(&part, says.to_string()).unwrap();
+        std::fs::rename(part, self.path("server/control.json")).unwrap();
+    }
+
+    /// What the server knows.
+    pub fn state(&self) -> Value {
+        let text = std::fs::read_to_string(self.path("server/state.json")).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Its builds, oldest first.
+    pub fn builds(&self) -> Vec<Value> {
+        self.state()["builds"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// `package state` of its builds, oldest first.
+    pub fn states(&self) -> Vec<String> {
+        let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+        self.builds().iter().map(|b| format!("{} {}", text(&b["package"]), text(&b["state"]))).collect()
+    }
+
+    /// The requests that it answered, as `METHOD /path status`.
+    pub fn requests(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("server/requests.jsonl")).unwrap_or_default();
+        let line = |line: &str| {
+            let value: Value = serde_json::from_str(line).unwrap();
+            format!("{} {}", value["request"].as_str().unwrap(), value["status"])
+        };
+        text.lines().map(line).collect()
+    }
+
+    /// How many source packages were taken.
+    pub fn uploads(&self) -> usize {
+        self.requests().iter().filter(|r| *r == "POST /api_3/build/create/upload 200").count()
+    }
+
+    /// Gives a command copr-cli, its user's home folder, and trust in this server.
+    pub fn settle(&self, command: &mut Command) {
+        let bin = tools::environment("copr-cli", include_str!("tools.txt")).join("bin");
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("HOME", self.path("home"))
+            .env("PYTHONPATH", self.path("trust"))
+            .env("WGETRC", self.path("wgetrc"))
+            .env("NO_PROXY", "127.0.0.1")
+            .env("COLUMNS", "500")
+            .env_remove("XDG_CONFIG_HOME");
+        for name in ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+            command.env(name, self.ca());
+        }
+    }
+
+    /// Runs the real copr-cli.
+    pub fn cli(&self, args: &[&str]) -> Ran {
+        let mut command = Command::new("copr-cli");
+        command.args(args).current_dir(self.path("home")).stdin(Stdio::null());
+        self.settle(&mut command);
+        ran(&mut command)
+    }
+
+    /// Fetches what the server has at an address.
+    pub fn fetch(&self, url: &str, to: &Path) -> Ran {
+        let mut command = Command::new("curl");
+        command.args(["--silent", "--show-error", "--fail", "--output"]).arg(to).arg(url);
+        self.settle(&mut command);
+        ran(&mut command)
+    }
+}
+
+impl Drop for Copr {
+    fn drop(&mut self) {
+        // It ends with its standard input, and its children before it.
+        drop(self.server.stdin.take());
+        let _ = self.server.wait();
+    }
+}

@@ -1,0 +1,95 @@
+//! A small workspace for COPR: `app` requires `lib`, `other` stands alone.
+
+use serde_json::Value;
+
+use crate::site::{Copr, TOKEN};
+use crate::support::{Parts, Ran, Running, Workspace, ran};
+
+pub const PROJECT: &str = "alice/rocm";
+pub const CHROOT: &str = "fedora-43-x86_64";
+pub const PROJECT_TOML: &str = "copr/project.toml";
+
+/// The definition of Fedora 43 as far as these packages need it.
+const FEDORA: &str = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+                      rocm-provider = \"host\"\nbase-config = \"fedora-43-x86_64.cfg\"\n";
+
+/// A workspace and the COPR that it is built on.
+pub struct Stack {
+    pub copr: Copr,
+    pub workspace: Workspace,
+}
+
+impl Stack {
+    /// Makes both; there is no project yet.
+    pub fn new() -> Self {
+        let (copr, workspace) = (Copr::start(), Workspace::new());
+        workspace.write("mock-configs/fedora-43.toml", FEDORA);
+        let project = format!(
+            "owner = \"alice\"\nproject = \"rocm\"\nchroots = [\"{CHROOT}\"]\n\
+             description = \"\"\"\n# ROCm for gfx1151\n\nlib <{{ versions.lib }}>\n\"\"\"\n\
+             instructions = \"dnf copr enable {PROJECT}\"\n"
+        );
+        workspace.write(PROJECT_TOML, project);
+        for (name, toml) in [("lib", ""), ("app", "requires = [\"lib\"]\n"), ("other", "")] {
+            // Where a macro `broken` is defined the package has a file that cannot be right.
+            let install = format!(
+                "install -Dpm 644 hello %{{buildroot}}%{{_datadir}}/{name}/hello\n\
+                 %{{?broken:printf '\\177ELF\\2\\1\\1' > %{{buildroot}}%{{_datadir}}/{name}/lib{name}.so}}"
+            );
+            workspace.component(name, &Parts { toml, install: &install, ..Parts::default() });
+        }
+        Self { copr, workspace }
+    }
+
+    /// Makes both, and the project.
+    pub fn synced() -> Self {
+        let stack = Self::new();
+        stack.run(&["copr", "sync"]).exits(0);
+        stack
+    }
+
+    /// Commits the workspace: a release then names what was committed.
+    pub fn commit(&self) {
+        let git = "git -c user.name=T -c user.email=t@example.com -c commit.gpgsign=false";
+        let line =
+            format!("git init -q . && printf 'build/\\n' > .gitignore && git add . && {git} commit -qm One");
+        self.workspace.shell(&line).exits(0);
+    }
+
+    /// Runs rocmrpm to its end; whatever it says, it never shows the token.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        let mut command = self.workspace.command(args);
+        self.copr.settle(&mut command);
+        let ran = ran(&mut command);
+        assert_no_token(&ran);
+        ran
+    }
+
+    pub fn push(&self) -> Ran {
+        self.run(&["copr", "push"])
+    }
+
+    /// Starts rocmrpm and leaves it running.
+    pub fn start(&self, args: &[&str]) -> Running {
+        self.workspace.start_with(args, |command| self.copr.settle(command))
+    }
+
+    /// `component plan` of what a push would do.
+    pub fn plan(&self) -> Vec<String> {
+        let document = self.run(&["copr", "push", "--dry-run", "--json"]).json();
+        let steps = document["chroots"][0]["steps"].as_array().unwrap().clone();
+        let text = |step: &Value, key: &str| step[key].as_str().unwrap().to_owned();
+        steps.iter().map(|step| format!("{} {}", text(step, "component"), text(step, "plan"))).collect()
+    }
+
+    /// Whether a component's results are here, inspected and accepted.
+    pub fn accepted(&self, component: &str) -> bool {
+        let results = self.workspace.path("build/fedora-43/results").join(component);
+        results.join("build.json").exists() && results.join("inspection.json").exists()
+    }
+}
+
+#[track_caller]
+pub fn assert_no_token(ran: &Ran) {
+    assert!(!ran.stdout.contains(TOKEN) && !ran.stderr.contains(TOKEN), "the token is shown");
+}

@@ -1,0 +1,94 @@
+//! `rocmrpm copr sync`: the difference first, then none.
+
+use serde_json::json;
+
+use crate::site::Copr;
+use crate::stack::{CHROOT, PROJECT, PROJECT_TOML, Stack};
+use crate::support::Ran;
+
+fn changed(copr: &Copr) -> usize {
+    let changes = ["POST /api_3/project/add", "PUT /api_3/project/edit", "PUT /api_3/project-chroot/edit"];
+    copr.requests().iter().filter(|request| changes.iter().any(|change| request.starts_with(change))).count()
+}
+
+/// The keys that a dry run finds different.
+fn differences(stack: &Stack) -> Vec<String> {
+    let document = stack.run(&["copr", "sync", "--dry-run", "--json"]).json();
+    let changes = document["changes"].as_array().unwrap().clone();
+    changes.iter().map(|change| change["key"].as_str().unwrap().to_owned()).collect()
+}
+
+fn sync(stack: &Stack) -> Ran {
+    stack.run(&["copr", "sync"])
+}
+
+#[test]
+fn shows_the_difference_then_makes_it_so() {
+    let stack = Stack::new();
+    let dry = stack.run(&["copr", "sync", "--dry-run"]);
+    assert!(dry.exits(1).stdout.contains(CHROOT) && dry.stdout.contains("lib 1.0"), "{dry}");
+    assert_eq!((changed(&stack.copr), stack.copr.state()["projects"].get(PROJECT)), (0, None));
+
+    sync(&stack).exits(0).says(["Created"]);
+    let project = stack.copr.state()["projects"][PROJECT].clone();
+    assert_eq!(project["description"], "# ROCm for gfx1151\n\nlib 1.0\n");
+    assert_eq!(project["enable_net"], false);
+    assert_eq!(project["follow_fedora_branching"], false);
+    assert!(project["chroots"].get(CHROOT).is_some());
+
+    let calls = changed(&stack.copr);
+    sync(&stack).exits(0).says(["Unchanged"]);
+    let dry = stack.run(&["copr", "sync", "--dry-run"]);
+    assert_eq!((dry.exits(0).stdout.as_str(), changed(&stack.copr)), ("", calls));
+
+    // Another version is another description, and only that.
+    stack.workspace.replace("pins/stable.toml", "[lib]\nversion = \"1.0\"", "[lib]\nversion = \"1.1\"");
+    let dry = stack.run(&["copr", "sync", "--dry-run"]);
+    assert!(dry.exits(1).stdout.contains("-lib 1.0\n+lib 1.1"), "{dry}");
+    assert_eq!(differences(&stack), ["description"]);
+    sync(&stack).exits(0).says(["Changed"]);
+    assert_eq!(differences(&stack), [""; 0]);
+}
+
+#[test]
+fn mends_what_somebody_changed_and_keeps_the_rest() {
+    let stack = Stack::new();
+    let settings = format!(
+        "bootstrap = \"on\"\nisolation = \"simple\"\nnetwork = true\nunlisted = true\npriority = 7\n\n\
+         [chroot.{CHROOT}]\nrepositories = [\"https://example.org/rocm/$basearch\"]\npackages = [\"gcc\", \"make\"]\n"
+    );
+    let project = stack.workspace.read(PROJECT_TOML);
+    stack.workspace.write(PROJECT_TOML, format!("{project}{settings}"));
+    sync(&stack).exits(0);
+    assert_eq!(differences(&stack), [""; 0]);
+    let at_first = stack.copr.state()["projects"][PROJECT].clone();
+    assert_eq!(at_first["bootstrap"], "on");
+    assert_eq!(at_first["repo_priority"], 7);
+    let chroot = &at_first["chroots"][CHROOT];
+    assert_eq!(chroot["additional_repos"], json!(["https://example.org/rocm/$basearch"]));
+    assert_eq!(chroot["additional_packages"], json!(["gcc", "make"]));
+
+    let instructions = ["--instructions", "none", "--bootstrap", "on"];
+    stack.copr.cli(&[&["modify", PROJECT][..], &instructions].concat()).exits(0);
+    stack.copr.cli(&["edit-chroot", &format!("{PROJECT}/{CHROOT}"), "--packages", "clang"]).exits(0);
+    assert_eq!(differences(&stack), ["instructions", "packages"]);
+    sync(&stack).exits(0);
+    assert_eq!(differences(&stack), [""; 0]);
+    assert_eq!(stack.copr.state()["projects"][PROJECT], at_first);
+}
+
+#[test]
+fn tells_why_it_may_not() {
+    let stack = Stack::synced();
+    stack.workspace.replace(PROJECT_TOML, "# ROCm for", "# Other words for");
+    stack.copr.control(&json!({"expired": ["alice"]}));
+    let page = format!("{}/api", stack.copr.url);
+    sync(&stack).exits(3).says(["expired", page.as_str()]);
+    stack.copr.control(&json!({}));
+    stack.copr.log_in("bob", "bob-token-of-30-characters");
+    sync(&stack).exits(30).says(["Only owners and admins may update their projects."]);
+    stack.copr.log_in("alice", "");
+    sync(&stack).exits(3).says([page.as_str()]);
+    stack.copr.log_in("alice", crate::site::TOKEN);
+    sync(&stack).exits(0);
+}

@@ -1,0 +1,231 @@
+"""Builds what was uploaded: a source package goes through COPR's states, and rpmbuild makes its RPMs.
+
+The folders are laid out as copr-backend lays them out: <owner>/<project>/<chroot>/, with repodata,
+and in it <build, 8 digits>-<package>/ with the RPMs, results.json, the marker `success`, and the
+logs of mock and of the backend, compressed once the build is over. Packages that a spec requires
+are not looked for: the worker has this machine's tools.
+"""
+
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+from state import set_chroot, set_source
+
+
+class Over(Exception):
+    """The build was canceled while this worker was at it, or has no source to go on with."""
+
+
+class Worker:
+    def __init__(self, state, control, folder, changed):
+        self.state, self.control, self.changed = state, control, changed
+        self.uploads, self.results = folder / "uploads", folder / "results"
+        self.running = set()
+        # One createrepo_c at a time, as the backend takes turns.
+        self.repodata = threading.Lock()
+
+    def start(self, number):
+        threading.Thread(target=self.run, args=(number,), daemon=True).start()
+
+    def stop(self):
+        """Ends the children of this server, which have sessions of their own."""
+        for child in list(self.running):
+            kill(child)
+
+    def run(self, number):
+        build = self.state.builds[number]
+        try:
+            self.stay(build, "source-pending")
+            while self.blocked(build):
+                time.sleep(0.02)
+            self.source(build)
+            for name in list(build["chroots"]):
+                self.chroot(build, name)
+        except Over:
+            pass
+        self.changed()
+
+    def blocked(self, build):
+        with self.state.lock:
+            if build["canceled"]:
+                raise Over
+            return self.state.blocked(build)
+
+    def stay(self, build, phase):
+        """Stays in a phase as long as the control says, or until the build is canceled."""
+        self.changed()
+        end = time.monotonic() + self.control.step()
+        while time.monotonic() < end or self.control.hold(name_of(build)) == phase:
+            if build["canceled"]:
+                raise Over
+            time.sleep(0.01)
+        if build["canceled"]:
+            raise Over
+
+    def source(self, build):
+        """The source build, and the import into COPR's dist-git."""
+        srpm = self.uploads / build["source"]["tmp"] / build["source"]["pkg"]
+        for what in ("starting", "running"):
+            self.set_source(build, what)
+            self.stay(build, "source-" + what)
+        described = description(srpm)
+        if described is None:
+            self.set_source(build, "failed")
+            raise Over
+        package, version = described
+        folder = self.results / build["project"].split("/")[0] / build["dirname"] / "srpm-builds" / build["source_dir"]
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(srpm, folder)
+        with self.state.lock:
+            build["srpm_url"] = f"{self.state.source_url(build)}/{srpm.name}"
+        self.set_source(build, "importing", package, version)
+        self.stay(build, "importing")
+        self.set_source(build, "succeeded")
+        self.stay(build, "pending")
+
+    def set_source(self, build, *values):
+        with self.state.lock:
+            set_source(self.state, build, *values)
+        self.changed()
+
+    def set_chroot(self, build, *values):
+        with self.state.lock:
+            set_chroot(build, *values)
+        self.changed()
+
+    def chroot(self, build, name):
+        owner = build["project"].split("/")[0]
+        repository = self.results / owner / build["dirname"] / name
+        folder = repository / f"{build['id']:08}-{build['package']}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "backend.log").write_text(f"Build of {build['package']} in {name}\n")
+        self.set_chroot(build, name, "starting")
+        self.stay(build, "starting")
+        (folder / "builder-live.log").touch()
+        self.set_chroot(build, name, "running")
+        packages = None
+        try:
+            self.stay(build, "running")
+            packages = self.rpmbuild(build, name, folder)
+        finally:
+            self.finish(folder, packages)
+        if packages is not None:
+            with self.repodata:
+                done = subprocess.run(
+                    ["createrepo_c", "--quiet", "--general-compress-type=gz", repository], check=False,
+                )
+            if done.returncode != 0:
+                packages = None
+        self.set_chroot(build, name, "failed" if packages is None else "succeeded", packages or ())
+
+    def rpmbuild(self, build, chroot, folder):
+        """The RPMs' names, or None where the build failed."""
+        live = folder / "builder-live.log"
+        words = self.control.fails(build["package"])
+        if words is not None:
+            live.write_text(words + "\n")
+            return None
+        srpm = self.uploads / build["source"]["tmp"] / build["source"]["pkg"]
+        with tempfile.TemporaryDirectory(prefix="worker-") as top, live.open("w") as log:
+            owner, project = build["project"].split("/")
+            # What copr-rpmbuild defines (helpers.py, macros_for_task), and the chroot's %dist.
+            define = {"_topdir": top, "dist": dist_of(chroot), "buildtag": f".copr{build['id']}"}
+            define.update(copr_username=owner, copr_projectname=project, **self.control.define(build["package"]))
+            definitions = [part for key, value in define.items() for part in ("--define", f"{key} {value}")]
+            # COPR builds from its dist-git: the source package of the results is made anew too.
+            subprocess.run(["rpm", "-i", "--dbpath", top, *definitions, srpm], stdout=log, stderr=log, check=False)
+            command = ["rpmbuild", "-ba", "--nodeps", *definitions, *pathlib.Path(top, "SPECS").iterdir()]
+            child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            self.running.add(child)
+            try:
+                end = time.monotonic() + build["timeout"]
+                while child.poll() is None:
+                    if build["canceled"]:
+                        raise Over
+                    if time.monotonic() > end:
+                        log.write("\n !! Copr timeout => sending INT\n")
+                        return None
+                    time.sleep(0.02)
+            finally:
+                kill(child)
+                self.running.discard(child)
+            if child.returncode != 0:
+                log.write("\nCopr build error: Build failed\n")
+                return None
+            for made in [*pathlib.Path(top).rglob("*RPMS/**/*.rpm"), *pathlib.Path(top, "SPECS").iterdir()]:
+                shutil.copy(made, folder)
+        return nevras(sorted(folder.glob("*.rpm")))
+
+    def finish(self, folder, packages):
+        """What is there when a build is over."""
+        live = folder / "builder-live.log"
+        # mock's own logs; its build.log is what of the live log is rpmbuild's.
+        shutil.copy(live, folder / "build.log")
+        (folder / "root.log").write_text("")
+        (folder / "state.log").write_text("")
+        for log in folder.glob("*.log"):
+            with log.open("rb") as plain, gzip.open(f"{log}.gz", "wb") as packed:
+                shutil.copyfileobj(plain, packed)
+            log.unlink()
+        if packages is not None:
+            (folder / "results.json").write_text(json.dumps({"packages": packages}))
+            (folder / "success").write_text("done")
+
+
+def dist_of(chroot):
+    """fedora-43-x86_64 has .fc43"""
+    return ".fc" + chroot.split("-")[1]
+
+
+def name_of(build):
+    """The package's name, which COPR knows after the import; before it, the file's name tells it."""
+    return build["package"] or build["source"]["pkg"].rsplit("-", 2)[0]
+
+
+def description(srpm):
+    """Name and version of a source package. COPR reads the spec, for all chroots at once, so with
+    an empty %dist (copr-rpmbuild's helpers.py, macros_for_task), else the header."""
+    form = "%{NAME}\n%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\n"
+    with tempfile.TemporaryDirectory(prefix="worker-") as top:
+        quiet = {"stderr": subprocess.DEVNULL, "check": False}
+        if subprocess.run(["rpm", "-i", "--dbpath", top, "--define", f"_topdir {top}", srpm], **quiet).returncode != 0:
+            return None
+        quiet.update(stdout=subprocess.PIPE, text=True)
+        specs = list(pathlib.Path(top, "SPECS").iterdir())
+        spec = ["rpmspec", "-q", "--srpm", "--define", f"_topdir {top}", "--define", "dist %{nil}", "--qf", form]
+        asked = subprocess.run([*spec, *specs], **quiet)
+        if asked.returncode != 0:
+            asked = subprocess.run(["rpm", "-qp", "--nosignature", "--qf", form, srpm], **quiet)
+    return asked.stdout.split() if asked.returncode == 0 else None
+
+
+def nevras(rpms):
+    form = "%{NAME}\t%{EPOCH}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\t%{SOURCERPM}\n"
+    asked = subprocess.run(
+        ["rpm", "-qp", "--nosignature", "--qf", form, *rpms], stdout=subprocess.PIPE, text=True, check=True,
+    )
+    found = []
+    for line in asked.stdout.splitlines():
+        name, epoch, version, release, arch, source = line.split("\t")
+        arch = "src" if source == "(none)" else arch
+        epoch = None if epoch == "(none)" else int(epoch)
+        found.append({"name": name, "epoch": epoch, "version": version, "release": release, "arch": arch})
+    return found
+
+
+def kill(child):
+    """Ends a child and what it started."""
+    if child.poll() is None:
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        child.wait()
