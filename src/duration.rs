@@ -12,6 +12,22 @@ pub fn parse(text: &str) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
+/// Writes a duration with its two largest units, as [`parse`] reads it: `2 h 10 min`, `45 s`.
+pub fn shown(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let parts = match hours {
+        0 => [(minutes, "min"), (seconds, "s")],
+        _ => [(hours, "h"), (minutes, "min")],
+    };
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, unit)| format!("{number} {unit}"))
+        .collect();
+    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +40,16 @@ mod tests {
         for bad in ["", "8", "-1 h", "0 s", "soon", "1 ms"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
+    }
+    #[test]
+    fn durations_are_shown_as_they_are_read() {
+        for (seconds, text) in
+            [(1, "1 s"), (90, "1 min 30 s"), (60, "1 min"), (7800, "2 h 10 min"), (28_800, "8 h")]
+        {
+            assert_eq!(shown(Duration::from_secs(seconds)), text);
+            assert_eq!(parse(text), Some(Duration::from_secs(seconds)));
+        }
+        assert_eq!(shown(Duration::from_secs(3661)), "1 h 1 min");
+        assert_eq!(shown(Duration::ZERO), "0 s");
     }
 }

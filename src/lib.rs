@@ -25,6 +25,7 @@ pub mod prep;
 pub mod process;
 pub mod publication;
 pub mod report;
+pub mod reproduce;
 pub mod requirements;
 pub mod rpms;
 pub mod sources;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::duration;
 use crate::error::{Diagnose, Kind};
 
 /// How often the user or the system asked us to stop. Signals belong to the
@@ -67,6 +68,14 @@ pub enum ProcessError {
         /// The last lines it wrote to stderr, or to its log.
         tail: String,
     },
+    /// The program took longer than it was allowed, and was ended.
+    #[error("`{program}` took longer than the {} that it was allowed", duration::shown(*allowed))]
+    TimedOut {
+        /// The program.
+        program: String,
+        /// How long it might have taken.
+        allowed: Duration,
+    },
     /// We were asked to stop.
     #[error("stopped on request")]
     Stopped,
@@ -77,6 +86,7 @@ impl Diagnose for ProcessError {
         match self {
             Self::Missing { .. } => Kind::MissingTool,
             Self::Start { .. } | Self::Failed { .. } => Kind::Environment,
+            Self::TimedOut { .. } => Kind::Timeout,
             Self::Stopped => Kind::Interrupted,
         }
     }
@@ -132,6 +142,7 @@ pub struct Command {
     log: Option<PathBuf>,
     stdin: Vec<u8>,
     our_group: bool,
+    timeout: Option<Duration>,
 }
 
 impl Command {
@@ -146,6 +157,7 @@ impl Command {
             log: None,
             stdin: Vec::new(),
             our_group: false,
+            timeout: None,
         }
     }
 
@@ -213,6 +225,14 @@ impl Command {
         self
     }
 
+    /// Ends it and all that it started when it has run for so long, as if we were asked
+    /// to stop.
+    #[must_use]
+    pub fn timeout(mut self, allowed: Option<Duration>) -> Self {
+        self.timeout = allowed;
+        self
+    }
+
     /// Returns the command as a user could type it.
     pub fn line(&self) -> String {
         let words = std::iter::once(self.program.clone())
@@ -221,8 +241,8 @@ impl Command {
     }
 
     /// Runs it to its end, whatever its exit code. It gets a process group of its
-    /// own, which is ended when we are asked to stop: politely first, by force at
-    /// the second request or after a grace period. Where the system does not allow
+    /// own, which is ended when we are asked to stop or its time is over: politely first, by
+    /// force at the second request or after a grace period. Where the system does not allow
     /// us that, we try again until it does or the program ends by itself.
     pub fn run(self) -> Result<Finished, ProcessError> {
         check_stop()?;
@@ -253,8 +273,10 @@ impl Command {
         };
         let started = Instant::now();
         let handle = expression.start().map_err(start_error)?;
-        let mut asked: Option<Instant> = None;
-        let (mut heard, mut forced) = (false, false);
+        let mut end: Option<ProcessError> = None;
+        // Since when it knows that it has to end.
+        let mut heard: Option<Instant> = None;
+        let mut forced = false;
         let output = loop {
             match handle.wait_timeout(Duration::from_millis(100)) {
                 Ok(Some(output)) => break output.clone(),
@@ -262,21 +284,26 @@ impl Command {
                 Err(source) => return Err(start_error(source)),
             }
             let requests = STOP_REQUESTS.load(Ordering::SeqCst);
-            if requests > 0 && !heard {
-                heard = signal(&handle, rustix::process::Signal::TERM);
-                // The grace period begins when it has heard.
-                asked = Some(Instant::now());
+            if end.is_none() && requests > 0 {
+                end = Some(ProcessError::Stopped);
+            } else if end.is_none()
+                && let Some(allowed) = self.timeout.filter(|t| started.elapsed() > *t)
+            {
+                end = Some(ProcessError::TimedOut { program: self.program.clone(), allowed });
             }
-            if heard && !forced && asked.is_some_and(|at| requests > 1 || at.elapsed() > GRACE) {
+            if end.is_some() && heard.is_none() {
+                heard = signal(&handle, rustix::process::Signal::TERM).then(Instant::now);
+            }
+            if !forced && heard.is_some_and(|at| requests > 1 || at.elapsed() > GRACE) {
                 forced = signal(&handle, rustix::process::Signal::KILL);
             }
         };
-        if asked.is_some() {
+        if let Some(end) = end {
             // The child ended; what it started may not have.
             if !self.our_group {
                 signal(&handle, rustix::process::Signal::KILL);
             }
-            return Err(ProcessError::Stopped);
+            return Err(end);
         }
         Ok(Finished {
             code: output.status.code(),
@@ -527,6 +554,36 @@ mod tests {
         let ours = rustix::process::getpgrp().as_raw_nonzero().to_string();
         assert_ne!(group(Command::new("sh")), ours);
         assert_eq!(group(Command::new("sh").in_our_group()), ours);
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended_with_all_that_it_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let ids = dir.path().join("ids");
+        // The child and what it started write their numbers down; the second ignores the request.
+        let script = format!(
+            "echo $$ >> {0}; (trap '' TERM; sh -c 'echo $$ >> {0}; exec sleep 600') & wait",
+            ids.display()
+        );
+        let command = Command::new("sh").args(["-c", &script]).timeout(Some(Duration::from_secs(1)));
+        let command = command.log_to(dir.path().join("log"));
+        let error = command.run().unwrap_err();
+        assert_eq!(error.to_string(), "`sh` took longer than the 1 s that it was allowed");
+        assert_eq!(error.kind(), Kind::Timeout);
+        let ids = std::fs::read_to_string(ids).unwrap();
+        assert_eq!(ids.lines().count(), 2);
+        // The system takes note of a killed process when it comes to it.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let runs = |id: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while ids.lines().any(runs) {
+            assert!(Instant::now() < deadline, "{ids}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let in_time = Command::new("echo").arg("x").timeout(Some(Duration::from_secs(60)));
+        assert_eq!(in_time.text().unwrap(), "x");
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn to_error(error: &tera::Error, texts: &BTreeMap<String, String>, template: &st
 }
 
 /// Returns `text` as a Python string literal.
-fn python_literal(text: &str) -> String {
+pub(crate) fn python_literal(text: &str) -> String {
     let mut literal = String::from("'");
     for c in text.chars() {
         match c {

@@ -88,6 +88,52 @@ fn a_child_that_ignores_the_request_is_ended_all_the_same() {
 }
 
 #[test]
+fn a_build_that_takes_too_long_is_ended_and_the_error_says_where_to_allow_more() {
+    let workspace = Workspace::new();
+    add_sleeper(&workspace, "slow", "timeout = \"2 s\"\n");
+    let hint = "hint: give it more time: `timeout` in the component.toml of `slow`, or `--timeout`";
+    let ran = workspace.build();
+    ran.exits(11).says(["`slow` took longer than the 2 s that a build of it may take", hint]);
+    assert_ended(&workspace);
+    workspace.assert_nothing_of("slow");
+    // The command line wins over the component.
+    workspace.replace("specs-templates/slow/component.toml", "2 s", "1 h");
+    workspace.run(&["build", "--timeout", "1 min 1 s", "--until", "spec"]).exits(0);
+    workspace.run(&["build", "--timeout", "3s"]).exits(11).says(["took longer than the 3 s"]);
+    assert_ended(&workspace);
+
+    workspace.write("go", "");
+    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.assert_whole("slow");
+    // How long it may take changes no package.
+    workspace.replace("specs-templates/slow/component.toml", "1 h", "2 h");
+    workspace.build().exits(0).says(["0 built, 1 fresh"]);
+}
+
+#[test]
+fn the_plan_says_how_long_it_takes_once_that_was_measured() {
+    let workspace = Workspace::new();
+    for name in ["known", "new"] {
+        workspace.component(name, &Parts::default());
+    }
+    let seconds =
+        |ran: &support::Ran| (ran.json()["seconds"].clone(), ran.json()["seconds-unknown-of"].clone());
+    let before = workspace.run(&["plan", "--json"]);
+    assert_eq!(seconds(&before), (serde_json::Value::Null, serde_json::json!([])));
+    workspace.run(&["build", "known"]).exits(0);
+    // Measured: 2 h for the build, and what the inspection took.
+    let times = "{\"schema\": \"rocmrpm/times/1\", \"seconds\": {\"build\": 7000, \"fetch\": 200}, \"finished\": \"\"}";
+    std::fs::write(workspace.built("results/known/times.json"), times).unwrap();
+    workspace.run(&["plan"]).exits(0).never_says("about");
+    workspace.replace(&template("known"), "A component of a test.", "Another description.");
+    let ran = workspace.run(&["plan"]);
+    ran.exits(0).says(["about 2 h on", "as the last time; never built here, and not counted: new"]);
+    let ran = workspace.run(&["plan", "--json"]);
+    assert_eq!(ran.json()["seconds-unknown-of"], serde_json::json!(["new"]));
+    assert!((7200.0..7260.0).contains(&ran.json()["seconds"].as_f64().unwrap()), "{ran}");
+}
+
+#[test]
 fn what_was_built_before_the_stop_is_not_built_again() {
     let workspace = Workspace::new();
     let counted = format!("echo x >> '{}/count'", workspace.root().display());

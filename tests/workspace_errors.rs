@@ -84,7 +84,7 @@ fn the_mistakes_of_all_files_are_told_at_once() {
     );
     lab.write(
         "specs-templates/base/component.toml",
-        "memory-per-job = \"4 GiB\"\ngpu-targets = [\"gfx1x51\"]\n\n[inspect]\ndevice-code = \"yes\"\n",
+        "memory-per-job = \"4 GiB\"\ntimeout = \"8\"\ngpu-targets = [\"gfx1x51\"]\n\n[inspect]\ndevice-code = \"yes\"\n",
     );
     lab.write("specs-templates/top/component.toml", "requires = [\"bsae\"]\noptinal = true\n");
     lab.replace("mock-configs/fedora-43.toml", "\"fedora\"", "\"fedroa\"");
@@ -127,18 +127,24 @@ error: this is not an amount of memory
 1 | memory-per-job = "4 GiB"
   |                  ^^^^^^^ expected an amount such as `4 GB`
 
-error: unknown GPU target `gfx1x51`
- --> specs-templates/base/component.toml:2:16
+error: this is not a duration
+ --> specs-templates/base/component.toml:2:11
   |
-2 | gpu-targets = ["gfx1x51"]
+2 | timeout = "8"
+  |           ^^^ expected a duration such as `8 h` or `90 min`
+
+error: unknown GPU target `gfx1x51`
+ --> specs-templates/base/component.toml:3:16
+  |
+3 | gpu-targets = ["gfx1x51"]
   |                ^^^^^^^^^ not a name that LLVM's AMDGPU backend knows
   |
   = help: did you mean `gfx1151`?
 
 error: `device-code` must be `true` or `false`
- --> specs-templates/base/component.toml:5:15
+ --> specs-templates/base/component.toml:6:15
   |
-5 | device-code = "yes"
+6 | device-code = "yes"
   |               ^^^^^ this is a string
 
 error: unknown component `bsae`
@@ -219,7 +225,7 @@ error: `chroots` must be a list of strings
 2 | chroots = "fedora-43-x86_64"
   |           ^^^^^^^^^^^^^^^^^^ this is a string
 
-error: 17 mistakes in the workspace's files
+error: 18 mistakes in the workspace's files
 
 "#]]
     );

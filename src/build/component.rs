@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::record::{BuildRecord, FileRecord, Results, SCHEMA, Times, is_binary_rpm, target_names, work_dir};
+use super::record::{
+    BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
+    target_names, work_dir,
+};
 use super::shelf::Shelf;
 use super::stage::Stage;
 use super::{Builder, BuiltRpms, Job};
@@ -28,6 +31,7 @@ pub(super) struct Way<'a> {
     pub fetcher: &'a Fetcher<'a>,
     pub events: &'a dyn Events,
     pub until: Stage,
+    pub timeout: Option<Duration>,
     pub shelf: &'a Shelf<'a>,
 }
 
@@ -156,10 +160,10 @@ impl Way<'_> {
             gpu_targets: targets,
             spec,
             sources: work.join("sources"),
-            work: work.join("build"),
+            work: build_folder(&build_dir, &component.name),
             logs: work.join("logs"),
             jobs,
-            timeout: None,
+            timeout: self.timeout.or(component.timeout),
             repository: self.shelf.dir(),
             retry: self.retry(component),
             events: self.events,
@@ -248,6 +252,12 @@ impl Way<'_> {
         let spec_path = job.sources.join(&spec.file_name);
         let files: Vec<&PathBuf> = [&srpm, &spec_path].into_iter().chain(&built.rpms).collect();
         let keep = IoError::doing(format!("keep what was built of `{}`", component.name));
+        if let Some(lock) = &built.lock {
+            let keep = IoError::doing("keep what the build root was made of");
+            fs_err::create_dir_all(waiting.dir())
+                .and_then(|()| files::link_or_copy(lock, &waiting.dir().join(BUILDROOT_LOCK)))
+                .map_err(keep)?;
+        }
         Ok(store(waiting, &files, &job.logs, record, clock.seconds).map_err(keep)?)
     }
 

@@ -173,7 +173,13 @@ impl HostBuilder {
     fn rpmbuild(&self, job: &Job<'_>, log: &str, args: &[&str], file: &Path) -> Result<(), BuildError> {
         let log = job.logs.join(log);
         let command = self.rpm_tool("rpmbuild", job)?.args(args).arg(file).log_to(&log);
-        let done = command.run()?;
+        let done = match command.timeout(job.timeout).run() {
+            Err(ProcessError::TimedOut { allowed, .. }) => {
+                let component = job.component.name.to_string();
+                return Err(BuildError::TimedOut { component, allowed, log, retry: job.retry.clone() });
+            }
+            other => other?,
+        };
         // `-br` says with 11 that it wrote down what is missing, which is its purpose.
         if done.success() || args.contains(&"-br") && done.code == Some(MISSING_BUILDREQUIRES) {
             return Ok(());

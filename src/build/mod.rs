@@ -21,10 +21,11 @@ pub(crate) use component::{command_again, lay_out};
 pub use failure::Failure;
 pub use gate::{expectations, inspect_wheels};
 pub use host::{HostBuilder, build_root};
-pub use mock::{BuildRoot, MockBuilder};
-pub use record::{BuildRecord, FileRecord, Results};
+pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};
+pub use record::{BuildRecord, FileRecord, Results, build_folder};
 pub use requires::{HostNeeds, needs_of};
-pub use run::{BuildLock, Options, Outcome, Prepared, Run, prepare, run};
+pub(crate) use run::surroundings;
+pub use run::{BuildLock, Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
 pub use shelf::{refresh_repository, result_rpms};
 pub use stage::Stage;
@@ -34,11 +35,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::copr::CoprError;
+use crate::duration;
 use crate::error::{Diagnose, Kind};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::machine;
-use crate::process::ProcessError;
+use crate::process::{ProcessError, last_lines};
 use crate::spec::Rendered;
 use crate::template::TemplateError;
 use crate::workspace::Component;
@@ -78,6 +80,8 @@ pub struct BuiltRpms {
     pub buildroot: Vec<String>,
     /// BuildRequires that nothing checked.
     pub unchecked: Vec<String>,
+    /// What the build root was made of, as mock's plugin buildroot_lock writes it.
+    pub lock: Option<PathBuf>,
 }
 
 /// What turns a spec and its sources into an SRPM and that into RPMs.
@@ -112,6 +116,9 @@ pub trait Builder: Sync {
     fn build_roots(&self, job: &Job<'_>) -> Vec<String>;
 }
 
+/// How many lines of a log are shown of a build that took too long.
+const LAST_LINES: usize = 5;
+
 /// Why a builder could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -144,12 +151,27 @@ pub enum BuildError {
         /// How to install them.
         hint: String,
     },
+    /// The build took longer than it may, and was ended.
+    #[error("`{component}` took longer than the {} that a build of it may take", duration::shown(*allowed))]
+    TimedOut {
+        /// Which component.
+        component: String,
+        /// How long it might have taken.
+        allowed: Duration,
+        /// The log of what it did.
+        log: PathBuf,
+        /// The command that tries again.
+        retry: String,
+    },
     /// A template of the workspace is wrong.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// COPR does not do what it is asked.
     #[error(transparent)]
     Remote(#[from] CoprError),
+    /// The packages of an earlier build root are not to be had.
+    #[error(transparent)]
+    Hermetic(#[from] HermeticError),
     /// A program is missing, or we were asked to stop.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -171,8 +193,10 @@ impl Diagnose for BuildError {
             Self::Environment { .. } | Self::Io(_) => Kind::Environment,
             Self::Chroot { .. } => Kind::Config,
             Self::Missing { .. } => Kind::MissingTool,
+            Self::TimedOut { .. } => Kind::Timeout,
             Self::Template(error) => error.kind(),
             Self::Remote(error) => error.kind(),
+            Self::Hermetic(error) => error.kind(),
             Self::Process(error) => error.kind(),
         }
     }
@@ -184,7 +208,15 @@ impl Diagnose for BuildError {
                 vec![hint.clone()]
             }
             Self::Remote(error) => error.hints(),
+            Self::TimedOut { component, log, retry, .. } => vec![
+                format!(
+                    "give it more time: `timeout` in the component.toml of `{component}`, or `--timeout`"
+                ),
+                format!("what it did until then: {}", log.display()),
+                format!("to try again: {retry}"),
+            ],
             Self::Template(error) => error.hints(),
+            Self::Hermetic(error) => error.hints(),
             Self::Process(error) => {
                 let mut hints = error.hints();
                 if matches!(error, ProcessError::Missing { program } if program == "mock") {
@@ -199,6 +231,7 @@ impl Diagnose for BuildError {
     fn details(&self) -> Vec<String> {
         match self {
             Self::Failed(failure) => failure.lines.clone(),
+            Self::TimedOut { log, .. } => last_lines(&fs_err::read(log).unwrap_or_default(), LAST_LINES),
             _ => Vec::new(),
         }
     }

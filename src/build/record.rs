@@ -17,8 +17,14 @@ use crate::stack::{KeyInputs, Recorded};
 /// The format of `build.json`.
 pub const SCHEMA: &str = "rocmrpm/build/2";
 
+/// The format of `times.json`.
+const TIMES_SCHEMA: &str = "rocmrpm/times/1";
+
 /// The format of `judgement.json`.
 const JUDGEMENT_SCHEMA: &str = "rocmrpm/judgement/1";
+
+/// The name of what a build root was made of, as mock writes it.
+pub(super) const BUILDROOT_LOCK: &str = "buildroot_lock.json";
 
 /// The name of the inspection's report.
 pub(super) const REPORT: &str = "inspection.json";
@@ -64,9 +70,9 @@ pub struct BuildRecord {
 
 /// What `times.json` holds. It is no part of [`BuildRecord`], whose digest the wheels carry: the
 /// same inputs give the same wheels, whenever they are built.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Times {
-    schema: &'static str,
+    schema: String,
     /// Seconds that each phase took.
     seconds: BTreeMap<String, f64>,
     /// When it was done, RFC 3339 in UTC.
@@ -77,7 +83,7 @@ impl Times {
     /// Returns the times of a build that ends now.
     pub fn until_now(seconds: BTreeMap<String, f64>) -> Self {
         let finished = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        Self { schema: "rocmrpm/times/1", seconds, finished }
+        Self { schema: TIMES_SCHEMA.to_owned(), seconds, finished }
     }
 }
 
@@ -160,6 +166,15 @@ impl Results {
         (judgement.schema == JUDGEMENT_SCHEMA).then_some(judgement)
     }
 
+    /// Returns how many seconds the build took, where that was written down, and its inspection.
+    pub(super) fn seconds(&self) -> (Option<f64>, Option<f64>) {
+        let times = fs_err::read(self.dir.join("times.json")).ok();
+        let times: Option<Times> = times.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let build = times.filter(|times| times.schema == TIMES_SCHEMA).map(|t| t.seconds.values().sum());
+        let plain = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
+        (build.filter(plain), self.judgement().map(|judgement| judgement.seconds).filter(plain))
+    }
+
     /// Returns what a plan compares with, if there is a record. Files are checked
     /// by presence and size; digests are checked where they are used.
     pub fn recorded(&self) -> Option<Recorded> {
@@ -236,6 +251,11 @@ pub(super) fn is_binary_rpm(name: &str) -> bool {
 /// Returns the folder in which a component is built.
 pub(super) fn work_dir(build_dir: &Path, component: &ComponentName) -> PathBuf {
     build_dir.join("work").join(component.as_str())
+}
+
+/// Returns the folder that a builder builds a component in.
+pub fn build_folder(build_dir: &Path, component: &ComponentName) -> PathBuf {
+    work_dir(build_dir, component).join("build")
 }
 
 /// Returns target names as records have them.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Builder;
 use super::component::{Built, Way};
 use super::gate;
 use super::record::Results;
-use super::schedule::{End, Task, run_tasks};
+use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::shelf::Shelf;
 use super::stage::Stage;
 use crate::digest::Sha256;
@@ -18,7 +18,7 @@ use crate::events::{self, Event, Events};
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
-use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Stack, Verdict};
+use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Stack, Step, Verdict};
 use crate::workspace::{Component, Workspace};
 
 /// What a run is asked for.
@@ -28,6 +28,8 @@ pub struct Options {
     pub until: Stage,
     /// Whether to go on after a failure with what does not depend on it.
     pub keep_going: bool,
+    /// How long one build may take, whatever its component says.
+    pub timeout: Option<Duration>,
 }
 
 /// Everything that is known before anything is built.
@@ -42,6 +44,53 @@ pub struct Prepared<'s, 'w> {
     pub plan: Plan,
     /// Things worth knowing about the workspace.
     pub warnings: Vec<String>,
+    /// How far to go.
+    until: Stage,
+}
+
+/// How long what a plan has to do would take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// All of it together, going by what the same took the last time.
+    pub seconds: f64,
+    /// What was never done here, and is not counted.
+    pub unknown: Vec<ComponentName>,
+}
+
+impl Prepared<'_, '_> {
+    /// Returns what is to be done, in build order.
+    fn tasks(&self) -> Vec<Task> {
+        let pending = self.plan.steps.iter().filter(|step| step.verdict != Verdict::Fresh);
+        let find = |step: &Step| self.selected.iter().find(|c| c.name == step.component);
+        pending.filter_map(|step| Some(self.task(find(step)?, &step.verdict))).collect()
+    }
+
+    fn task(&self, component: &Component, verdict: &Verdict) -> Task {
+        let build_dir = self.stack.workspace.build_dir();
+        let accepted = Results::of(&build_dir, self.until, &component.name).seconds();
+        let rejected = Results::rejected(&build_dir, &component.name).seconds();
+        let (build, inspection) = (accepted.0.or(rejected.0), accepted.1.or(rejected.1));
+        let seconds = match verdict {
+            Verdict::Inspect(_) => inspection,
+            Verdict::Fresh | Verdict::Stale(_) => build.map(|build| build + inspection.unwrap_or(0.0)),
+        };
+        Task {
+            name: component.name.to_string(),
+            requires: requires(component, self.until).into_iter().map(str::to_owned).collect(),
+            memory_per_job: component.memory_per_job,
+            seconds,
+        }
+    }
+
+    /// Returns how long the plan would take with these limits, as far as earlier runs tell; nothing
+    /// if there is nothing to do, or nothing of it was done before.
+    pub fn estimate(&self, limits: Limits) -> Option<Estimate> {
+        let tasks = self.tasks();
+        let unknown = tasks.iter().filter(|task| task.seconds.is_none());
+        let unknown: Vec<_> = unknown.filter_map(|task| ComponentName::parse(&task.name)).collect();
+        let seconds = schedule::estimate(&tasks, limits);
+        (unknown.len() < tasks.len()).then_some(Estimate { seconds, unknown })
+    }
 }
 
 /// How one component of a run ended.
@@ -135,7 +184,7 @@ pub fn prepare<'s, 'w>(
     for (name, reason) in &stack.left_out {
         warnings.push(format!("`{name}` is left out: {reason}"));
     }
-    Ok(Prepared { stack, selected, specs, plan, warnings })
+    Ok(Prepared { stack, selected, specs, plan, warnings, until })
 }
 
 /// Shows a pin that is not immutable at its place, beside other mistakes.
@@ -154,7 +203,6 @@ fn key_inputs(
     builder: &dyn Builder,
 ) -> Result<KeyInputs, Error> {
     let workspace = stack.workspace;
-    let (chroot, provider) = (&workspace.chroot, &workspace.provider);
     let mut inputs = KeyInputs::default();
     inputs.add("spec", rendered.digest);
     for (name, identity) in sources {
@@ -165,6 +213,18 @@ fn key_inputs(
         let digest = Sha256::of_file(&path).map_err(IoError::doing("read a patch"))?.0;
         inputs.add(format!("patch {}", patch.file_name), digest);
     }
+    surroundings(stack, component, builder, &mut inputs);
+    Ok(inputs)
+}
+
+/// Adds what a component is built in and for.
+pub(crate) fn surroundings(
+    stack: &Stack<'_>,
+    component: &Component,
+    builder: &dyn Builder,
+    inputs: &mut KeyInputs,
+) {
+    let (chroot, provider) = (&stack.workspace.chroot, &stack.workspace.provider);
     let repositories: Vec<_> =
         chroot.repositories.iter().map(|r| (&r.id, &r.url, &r.gpg_key, r.priority)).collect();
     let system = (&chroot.release, &chroot.arch, &chroot.python, &chroot.dist, &chroot.base_config);
@@ -179,7 +239,6 @@ fn key_inputs(
     let targets: Vec<_> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     inputs.add("GPU targets", targets.join(" "));
     inputs.add("builder", builder.identity());
-    Ok(inputs)
 }
 
 /// Warns when the chroot's release is no longer supported.
@@ -221,8 +280,9 @@ pub fn run(
     }
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len() });
-        let way = Way { stack, workspace, builder, fetcher, events, until: options.until, shelf: &shelf };
-        let tasks: Vec<Task> = stale.iter().map(|component| task(component, options.until)).collect();
+        let Options { until, timeout, .. } = options;
+        let way = Way { stack, workspace, builder, fetcher, events, until, timeout, shelf: &shelf };
+        let tasks = prepared.tasks();
         let results = run_tasks(&tasks, builder.limits(), options.keep_going, |task, jobs| {
             let started = Instant::now();
             let component = stale.iter().find(|c| c.name.as_str() == task.name);
@@ -271,14 +331,6 @@ pub fn run(
 fn requires(component: &Component, until: Stage) -> Vec<&str> {
     let requires = component.requires.iter().map(|at| at.value.as_str());
     requires.filter(|_| until > Stage::Srpm).collect()
-}
-
-fn task(component: &Component, until: Stage) -> Task {
-    Task {
-        name: component.name.to_string(),
-        requires: requires(component, until).into_iter().map(str::to_owned).collect(),
-        memory_per_job: component.memory_per_job,
-    }
 }
 
 /// Keeps two runs from working in the same build folder at the same time. It ends

@@ -1,5 +1,6 @@
 //! What runs when: tasks start when all that they require is done and when cores
-//! and memory allow it. What a task does is the caller's business.
+//! and memory allow it, and of those the one with the longest way to the end before it. What a
+//! task does is the caller's business.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,8 @@ pub struct Task {
     pub requires: Vec<String>,
     /// What one job inside the task takes, in bytes.
     pub memory_per_job: u64,
+    /// How many seconds it took the last time, where that is known.
+    pub seconds: Option<f64>,
 }
 
 /// More jobs than a task can make use of: where there is no limit, one task does not take all.
@@ -49,6 +52,90 @@ struct State<T, E> {
     failed: bool,
 }
 
+/// What a running task has taken.
+struct Share {
+    jobs: usize,
+    memory: u64,
+}
+
+impl<T, E> State<T, E> {
+    fn new(tasks: &[Task], limits: Limits) -> Self {
+        Self {
+            waiting: urgency(tasks),
+            running: 0,
+            free_cores: limits.cores.max(1),
+            free_memory: limits.memory,
+            ends: BTreeMap::new(),
+            failed: false,
+        }
+    }
+
+    fn begin(&mut self, tasks: &[Task], index: usize, jobs: usize) -> Share {
+        let memory = (jobs as u64).saturating_mul(tasks[index].memory_per_job).min(self.free_memory);
+        self.waiting.retain(|waiting| *waiting != index);
+        self.running += 1;
+        self.free_cores -= jobs;
+        self.free_memory -= memory;
+        Share { jobs, memory }
+    }
+
+    fn end(&mut self, index: usize, share: &Share, end: End<T, E>) {
+        self.running -= 1;
+        self.free_cores += share.jobs;
+        self.free_memory += share.memory;
+        self.failed |= matches!(end, End::Failed(_));
+        self.ends.insert(index, end);
+    }
+}
+
+/// Returns the numbers of the tasks, those first whose way to the end of everything is the longest:
+/// their own time and that of what must come after them. A task whose time is not known counts as
+/// much as the middle one of those that are. Equals stay as they were given.
+fn urgency(tasks: &[Task]) -> Vec<usize> {
+    let mut known: Vec<f64> = tasks.iter().filter_map(|task| task.seconds).collect();
+    known.sort_by(f64::total_cmp);
+    let usual = known.get(known.len() / 2).copied().unwrap_or(1.0);
+    let own: Vec<f64> = tasks.iter().map(|task| task.seconds.unwrap_or(usual)).collect();
+    let mut way = own.clone();
+    // As often as a chain can be long; the last pass changes nothing.
+    for _ in tasks {
+        let mut changed = false;
+        for (index, task) in tasks.iter().enumerate() {
+            for required in &task.requires {
+                let Some(required) = tasks.iter().position(|task| task.name == *required) else { continue };
+                if way[required] < own[required] + way[index] {
+                    way[required] = own[required] + way[index];
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
+    order.sort_by(|a, b| way[*b].total_cmp(&way[*a]));
+    order
+}
+
+/// Returns how many seconds all tasks would take together, each as long as the last time; those
+/// whose time is not known count for nothing.
+pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
+    let mut state = State::<(), ()>::new(tasks, limits);
+    let mut running: Vec<(f64, usize, Share)> = Vec::new();
+    let mut now = 0.0;
+    loop {
+        while let Some((index, jobs)) = pick(&state, tasks) {
+            let share = state.begin(tasks, index, jobs);
+            running.push((now + tasks[index].seconds.unwrap_or(0.0), index, share));
+        }
+        running.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let Some((end, index, share)) = running.pop() else { return now };
+        now = end;
+        state.end(index, &share, End::Done(()));
+    }
+}
+
 /// Runs all tasks and returns how each ended, in the order given. `work` gets the
 /// task and how many jobs it may run inside. After a failure, or when we are asked
 /// to stop, nothing new starts, unless `keep_going` says to go on with what does
@@ -59,18 +146,10 @@ pub fn run_tasks<T: Send, E: Send>(
     keep_going: bool,
     work: impl Fn(&Task, usize) -> Result<T, E> + Sync,
 ) -> Vec<End<T, E>> {
-    let cores = limits.cores.max(1);
-    let state = Mutex::new(State {
-        waiting: (0..tasks.len()).collect(),
-        running: 0,
-        free_cores: cores,
-        free_memory: limits.memory,
-        ends: BTreeMap::new(),
-        failed: false,
-    });
+    let state = Mutex::new(State::new(tasks, limits));
     let changed = Condvar::new();
     std::thread::scope(|scope| {
-        for _ in 0..cores.min(tasks.len()) {
+        for _ in 0..limits.cores.max(1).min(tasks.len()) {
             scope.spawn(|| {
                 let mut guard = lock(&state);
                 loop {
@@ -82,20 +161,11 @@ pub fn run_tasks<T: Send, E: Send>(
                         guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
                         continue;
                     };
-                    let memory = (jobs as u64).saturating_mul(tasks[index].memory_per_job);
-                    let memory = memory.min(guard.free_memory);
-                    guard.waiting.retain(|waiting| *waiting != index);
-                    guard.running += 1;
-                    guard.free_cores -= jobs;
-                    guard.free_memory -= memory;
+                    let share = guard.begin(tasks, index, jobs);
                     drop(guard);
                     let result = work(&tasks[index], jobs);
                     guard = lock(&state);
-                    guard.running -= 1;
-                    guard.free_cores += jobs;
-                    guard.free_memory += memory;
-                    guard.failed |= result.is_err();
-                    guard.ends.insert(index, result.map_or_else(End::Failed, End::Done));
+                    guard.end(index, &share, result.map_or_else(End::Failed, End::Done));
                     changed.notify_all();
                 }
                 changed.notify_all();
@@ -164,7 +234,21 @@ mod tests {
 
     fn task(name: &str, requires: &[&str], memory_per_job: u64) -> Task {
         let requires = requires.iter().map(|r| (*r).to_owned()).collect();
-        Task { name: name.into(), requires, memory_per_job }
+        Task { name: name.into(), requires, memory_per_job, seconds: None }
+    }
+
+    fn lasting(name: &str, requires: &[&str], seconds: impl Into<Option<f64>>) -> Task {
+        Task { seconds: seconds.into(), ..task(name, requires, 1) }
+    }
+
+    /// The names of tasks in the order in which one core starts them.
+    fn order_of(tasks: &[Task]) -> Vec<String> {
+        let order = Mutex::new(Vec::new());
+        run_tasks::<_, ()>(tasks, Limits { cores: 1, memory: 100 }, false, |task, _| {
+            order.lock().unwrap().push(task.name.clone());
+            Ok(())
+        });
+        order.into_inner().unwrap()
     }
 
     fn peak_of(tasks: &[Task], limits: Limits) -> (usize, Vec<End<usize, ()>>) {
@@ -203,6 +287,53 @@ mod tests {
             Ok(())
         });
         assert_eq!(order.into_inner().unwrap(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_longest_way_to_the_end_starts_first() {
+        // `a` itself is short; what waits for it is not.
+        let tasks = [
+            lasting("long", &[], 50.0),
+            lasting("a", &[], 1.0),
+            lasting("b", &["a"], 30.0),
+            lasting("c", &["b"], 30.0),
+            lasting("aside", &["a"], 2.0),
+        ];
+        assert_eq!(order_of(&tasks), ["a", "b", "long", "c", "aside"]);
+    }
+
+    #[test]
+    fn equals_start_in_the_order_given_and_unknown_times_count_as_the_middle_one() {
+        let equal = ["x", "b", "y", "a"].map(|name| lasting(name, &[], 5.0));
+        assert_eq!(order_of(&equal), ["x", "b", "y", "a"]);
+        let unknown = ["x", "b", "a"].map(|name| lasting(name, &[], None));
+        assert_eq!(order_of(&unknown), ["x", "b", "a"]);
+        let chain = [lasting("x", &[], None), lasting("a", &[], None), lasting("b", &["a"], None)];
+        assert_eq!(order_of(&chain), ["a", "x", "b"]);
+        let mixed = [
+            lasting("short", &[], 1.0),
+            lasting("new", &[], None),
+            lasting("middle", &[], 10.0),
+            lasting("long", &[], 90.0),
+        ];
+        assert_eq!(order_of(&mixed), ["long", "new", "middle", "short"]);
+    }
+
+    #[test]
+    fn the_whole_time_is_estimated_from_the_last_times() {
+        let tasks = [
+            lasting("a", &[], 10.0),
+            lasting("b", &["a"], 60.0),
+            lasting("c", &["a"], 30.0),
+            lasting("d", &[], 20.0),
+            lasting("e", &["b", "c"], 5.0),
+        ];
+        let on = |cores, memory| estimate(&tasks, Limits { cores, memory });
+        assert_eq!(on(1, 100), 125.0);
+        assert_eq!(on(2, 100), 75.0);
+        // One job alone fits into memory.
+        assert_eq!(on(2, 1), 125.0);
+        assert_eq!(estimate(&[], Limits { cores: 2, memory: 1 }), 0.0);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::{Done, args, container, context};
 use crate::build::{
-    BuildLock, Options, Outcome, Prepared, Results, Run, Stage, prepare, result_rpms, run as run_plan,
+    BuildLock, Options, Outcome, Prepared, Results, Run, Stage, check_locks, prepare, result_rpms,
+    run as run_plan,
 };
 use crate::error::{Error, IoError, Kind, Problem};
 use crate::events::{Event, Events};
@@ -19,7 +20,7 @@ use crate::process::{check_stop, own_program, quote};
 use crate::report::{Progress, Shell, Style, count, human_size, show_error};
 use crate::rpms::name_of_file;
 use crate::sources::{Cache, Fetcher};
-use crate::stack::Stack;
+use crate::stack::{Stack, Verdict};
 use crate::text::file_url;
 use crate::workspace::{Component, Workspace};
 
@@ -30,6 +31,7 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     let root = workspace.root.clone();
     let cache = Cache::from_env()?;
     let ccache = args.ccache.then(|| cache.dir().join("ccache").join(&workspace.chroot.name));
+    let hermetic = args.hermetic.then(|| (cache.clone(), args.offline));
     let fetcher = Fetcher::new(cache, &root, events).offline(args.offline);
     context::resolve_overrides(&mut workspace, &fetcher)?;
     let stack = Stack::new(&workspace)?;
@@ -41,21 +43,28 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         drop(progress);
         return done;
     }
-    let (builder, note) = context::builder(&stack, args.builder, args.until, ccache);
-    if args.ccache && builder.name() != "mock" {
-        let message = format!("`--ccache` is for mock, and `{}` builds here", builder.name());
-        return Err(Error::new(Kind::Usage, message));
+    let options = context::MockOptions { ccache, hermetic };
+    let (builder, note) = context::builder(&stack, args.builder, args.until, options);
+    for (option, asked) in [("--ccache", args.ccache), ("--hermetic", args.hermetic)] {
+        if asked && builder.name() != "mock" {
+            let message = format!("`{option}` is for mock, and `{}` builds here", builder.name());
+            return Err(Error::new(Kind::Usage, message));
+        }
     }
     let lock = if args.until >= Stage::Srpm { Some(BuildLock::take(&workspace)?) } else { None };
     let prepared = prepare(&stack, selected, builder.as_ref(), args.until)?;
     for warning in prepared.warnings.iter().chain(note.as_ref().filter(|_| prepared.plan.stale() > 0)) {
         shell.warning(warning);
     }
+    if args.hermetic {
+        let stale = prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
+        check_locks(&workspace.build_dir(), stale.map(|step| &step.component))?;
+    }
     let Some(lock) = lock else {
         drop(progress);
         return render_specs(&prepared, args.json, shell);
     };
-    let options = Options { until: args.until, keep_going: args.keep_going };
+    let options = Options { until: args.until, keep_going: args.keep_going, timeout: args.timeout };
     let done = run_plan(&lock, &prepared, builder.as_ref(), &fetcher, options, events)?;
     let outputs =
         if done.complete() { Some(make_outputs(&lock, &stack, args.until, events, shell)?) } else { None };

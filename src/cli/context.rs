@@ -6,7 +6,7 @@ use super::args::{BuilderName, Choice};
 use crate::build::{Builder, HostBuilder, MockBuilder, Stage};
 use crate::error::Error;
 use crate::process::find_program;
-use crate::sources::Fetcher;
+use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::workspace::{Component, IndexSource, Selection, Workspace};
 
@@ -47,13 +47,21 @@ pub fn components<'w>(stack: &Stack<'w>, names: &[String]) -> Result<Vec<&'w Com
     Ok(stack.select(&wanted))
 }
 
-/// Returns the builder that was asked for, or the chroot's usual one; `ccache` is the folder
-/// of a cache for compilers. The second value is something to tell the user about the choice.
+/// What mock is asked for beyond the usual.
+#[derive(Default)]
+pub struct MockOptions {
+    /// The folder of a cache for compilers.
+    pub ccache: Option<PathBuf>,
+    /// Exactly the packages of the last build, kept in this cache; whether no others may be fetched.
+    pub hermetic: Option<(Cache, bool)>,
+}
+
+/// Returns the builder that was asked for, or the chroot's usual one. The second value is something to tell the user about the choice.
 pub fn builder<'w>(
     stack: &Stack<'w>,
     asked: Option<BuilderName>,
     until: Stage,
-    ccache: Option<PathBuf>,
+    options: MockOptions,
 ) -> (Box<dyn Builder + 'w>, Option<String>) {
     let workspace = stack.workspace;
     let usual = if workspace.chroot.is_host() { BuilderName::Host } else { BuilderName::Mock };
@@ -65,8 +73,12 @@ pub fn builder<'w>(
         }
         BuilderName::Mock => {
             let mock = MockBuilder::new(workspace);
-            let mock = match ccache {
+            let mock = match options.ccache {
                 Some(dir) => mock.with_ccache(dir),
+                None => mock,
+            };
+            let mock = match options.hermetic {
+                Some((cache, offline)) => mock.hermetic(cache, offline),
                 None => mock,
             };
             (Box::new(mock), None)

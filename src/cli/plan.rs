@@ -1,13 +1,16 @@
 //! `rocmrpm plan`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::{Done, args, context};
-use crate::build::{Stage, prepare};
+use crate::build::{Estimate, Stage, prepare};
+use crate::duration;
+use crate::names::ComponentName;
 use crate::outputs;
-use crate::report::{Progress, Shell, Style, Table};
+use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
 
@@ -20,7 +23,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     }
     let stack = Stack::new(&workspace)?;
     let selected = context::components(&stack, &args.components)?;
-    let (builder, _) = context::builder(&stack, args.builder, Stage::Rpm, None);
+    let (builder, _) = context::builder(&stack, args.builder, Stage::Rpm, context::MockOptions::default());
     let prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
     for warning in &prepared.warnings {
         shell.warning(warning);
@@ -30,6 +33,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     let waves = stack.waves(&prepared.selected);
     let wave =
         |name: &str| waves.iter().position(|w| w.iter().any(|c| c.name.as_str() == name)).map(|at| at + 1);
+    let estimate = prepared.estimate(builder.limits());
     if args.json {
         let steps: Vec<_> = prepared
             .plan
@@ -63,6 +67,8 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
             "pins": workspace.pins.name,
             "builder": builder.name(),
             "stale": prepared.plan.stale(),
+            "seconds": estimate.as_ref().map(|estimate| estimate.seconds.round()),
+            "seconds-unknown-of": estimate.iter().flat_map(|e| &e.unknown).map(ComponentName::as_str).collect::<Vec<_>>(),
             "steps": steps,
             "left-out": stack.left_out.iter().map(|(n, r)| json!({"component": n.as_str(), "reason": r})).collect::<Vec<_>>(),
         }))?;
@@ -93,5 +99,15 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
         ]);
     }
     shell.data(table.text())?;
+    if let Some(Estimate { seconds, unknown }) = estimate {
+        let time = duration::shown(Duration::from_secs_f64(seconds.round()));
+        let cores = count(builder.limits().cores, "core");
+        let mut text = format!("about {time} on {cores}, as the last time");
+        if !unknown.is_empty() {
+            let names: Vec<&str> = unknown.iter().map(ComponentName::as_str).collect();
+            text += &format!("; never built here, and not counted: {}", names.join(", "));
+        }
+        shell.talk(format!("\n{}", Style::Dim.paint(text)));
+    }
     Ok(0)
 }

@@ -2,10 +2,58 @@
 
 use std::path::Path;
 
-use super::{Done, args};
+use super::args::BuilderName;
+use super::{Done, args, context};
+use crate::build::{BuildLock, Stage, check_locks};
 use crate::error::{Error, Kind};
-use crate::report::Shell;
+use crate::report::{Progress, Shell, Style, reproduction_text};
+use crate::reproduce::{Subject, reproduce};
+use crate::sources::Cache;
+use crate::stack::Stack;
 
-pub(super) fn run(_args: &args::Reproduce, _dir: &Path, _shell: &Shell) -> Done {
-    Err(Error::new(Kind::Internal, "`reproduce` is not there yet"))
+pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let component = workspace.component(&args.component)?;
+    let lock = BuildLock::take(&workspace)?;
+    let subject = Subject::new(&stack, component)?;
+    let name = match subject.record.builder.as_str() {
+        "host" => BuilderName::Host,
+        "mock" => BuilderName::Mock,
+        other => {
+            let message = format!(
+                "`{component}` was built by `{other}`, which cannot build the same again",
+                component = component.name
+            );
+            return Err(Error::new(Kind::Config, message)
+                .hinted("build it on this machine with `--builder mock`, then reproduce it"));
+        }
+    };
+    let hermetic = Some((Cache::from_env()?, args.offline));
+    if name == BuilderName::Mock {
+        check_locks(&workspace.build_dir(), [&component.name])?;
+    }
+    let options = context::MockOptions { hermetic, ..context::MockOptions::default() };
+    let (builder, _) = context::builder(&stack, Some(name), Stage::Rpm, options);
+    let progress = Progress::new(shell);
+    let done = reproduce(&lock, &stack, &subject, builder.as_ref(), &progress)?;
+    drop(progress);
+    if !done.inputs_changed.is_empty() {
+        shell.warning(format!("changed since the build: {}", done.inputs_changed.join(", ")));
+    }
+    let (removed, added) = (done.buildroot_removed.len(), done.buildroot_added.len());
+    if removed + added > 0 {
+        let text = "the packages of the build root are others than those of the build";
+        shell.warning(format!("{text}: {removed} gone or changed, {added} new or changed"));
+    }
+    if args.json {
+        shell.json(
+            &serde_json::to_value(&done).map_err(|error| Error::new(Kind::Internal, error.to_string()))?,
+        )?;
+    } else {
+        shell.data(reproduction_text(&done))?;
+    }
+    let (style, word) = if done.identical { (Style::Good, "Reproduced") } else { (Style::Bad, "Differs") };
+    shell.status(style, word, format!("{} {}", done.component, done.version));
+    Ok(if done.identical { 0 } else { Kind::Findings.exit_code() })
 }

@@ -7,6 +7,7 @@ mod payload;
 mod read;
 pub mod repository;
 pub mod signing;
+pub mod tags;
 #[cfg(test)]
 mod tests;
 

@@ -28,7 +28,7 @@ pub struct Cache {
 
 /// Held while one key of the cache is being written; released on drop, or by the
 /// system when the process dies.
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _file: fs::File,
 }
 
@@ -123,7 +123,7 @@ impl Cache {
     }
 
     /// Waits until no other thread or process writes what `key` stands for.
-    pub(super) fn lock(&self, key: &str) -> Result<Lock, SourceError> {
+    pub(crate) fn lock(&self, key: &str) -> Result<Lock, SourceError> {
         let path = self.dir.join("lock").join(Sha256::of_bytes(key).to_string());
         self.folder_of(&path)?;
         let doing = || IoError::doing(format!("lock {}", path.display()));

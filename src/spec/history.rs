@@ -20,8 +20,8 @@ const MAX_ENTRIES: usize = 30;
 /// `dateToTimet`). Stands where there is no history to take a date from.
 const EARLIEST: i64 = 631_152_000;
 
-/// Keys of rocmrpm.toml, component.toml, chroots and providers that no build reads: inspection,
-/// lint, audit, wheels, the index and the repository do.
+/// Keys of rocmrpm.toml, component.toml, chroots and providers that change no package: inspection,
+/// lint, audit, wheels, the index and the repository read them, or whoever runs the build.
 const JUDGEMENTS: &[&str] = &[
     "inspect",
     "lint",
@@ -35,6 +35,7 @@ const JUDGEMENTS: &[&str] = &[
     "packages",
     "repository",
     "signing",
+    "timeout",
 ];
 
 /// What a user's own configuration must not change.

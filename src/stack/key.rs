@@ -22,6 +22,11 @@ impl KeyInputs {
         self.0.get(name).map(String::as_str)
     }
 
+    /// Returns all inputs by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Returns the key: the digest over all names and values, each preceded by its
     /// length so that no two sets of inputs spell the same bytes.
     pub fn key(&self) -> Sha256 {
@@ -41,6 +46,12 @@ impl KeyInputs {
         names.sort();
         names.dedup();
         names.into_iter().filter(|name| self.0.get(*name) != old.0.get(*name)).cloned().collect()
+    }
+
+    /// Returns the names of those of these inputs that others do not have with the same value.
+    pub fn others_in(&self, others: &KeyInputs) -> Vec<String> {
+        let differ = self.0.iter().filter(|(name, value)| others.0.get(*name) != Some(*value));
+        differ.map(|(name, _)| name.clone()).collect()
     }
 }
 

@@ -8,4 +8,4 @@ mod plan;
 
 pub use graph::{Stack, StackError};
 pub use key::KeyInputs;
-pub use plan::{Earlier, Inputs, Plan, Recorded, Step, Verdict};
+pub use plan::{Earlier, Inputs, Plan, REQUIRED, Recorded, Step, Verdict};

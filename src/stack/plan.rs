@@ -7,6 +7,9 @@ use super::key::KeyInputs;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 
+/// What the names of those inputs begin with that are keys of required components.
+pub const REQUIRED: &str = "required component ";
+
 /// What an earlier build of a component left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
@@ -77,7 +80,7 @@ impl Plan {
         let keys: BTreeMap<&str, &Step> = self.steps.iter().map(|s| (s.component.as_str(), s)).collect();
         for required in requires {
             if let Some(step) = keys.get(required) {
-                build.add(format!("required component {required}"), step.key);
+                build.add(format!("{REQUIRED}{required}"), step.key);
             }
         }
         let accepted = earlier.accepted.as_ref();

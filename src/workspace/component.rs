@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::document::{At, File, Table};
 use super::edit::Edit;
 use super::manifest::gpu_targets;
 use super::offline::Offline;
 use super::patch::Patch;
+use crate::duration;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
 use crate::inspect::{RULES, Rule, Waiver};
@@ -29,6 +31,8 @@ pub struct Component {
     pub optional: bool,
     /// The peak of one compile job, in bytes.
     pub memory_per_job: u64,
+    /// How long one build of it may take, if that is limited.
+    pub timeout: Option<Duration>,
     /// What its build root takes on disk in the end, in bytes, where that is known.
     pub build_space: Option<u64>,
     /// The GPU targets that upstream supports; `None` for all.
@@ -143,6 +147,14 @@ impl Component {
                 optional: root.boolean("optional").unwrap_or(false),
                 memory_per_job: memory(root, "memory-per-job").unwrap_or(DEFAULT_MEMORY_PER_JOB),
                 build_space: memory(root, "build-space"),
+                timeout: root.string("timeout").and_then(|at| {
+                    let timeout = duration::parse(&at.value);
+                    if timeout.is_none() {
+                        let label = "expected a duration such as `8 h` or `90 min`";
+                        root.problem(at.span, "this is not a duration", label, None);
+                    }
+                    timeout
+                }),
                 gpu_targets: root.has("gpu-targets").then(|| gpu_targets(root, "gpu-targets", false)),
                 env: root.string_map("env"),
                 device_code,

@@ -20,7 +20,7 @@ fn workspace() -> MutexGuard<'static, Workspace> {
         workspace.component("missing", &missing);
         workspace.component("failing", &Parts { build: "echo it breaks >&2; exit 3", ..parts });
         workspace.component("rejected", &Parts { preamble: "Nmae: x", ..parts });
-        workspace.component("online", &Parts { build: "curl -sS https://example.com/", ..parts });
+        workspace.component("online", &Parts { build: "exec 3<>/dev/tcp/192.0.2.1/80", ..parts });
         workspace.component("slow", &Parts { toml: "timeout = \"5 s\"\n", build: "sleep 600", ..parts });
         workspace.component("sleeper", &Parts { build: "touch started; sleep 6001", ..parts });
         lab::hand_over(&workspace);
@@ -84,7 +84,7 @@ fn failures_are_told_apart() {
     let failing = build(&workspace, "failing");
     failing.exits(10).says(["`failing` failed in %build", "it breaks"]);
     build(&workspace, "rejected").exits(3).says(["rpm rejects the spec", "Nmae: x"]);
-    build(&workspace, "online").exits(10).says(["`online` failed in %build", "Could not resolve host"]);
+    build(&workspace, "online").exits(10).says(["`online` failed in %build", "/dev/tcp/192.0.2.1/80: "]);
     build(&workspace, "slow").exits(11).says(["took longer than", "`--timeout`"]);
 
     // The root of the failed build is there, and the shell is in it.
@@ -106,9 +106,10 @@ fn a_root_in_use_is_told() {
     let workspace = workspace();
     let script = "program() { /run/rocmrpm/rocmrpm \"$@\"; }\n\
          program build --chroot fedora-43 failing 2>/dev/null && exit 1\n\
-         program shell failing --chroot fedora-43 -- sleep 60 & sleep 8\n\
+         program shell failing --chroot fedora-43 -- sleep 600 & shell=$!\n\
+         for i in $(seq 60); do pgrep -f '^sleep 600$' >/dev/null && break; sleep 1; done\n\
          program build --chroot fedora-43 failing && exit 1 || code=$?\n\
-         kill %1; exit $code";
+         pkill -f '^sleep 600$'; wait $shell; exit $code";
     lab::script(&workspace, script).exits(20).says(["another mock uses this build root"]);
 }
 

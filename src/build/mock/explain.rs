@@ -25,7 +25,7 @@ const EXITS: &[(i32, Kind, &str, &str)] = &[
     (6, Kind::Environment, "this machine cannot build for the chroot's architecture", "build on a machine of that architecture, or install qemu-user-static"),
     (7, Kind::Interrupted, "mock was interrupted", "run the same command again"),
     (10, Kind::Build, "%build", ""),
-    (TIMEOUT, Kind::Timeout, "the build took longer than it may", "give it more time: `timeout` in component.toml, or `--timeout`"),
+    (TIMEOUT, Kind::Timeout, "the build took longer than mock allows", "raise `rpmbuild_timeout` in mock's own configuration"),
     (20, Kind::Environment, "the chroot could not be set up", "root.log says more"),
     (25, Kind::Environment, "LVM refuses", "root.log says more"),
     (30, Kind::Build, "BuildRequires", "correct the template's BuildRequires, or add the repository that has them to the chroot's definition"),
@@ -83,7 +83,18 @@ pub(super) fn explain(
         }
         Some((_, Kind::Interrupted, ..)) => return ProcessError::Stopped.into(),
         Some((30 | 31, ..)) => failure("root.log"),
-        Some((TIMEOUT, ..)) => failure("build.log"),
+        Some((TIMEOUT, ..)) => {
+            if let Some(allowed) = job.timeout {
+                let log = results.join("build.log");
+                return BuildError::TimedOut {
+                    component: component.to_owned(),
+                    allowed,
+                    log,
+                    retry: job.retry.clone(),
+                };
+            }
+            failure("build.log")
+        }
         _ => failure("mock.log"),
     };
     failure.lines = said.lines;

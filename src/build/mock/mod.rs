@@ -4,11 +4,13 @@
 mod cache;
 mod config;
 mod explain;
+mod hermetic;
 mod memory;
 mod root;
 mod said;
 mod state;
 
+pub use hermetic::{HermeticError, check_locks};
 pub use root::BuildRoot;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::host::{gpu_defines, rpms_below};
+use super::record::BUILDROOT_LOCK;
 use super::schedule::Limits;
 use super::{BuildError, Builder, BuiltRpms, Job};
 use crate::digest::Sha256;
@@ -23,6 +26,7 @@ use crate::events::Event;
 use crate::files;
 use crate::machine;
 use crate::process::{Command, Finished, ProcessError, find_program, stop_requested};
+use crate::sources::Cache;
 use crate::workspace::Workspace;
 use cache::{Filling, RootCache};
 use config::TEMPLATE;
@@ -52,6 +56,13 @@ pub struct MockBuilder<'w> {
     /// What this machine has for builds: jobs and build roots.
     memory: u64,
     roots_in_memory: Pool,
+    hermetic: Option<Hermetic>,
+}
+
+/// Where the packages of build roots are kept, and whether others may be fetched.
+struct Hermetic {
+    cache: Cache,
+    offline: bool,
 }
 
 impl<'w> MockBuilder<'w> {
@@ -60,13 +71,27 @@ impl<'w> MockBuilder<'w> {
         let memory = machine::available_memory();
         let spaces = workspace.components.values().filter_map(|component| component.build_space);
         let roots_in_memory = Pool::new(memory, spaces);
-        Self { workspace, ccache: None, root_cache: RootCache::unknown(), memory, roots_in_memory }
+        Self {
+            workspace,
+            ccache: None,
+            root_cache: RootCache::unknown(),
+            memory,
+            roots_in_memory,
+            hermetic: None,
+        }
     }
 
     /// Lets compilers keep a cache in this folder.
     #[must_use]
     pub fn with_ccache(mut self, dir: PathBuf) -> Self {
         self.ccache = Some(dir);
+        self
+    }
+
+    /// Builds in exactly the packages of each component's last build, as its lock has them.
+    #[must_use]
+    pub fn hermetic(mut self, cache: Cache, offline: bool) -> Self {
+        self.hermetic = Some(Hermetic { cache, offline });
         self
     }
 
@@ -77,6 +102,13 @@ impl<'w> MockBuilder<'w> {
     }
 
     fn write_config(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
+        if let Some(Hermetic { cache, offline }) = &self.hermetic {
+            let (build_dir, component) = (self.workspace.build_dir(), &job.component.name);
+            let settings = hermetic::settings(cache, *offline, &build_dir, component)?;
+            let config = job.work.with_file_name("hermetic.cfg");
+            files::write_if_changed(&config, self.config(&job.repository)? + &settings)?;
+            return Ok(config);
+        }
         let config = config_path(self.workspace);
         // mock throws its cache away when a config is newer.
         files::write_if_changed(&config, self.config(&job.repository)?)?;
@@ -142,7 +174,9 @@ impl<'w> MockBuilder<'w> {
         root: &BuildRoot,
         command: Command,
     ) -> Result<Finished, ProcessError> {
-        let filling = self.root_cache.fill_or_wait();
+        // Hermetic build roots have no cache.
+        let shared = self.hermetic.is_none().then_some(&self.root_cache);
+        let filling = shared.and_then(RootCache::fill_or_wait);
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -277,7 +311,13 @@ impl Builder for MockBuilder<'_> {
             list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
         buildroot.sort();
         let rpms = rpms.into_iter().filter(|p| !p.to_string_lossy().ends_with(".src.rpm")).collect();
-        Ok(BuiltRpms { rpms, buildroot, unchecked: Vec::new() })
+        // A hermetic build root is that of the lock that is there already.
+        let lock = match self.hermetic {
+            None => results.join(BUILDROOT_LOCK),
+            Some(_) => hermetic::lock_of(&self.workspace.build_dir(), &job.component.name),
+        };
+        let lock = Some(lock).filter(|lock| lock.exists());
+        Ok(BuiltRpms { rpms, buildroot, unchecked: Vec::new(), lock })
     }
 
     fn reads_repository(&self) -> bool {

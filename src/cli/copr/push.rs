@@ -91,7 +91,7 @@ impl Push<'_> {
             }
         }
         let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
-        let options = Options { until: Stage::Rpm, keep_going: args.keep_going };
+        let options = Options { until: Stage::Rpm, keep_going: args.keep_going, timeout: None };
         let done = run_plan(&lock, &prepared, &builder, &fetcher, options, events)?;
         let code = build::report_failures(&done, shell);
         if code == 0 {

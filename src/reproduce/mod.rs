@@ -1,0 +1,226 @@
+//! A component's last accepted build, done once more from its SRPM and compared file by file.
+//! The results stay as they are.
+
+mod compare;
+mod content;
+
+pub use compare::{Compared, Difference, FileDifference, Package};
+pub use content::{Cause, Section};
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::build::{
+    BuildLock, BuildRecord, Builder, Job, Results, Stage, build_folder, command_again, surroundings,
+};
+use crate::digest::Sha256;
+use crate::error::{Error, IoError, Kind};
+use crate::events::{Event, Events};
+use crate::files;
+use crate::gpu::GpuTarget;
+use crate::names::is_plain;
+use crate::process::{end_leftovers, own_program};
+use crate::rpms::{self, EntryKind, RpmError};
+use crate::spec::{Release, Rendered};
+use crate::stack::{KeyInputs, Stack};
+use crate::workspace::Component;
+use content::Places;
+
+/// The format of the document.
+pub const SCHEMA: &str = "rocmrpm/reproduce/1";
+
+/// What came of building a component once more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reproduction {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Which component.
+    pub component: String,
+    /// Its version and Release.
+    pub version: String,
+    /// Who built it, both times.
+    pub builder: String,
+    /// Whether nothing differs that a user would get.
+    pub identical: bool,
+    /// What was compared.
+    #[serde(flatten)]
+    pub compared: Compared,
+    /// Inputs of the build that are others now than they were.
+    pub inputs_changed: Vec<String>,
+    /// Packages that the build root had then, and has no more.
+    pub buildroot_removed: Vec<String>,
+    /// Packages that the build root has now, and had not then.
+    pub buildroot_added: Vec<String>,
+    /// The folder of the new RPMs.
+    pub rpms: PathBuf,
+    /// The folder of the build's logs.
+    pub logs: PathBuf,
+}
+
+/// What was built, and is to be built once more.
+pub struct Subject<'a> {
+    component: &'a Component,
+    results: Results,
+    /// The build's record.
+    pub record: BuildRecord,
+}
+
+impl<'a> Subject<'a> {
+    /// Returns a component's accepted results, whole and as they were recorded.
+    pub fn new(stack: &Stack<'a>, component: &'a Component) -> Result<Self, Error> {
+        let workspace = stack.workspace;
+        let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
+        let again = || command_again(workspace, &format!("build {}", component.name), &[]);
+        let Some((record, _)) = results.accepted() else {
+            let message = format!("`{}` has no results that could be reproduced", component.name);
+            return Err(Error::new(Kind::Config, message).hinted(format!("build it first: {}", again())));
+        };
+        for output in &record.outputs {
+            let path = results.dir().join(&output.file);
+            let (found, _) = Sha256::of_file(&path).map_err(IoError::doing("read a result"))?;
+            if found != output.sha256 {
+                let message = format!("{} is not what the build made", path.display());
+                let hint = format!("remove {} and build anew: {}", results.dir().display(), again());
+                return Err(Error::new(Kind::Environment, message).hinted(hint));
+            }
+        }
+        Ok(Self { component, results, record })
+    }
+
+    /// Returns the folder of the results.
+    pub fn results(&self) -> &Results {
+        &self.results
+    }
+
+    fn output(&self, ending: &str) -> Result<PathBuf, Error> {
+        let file = self.record.outputs.iter().find(|output| output.file.ends_with(ending));
+        let missing = || Error::new(Kind::Internal, format!("the results of a build have no *{ending}"));
+        Ok(self.results.dir().join(&file.ok_or_else(missing)?.file))
+    }
+}
+
+/// Builds once more and compares.
+///
+/// `_lock` is the caller's proof that nobody else builds there.
+pub fn reproduce(
+    _lock: &BuildLock,
+    stack: &Stack<'_>,
+    subject: &Subject<'_>,
+    builder: &dyn Builder,
+    events: &dyn Events,
+) -> Result<Reproduction, Error> {
+    let Subject { component, record, .. } = subject;
+    let workspace = stack.workspace;
+    let build_dir = workspace.build_dir();
+    let dir = build_dir.join("reproduce").join(component.name.as_str());
+    let doing = || IoError::doing(format!("prepare `{}`", dir.display()));
+    let (srpm, spec_path) = (subject.output(".src.rpm")?, subject.output(".spec")?);
+    let text = fs_err::read_to_string(&spec_path).map_err(IoError::doing("read the spec"))?;
+    let spec = Rendered {
+        file_name: spec_path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        digest: Sha256::of_bytes(&text),
+        text,
+        release: Release {
+            release: record.release.clone(),
+            changelog: String::new(),
+            dirty: record.dirty,
+            seconds: record.source_date_epoch,
+        },
+    };
+    let targets: Vec<GpuTarget> =
+        record.gpu_targets.iter().filter_map(|name| GpuTarget::parse(name)).collect();
+    let limits = builder.limits();
+    let by_memory = usize::try_from(limits.memory / component.memory_per_job.max(1)).unwrap_or(usize::MAX);
+    let job = Job {
+        component,
+        gpu_targets: &targets,
+        spec: &spec,
+        sources: dir.join("sources"),
+        work: dir.join("build"),
+        logs: dir.join("logs"),
+        jobs: limits.cores.min(by_memory).max(1),
+        timeout: component.timeout,
+        repository: build_dir.join("repository"),
+        events,
+        retry: command_again(workspace, &format!("reproduce {}", component.name), &[]),
+    };
+    builder.ready()?;
+    end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
+    files::remove_dir_if_there(&dir).map_err(doing())?;
+    for folder in [&job.sources, &job.work, &job.logs] {
+        fs_err::create_dir_all(folder).map_err(doing())?;
+    }
+    unpack(&srpm, &job.sources)?;
+    let name = component.name.clone();
+    events.event(Event::Phase { component: name.clone(), phase: "Building", detail: String::new() });
+    let built = builder.rpms(&job, &srpm)?;
+    let rpms = dir.join("rpms");
+    fs_err::create_dir_all(&rpms).map_err(doing())?;
+    let mut new = Vec::new();
+    for rpm in &built.rpms {
+        let kept = rpms.join(rpm.file_name().unwrap_or_default());
+        files::link_or_copy(rpm, &kept).map_err(IoError::doing("keep what was built"))?;
+        new.push(kept);
+    }
+    events.event(Event::Phase { component: name, phase: "Comparing", detail: String::new() });
+    let then = Job {
+        work: build_folder(&build_dir, &component.name),
+        sources: PathBuf::new(),
+        logs: PathBuf::new(),
+        repository: PathBuf::new(),
+        retry: String::new(),
+        ..job
+    };
+    let (old_places, new_places) =
+        (builder.build_roots(&then), builder.build_roots(&Job { work: dir.join("build"), ..then }));
+    let places = Places { old: &old_places, new: &new_places };
+    let compared = compare::compare(&subject.results.rpms(), &new, places, &dir)?;
+    let mut now = KeyInputs::default();
+    surroundings(stack, component, builder, &mut now);
+    let (removed, added) = changed(&record.buildroot, &built.buildroot);
+    let reproduction = Reproduction {
+        schema: SCHEMA,
+        component: component.name.to_string(),
+        version: format!("{}-{}", record.version, record.release.replace("%{?dist}", "")),
+        builder: builder.name().to_owned(),
+        identical: compared.same(),
+        compared,
+        inputs_changed: now.others_in(&record.inputs),
+        buildroot_removed: removed,
+        buildroot_added: added,
+        rpms,
+        logs: dir.join("logs"),
+    };
+    let mut json = serde_json::to_vec_pretty(&reproduction)
+        .map_err(|error| Error::new(Kind::Internal, error.to_string()))?;
+    json.push(b'\n');
+    files::write_atomically(&dir.join("reproduce.json"), json).map_err(doing())?;
+    Ok(reproduction)
+}
+
+/// Returns what the first list alone has, and what the second.
+fn changed(old: &[String], new: &[String]) -> (Vec<String>, Vec<String>) {
+    let without = |all: &[String], other: &[String]| {
+        let other: std::collections::BTreeSet<&String> = other.iter().collect();
+        all.iter().filter(|name| !other.contains(name)).cloned().collect()
+    };
+    (without(old, new), without(new, old))
+}
+
+/// Unpacks an SRPM: the spec beside its sources, as a builder wants them.
+fn unpack(srpm: &Path, to: &Path) -> Result<(), Error> {
+    rpms::for_each_file::<RpmError>(srpm, |entry, content| {
+        let name = entry.path.rsplit('/').next().unwrap_or_default();
+        if entry.kind != EntryKind::Regular || !is_plain(name) {
+            let reason = format!("an SRPM of ours has no `{}`", crate::text::visible(&entry.path));
+            return Err(RpmError::Unreadable { path: srpm.to_owned(), reason });
+        }
+        let mut file = fs_err::File::create(to.join(name))?;
+        std::io::copy(content, &mut file)?;
+        Ok(file.flush()?)
+    })
+    .map_err(|error| Error::from(error).hinted(format!("`{} build` makes it anew", own_program())))?;
+    Ok(())
+}

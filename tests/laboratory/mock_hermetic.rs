@@ -1,0 +1,41 @@
+//! Hermetic and repeated builds with the real mock: in exactly the packages that the lock of an
+//! earlier build names. Run where ROCMRPM_LAB_MOCK names a checkout of mock; see CONTRIBUTING.md.
+
+use super::lab;
+use super::support::{Parts, Workspace, names_in, template};
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn a_build_is_repeated_in_exactly_the_packages_of_its_lock() {
+    assert!(std::env::var_os("ROCMRPM_LAB_MOCK").is_some(), "ROCMRPM_LAB_MOCK names no checkout of mock");
+    let workspace = Workspace::small("laboratory-hermetic");
+    workspace.component("base", &Parts::default());
+    let top = Parts { toml: "requires = [\"base\"]\n", preamble: "BuildRequires: base", ..Parts::default() };
+    workspace.component("top", &top);
+    lab::hand_over(&workspace);
+    let rocmrpm = |args: &[&str]| lab::rocmrpm(&workspace, &[args, &["--chroot", "fedora-43"]].concat());
+    let hermetic = || rocmrpm(&["build", "--until", "rpm", "--hermetic", "top"]);
+
+    hermetic().exits(3).says(["there is no buildroot_lock.json of `base`, `top`"]);
+    rocmrpm(&["build", "--until", "rpm", "top"]).exits(0).says(["2 built, 0 fresh"]);
+    let results = workspace.path("build/fedora-43/results/top");
+    let lock = std::fs::read(results.join("buildroot_lock.json")).unwrap();
+    assert!(String::from_utf8_lossy(&lock).contains("/build/fedora-43/repository/base-1.0-1"), "{lock:?}");
+
+    let again = rocmrpm(&["reproduce", "top"]);
+    again.exits(0).says(["Reproduced top"]);
+    assert!(again.stdout.contains("same bytes"), "{again}");
+    // Once fetched, nothing more is needed than the cache.
+    rocmrpm(&["reproduce", "top", "--offline"]).exits(0);
+
+    workspace.replace(&template("top"), "Summary:        A component", "Summary:        One");
+    hermetic().exits(0).says(["1 built, 1 fresh"]);
+    assert_eq!(std::fs::read(results.join("buildroot_lock.json")).unwrap(), lock);
+    assert!(names_in(&results.join("logs/rpm")).contains(&"build.log".to_owned()));
+
+    // The lock's package of the stack itself is not there any more.
+    std::fs::remove_dir_all(workspace.path("../cache/buildroots")).unwrap();
+    workspace.replace(&template("base"), "Summary:        A component", "Summary:        One");
+    rocmrpm(&["build", "--until", "rpm", "base"]).exits(0);
+    hermetic().exits(20).says(["cannot be had any more: `base` was built from something else since"]);
+}
