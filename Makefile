@@ -7,25 +7,46 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # packages are built with the system's.
 PYTHON := /usr/bin/python3
 
-.PHONY: help quickstart test lab bench build install clean
+# Tests that run the real mock are ignored unless a checkout of it is named.
+ifdef ROCMRPM_LAB_MOCK
+WITH_MOCK = -- --include-ignored
+ABOUT_MOCK = echo "the tests with the real mock ran, from $(ROCMRPM_LAB_MOCK)"
+else
+WITH_MOCK =
+ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run them:" \
+    "  git clone https://github.com/rpm-software-management/mock" \
+    "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
+endif
+
+.PHONY: help quickstart test lab lab-test lab-llama bench build install clean
 
 help: ## list these commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
 quickstart: ## install what is missing, build rocmrpm, build examples/quickstart with it
 	@bash tools/setup.sh quickstart
 	cargo run --locked -- -C examples/quickstart build --chroot host
 
-test: ## install what is missing, run every check and test
-	@bash tools/setup.sh test
+test: lab ## install what is missing, run every check and test
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
-	cargo test --locked
+	cargo test --locked $(WITH_MOCK)
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
+	@$(ABOUT_MOCK)
 
 lab: ## make the laboratory, a Fedora 43 from Debian's packages; minutes, cached
 	@bash tools/setup.sh test
 	@bash tests/lab/make
+
+lab-test: lab ## run the end-to-end tests in the laboratory
+	cargo test --locked --test laboratory $(WITH_MOCK)
+	@$(ABOUT_MOCK)
+
+lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; about an hour
+	@bash tools/setup.sh test
+	@bash tests/lab/make llama
+	cargo build --locked
+	@bash tests/laboratory/llama
 
 bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Lab, golden};
+use rocmrpm::build::{CauseKind, Pattern, Phase, causes};
 use rocmrpm::inspect::{RULES, Rule};
 use rocmrpm::lint::{self, rule_groups};
 use snapbox::{assert_data_eq, str};
@@ -76,9 +77,9 @@ fn a_rule_that_does_not_exist_is_an_error_with_the_nearest() {
     assert_eq!(ran.stdout, "");
     assert_eq!(
         ran.stderr,
-        "error: there is no rule `gpu-target-mising`\n\nhint: did you mean `gpu-target-missing`?\n"
+        "error: there is no rule `gpu-target-mising`, and no cause of failed builds\n\nhint: did you mean `gpu-target-missing`?\n"
     );
-    lab.run(&["explain", "banana"]).exits(2).says(&["hint: `rocmrpm explain` lists all rules"]);
+    lab.run(&["explain", "banana"]).exits(2).says(&["hint: `rocmrpm explain` lists all of them"]);
 }
 
 #[test]
@@ -96,6 +97,59 @@ fn json_has_the_same() {
     assert!(rules[0]["incident"].as_str().unwrap().contains("ROCm/clr#22"));
     let one = lab.run(&["explain", "waiver-unused", "--json"]).exits(0).json("rocmrpm/rules/1");
     assert!(one["rules"][0]["incident"].is_null());
+}
+
+#[test]
+fn causes_of_failed_builds_are_listed_and_told() {
+    let lab = Lab::empty();
+    let all = lab.run(&["explain"]).exits(0);
+    for cause in causes() {
+        let listed = all.stdout.lines().any(|line| line.split_whitespace().next() == Some(cause.id.as_str()));
+        assert!(listed, "{} is not listed", cause.id);
+        assert!(RULES.iter().chain(lint::RULES).all(|rule| rule.id.as_str() != cause.id), "{}", cause.id);
+    }
+    lab.run(&["explain", "disk-full"]).exits(0).prints(&[
+        "disk-full (environment)",
+        "the disk is full",
+        "*No space left on device*",
+        "phase\n  any",
+        "free some space",
+        "seen\n",
+    ]);
+    let one = lab.run(&["explain", "disk-full", "--json"]).exits(0).json("rocmrpm/rules/1");
+    assert_eq!(one["rules"].as_array().unwrap().len(), 0);
+    let found = &one["causes"][0];
+    assert_eq!((&found["id"], &found["kind"]), (&"disk-full".into(), &"environment".into()));
+    assert_eq!(found["phases"], serde_json::json!([]));
+    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/1");
+    assert_eq!(all["causes"].as_array().unwrap().len(), causes().len());
+    lab.run(&["explain", "disk-ful"]).exits(2).says(&["did you mean `disk-full`?"]);
+}
+
+/// The page is made of the catalogue.
+#[test]
+fn the_page_of_failures_is_what_the_catalogue_says() {
+    let mut page = "# Causes of failed builds\n\n\
+        What `rocmrpm build` knows of failed builds: lines of a log, in which `*` stands for any characters and\n\
+        `{1}` for those that are told, what they mean, and how to mend it. `rocmrpm explain ID` says the same at\n\
+        the terminal. This page is written by a test (`tests/explain.rs`) from `src/build/failures.toml`; each\n\
+        entry has a log in `tests/failures/`.\n"
+        .to_owned();
+    for kind in CauseKind::ALL {
+        let name = kind.as_str();
+        page += &format!("\n## {}{}\n", name[..1].to_uppercase(), &name[1..]);
+        for cause in causes().iter().filter(|cause| cause.kind == kind) {
+            let phases =
+                cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
+            let phases = if phases.is_empty() { "any".to_owned() } else { phases };
+            let lines: String = cause.patterns.iter().map(|p| format!("{}\n", Pattern::as_str(p))).collect();
+            page += &format!(
+                "\n### {}\n\n{}\n\n```text\n{lines}```\n\n- Phase: {phases}\n- To mend it: {}\n- Seen: {}\n",
+                cause.id, cause.cause, cause.remedy, cause.seen
+            );
+        }
+    }
+    golden("../../docs/failures.md", &page);
 }
 
 /// The page is made of the table, so that it cannot say anything else.

@@ -1,31 +1,21 @@
 //! What went wrong in a build, as far as its log tells: phase, the lines that
 //! matter, a known cause. The catalogue of causes is data, in `failures.toml`.
 
+mod catalogue;
+mod log;
+mod pattern;
+
 use std::path::{Path, PathBuf};
 
+pub use catalogue::{Cause, CauseKind, Known, Phase, cause, causes};
+use log::Log;
+pub use pattern::Pattern;
+
 use crate::error::{Kind, Problem};
+use crate::process::Finished;
 
-/// The catalogue of known causes.
-const CATALOGUE: &str = include_str!("failures.toml");
-
-/// How many lines of a log are shown.
-const SHOWN: usize = 12;
-
-/// Words of lines that tell what went wrong, in lower case.
-const WORDS: &[&str] = &[
-    "error:",
-    "error ",
-    "fatal:",
-    "not found",
-    "no such file",
-    "undefined reference",
-    "no space left",
-    "failed",
-    "fault",
-];
-
-/// The system's word for a full disk; the catalogue knows it.
-const NO_SPACE: &str = "No space left on device";
+/// The entry of the catalogue for a full disk.
+const DISK_FULL: &str = "disk-full";
 
 /// With less than this free, in bytes, a file system counts as full.
 const FULL: u64 = 64 * 1024;
@@ -44,6 +34,8 @@ pub struct Failure {
     pub cause: Option<String>,
     /// How to mend that.
     pub remedy: Option<String>,
+    /// The cause's name in the catalogue, where it is from there.
+    pub id: Option<&'static str>,
     /// The whole log.
     pub log: PathBuf,
     /// The command that tries again.
@@ -56,50 +48,52 @@ pub struct Failure {
     pub kind: Kind,
 }
 
-#[derive(serde::Deserialize)]
-struct Catalogue {
-    cause: Vec<Cause>,
-}
-
-#[derive(serde::Deserialize)]
-struct Cause {
-    pattern: String,
-    cause: String,
-    remedy: String,
-    #[serde(default)]
-    environment: bool,
-}
-
 impl Failure {
     /// Explains a failure from rpmbuild's log. `spec` is the spec's path and text,
     /// for errors that name a line of it.
-    pub fn from_log(component: &str, log: &Path, spec: (&Path, &str), retry: &str) -> Self {
-        let text = fs_err::read(log).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().collect();
-        let problems = spec_problems(&lines, spec);
-        let phase = phase(&lines, !problems.is_empty());
-        // On a full disk the words that say so may not have reached the log.
-        let full = || disk_is_full(log).then(|| known_cause(&[NO_SPACE])).flatten();
-        let known = known_cause(last_phase(&lines)).or_else(full);
-        let kind = match &known {
-            _ if !problems.is_empty() => Kind::Config,
-            Some(known) if known.environment => Kind::Environment,
-            _ => Kind::Build,
-        };
-        let (cause, remedy) = known.map(|known| (known.cause, known.remedy)).unzip();
-        Self {
+    pub fn from_log(component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
+        let log = Log::read(path);
+        let problems = log.spec_problems(spec);
+        let phase = if problems.is_empty() { log.phase() } else { "the spec".to_owned() };
+        let found = catalogue::find(log.failed_part(), Phase::named(&phase));
+        let (line, known) = found.unzip();
+        let mut failure = Self {
             component: component.to_owned(),
             phase,
-            lines: if problems.is_empty() { relevant(&lines) } else { Vec::new() },
-            cause,
-            remedy,
-            log: log.to_owned(),
+            lines: if problems.is_empty() { log.relevant(line) } else { Vec::new() },
+            cause: None,
+            remedy: None,
+            id: None,
+            log: path.to_owned(),
             retry: retry.to_owned(),
             enter: None,
+            kind: if problems.is_empty() { Kind::Build } else { Kind::Config },
             problems,
-            kind,
+        };
+        // On a full disk the words that say so may not have reached the log.
+        let full = || cause(DISK_FULL).filter(|_| disk_is_full(path)).map(|full| Known::of(full, &[]));
+        if let Some(known) = known.or_else(full) {
+            failure.because(known);
         }
+        failure
+    }
+
+    /// Adds what the end of the process says: the kernel ends one for want of memory, and
+    /// nothing of that reaches the log.
+    #[must_use]
+    pub fn ended(mut self, done: &Finished) -> Self {
+        if let Some(known) = Known::of_end(done).filter(|_| self.cause.is_none()) {
+            self.because(known);
+        }
+        self
+    }
+
+    /// Gives it a known cause.
+    pub fn because(&mut self, known: Known) {
+        if self.problems.is_empty() {
+            self.kind = known.kind;
+        }
+        (self.cause, self.remedy, self.id) = (Some(known.cause), Some(known.remedy), Some(known.id));
     }
 
     /// Returns what kind of failure it is.
@@ -110,6 +104,9 @@ impl Failure {
     /// Returns the remedy, the log, and the commands to go on with.
     pub fn hints(&self) -> Vec<String> {
         let mut hints: Vec<String> = self.remedy.iter().cloned().collect();
+        if let Some(id) = self.id {
+            hints.push(format!("more about this cause: rocmrpm explain {id}"));
+        }
         hints.push(format!("the whole log: {}", self.log.display()));
         hints.push(format!("to try again: {}", self.retry));
         if let Some(enter) = &self.enter {
@@ -119,96 +116,29 @@ impl Failure {
     }
 }
 
-/// Reads the phase out of rpmbuild's last words.
-fn phase(lines: &[&str], spec_is_wrong: bool) -> String {
-    if spec_is_wrong {
-        return "the spec".into();
+impl Known {
+    /// Finds the cause that a text tells, such as the end of a log of mock, of dnf or of a remote
+    /// builder. `None` as phase stands for any.
+    pub fn in_text(text: &[u8], phase: Option<Phase>) -> Option<Self> {
+        catalogue::find(Log::of(text).failed_part(), phase).map(|(_, known)| known)
     }
-    let bad_exit = lines.iter().rev().find(|line| line.contains("Bad exit status from"));
-    if let Some((_, rest)) = bad_exit.and_then(|line| line.rsplit_once('(')) {
-        return rest.trim_end_matches(')').trim_end().trim_end_matches(')').to_owned();
-    }
-    if lines.iter().any(|line| line.contains("Failed build dependencies")) {
-        return "BuildRequires".into();
-    }
-    if lines.iter().any(|line| line.contains("unpackaged") || line.contains("File not found")) {
-        return "%files".into();
-    }
-    "rpmbuild".into()
-}
 
-/// Finds errors that rpm reports with a line of the spec: `error: line 12: ...`.
-fn spec_problems(lines: &[&str], (path, text): (&Path, &str)) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for line in lines {
-        let Some(rest) = line.strip_prefix("error: ") else { continue };
-        let rest = rest.strip_prefix(&format!("{}: ", path.display())).unwrap_or(rest);
-        let Some((number, message)) = rest.strip_prefix("line ").and_then(|r| r.split_once(": ")) else {
-            continue;
-        };
-        let Ok(number) = number.parse::<usize>() else { continue };
-        let start: usize = text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
-        let length = text[start.min(text.len())..].lines().next().map_or(0, str::len);
-        problems.push(Problem {
-            file: path.display().to_string(),
-            text: text.to_owned(),
-            span: Some(start..start + length),
-            message: "rpm rejects the spec".into(),
-            label: message.to_owned(),
-            help: Some("this file is rendered; mend its template".into()),
-        });
+    /// The same of a log file, of which only the end is read.
+    pub fn in_log(path: &Path, phase: Option<Phase>) -> Option<Self> {
+        catalogue::find(Log::read(path).failed_part(), phase).map(|(_, known)| known)
     }
-    problems
+
+    /// Finds the cause of an end by a signal that nobody here sent.
+    pub fn of_end(done: &Finished) -> Option<Self> {
+        done.signal?;
+        catalogue::find(&[done.how()], None).map(|(_, known)| known)
+    }
 }
 
 /// Tells whether the file system that a file lies on is full.
 fn disk_is_full(file: &Path) -> bool {
     let folder = file.parent().unwrap_or(Path::new("."));
     rustix::fs::statvfs(folder).is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) < FULL)
-}
-
-/// Returns what the last phase said: what went well before has no part in a failure.
-fn last_phase<'a, 'l>(lines: &'a [&'l str]) -> &'a [&'l str] {
-    let begin = lines.iter().rposition(|l| l.starts_with("Executing(%")).map_or(0, |at| at + 1);
-    &lines[begin..]
-}
-
-fn known_cause(lines: &[&str]) -> Option<Cause> {
-    // The catalogue is part of the program; a test reads it.
-    let catalogue: Catalogue = toml::from_str(CATALOGUE).ok()?;
-    catalogue.cause.into_iter().find_map(|known| {
-        let line = lines.iter().rev().find(|line| line.contains(&known.pattern))?;
-        let rest = line.split_once(&known.pattern).map_or("", |(_, rest)| rest).trim_end();
-        Some(Cause { cause: known.cause.replace("{1}", rest), ..known })
-    })
-}
-
-/// Picks the lines to show: around the last line that looks like an error, or the
-/// last lines before rpm's own summary.
-fn relevant(lines: &[&str]) -> Vec<String> {
-    let end = lines.iter().rposition(|l| l.starts_with("RPM build errors")).unwrap_or(lines.len());
-    let end = lines[..end].iter().rposition(|l| l.contains("Bad exit status from")).unwrap_or(end);
-    // rpm 6 repeats its warnings before it says how the script ended.
-    let repeated = lines[..end].iter().rposition(|l| l.starts_with("RPM build warnings"));
-    let end = match repeated {
-        Some(start) if lines[start + 1..end].iter().all(|l| l.trim().is_empty() || l.starts_with("    ")) => {
-            start
-        }
-        _ => end,
-    };
-    let body = last_phase(&lines[..end]);
-    let looks_bad = |line: &&str| {
-        let line = line.to_ascii_lowercase();
-        WORDS.iter().any(|word| line.contains(word))
-    };
-    let tail = body.len().saturating_sub(SHOWN);
-    let start = match body.iter().rposition(looks_bad) {
-        // What looked bad long before the end was no reason to stop.
-        Some(bad) if bad >= tail => bad.saturating_sub(SHOWN / 2),
-        _ => tail,
-    };
-    let shown = body[start..].iter().filter(|l| !l.trim().is_empty());
-    shown.take(SHOWN).map(|l| l.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -220,12 +150,6 @@ mod tests {
         let path = dir.path().join("build.log");
         fs_err::write(&path, log).unwrap();
         Failure::from_log("demo", &path, (Path::new("demo.spec"), spec), "rocmrpm build demo")
-    }
-
-    #[test]
-    fn the_catalogue_is_valid() {
-        let catalogue: Catalogue = toml::from_str(CATALOGUE).unwrap();
-        assert!(catalogue.cause.len() > 10);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::process::{BUILD_MARK, Command, ProcessError, find_program, quote};
 use crate::spec::rocm_version;
+use crate::text::file_url;
 use crate::workspace::{Chroot, Component, Workspace};
 
 /// Definitions that apply where the machine's own macro files have none.
@@ -185,13 +186,13 @@ impl HostBuilder {
             return Ok(());
         }
         let spec = (self.spec_path(job), &job.spec.text);
-        let mut failure = Failure::from_log(job.component.name.as_str(), &log, (&spec.0, spec.1), &job.retry);
+        let failure = Failure::from_log(job.component.name.as_str(), &log, (&spec.0, spec.1), &job.retry);
+        let mut failure = failure.ended(&done);
         if failure.lines.is_empty() && failure.problems.is_empty() {
             failure.lines.push(format!("rpmbuild {}", done.how()));
         }
         if failure.phase == "BuildRequires" {
-            let spec = quote(&spec.0.to_string_lossy());
-            failure.remedy = Some(format!("to install them: sudo dnf builddep {spec}"));
+            failure.remedy = Some(format!("to install them: {}", builddep(&job.repository, &spec.0)));
         }
         let build_root = build_root(&job.work);
         failure.enter = build_root.is_dir().then(|| format!("cd {}", quote(&build_root.to_string_lossy())));
@@ -216,6 +217,17 @@ fn build_env(command: Command, tmp: &Path, source_date: Option<i64>) -> Command 
 /// Returns the folder that rpmbuild unpacks sources in.
 pub fn build_root(work: &Path) -> PathBuf {
     work.join("rpmbuild/BUILD")
+}
+
+/// Returns the command that installs a spec's BuildRequires. Those which are packages of
+/// other components come from the repository of what was built before.
+fn builddep(repository: &Path, spec: &Path) -> String {
+    let mut command = "sudo dnf builddep".to_owned();
+    if repository.join("repodata").is_dir() {
+        let from = format!("--repofrompath=rocmrpm,{}", file_url(repository));
+        command += &format!(" {} --setopt=rocmrpm.gpgcheck=0", quote(&from));
+    }
+    format!("{command} {}", quote(&spec.to_string_lossy()))
 }
 
 /// Refuses a build folder that rpm cannot work in: it writes the path into shell
@@ -338,6 +350,17 @@ mod tests {
             gpu_defines(&["rocm_gpu_list".into()], &targets),
             ["--define", "rocm_gpu_list \"gfx1100;gfx1151\""]
         );
+    }
+
+    #[test]
+    fn what_other_components_make_is_installed_from_their_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = Path::new("/w/x.spec");
+        assert_eq!(builddep(dir.path(), spec), "sudo dnf builddep /w/x.spec");
+        fs_err::create_dir(dir.path().join("repodata")).unwrap();
+        let from = format!("--repofrompath=rocmrpm,file://{}", dir.path().display());
+        let command = format!("sudo dnf builddep {} --setopt=rocmrpm.gpgcheck=0 /w/x.spec", quote(&from));
+        assert_eq!(builddep(dir.path(), spec), command);
     }
 
     #[test]

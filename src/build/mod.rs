@@ -18,7 +18,7 @@ mod system;
 
 pub use component::{Built, ComponentError};
 pub(crate) use component::{command_again, lay_out};
-pub use failure::Failure;
+pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
 pub use gate::{expectations, inspect_wheels};
 pub use host::{HostBuilder, build_root};
 pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};

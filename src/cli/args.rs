@@ -109,7 +109,7 @@ pub enum Command {
     Shell(EnterShell),
     /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
     Inspect(Inspect),
-    /// Tell what a rule of the inspection finds, why that matters, how to mend it and how to waive it
+    /// Tell what a rule finds or what a build failed of, why that matters, and how to mend or waive it
     Explain(Explain),
     /// Make wheels from the RPMs that passed inspection
     Wheel(Wheel),
@@ -343,9 +343,9 @@ pub enum ReportFormat {
 /// `rocmrpm explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The rule's ID, such as `gpu-target-missing`; all rules where absent
+    /// The ID of a rule or a cause, such as `gpu-target-missing` or `disk-full`; all where absent
     #[arg(value_name = "ID")]
-    pub rule: Option<String>,
+    pub id: Option<String>,
 
     /// Print JSON
     #[arg(long)]

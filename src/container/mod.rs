@@ -193,7 +193,11 @@ pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
         risks: &risks,
         how_to: how_to(stack, flavour, &file, local),
         local: local.then(|| format!("build/{}", workspace.chroot.name)),
-        local_key: workspace.manifest.signing_key.as_ref().map_or_else(String::new, |_| key_file(&workspace.manifest.name)),
+        local_key: workspace
+            .manifest
+            .signing_key
+            .as_ref()
+            .map_or_else(String::new, |_| key_file(&workspace.manifest.name)),
         packages,
         repositories: repositories(workspace, settings.from)?,
         apt: apt.map(AptValues::from),

@@ -1,7 +1,8 @@
-//! The rules of the inspection and of lint as text: all of them as tables, or one with all there
-//! is to say about it.
+//! The rules of the inspection and of lint, and the causes of failed builds, as text: all of them
+//! as tables, or one with all there is to say about it.
 
 use super::{Style, Table};
+use crate::build::{Cause, Pattern, Phase, causes};
 use crate::inspect::{Rule, Severity};
 use crate::lint::{self, rule_groups};
 
@@ -34,6 +35,42 @@ pub fn rule_text(rule: &Rule) -> String {
     let waiver = waiver(rule);
     text.push_str(&format!("\n{}\n{waiver}", Style::Dim.paint("to waive it, in component.toml")));
     text
+}
+
+/// Returns a table of all causes of failed builds.
+pub fn causes_text() -> String {
+    let mut table = Table::new(&["failed builds", "kind", "cause"]);
+    for cause in causes() {
+        table.row(vec![cause.id.clone(), cause.kind.as_str().to_owned(), unfilled(&cause.cause)]);
+    }
+    format!(
+        "{}\n`rocmrpm explain ID` tells how the log of such a build looks and how to mend it.\n",
+        table.text()
+    )
+}
+
+/// Returns everything about one cause.
+pub fn cause_text(cause: &Cause) -> String {
+    let mut text = format!("{} ({})\n", Style::Bold.paint(&cause.id), cause.kind.as_str());
+    let phases = cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
+    let phases = if phases.is_empty() { "any".to_owned() } else { phases };
+    let lines = cause.patterns.iter().flat_map(|pattern| Pattern::as_str(pattern).lines());
+    let patterns: String = lines.map(|line| format!("  {}\n", line.replace('\t', "    "))).collect();
+    for (name, part) in [
+        ("cause", wrapped(&unfilled(&cause.cause))),
+        ("phase", wrapped(&phases)),
+        ("lines of the log", patterns),
+        ("to mend it", wrapped(&cause.remedy)),
+        ("seen", wrapped(&cause.seen)),
+    ] {
+        text.push_str(&format!("\n{}\n{part}", Style::Dim.paint(name)));
+    }
+    text
+}
+
+/// Returns a text of the catalogue with dots for what a log would tell.
+fn unfilled(text: &str) -> String {
+    text.replace("{1}", "...").replace("{2}", "...")
 }
 
 fn waiver(rule: &Rule) -> String {

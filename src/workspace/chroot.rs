@@ -369,7 +369,7 @@ mod tests {
             let base = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
                         base-config = \"f.cfg\"\nrocm-provider = \"p\"\n";
             let mut problems = Vec::new();
-            let file = File { name: "x.toml".into(), text: format!("{base}{text}").into() };
+            let file = File { name: "x.toml".into(), text: format!("{base}{text}") };
             let chroot = Chroot::read("x", file, &mut problems);
             (chroot.additional_packages.len(), problems.into_iter().map(|p| p.message).collect::<Vec<_>>())
         };

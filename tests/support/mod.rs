@@ -124,6 +124,26 @@ impl Workspace {
         workspace
     }
 
+    /// Makes a copy of the small workspace of the laboratory, with what every workspace
+    /// has beside its components from the quickstart. It lies below the target folder, and
+    /// stays until the next run: a value that lives as long as a test program is not dropped.
+    pub fn small(name: &str) -> Self {
+        let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let old = store.join(name);
+        if old.exists() {
+            std::fs::remove_dir_all(&old).unwrap_or_else(|error| panic!("{}: {error}", old.display()));
+        }
+        let holder = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(store).unwrap();
+        let workspace = Self { holder, cache: None };
+        std::fs::create_dir_all(workspace.cache()).unwrap();
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/workspace");
+        copy(&own, &workspace.root());
+        for shared in ["mock-configs/mock.cfg.tera", "mock-configs/rocm", "specs-templates/_shared"] {
+            copy(&quickstart_source().join(shared), &workspace.root().join(shared));
+        }
+        workspace
+    }
+
     /// Takes the cache that all such workspaces of these tests share, now and later:
     /// what is large is downloaded once.
     pub fn with_shared_cache(self) -> Self {
@@ -134,7 +154,12 @@ impl Workspace {
     /// Returns the workspace's folder.
     pub fn root(&self) -> PathBuf {
         // The system's word for it, as messages and build roots have it.
-        self.holder.path().canonicalize().unwrap().join("workspace")
+        self.holder().join("workspace")
+    }
+
+    /// Returns the folder of the test, which holds the workspace and its cache.
+    pub fn holder(&self) -> PathBuf {
+        self.holder.path().canonicalize().unwrap()
     }
 
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -363,7 +388,8 @@ fn copy(from: &Path, to: &Path) {
     let unwanted =
         |entry: &walkdir::DirEntry| entry.file_name() == "build" || entry.file_name() == "__pycache__";
     for entry in walkdir::WalkDir::new(from).into_iter().filter_entry(|e| !unwanted(e)).map(Result::unwrap) {
-        let target = to.join(entry.path().strip_prefix(from).unwrap());
+        let below = entry.path().strip_prefix(from).unwrap();
+        let target = if below.as_os_str().is_empty() { to.to_owned() } else { to.join(below) };
         if entry.file_type().is_dir() {
             std::fs::create_dir_all(&target).unwrap();
         } else {

@@ -122,7 +122,7 @@ pub(super) fn explain(
         Some((_, kind, meaning, remedy)) => (*kind, Some((*meaning).to_owned()), Some((*remedy).to_owned())),
         None => (Kind::Environment, Some(format!("mock {}", done.how())), None),
     };
-    (failure.kind, failure.cause, failure.remedy) = (kind, cause, remedy);
+    (failure.kind, failure.cause, failure.remedy, failure.id) = (kind, cause, remedy, None);
     failure.into()
 }
 

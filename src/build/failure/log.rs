@@ -1,0 +1,205 @@
+//! What a build's log consists of: phases, the lines that matter, the mistakes in a spec that rpm
+//! names. Logs are written by strangers and can have any size and any bytes.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use crate::error::Problem;
+use crate::text::visible;
+
+/// How many lines of a log are shown.
+const SHOWN: usize = 12;
+
+/// Only so much of a log's end is read, in bytes: what ended a build stands there.
+const END: u64 = 2 * 1024 * 1024;
+
+/// A longer line is cut, in bytes; and before it is shown, in characters.
+const LONGEST: usize = 4096;
+const WIDEST: usize = 300;
+
+/// Words of lines that tell what went wrong, in lower case.
+const WORDS: &[&str] = &[
+    "error:",
+    "error ",
+    "fatal:",
+    "not found",
+    "no such file",
+    "undefined reference",
+    "no space left",
+    "failed",
+    "fault",
+];
+
+/// The end of a log, as lines of text.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    lines: Vec<String>,
+}
+
+impl Log {
+    /// Reads the end of a log; one that cannot be read is empty.
+    pub(super) fn read(path: &Path) -> Self {
+        let end = || {
+            let mut file = fs_err::File::open(path)?;
+            let length = file.metadata()?.len();
+            let start = length.saturating_sub(END);
+            file.seek(SeekFrom::Start(start))?;
+            let mut bytes = Vec::new();
+            file.take(END).read_to_end(&mut bytes)?;
+            // The first line is whole only at the beginning of the file.
+            let whole = bytes.iter().position(|byte| *byte == b'\n').filter(|_| start > 0);
+            bytes.drain(..whole.map_or(0, |at| at + 1));
+            std::io::Result::Ok(bytes)
+        };
+        Self::of(&end().unwrap_or_default())
+    }
+
+    /// Makes lines of a text, of which only the end counts.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let bytes = &bytes[bytes.len().saturating_sub(END as usize)..];
+        Self { lines: bytes.split(|byte| *byte == b'\n').map(plain).collect() }
+    }
+
+    /// Reads the phase out of rpmbuild's last words.
+    pub(super) fn phase(&self) -> String {
+        let bad_exit = self.lines.iter().rev().find(|line| line.contains("Bad exit status from"));
+        if let Some((_, rest)) = bad_exit.and_then(|line| line.rsplit_once('(')) {
+            return visible(rest.trim_end_matches(')').trim_end());
+        }
+        let says = |words: &[&str]| self.lines.iter().any(|l| words.iter().any(|word| l.contains(word)));
+        if says(&["Failed build dependencies"]) {
+            return "BuildRequires".into();
+        }
+        if says(&["unpackaged", "File not found"]) {
+            return "%files".into();
+        }
+        "rpmbuild".into()
+    }
+
+    /// Returns the lines of what failed: of the last script up to rpm's word that it failed, or
+    /// all that follows it. What went well before has no part in a failure.
+    pub(super) fn failed_part(&self) -> &[String] {
+        last_script(&self.lines[..self.bad_exit().unwrap_or(self.lines.len())])
+    }
+
+    fn bad_exit(&self) -> Option<usize> {
+        let end =
+            self.lines.iter().rposition(|l| l.starts_with("RPM build errors")).unwrap_or(self.lines.len());
+        self.lines[..end].iter().rposition(|l| l.contains("Bad exit status from"))
+    }
+
+    /// Picks the lines to show: around the one that tells the cause, or around the last one that
+    /// looks like an error, or the last ones before rpm's own summary.
+    pub(super) fn relevant(&self, cause: Option<usize>) -> Vec<String> {
+        let lines = &self.lines;
+        let summary = lines.iter().rposition(|l| l.starts_with("RPM build errors")).unwrap_or(lines.len());
+        let end = self.bad_exit().unwrap_or(summary);
+        // rpm 6 repeats its warnings before it says how the script ended.
+        let repeated = lines[..end].iter().rposition(|l| l.starts_with("RPM build warnings"));
+        let is_repeated = |line: &String| line.trim().is_empty() || line.starts_with("    ");
+        let end = repeated.filter(|start| lines[start + 1..end].iter().all(is_repeated)).unwrap_or(end);
+        let body = last_script(&lines[..end]);
+        let looks_bad = |line: &String| {
+            let line = line.to_ascii_lowercase();
+            WORDS.iter().any(|word| line.contains(word))
+        };
+        let tail = body.len().saturating_sub(SHOWN);
+        let start = match (cause, body.iter().rposition(looks_bad)) {
+            (Some(cause), _) if cause < body.len() => cause.saturating_sub(SHOWN / 2).min(tail),
+            // What looked bad long before the end was no reason to stop.
+            (_, Some(bad)) if bad >= tail => bad.saturating_sub(SHOWN / 2),
+            _ => tail,
+        };
+        let shown = body[start..].iter().filter(|line| !line.trim().is_empty());
+        shown.take(SHOWN).map(|line| shown_line(line)).collect()
+    }
+
+    /// Finds errors that rpm reports with a line of the spec: `error: line 12: ...`.
+    pub(super) fn spec_problems(&self, (path, text): (&Path, &str)) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for line in &self.lines {
+            let Some(rest) = line.strip_prefix("error: ") else { continue };
+            let rest = rest.strip_prefix(&format!("{}: ", path.display())).unwrap_or(rest);
+            let Some((number, message)) = rest.strip_prefix("line ").and_then(|r| r.split_once(": ")) else {
+                continue;
+            };
+            let Ok(number) = number.parse::<usize>() else { continue };
+            let start: usize = text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
+            let length = text[start.min(text.len())..].lines().next().map_or(0, str::len);
+            problems.push(Problem {
+                file: path.display().to_string(),
+                text: text.to_owned(),
+                span: Some(start..start + length),
+                message: "rpm rejects the spec".into(),
+                label: message.to_owned(),
+                help: Some("this file is rendered; mend its template".into()),
+            });
+        }
+        problems
+    }
+}
+
+/// Returns what the last of rpm's scripts said.
+fn last_script(lines: &[String]) -> &[String] {
+    let begin = lines.iter().rposition(|l| l.starts_with("Executing(%")).map_or(0, |at| at + 1);
+    &lines[begin..]
+}
+
+/// Makes a line of bytes plain text: without colours, without what a progress bar has overwritten,
+/// and not longer than anybody reads.
+fn plain(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    let bytes = bytes.rsplit(|byte| *byte == b'\r').next().unwrap_or(bytes);
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]);
+    if !text.contains('\u{1b}') {
+        return text.into_owned();
+    }
+    // Control sequences end with a letter or one of a few signs (ECMA-48, section 5.4).
+    let mut out = String::with_capacity(text.len());
+    let mut rest = &*text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        out.push_str(before);
+        rest = after.trim_start_matches(|c: char| matches!(c, ' '..='?'));
+        rest = rest.strip_prefix(|c: char| matches!(c, '@'..='~')).unwrap_or(rest);
+    }
+    out + rest
+}
+
+/// Makes a line fit for a terminal.
+fn shown_line(line: &str) -> String {
+    let line = visible(line.replace('\t', "    ").trim_end());
+    match line.char_indices().nth(WIDEST) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_and_what_was_overwritten_are_left_out_and_long_lines_cut() {
+        assert_eq!(plain(b"\x1b[01;31m\x1b[Kerror:\x1b[m\x1b[K x\r"), "error: x");
+        assert_eq!(plain(b" 10%\r100% done"), "100% done");
+        assert_eq!(plain(&[0xff, b'x']), "\u{fffd}x");
+        assert_eq!(plain(&vec![b'a'; 10_000_000]).len(), LONGEST);
+        assert_eq!(shown_line("\ta\u{7}\u{202e}b"), "    a\\u{7}\\u{202e}b");
+        assert_eq!(shown_line(&"ü".repeat(9000)).chars().count(), WIDEST + 3);
+    }
+
+    #[test]
+    fn only_the_end_of_a_huge_log_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let file = std::fs::File::create(&path).unwrap();
+        // A hole: it takes no space on the disk.
+        file.set_len(8 << 30).unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut file, b"\nerror: the end\n").unwrap();
+        let log = Log::read(&path);
+        assert!(log.lines.iter().map(String::len).sum::<usize>() as u64 <= END);
+        assert_eq!(log.relevant(None).last().map(String::as_str), Some("error: the end"));
+        assert!(Log::read(&dir.path().join("absent")).lines.iter().all(String::is_empty));
+    }
+}

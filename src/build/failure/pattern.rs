@@ -1,0 +1,165 @@
+//! Patterns of log lines: whole lines, in which `*` stands for any characters, and `{1}`, `{2}` and
+//! so on for any that are to be told. A pattern of several lines matches lines that follow each other.
+
+use serde::Deserialize;
+
+/// More than this of what a pattern has found is not repeated.
+const LONGEST: usize = 160;
+
+/// A pattern of one or more lines.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Pattern {
+    text: String,
+    lines: Vec<Vec<Part>>,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// Exactly this.
+    Text(String),
+    /// Any characters; the number under which they are told, from 1.
+    Any(Option<usize>),
+}
+
+/// A pattern that could be read in two ways.
+#[derive(Debug, thiserror::Error)]
+#[error("the pattern `{0}` has `*` or `{{1}}` twice in a row, or is empty")]
+pub struct Ambiguous(String);
+
+impl TryFrom<String> for Pattern {
+    type Error = Ambiguous;
+
+    fn try_from(text: String) -> Result<Self, Ambiguous> {
+        let lines: Vec<Vec<Part>> = text.lines().map(parts).collect();
+        let is_any = |part: &Part| matches!(part, Part::Any(_));
+        let ambiguous = |line: &Vec<Part>| line.windows(2).any(|pair| pair.iter().all(is_any));
+        if lines.is_empty() || lines.iter().any(ambiguous) {
+            return Err(Ambiguous(text));
+        }
+        Ok(Self { text, lines })
+    }
+}
+
+impl Pattern {
+    /// Returns the pattern as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what the pattern finds where the first of these lines, and as many after it as the
+    /// pattern has, match.
+    pub(super) fn find(&self, lines: &[String]) -> Option<Vec<String>> {
+        let mut found = Vec::new();
+        for (at, parts) in self.lines.iter().enumerate() {
+            line_matches(parts, lines.get(at)?, &mut found)?;
+        }
+        found.sort_by_key(|(number, _)| *number);
+        Some(found.into_iter().map(|(_, text)| text).collect())
+    }
+}
+
+/// Takes a pattern of one line apart.
+fn parts(pattern: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut rest = pattern;
+    while !rest.is_empty() {
+        let (any, length) = match rest.as_bytes() {
+            [b'*', ..] => (Some(Part::Any(None)), 1),
+            [b'{', digit @ b'1'..=b'9', b'}', ..] => (Some(Part::Any(Some(usize::from(digit - b'0')))), 3),
+            _ => (None, rest.chars().next().map_or(1, char::len_utf8)),
+        };
+        match (any, parts.last_mut()) {
+            (Some(any), _) => parts.push(any),
+            (None, Some(Part::Text(text))) => text.push_str(&rest[..length]),
+            (None, _) => parts.push(Part::Text(rest[..length].to_owned())),
+        }
+        rest = &rest[length..];
+    }
+    parts
+}
+
+/// Matches one whole line. Each text between stars is looked for once, from where the one before
+/// it ended; the last one must end the line.
+fn line_matches(parts: &[Part], line: &str, found: &mut Vec<(usize, String)>) -> Option<()> {
+    let mut rest = line.trim_end();
+    let mut pending: Option<Option<usize>> = None;
+    for (at, part) in parts.iter().enumerate() {
+        match part {
+            Part::Any(number) => pending = Some(*number),
+            Part::Text(text) => {
+                let begin = match pending {
+                    None => rest.starts_with(text.as_str()).then_some(0)?,
+                    Some(_) if at + 1 == parts.len() => {
+                        rest.ends_with(text.as_str()).then(|| rest.len() - text.len())?
+                    }
+                    Some(_) => rest.find(text.as_str())?,
+                };
+                if let Some(Some(number)) = pending.take() {
+                    found.push((number, told(&rest[..begin])));
+                }
+                rest = &rest[begin + text.len()..];
+            }
+        }
+    }
+    match pending {
+        Some(Some(number)) => found.push((number, told(rest))),
+        Some(None) => {}
+        None if !rest.is_empty() => return None,
+        None => {}
+    }
+    Some(())
+}
+
+/// Cuts what was found to a length that can be told in a sentence.
+fn told(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(pattern: &str, text: &str) -> Option<Vec<String>> {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        Pattern::try_from(pattern.to_owned()).unwrap().find(&lines)
+    }
+
+    #[test]
+    fn a_pattern_is_a_whole_line_and_tells_what_it_finds() {
+        assert_eq!(find("Killed", "Killed").unwrap(), Vec::<String>::new());
+        assert_eq!(find("Killed", "not Killed"), None);
+        assert_eq!(find("Killed", "Killed by"), None);
+        assert_eq!(find("*: {1}: not found", "sh: 1: foo: not found").unwrap(), ["1: foo"]);
+        assert_eq!(find("*: {1}: not found", "not found"), None);
+        assert_eq!(find("\t{1} is needed by *", "\tfoo >= 2 is needed by x-1-1").unwrap(), ["foo >= 2"]);
+        assert_eq!(find("{2} wants {1}", "a wants b").unwrap(), ["b", "a"]);
+        assert_eq!(find("a*a", "a"), None);
+    }
+
+    #[test]
+    fn a_pattern_of_two_lines_needs_both() {
+        assert_eq!(find("found:\n   {1}", "found:\n   /usr/x\nmore").unwrap(), ["/usr/x"]);
+        assert_eq!(find("found:\n   {1}", "found:"), None);
+        assert_eq!(find("found:\n   {1}", "found:\n/usr/x"), None);
+    }
+
+    #[test]
+    fn what_is_found_is_bounded_and_bytes_of_any_kind_are_taken() {
+        let long = "ü".repeat(10_000);
+        let found = find("x {1}", &format!("x {long}")).unwrap();
+        assert_eq!(found[0].chars().count(), LONGEST + 3);
+    }
+
+    #[test]
+    fn a_pattern_that_can_be_read_in_two_ways_is_refused() {
+        for bad in ["", "a*{1}", "**", "{1}{2}"] {
+            assert!(Pattern::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+        assert!(Pattern::try_from("{x} {0} é*".to_owned()).is_ok());
+    }
+}

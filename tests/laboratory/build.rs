@@ -1,0 +1,120 @@
+//! The small workspace built by rpmbuild in the laboratory, once for all tests: what it
+//! takes on a machine whose packages are RPMs, and what is in the packages.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::lab;
+use super::support::{Ran, Workspace, names_in, text_of};
+
+const BUILD: [&str; 5] = ["build", "--chroot", "fedora-43", "--builder", "host"];
+
+/// Makes the key that the packages and the metadata are signed with.
+const KEY: &str = "install -d -m 700 $GNUPGHOME; gpg --batch --quiet --passphrase '' \
+     --quick-generate-key 'Laboratory <laboratory@example.org>' rsa3072 sign never";
+
+/// The workspace, and what the three runs said that its build took.
+pub struct Small {
+    pub workspace: Workspace,
+    runs: [Ran; 3],
+    /// Keeps another test program out of the folder.
+    _lock: std::fs::File,
+}
+
+impl Small {
+    /// Returns a path in the chroot's build folder.
+    pub fn built(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.workspace.path("build/fedora-43").join(path)
+    }
+}
+
+/// Returns the built workspace. The host builder installs nothing: where a component needs
+/// packages of another one, it stops, and what it says is done here.
+pub fn small() -> &'static Small {
+    static SMALL: OnceLock<Small> = OnceLock::new();
+    SMALL.get_or_init(|| {
+        let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let lock = std::fs::File::create(store.join("laboratory-small.lock")).unwrap();
+        lock.lock().unwrap();
+        let workspace = Workspace::small("laboratory-small");
+        let stack = workspace.read("rocmrpm.toml");
+        workspace.write("rocmrpm.toml", format!("{stack}\n[signing]\nkey = \"laboratory@example.org\"\n"));
+        lab::hand_over(&workspace);
+        lab::script(&workspace, KEY).exits(0);
+        let first = lab::rocmrpm(&workspace, &BUILD);
+        let second = lab::rocmrpm_after(&workspace, &installing(&first), &BUILD);
+        let third = lab::rocmrpm_after(&workspace, &installing(&second), &BUILD);
+        third.exits(0);
+        Small { workspace, runs: [first, second, third], _lock: lock }
+    })
+}
+
+/// Returns the command that a failed run says installs what is missing, for root.
+#[track_caller]
+fn installing(failed: &Ran) -> String {
+    let hint = failed.exits(10).hint("to install them");
+    let command = hint.strip_prefix("sudo ").unwrap_or_else(|| panic!("not for root: {hint}"));
+    format!("{command} -y")
+}
+
+#[test]
+fn the_small_workspace_is_built_by_rpm_6() {
+    let Small { workspace, runs: [first, second, third], .. } = small();
+    first.says(["Built vecsum 2 RPMs", "`vecsum-python` failed in BuildRequires", "vecsum-devel >= 1.2.0"]);
+    second.says(["Built vecsum-python 3 RPMs", "`vecsum-report` failed in BuildRequires", "python3-vecsum"]);
+    second.never_says("Built vecsum 2 RPMs");
+    third.says(["Built vecsum-report 1 RPM", "Indexed 2 distributions", "Finished 1 built, 2 fresh"]);
+    let results = small().built("results");
+    let rpms = |component| {
+        let files = names_in(&results.join(component)).into_iter();
+        files.filter(|file| file.ends_with(".rpm") && !file.ends_with(".src.rpm")).collect::<Vec<_>>()
+    };
+    assert_eq!(rpms("vecsum"), ["vecsum-1.2.0-1.fc43.x86_64.rpm", "vecsum-devel-1.2.0-1.fc43.x86_64.rpm"]);
+    assert!(rpms("vecsum-python").contains(&"python3-vecsum-0.3.0-1.fc43.x86_64.rpm".to_owned()));
+    assert_eq!(rpms("vecsum-report"), ["python3-vecsum-report-2.0.1-1.fc43.noarch.rpm"]);
+
+    // What rpm itself says of them.
+    let asked = lab::root(
+        workspace,
+        "cd build/fedora-43/results && rpm -qp --qf '%{NAME} by rpm %{RPMVERSION}\\n' */*.rpm\n\
+         rpm -qp --provides vecsum/vecsum-1*.x86_64.rpm\n\
+         rpm -qp --requires vecsum/vecsum-1*.x86_64.rpm vecsum-python/python3-vecsum-0*.rpm vecsum-report/*.noarch.rpm\n\
+         rpmkeys --checksig --nosignature */*.rpm",
+    );
+    let said = &asked.exits(0).stdout;
+    assert!(
+        said.lines().filter(|line| line.contains(" by rpm ")).all(|line| line.contains(" by rpm 6.")),
+        "{said}"
+    );
+    for line in [
+        "libvecsum.so.1()(64bit)",
+        "rocm-gfx(gfx1151)",
+        "libamdhip64.so.6()(64bit)",
+        "python(abi) = 3.14",
+        "python3.14dist(vecsum) >= 0.3",
+        "vecsum >= 1.2.0",
+    ] {
+        assert!(said.lines().any(|found| found == line), "no {line}: {said}");
+    }
+}
+
+#[test]
+fn the_kernel_for_gfx1151_is_found_and_the_same_run_again_builds_nothing() {
+    let small = small();
+    let library = "build/fedora-43/results/vecsum/vecsum-1.2.0-1.fc43.x86_64.rpm";
+    let report = lab::rocmrpm(&small.workspace, &["inspect", "--json", "--deep", library]).exits(0).json();
+    let file = &report["subjects"][0]["files"][0];
+    assert_eq!(text_of(&file["elf"]["soname"]), "libvecsum.so.1", "{report}");
+    assert_eq!(file["device"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!(text_of(&file["device"][0]["target"]), "gfx1151", "{report}");
+    assert_eq!(file["device"][0]["kernels"], 1, "{report}");
+
+    let again = lab::rocmrpm(&small.workspace, &BUILD);
+    again.exits(0).says(["Finished 0 built, 3 fresh"]).never_says("Built");
+    let plan =
+        lab::rocmrpm(&small.workspace, &["plan", "--chroot", "fedora-43", "--builder", "host", "--json"])
+            .exits(0)
+            .json();
+    let steps = plan["steps"].as_array().unwrap();
+    assert!(steps.len() == 3 && steps.iter().all(|step| step["plan"] == "fresh"), "{plan}");
+}

@@ -1,0 +1,59 @@
+//! dnf5 installs what was built into a root with nothing in it, and it runs there; and
+//! where the HIP runtime cannot be had, dnf5 says so.
+
+use super::build::{Small, small};
+use super::lab;
+
+/// dnf5 for an empty root, with the repositories that are named besides, and no other.
+const DNF: &str = "root=/mnt/root\n\
+     install() { repositories=$1; shift; dnf5 -y --installroot=$root --releasever=43 --use-host-config \
+     --setopt=reposdir=/nonexistent --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache \
+     --repofrompath=fedora,file://$repositories --setopt=fedora.gpgcheck=0 \
+     --repofrompath=stack,file://$PWD/build/fedora-43/repository --setopt=stack.gpgcheck=1 --setopt=stack.repo_gpgcheck=1 \
+     --setopt=stack.gpgkey=file://$PWD/build/fedora-43/repository/RPM-GPG-KEY-vecsum-stack install \"$@\"; }\n";
+
+#[test]
+fn dnf5_installs_it_into_an_empty_root_where_it_runs() {
+    let Small { workspace, .. } = small();
+    let script = format!(
+        "{DNF}install /lab/fedora python3-vecsum-report >&2\n\
+         rpm --root $root -q vecsum python3-vecsum python3-vecsum-report rocm-hip >&2\n\
+         for package in vecsum python3-vecsum python3-vecsum-report; do \
+             test \"$(rpm --root $root -q --qf '%{{OPENPGP}}' $package)\" != '(none)'; done\n\
+         rpm --root $root -V vecsum python3-vecsum python3-vecsum-report >&2\n\
+         ! rpm --root $root -q vecsum-devel hipcc gcc >&2\n\
+         chroot $root ldd /usr/lib64/libvecsum.so.1\n\
+         chroot $root python3 -c 'import vecsum; print(vecsum.__file__, vecsum.library_version())'\n\
+         chroot $root vecsum-report || echo ended with $?"
+    );
+    let ran = lab::root(workspace, &script);
+    let said = &ran.exits(0).stdout;
+    assert!(said.contains("libamdhip64.so.6 => /") && !said.contains("not found"), "{said}");
+    assert!(said.contains("/usr/lib64/python3.14/site-packages/vecsum/__init__.py 1.2.0"), "{said}");
+    let report = "library 1.2.0 1.2.0\nvecsum 0.3.0\nvecsum-report 2.0.1\n";
+    if std::path::Path::new("/dev/kfd").exists() {
+        // With a GPU, whose kernels may be others: it answers.
+        assert!(said.contains(&format!("{report}GPUs ")) || said.contains("HIP says "), "{said}");
+    } else {
+        let end = "HIP says 100: no ROCm-capable device is detected\nended with 3\n";
+        assert!(said.ends_with(&format!("{report}{end}")), "{said}");
+    }
+}
+
+#[test]
+fn without_the_hip_runtime_dnf5_says_what_is_missing() {
+    let Small { workspace, .. } = small();
+    // All that is needed, but for the package with libamdhip64.so.6.
+    let script = format!(
+        "mkdir /mnt/repository\n\
+         for rpm in /lab/fedora/*.rpm /lab/fedora/*/*.rpm; do case $rpm in *'*'* | */rocm-hip-[0-9]*) ;; \
+             *) ln -s \"$rpm\" /mnt/repository/ ;; esac; done\n\
+         createrepo_c -q /mnt/repository\n{DNF}install /mnt/repository python3-vecsum-report"
+    );
+    let ran = lab::root(workspace, &script);
+    assert_ne!(ran.code, Some(0), "{ran}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    for part in ["nothing provides libamdhip64.so.6()(64bit)", "needed by vecsum-1.2.0-1.fc43.x86_64"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

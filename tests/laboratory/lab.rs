@@ -1,0 +1,90 @@
+//! Running things in the laboratory: rocmrpm as an ordinary user, scripts as root, each in
+//! namespaces of its own. What they are to do is the tests' business.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::support::{Ran, Workspace, ran};
+
+/// Where a test's workspace is in the laboratory, and where its cache is.
+pub const WORKSPACE: &str = "/home/builder/test/workspace";
+const CACHE: &str = "/home/builder/test/cache";
+
+const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+/// Where the program and our script are in the laboratory: /run there is empty at first.
+const PROGRAM: &str = "/run/rocmrpm/rocmrpm";
+const SCRATCH: &str = "/run/rocmrpm/scratch";
+
+/// Returns the laboratory's folder.
+pub fn folder() -> PathBuf {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("ROCMRPM_LAB").unwrap_or_else(|| {
+        let home = variable("HOME").unwrap_or_else(|| "/root".into());
+        variable("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")).join("rocmrpm/lab")
+    })
+}
+
+/// Returns `tests/lab/enter` with a test's folder: the workspace and its cache.
+fn enter(workspace: &Workspace, user: &str) -> Command {
+    let mut command = Command::new(Path::new(REPOSITORY).join("tests/lab/enter"));
+    let bind = |from: &Path, to: &str| format!("{}:{to}", from.display());
+    command
+        .args(["--user", user, "--cd", WORKSPACE])
+        .args(["--bind", &bind(&workspace.holder(), "/home/builder/test")])
+        .args(["--bind", &bind(Path::new(env!("CARGO_BIN_EXE_rocmrpm")), PROGRAM)])
+        .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/scratch"), SCRATCH)])
+        .args(["--env", &format!("ROCMRPM_CACHE={CACHE}"), "--env", "GNUPGHOME=/home/builder/test/gnupg"])
+        .stdin(std::process::Stdio::null())
+        .arg("--");
+    command
+}
+
+/// Runs a command that was made by [`enter`].
+#[track_caller]
+fn run(command: &mut Command) -> Ran {
+    let ran = ran(command);
+    assert!(!ran.stderr.contains("there is no laboratory"), "{}: run `make lab`", ran.stderr.trim_end());
+    ran
+}
+
+/// Gives the laboratory's ordinary user a workspace that root has made.
+pub fn hand_over(workspace: &Workspace) {
+    if rustix::process::geteuid().is_root() {
+        let users = std::fs::read_to_string(folder().join("host/etc/passwd"))
+            .unwrap_or_else(|error| panic!("there is no laboratory ({error}): run `make lab`"));
+        let builder = users.lines().find_map(|line| line.strip_prefix("builder:")).unwrap();
+        let ids: Vec<&str> = builder.split(':').skip(1).take(2).collect();
+        ran(Command::new("chown").arg("-R").arg(ids.join(":")).arg(workspace.holder())).exits(0);
+    }
+}
+
+/// Runs rocmrpm as the laboratory's ordinary user.
+#[track_caller]
+pub fn rocmrpm(workspace: &Workspace, args: &[&str]) -> Ran {
+    run(enter(workspace, "builder").arg(PROGRAM).args(args))
+}
+
+/// Runs a shell script as the laboratory's ordinary user.
+#[track_caller]
+pub fn script(workspace: &Workspace, script: &str) -> Ran {
+    run(enter(workspace, "builder").args(["bash", "-euo", "pipefail", "-c", script]))
+}
+
+/// Runs rocmrpm as that user after a script of root's, which may install packages.
+#[track_caller]
+pub fn rocmrpm_after(workspace: &Workspace, script: &str, args: &[&str]) -> Ran {
+    run(enter(workspace, "root").args(["bash", SCRATCH, script, "builder", PROGRAM]).args(args))
+}
+
+/// Runs a shell script as root.
+#[track_caller]
+pub fn root(workspace: &Workspace, script: &str) -> Ran {
+    run(enter(workspace, "root").args(["bash", "-euo", "pipefail", "-c", script]))
+}
+
+/// Runs a shell script as the ordinary user after one of root's.
+#[track_caller]
+pub fn script_after(workspace: &Workspace, prepare: &str, script: &str) -> Ran {
+    let shell = ["bash", "-euo", "pipefail", "-c", script];
+    run(enter(workspace, "root").args(["bash", SCRATCH, prepare, "builder"]).args(shell))
+}

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VECSUM_EXPORT __attribute__((visibility("default")))
+
+/* The version, such as "1.2.0". */
+VECSUM_EXPORT const char *vecsum_version(void);
+
+/* What a result of the functions below means. */
+VECSUM_EXPORT const char *vecsum_error(int code);
+
+/* How many GPUs there are. Returns 0, or an error of HIP: 100 where there is none. */
+VECSUM_EXPORT int vecsum_devices(int *count);
+
+/* c[i] = a[i] + b[i] on the first GPU. */
+VECSUM_EXPORT int vecsum_add(const float *a, const float *b, float *c, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
