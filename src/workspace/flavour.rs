@@ -178,12 +178,12 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "there is no flavour `fedra` of the container file",
+                "`x@sha256:12` is not the name of an image",
+                "unknown key `bsae`",
                 "`a b` is not the name of an image",
                 "packages cannot come from `cpor`",
                 "`a-b` cannot be set in an image",
-                "`x@sha256:12` is not the name of an image",
-                "unknown key `bsae`",
+                "there is no flavour `fedra` of the container file",
             ]
         );
     }
