@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::process::ProcessError;
+
 /// What an error means for the process: its exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -214,13 +216,23 @@ impl IoError {
     }
 }
 
+/// Returns the kind of what the file system said: a request to stop that ended the wait for a
+/// lock is none of its failures.
+pub(crate) fn kind_of_io(error: &std::io::Error) -> Kind {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Kind::Interrupted,
+        _ => Kind::Environment,
+    }
+}
+
 impl Diagnose for IoError {
     fn kind(&self) -> Kind {
-        Kind::Environment
+        kind_of_io(&self.source)
     }
 
     fn hints(&self) -> Vec<String> {
         match self.source.kind() {
+            std::io::ErrorKind::Interrupted => ProcessError::Stopped.hints(),
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 vec!["free some space and run the same command again; it goes on where it stopped".into()]
             }

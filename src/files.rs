@@ -1,11 +1,45 @@
 //! Writing files so that a reader never sees half of one, and a killed process
-//! leaves nothing that looks whole. Not what is written.
+//! leaves nothing that looks whole; and the locks of those who write. Not what is written.
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags};
+
+use crate::process::check_stop;
+
+/// How often one who waits for a lock tries to take it.
+const LOCK_LOOK: Duration = Duration::from_millis(50);
+
+/// A lock that is held: until it is dropped, or the process ends, however that ends.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "the lock is the open file")] fs::File);
+
+/// Locks the file `path`, which is made if it is not there, and waits while another thread
+/// or process holds it. A request to stop ends that with [`io::ErrorKind::Interrupted`].
+pub fn lock(path: &Path) -> io::Result<Lock> {
+    loop {
+        if let Some(lock) = try_lock(path)? {
+            return Ok(lock);
+        }
+        check_stop().map_err(|stopped| io::Error::new(io::ErrorKind::Interrupted, stopped))?;
+        std::thread::sleep(LOCK_LOOK);
+    }
+}
+
+/// Like [`lock`], but returns nothing instead of waiting.
+pub fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
+    let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    match file.file().try_lock() {
+        Ok(()) => Ok(Some(Lock(file))),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => {
+            Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        }
+    }
+}
 
 /// Replaces `path` with `bytes` in one step: readers see the old file or the new
 /// one. Creates the folders above. Errors name the path.

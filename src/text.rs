@@ -1,8 +1,9 @@
 //! Text of strangers made harmless for the place it goes to. What the text means is
 //! not known here.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// Makes control characters visible, and those that have no width or turn the
 /// direction of writing: names come from strangers, and a terminal or a browser would
@@ -56,6 +57,22 @@ pub fn percent_encoded(bytes: &[u8], plain: &[u8]) -> String {
 /// Returns the URL of a path, which is to be absolute.
 pub fn file_url(path: &Path) -> String {
     format!("file://{}", percent_encoded(path.as_os_str().as_bytes(), b"/"))
+}
+
+/// Returns the path of a `file://` URL of this machine.
+pub fn path_of_file_url(url: &str) -> Option<PathBuf> {
+    let text = url.strip_prefix("file://").filter(|path| path.starts_with('/'))?;
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let encoded =
+            after.get(..2).filter(|_| byte == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        match encoded.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(decoded) => (bytes.push(decoded), rest = &after[2..]),
+            None => (bytes.push(byte), rest = after),
+        };
+    }
+    Some(PathBuf::from(OsString::from_vec(bytes)))
 }
 
 /// Tells whether a text is as the pattern says, `*` standing for any characters. Each
@@ -117,6 +134,10 @@ mod tests {
     fn what_is_not_unreserved_is_encoded() {
         assert_eq!(percent_encoded("/a+b ü".as_bytes(), b"/"), "/a%2Bb%20%C3%BC");
         assert_eq!(percent_encoded(b"/", b""), "%2F");
+        let odd = Path::new("/a+b ü%/%zz");
+        assert_eq!(path_of_file_url(&file_url(odd)).as_deref(), Some(odd));
+        assert_eq!(path_of_file_url("file://host/x"), None);
+        assert_eq!(path_of_file_url("file:///%zz%4").as_deref(), Some(Path::new("/%zz%4")));
         assert_eq!(file_url(Path::new("/a b/$c,d")), "file:///a%20b/%24c%2Cd");
     }
 }

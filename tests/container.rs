@@ -70,7 +70,9 @@ impl Buildah {
             fs_err::create_dir_all(root.join(folder)).unwrap();
         }
         fs_err::copy(busybox, root.join("bin/busybox")).unwrap();
-        for applet in ["sh", "printf", "cp", "cat", "chown", "echo", "mkdir", "rm", "["] {
+        for applet in
+            ["ls", "tar", "test", "true", "sh", "printf", "cp", "cat", "chown", "echo", "mkdir", "rm", "["]
+        {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(applet)).unwrap();
         }
         fs_err::write(root.join("usr/bin/dnf"), DNF).unwrap();
@@ -178,6 +180,7 @@ fn an_image_is_built_and_compared_with_the_pins() {
     assert!(env.iter().any(|variable| variable == "HSA_OVERRIDE_GFX_VERSION=11.0.0"), "{env:?}");
 
     // The same image is not what another definition says.
+    let containers = buildah.run(&["containers", "--quiet"]).lines().count() + 1;
     let container = buildah.run(&["from", image]);
     buildah.run(&["config", "--label", "io.rocmrpm.component.gone.version=1", &container]);
     buildah.run(&["config", "--label", "io.rocmrpm.risk=none", &container]);
@@ -196,11 +199,50 @@ fn an_image_is_built_and_compared_with_the_pins() {
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("there is no image `localhost/nothing`"), "{said}");
 
+    // What nobody installed and no GPU can show is not run, and says so.
+    let verify = |chroot: &str, image: &str| {
+        let args = ["verify", "--json", "--chroot", chroot, "--container", image];
+        let (code, out, said) = buildah.rocmrpm(&root, &args);
+        assert!(code < 2, "{out}{said}");
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let check = |id: &str| {
+            let mut checks = report["checks"].as_array().unwrap().iter();
+            let found = checks.find(|check| check["id"] == id).unwrap_or_else(|| panic!("no {id}: {out}"));
+            (found["outcome"].as_str().unwrap().to_owned(), found["detail"].as_str().unwrap().to_owned())
+        };
+        ["labels", "no-spoof", "system-cmake", "wheels"].map(check)
+    };
+    let [labels, spoof, cmake, wheels] = verify("fedora-43", image);
+    assert_eq!(labels, ("pass".into(), String::new()));
+    // The flavour is what the check is about.
+    assert_eq!(spoof.0, "fail");
+    assert_eq!(cmake.0, "not-run", "{cmake:?}");
+    assert_eq!(wheels.0, "not-run", "{wheels:?}");
+    let [labels, ..] = verify("fedora-43", "localhost/changed");
+    assert_eq!(labels.0, "fail");
+    assert!(labels.1.starts_with("io.rocmrpm.component.gone.version, io.rocmrpm.risk differ"), "{labels:?}");
+    let [labels, spoof, ..] = verify("host", "localhost/base");
+    assert_eq!((labels.0.as_str(), spoof.0.as_str()), ("not-run", "pass"), "{labels:?}");
+    let (code, _, said) = buildah.rocmrpm(&root, &["verify", "--container", "localhost/nothing"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("there is no image `localhost/nothing`"), "{said}");
+    // No container is left behind: `from` made one above.
+    assert_eq!(buildah.run(&["containers", "--quiet"]).lines().count(), containers);
+
     // A build that fails tells its last words and leaves its log.
     let args = ["container", "build", "--flavour", "spoof", "--base", "localhost/nothing"];
     let (code, _, said) = buildah.rocmrpm(&root, &args);
     assert_eq!(code, 10, "{said}");
     assert!(said.contains("the whole log: "), "{said}");
+
+    // A key that no image has.
+    let definition = root.join("mock-configs/fedora-43.toml");
+    let text = fs_err::read_to_string(&definition).unwrap();
+    let (before, after) = text.split_once("gpg-key = \"https://").unwrap();
+    fs_err::write(&definition, format!("{before}gpg-key = \"file:///srv/{after}")).unwrap();
+    let (code, _, said) = buildah.rocmrpm(&root, &["container", "--print", "--chroot", "fedora-43"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("a file of this machine"), "{said}");
 }
 
 #[test]

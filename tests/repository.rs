@@ -248,6 +248,11 @@ fn the_release_package_enables_the_repository() {
     lab.build().exits(0);
     assert_eq!(lab.rpms().len(), 2);
     lab.workspace.write(
+        "mock-configs/fedora-43.toml",
+        "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+         base-config = \"fedora-43-x86_64.cfg\"\nrocm-provider = \"host\"\n",
+    );
+    lab.workspace.write(
         "copr/project.toml",
         "owner = \"@us\"\nproject = \"rocm\"\nchroots = [\"fedora-43-x86_64\"]\n",
     );
@@ -255,8 +260,15 @@ fn the_release_package_enables_the_repository() {
     let dir = unpack(&lab.rpms()[1]);
     let text = std::fs::read_to_string(dir.path().join("etc/yum.repos.d/test.repo")).unwrap();
     let results = "https://download.copr.fedorainfracloud.org/results/@us/rocm";
+    assert!(text.starts_with("[copr:copr.fedorainfracloud.org:group_us:rocm]\n"), "{text}");
+    assert!(text.contains("\nname=Copr repo for rocm owned by @us\n"), "{text}");
     assert!(text.contains(&format!("baseurl={results}/fedora-$releasever-$basearch/\n")), "{text}");
     assert!(text.contains(&format!("gpgkey={results}/pubkey.gpg\n")), "{text}");
+
+    // What users cannot have is not handed to them.
+    lab.workspace.replace("mock-configs/host.toml", "https://repo.example.com/key", "file:///root/key.asc");
+    let refused = lab.build();
+    assert!(refused.exits(3).stderr.contains("is /root/key.asc, a file of this machine"), "{refused}");
 }
 
 /// Fails unless every file that the metadata in a place names is there as it says, and returns

@@ -300,3 +300,28 @@ fn a_closed_terminal_ends_the_children() {
     assert_eq!(running.finish().code, Some(130));
     assert_ended(&workspace);
 }
+
+#[test]
+fn who_waits_for_a_repository_in_use_ends_at_the_first_signal() {
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts::default());
+    workspace.build().exits(0);
+    let path = workspace.built("repository/.lock");
+    let lock = std::fs::File::create(&path).unwrap();
+    lock.lock().unwrap();
+    let waits = || {
+        let others = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut others = others.filter(|entry| *entry.file_name() != *std::process::id().to_string());
+        others.any(|entry| {
+            let open = std::fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
+            open.into_iter().any(|file| std::fs::read_link(file.path()).is_ok_and(|to| to == path))
+        })
+    };
+    let running = workspace.start(&["build"]);
+    wait_until("it waits", waits);
+    running.signal("TERM");
+    wait_until("it has ended", || !waits());
+    running.finish().exits(130).says(["stopped on request"]);
+    drop(lock);
+    workspace.build().exits(0);
+}

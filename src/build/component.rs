@@ -166,6 +166,7 @@ impl Way<'_> {
             timeout: self.timeout.or(component.timeout),
             repository: self.shelf.dir(),
             retry: self.retry(component),
+            enter: Some(enter_again(self.workspace, component)),
             events: self.events,
         };
         // A run that was killed could not end its children, which would write into
@@ -307,6 +308,11 @@ pub(crate) fn command_again(workspace: &Workspace, command: &str, options: &[Str
         words.push(format!("--pin {}", quote(&format!("{}={}", pin.component, pin.version))));
     }
     format!("{} {}", own_program(), words.join(" "))
+}
+
+/// Returns the command that enters a component's build root.
+pub(crate) fn enter_again(workspace: &Workspace, component: &Component) -> String {
+    command_again(workspace, &format!("shell {}", component.name), &[])
 }
 
 /// Puts what rpmbuild reads into one folder: sources, patches and the spec. Returns

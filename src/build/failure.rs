@@ -8,11 +8,11 @@ mod pattern;
 use std::path::{Path, PathBuf};
 
 pub use catalogue::{Cause, CauseKind, Known, Phase, cause, causes};
-use log::Log;
+pub(in crate::build) use log::{Log, shown_lines};
 pub use pattern::Pattern;
 
 use crate::error::{Kind, Problem};
-use crate::process::Finished;
+use crate::process::{Finished, own_program};
 
 /// The entry of the catalogue for a full disk.
 const DISK_FULL: &str = "disk-full";
@@ -71,8 +71,7 @@ impl Failure {
             problems,
         };
         // On a full disk the words that say so may not have reached the log.
-        let full = || cause(DISK_FULL).filter(|_| disk_is_full(path)).map(|full| Known::of(full, &[]));
-        if let Some(known) = known.or_else(full) {
+        if let Some(known) = known.or_else(|| Known::of_full_disk(path)) {
             failure.because(known);
         }
         failure
@@ -105,7 +104,7 @@ impl Failure {
     pub fn hints(&self) -> Vec<String> {
         let mut hints: Vec<String> = self.remedy.iter().cloned().collect();
         if let Some(id) = self.id {
-            hints.push(format!("more about this cause: rocmrpm explain {id}"));
+            hints.push(format!("more about this cause: {} explain {id}", own_program()));
         }
         hints.push(format!("the whole log: {}", self.log.display()));
         hints.push(format!("to try again: {}", self.retry));
@@ -128,17 +127,18 @@ impl Known {
         catalogue::find(Log::read(path).failed_part(), phase).map(|(_, known)| known)
     }
 
+    /// Returns the cause of a failure where the disk that this path is on is full.
+    pub(super) fn of_full_disk(path: &Path) -> Option<Self> {
+        let stat = rustix::fs::statvfs(path).ok()?;
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        cause(DISK_FULL).filter(|_| free < FULL).map(|full| Self::of(full, &[]))
+    }
+
     /// Finds the cause of an end by a signal that nobody here sent.
     pub fn of_end(done: &Finished) -> Option<Self> {
         done.signal?;
         catalogue::find(&[done.how()], None).map(|(_, known)| known)
     }
-}
-
-/// Tells whether the file system that a file lies on is full.
-fn disk_is_full(file: &Path) -> bool {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    rustix::fs::statvfs(folder).is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) < FULL)
 }
 
 #[cfg(test)]

@@ -195,7 +195,8 @@ impl HostBuilder {
             failure.remedy = Some(format!("to install them: {}", builddep(&job.repository, &spec.0)));
         }
         let build_root = build_root(&job.work);
-        failure.enter = build_root.is_dir().then(|| format!("cd {}", quote(&build_root.to_string_lossy())));
+        let cd = || format!("cd {}", quote(&build_root.to_string_lossy()));
+        failure.enter = build_root.is_dir().then(|| job.enter.clone().unwrap_or_else(cd));
         Err(failure.into())
     }
 }

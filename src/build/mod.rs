@@ -17,7 +17,7 @@ mod stage;
 mod system;
 
 pub use component::{Built, ComponentError};
-pub(crate) use component::{command_again, lay_out};
+pub(crate) use component::{command_again, enter_again, lay_out};
 pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
 pub use gate::{expectations, inspect_wheels};
 pub use host::{HostBuilder, build_root};
@@ -40,7 +40,7 @@ use crate::error::{Diagnose, Kind};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::machine;
-use crate::process::{ProcessError, last_lines};
+use crate::process::ProcessError;
 use crate::spec::Rendered;
 use crate::template::TemplateError;
 use crate::workspace::Component;
@@ -67,6 +67,8 @@ pub struct Job<'a> {
     pub repository: PathBuf,
     /// The command that builds this component again, for messages.
     pub retry: String,
+    /// The command that enters its build root, where `rocmrpm shell` finds that.
+    pub enter: Option<String>,
     /// Who hears what the builder is doing.
     pub events: &'a dyn Events,
 }
@@ -231,7 +233,7 @@ impl Diagnose for BuildError {
     fn details(&self) -> Vec<String> {
         match self {
             Self::Failed(failure) => failure.lines.clone(),
-            Self::TimedOut { log, .. } => last_lines(&fs_err::read(log).unwrap_or_default(), LAST_LINES),
+            Self::TimedOut { log, .. } => failure::Log::read(log).last(LAST_LINES),
             _ => Vec::new(),
         }
     }

@@ -39,6 +39,7 @@ pub(super) fn make(workspace: &Workspace, signer: Option<&Signer>) -> Result<Opt
         files::remove_dir_if_there(&dir).map_err(fail("remove an old release package"))?;
         return Ok(None);
     };
+    workspace.chroot.check_keys()?;
     let commits = commits_of(workspace, &concerning(workspace))?;
     let spec = spec(workspace, signer, &commits)?;
     let key = signer.map_or(&[][..], Signer::public);
@@ -133,7 +134,7 @@ fn repositories(workspace: &Workspace, signer: Option<&Signer>) -> Option<String
     let manifest = &workspace.manifest;
     let mut text = match (&manifest.repository.url, &workspace.copr) {
         (Some(url), _) => own(&manifest.name, url, signer),
-        (None, Some(copr)) => of_copr(&manifest.name, copr),
+        (None, Some(copr)) => of_copr(copr),
         (None, None) => return None,
     };
     for repository in &workspace.chroot.repositories {
@@ -159,11 +160,15 @@ fn own(stack: &str, url: &str, signer: Option<&Signer>) -> String {
     format!("[{stack}]\nname={stack}\nbaseurl={url}\nenabled=1\n{check}")
 }
 
-/// As `dnf copr enable` writes it: COPR signs packages, not metadata.
-fn of_copr(stack: &str, copr: &CoprProject) -> String {
-    let results = copr.results_url();
+/// As `dnf copr enable` writes it, with the same id: COPR signs packages, not metadata. Source:
+/// copr's frontend/coprs_frontend/coprs/templates/coprs/copr_dir.repo; dnf5's
+/// dnf5-plugins/copr_plugin/copr_repo.hpp.
+fn of_copr(copr: &CoprProject) -> String {
+    let (id, url, key) = (copr.repository_id(), copr.repository_url(), copr.key_url());
+    let priority = copr.priority.map_or_else(String::new, |priority| format!("priority={priority}\n"));
     format!(
-        "[{stack}]\nname={stack}\nbaseurl={results}/fedora-$releasever-$basearch/\ntype=rpm-md\nenabled=1\n\
-         skip_if_unavailable=True\ngpgcheck=1\ngpgkey={results}/pubkey.gpg\nrepo_gpgcheck=0\n"
+        "[{id}]\nname=Copr repo for {} owned by {}\nbaseurl={url}\ntype=rpm-md\nskip_if_unavailable=True\n\
+         gpgcheck=1\ngpgkey={key}\nrepo_gpgcheck=0\nenabled=1\nenabled_metadata=1\n{priority}",
+        copr.project, copr.owner
     )
 }

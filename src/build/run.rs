@@ -15,6 +15,7 @@ use super::stage::Stage;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
+use crate::files;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
@@ -336,7 +337,7 @@ fn requires(component: &Component, until: Stage) -> Vec<&str> {
 /// Keeps two runs from working in the same build folder at the same time. It ends
 /// with the process, however that ends.
 #[derive(Debug)]
-pub struct BuildLock(#[expect(dead_code, reason = "the lock is the open file")] std::fs::File);
+pub struct BuildLock(#[expect(dead_code, reason = "it is held, not used")] files::Lock);
 
 impl BuildLock {
     /// Takes the lock of a workspace's build folder for the chosen chroot.
@@ -349,16 +350,9 @@ impl BuildLock {
         let path = dir.join(".lock");
         let refused = || IoError::doing(format!("lock `{}`", path.display()));
         fs_err::create_dir_all(dir).map_err(refused())?;
-        let mut options = std::fs::OpenOptions::new();
-        let file = options.create(true).truncate(false).write(true).open(&path).map_err(refused())?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(std::fs::TryLockError::Error(error)) => Err(refused()(error).into()),
-            Err(std::fs::TryLockError::WouldBlock) => Err(Error::new(
-                Kind::Environment,
-                format!("another rocmrpm is working in `{}`", dir.display()),
-            )
-            .hinted("wait until it is done, or use another chroot")),
-        }
+        files::try_lock(&path).map_err(refused())?.map(Self).ok_or_else(|| {
+            let message = format!("another rocmrpm is working in `{}`", dir.display());
+            Error::new(Kind::Environment, message).hinted("wait until it is done, or use another chroot")
+        })
     }
 }

@@ -3,6 +3,7 @@
 //! task does is the caller's business.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::process::stop_requested;
@@ -163,10 +164,19 @@ pub fn run_tasks<T: Send, E: Send>(
                     };
                     let share = guard.begin(tasks, index, jobs);
                     drop(guard);
-                    let result = work(&tasks[index], jobs);
+                    let result = catch_unwind(AssertUnwindSafe(|| work(&tasks[index], jobs)));
                     guard = lock(&state);
-                    guard.end(index, &share, result.map_or_else(End::Failed, End::Done));
+                    let (end, panic) = match result {
+                        Ok(result) => (result.map_or_else(End::Failed, End::Done), None),
+                        // The others are not to wait for it.
+                        Err(panic) => (End::Skipped("rocmrpm failed".to_owned()), Some(panic)),
+                    };
+                    guard.end(index, &share, end);
                     changed.notify_all();
+                    if let Some(panic) = panic {
+                        drop(guard);
+                        resume_unwind(panic);
+                    }
                 }
                 changed.notify_all();
             });
@@ -334,6 +344,17 @@ mod tests {
         // One job alone fits into memory.
         assert_eq!(on(2, 1), 125.0);
         assert_eq!(estimate(&[], Limits { cores: 2, memory: 1 }), 0.0);
+    }
+
+    #[test]
+    fn a_panic_is_handed_on_and_nobody_waits_for_it() {
+        let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &["b"], 1)];
+        let run = || {
+            run_tasks::<(), ()>(&tasks, Limits { cores: 3, memory: 9 }, true, |_, _| {
+                std::panic::panic_any("x")
+            })
+        };
+        assert!(catch_unwind(run).is_err());
     }
 
     #[test]

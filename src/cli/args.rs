@@ -105,7 +105,7 @@ pub enum Command {
     Build(Build),
     /// Build a component once more in the same packages, and compare file by file
     Reproduce(Reproduce),
-    /// Enter the build root that a build left (mock)
+    /// Enter the build root that a failed build left
     Shell(EnterShell),
     /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
     Inspect(Inspect),

@@ -10,6 +10,7 @@ use crate::container::{self, Engine};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::report::{Shell, Style, Table, count};
+use crate::sources;
 use crate::stack::Stack;
 use crate::workspace::{Flavour, PackagesFrom, Selection, Workspace};
 
@@ -64,11 +65,16 @@ fn complete(stack: &Stack<'_>, flavour: Flavour) -> Result<(), Error> {
     let build_dir = workspace.build_dir();
     let again = format!("`rocmrpm build --chroot {}` builds it", workspace.chroot.name);
     for component in stack.order().iter().filter(|component| !component.optional) {
-        let pinned = &workspace.pin(component).version;
-        let record = Results::of(&build_dir, Stage::Rpm, &component.name).record();
-        let problem = match record {
-            Some(record) if record.version == *pinned => continue,
-            Some(record) => format!("is there in version {}, and pinned to {pinned}", record.version),
+        let pin = workspace.pin(component);
+        let sources = sources::identities(pin, &workspace.root)?;
+        let problem = match Results::of(&build_dir, Stage::Rpm, &component.name).record() {
+            Some(record) if record.version != pin.version => {
+                format!("is there in version {}, and pinned to {}", record.version, pin.version)
+            }
+            Some(record) => match sources.iter().find(|(name, of)| record.inputs.get(name) != Some(of)) {
+                Some((name, of)) => format!("was built before its {name} was {of}"),
+                None => continue,
+            },
             None => "is not built".to_owned(),
         };
         let message = format!("`{}` belongs into the image and {problem}", component.name);

@@ -20,11 +20,14 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("git", "git sources, Release and changelog", true, "--version"),
     ("/usr/bin/python3", "Python packages", true, "--version"),
     ("mock", "building in a clean chroot", false, "--version"),
+    ("copr-cli", "building on COPR", false, "--version"),
     ("hipcc", "device code on Fedora", false, "--version"),
     ("clang++-19", "device code on Debian 12", false, "--version"),
-    ("dnf", "installing what was built", false, "--version"),
-    ("podman", "building the container image", false, "--version"),
-    ("buildah", "building the container image", false, "--version"),
+    ("gpg", "signing the repository", false, "--version"),
+    ("rpmsign", "signing packages", false, "--version"),
+    ("dnf", "installing what was built, and verifying it", false, "--version"),
+    ("podman", "building container images", false, "--version"),
+    ("buildah", "building container images, and looking into them", false, "--version"),
     ("uv", "pinning what the stack requires", false, "--version"),
     ("rsync", "publishing to a host", false, "--version"),
     ("aws", "publishing to S3", false, "--version"),
@@ -112,14 +115,25 @@ pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {
 fn version(program: &str, option: &str) -> Option<String> {
     let text = Command::new(program).arg(option).text().ok()?;
     let line = text.lines().find(|line| line.bytes().any(|b| b.is_ascii_digit()))?;
-    // Behind the first bracket stand platforms and features.
-    let line = line.split(" (").next().unwrap_or(line);
-    Some(line.trim().to_owned())
+    Some(plain_version(line))
+}
+
+/// Leaves platforms and features out, which stand in brackets behind the number.
+fn plain_version(line: &str) -> String {
+    let number = line.find(|c: char| c.is_ascii_digit()).unwrap_or_default();
+    let end = line[number..].find(" (").map_or(line.len(), |at| number + at);
+    line[..end].trim().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_end_at_the_bracket_behind_the_number() {
+        assert_eq!(plain_version("gpg (GnuPG) 2.2.40"), "gpg (GnuPG) 2.2.40");
+        assert_eq!(plain_version("Version: 0.17.3 (Features: DeltaRPM)"), "Version: 0.17.3");
+    }
 
     #[test]
     fn credentials_are_not_shown() {

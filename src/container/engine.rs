@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::{Diagnose, Kind};
-use crate::process::{Command, ProcessError, find_program, last_lines};
+use crate::process::{Command, Finished, ProcessError, find_program, last_lines};
+use crate::text::visible;
 
 /// A program that builds images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,16 @@ pub enum EngineError {
         /// What the engine said.
         said: String,
     },
+    /// The engine cannot look at images.
+    #[error("{engine} cannot look at `{image}`: {said}")]
+    Store {
+        /// The engine.
+        engine: &'static str,
+        /// The image.
+        image: String,
+        /// What the engine said.
+        said: String,
+    },
     /// The engine's answer cannot be read.
     #[error("cannot read what {engine} says about `{image}`")]
     Answer {
@@ -57,7 +68,7 @@ impl Diagnose for EngineError {
         match self {
             Self::Build { .. } => Kind::Build,
             Self::NoImage { .. } => Kind::Usage,
-            Self::Answer { .. } => Kind::Environment,
+            Self::Store { .. } | Self::Answer { .. } => Kind::Environment,
             Self::Process(error) => error.kind(),
         }
     }
@@ -74,7 +85,7 @@ impl Diagnose for EngineError {
         match self {
             Self::Build { log, .. } => vec![format!("the whole log: {}", log.display())],
             Self::NoImage { .. } => vec!["`rocmrpm container build` makes one".into()],
-            Self::Answer { .. } => Vec::new(),
+            Self::Store { .. } | Self::Answer { .. } => Vec::new(),
             Self::Process(error) => error.hints(),
         }
     }
@@ -83,10 +94,20 @@ impl Diagnose for EngineError {
 impl Engine {
     /// Returns the engine of this machine: podman before buildah.
     pub fn of_machine() -> Result<Self, EngineError> {
-        [Self::Podman, Self::Buildah]
+        Self::first([Self::Podman, Self::Buildah])
+    }
+
+    /// Returns the engine that runs commands in images: buildah before podman, because it does
+    /// that where containers cannot run, too.
+    pub fn to_look_inside() -> Result<Self, EngineError> {
+        Self::first([Self::Buildah, Self::Podman])
+    }
+
+    fn first(engines: [Self; 2]) -> Result<Self, EngineError> {
+        engines
             .into_iter()
             .find(|engine| find_program(engine.name()).is_some())
-            .ok_or_else(|| ProcessError::Missing { program: "podman".into() }.into())
+            .ok_or_else(|| ProcessError::Missing { program: engines[0].name().into() }.into())
     }
 
     /// Returns the program's name.
@@ -125,16 +146,26 @@ impl Engine {
             Self::Buildah => (&["inspect", "--type", "image"], "/OCIv1/config/Labels"),
         };
         let command = Command::new(self.name()).args(args).arg("--").arg(image);
-        let done = command.run()?;
+        let done = command.env("LC_ALL", "C").run()?;
         if !done.success() {
-            let said = last_lines(&done.stderr, 1).concat();
-            return Err(EngineError::NoImage { image: image.to_owned(), said });
+            return Err(self.refused(image, &done));
         }
-        let unreadable = |_| EngineError::Answer { engine: self.name(), image: image.to_owned() };
+        let unreadable = |_| EngineError::Answer { engine: self.name(), image: visible(image) };
         let answer: serde_json::Value = serde_json::from_slice(&done.stdout).map_err(unreadable)?;
         let labels = answer.pointer(place).cloned().unwrap_or_default();
         // An image without labels has `null` there.
         let labels: Option<BTreeMap<String, String>> = serde_json::from_value(labels).map_err(unreadable)?;
         Ok(labels.unwrap_or_default())
+    }
+
+    /// Says why there is no answer about an image. Source: containers/storage, errors.go
+    /// ("image not known"); podman, "no such image".
+    pub fn refused(self, image: &str, done: &Finished) -> EngineError {
+        let said = visible(&last_lines(&done.stderr, 1).concat());
+        let image = visible(image);
+        match ["image not known", "no such image"].iter().any(|part| said.to_lowercase().contains(part)) {
+            true => EngineError::NoImage { image, said },
+            false => EngineError::Store { engine: self.name(), image, said },
+        }
     }
 }

@@ -3,22 +3,22 @@
 
 mod check;
 mod engine;
+mod error;
 mod labels;
+mod values;
 
 pub use check::{Difference, check};
 pub use engine::{Engine, EngineError};
+pub use error::ContainerError;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use crate::error::{Diagnose, Error, Kind};
+use crate::error::Error;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::template::Templates;
-use crate::workspace::{
-    AptSource, Component, Container, Flavour, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
-};
+use crate::workspace::{Component, Container, Flavour, PackagesFrom, Workspace};
+use values::{AptValues, Values, apt, environment, how_to, indexes, quoted_all, repositories};
 
 /// The templates, part of the program.
 const TEMPLATES: [(&str, &str); 8] = [
@@ -32,9 +32,6 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("user.tera", include_str!("templates/user.tera")),
 ];
 
-/// dnf's priority of the stack's own repository: before every other.
-const OWN_PRIORITY: i64 = 10;
-
 /// Releases of Ubuntu by their Python. Source: the package `python3` of each release.
 const UBUNTU: [(&str, &str); 2] = [("3.12", "24.04"), ("3.14", "26.04")];
 
@@ -45,115 +42,6 @@ const SPOOF_BASE: &str =
 
 /// Ollama's image for AMD GPUs; upstream moves the tag.
 const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
-
-/// Why there is no container file.
-#[derive(Debug, thiserror::Error)]
-pub enum ContainerError {
-    /// The chroot names no image to start from.
-    #[error("the chroot `{chroot}` has no `container-image` to start from")]
-    NoImage {
-        /// The chroot.
-        chroot: String,
-    },
-    /// No component says what belongs into the image.
-    #[error("no component names packages for the image")]
-    NoPackages {
-        /// The key that would.
-        key: &'static str,
-        /// Such a package.
-        example: &'static str,
-    },
-    /// No release of Ubuntu is known to have the chroot's Python.
-    #[error("no release of Ubuntu is known to have Python {python}, which the wheels are for")]
-    NoUbuntu {
-        /// The Python.
-        python: String,
-    },
-    /// The wheels want the system's ROCm, and the provider has none for Ubuntu.
-    #[error("the ROCm provider `{provider}` has no packages for Ubuntu")]
-    NoRocm {
-        /// The provider.
-        provider: String,
-    },
-    /// Packages are to come from a place that the workspace does not name.
-    #[error("the container file's packages are to come from {place}, which the workspace does not name")]
-    NoPlace {
-        /// The place.
-        place: &'static str,
-        /// Where it would be named.
-        file: &'static str,
-    },
-}
-
-impl Diagnose for ContainerError {
-    fn kind(&self) -> Kind {
-        Kind::Config
-    }
-
-    fn hints(&self) -> Vec<String> {
-        vec![match self {
-            Self::NoImage { chroot } => format!(
-                "add such as `container-image = \"registry.fedoraproject.org/fedora:43\"` to mock-configs/{chroot}.toml"
-            ),
-            Self::NoPackages { key, example } => {
-                format!("add such as `{key} = [\"{example}\"]` below `[container]` in a component.toml")
-            }
-            Self::NoUbuntu { .. } => {
-                "name an image that has it, as `base` below `[container.ubuntu]` in rocmrpm.toml".into()
-            }
-            Self::NoRocm { provider } => format!(
-                "add `[ubuntu]` with url, suite, gpg-key and packages to mock-configs/rocm/{provider}.toml, or state `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml"
-            ),
-            Self::NoPlace { file, .. } => format!("name it in {file}, or state `from = \"local\"`"),
-        }]
-    }
-}
-
-#[derive(Serialize)]
-struct Values<'a> {
-    stack: &'a str,
-    /// Empty where the image holds nothing that we build.
-    chroot: &'a str,
-    flavour: &'a str,
-    image: String,
-    python: &'a str,
-    risks: &'a [String],
-    how_to: Vec<String>,
-    /// The build folder, where packages come from it.
-    local: Option<String>,
-    /// The key that the local repository is signed with, a file in it; empty if it is not.
-    local_key: String,
-    packages: Vec<&'a str>,
-    repositories: Vec<RepositoryValues>,
-    apt: Option<AptValues>,
-    indexes: Vec<String>,
-    labels: Vec<NameAndValue>,
-    env: Vec<NameAndValue>,
-}
-
-#[derive(Serialize)]
-struct RepositoryValues {
-    id: String,
-    /// As it stands between single quotes of a shell, and so the key's.
-    url: String,
-    gpg_key: String,
-    priority: i64,
-}
-
-#[derive(Serialize)]
-struct AptValues {
-    url: String,
-    suite: String,
-    gpg_key: String,
-    packages: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct NameAndValue {
-    name: String,
-    /// Quoted as a container file wants it.
-    value: String,
-}
 
 /// Returns the name of a flavour's container file: `Containerfile.fedora43` for the chroot's own
 /// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` where no chroot takes part.
@@ -183,6 +71,9 @@ pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
     let file = file_name(&workspace.chroot.name, flavour);
     let built_here = flavour.is_built_here();
     let local = built_here && settings.from == PackagesFrom::Local;
+    if matches!(flavour, Flavour::Fedora | Flavour::Vulkan) {
+        workspace.chroot.check_keys()?;
+    }
     let apt = if flavour == Flavour::Ubuntu { apt(workspace)? } else { None };
     let values = Values {
         stack: &workspace.manifest.name,
@@ -305,154 +196,15 @@ pub fn has_content(stack: &Stack<'_>, flavour: Flavour) -> bool {
     packages(stack, flavour).is_ok()
 }
 
-fn repositories(workspace: &Workspace, from: PackagesFrom) -> Result<Vec<RepositoryValues>, ContainerError> {
-    let mut repositories: Vec<RepositoryValues> = workspace
-        .chroot
-        .repositories
-        .iter()
-        .map(|r| RepositoryValues {
-            id: r.id.clone(),
-            url: in_quotes(&r.url),
-            gpg_key: in_quotes(&r.gpg_key),
-            priority: r.priority,
-        })
-        .collect();
-    match from {
-        PackagesFrom::Local => {}
-        PackagesFrom::Published => {
-            let manifest = &workspace.manifest;
-            let Some(url) = &manifest.repository.url else {
-                let place = "the published repository (`[repository] url`)";
-                return Err(ContainerError::NoPlace { place, file: MANIFEST });
-            };
-            let key = format!("{}/{}", url.trim_end_matches('/'), key_file(&manifest.name));
-            repositories.push(RepositoryValues {
-                id: manifest.name.clone(),
-                url: in_quotes(url),
-                gpg_key: manifest.signing_key.as_ref().map_or_else(String::new, |_| in_quotes(&key)),
-                priority: OWN_PRIORITY,
-            });
-        }
-        PackagesFrom::Copr => {
-            let Some(copr) = &workspace.copr else {
-                return Err(ContainerError::NoPlace { place: "COPR", file: "copr/project.toml" });
-            };
-            // Source: frontend/coprs_frontend/coprs/templates/coprs/copr_dir.repo of fedora-copr/copr.
-            let url =
-                format!("https://download.copr.fedorainfracloud.org/results/{}/{}", copr.owner, copr.project);
-            repositories.push(RepositoryValues {
-                id: workspace.manifest.name.clone(),
-                url: in_quotes(&format!("{url}/fedora-$releasever-$basearch/")),
-                gpg_key: in_quotes(&format!("{url}/pubkey.gpg")),
-                priority: OWN_PRIORITY,
-            });
-        }
-    }
-    Ok(repositories)
-}
-
-fn apt(workspace: &Workspace) -> Result<Option<&AptSource>, ContainerError> {
-    match (workspace.manifest.wheel_rocm, &workspace.provider.ubuntu) {
-        (RocmSource::RocmSdk, _) => Ok(None),
-        (RocmSource::System, Some(source)) => Ok(Some(source)),
-        (RocmSource::System, None) => {
-            Err(ContainerError::NoRocm { provider: workspace.provider.name.clone() })
-        }
-    }
-}
-
-impl From<&AptSource> for AptValues {
-    fn from(source: &AptSource) -> Self {
-        let AptSource { url, suite, gpg_key, packages } = source.clone();
-        Self { url, suite, gpg_key, packages }
-    }
-}
-
-/// Returns pip's options for the indexes. What is installed has its digest in the lock, so that
-/// an outside index cannot put another file in the place of ours.
-fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
-    let outside = &workspace.manifest.outside;
-    let own = local.then(|| "file:///run/rocmrpm/index/simple".to_owned());
-    let urls = outside.iter().filter_map(|index| match index {
-        IndexSource::Url(url) => Some(crate::sources::shown_url(url)),
-        IndexSource::Pip => None,
-    });
-    let all = own.into_iter().chain(urls);
-    let pip = outside.contains(&IndexSource::Pip);
-    let option = |(n, url): (usize, String)| {
-        let option = if n == 0 && !pip { "--index-url" } else { "--extra-index-url" };
-        format!("{option} '{}'", in_quotes(&url))
-    };
-    all.enumerate().map(option).collect()
-}
-
-fn environment(flavour: Flavour, settings: &Container) -> BTreeMap<String, String> {
-    let mut env = settings.env.clone();
-    if flavour == Flavour::Spoof {
-        // ROCr's override of what the GPU says it is: gfx1100 is 11.0.0.
-        env.entry("HSA_OVERRIDE_GFX_VERSION".to_owned()).or_insert_with(|| "11.0.0".to_owned());
-    }
-    env
-}
-
-/// Returns the commands that lead from the file to a running container.
-fn how_to(stack: &Stack<'_>, flavour: Flavour, file: &str, local: bool) -> Vec<String> {
-    let name = image_name(stack, flavour);
-    let chroot = &stack.workspace.chroot.name;
-    let mut lines = Vec::new();
-    if local {
-        lines.push(format!("rocmrpm build --chroot {chroot}"));
-    }
-    if flavour == Flavour::Ubuntu {
-        lines.push(format!("rocmrpm requirements --resolve --chroot {chroot}"));
-    }
-    lines.push(format!("podman build -t {name} -f {file} ."));
-    let devices = match flavour {
-        Flavour::Vulkan => "--device /dev/dri",
-        _ => "--device /dev/kfd --device /dev/dri",
-    };
-    let rest = match flavour {
-        Flavour::Ollama => format!("-p 127.0.0.1:11434:11434 -v ollama:/home/rocm/.ollama:U {name}"),
-        _ => format!("-it {name}"),
-    };
-    lines.push(format!("podman run {devices} --group-add keep-groups {rest}"));
-    lines
-}
-
-fn quoted_all(values: &BTreeMap<String, String>) -> Vec<NameAndValue> {
-    values.iter().map(|(name, value)| NameAndValue { name: name.clone(), value: quoted(value) }).collect()
-}
-
-/// Writes a value so that it can stand between single quotes of a shell.
-fn in_quotes(value: &str) -> String {
-    value.replace('\'', r"'\''")
-}
-
-/// Quotes a value for `LABEL` and `ENV`. Source: Dockerfile reference, "LABEL" and
-/// "Environment replacement".
-fn quoted(value: &str) -> String {
-    let mut text = String::from("\"");
-    for c in value.chars() {
-        if matches!(c, '"' | '\\' | '$') {
-            text.push('\\');
-        }
-        text.push(if c.is_control() { ' ' } else { c });
-    }
-    text.push('"');
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_and_labels() {
+    fn files_are_named_by_what_they_are_for() {
         assert_eq!(file_name("fedora-43", Flavour::Fedora), "Containerfile.fedora43");
         assert_eq!(file_name("fedora-43", Flavour::Ubuntu), "Containerfile.fedora43-ubuntu");
         assert_eq!(file_name("fedora-43", Flavour::Spoof), "Containerfile.spoof");
-        assert_eq!(in_quotes("file:///it's/$basearch"), r"file:///it'\''s/$basearch");
-        assert_eq!(quoted("a \"$b\"\n\\"), "\"a \\\"\\$b\\\" \\\\\"");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The `copr` builder: the SRPM is made here, sent to COPR, waited for, and its packages are
-//! brought back. COPR publishes what it built at once; the gate behind this builder decides
-//! what is accepted here and what is built on it.
+//! brought back. The gate behind this builder decides what is accepted and built on, `publish` what
+//! users get.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
 use super::project::is_built;
+use super::publish::{accepted, write_origin};
 use super::record::{Sent, content_of};
 use super::results::Remote;
 use super::state::{Build, State};
@@ -136,16 +137,23 @@ impl<'w> CoprBuilder<'w> {
                 }
             }
         }
-        let after = earlier.map_or(0, |sent| sent.build);
-        let sent = self.client.retried(|| {
-            // Whoever was killed after sending it could not write down its number.
-            let build = match self.same(parcel, after)? {
+        let after = earlier.as_ref().map_or(0, |sent| sent.build);
+        let mut tried = false;
+        let mut sent = self.client.retried(|| {
+            // Whoever was killed after sending it could not write down its number, and COPR
+            // may have taken what it answered an error to.
+            let build = match self.same(parcel, after, std::mem::replace(&mut tried, true))? {
                 Some(build) => build.id,
                 None => self.send(parcel)?,
             };
             self.note_ours(build);
             Ok(Sent::new(build, parcel.content, &parcel.version_release))
         })?;
+        if let Some(earlier) = earlier {
+            let accepted = accepted(&build_dir);
+            let before = earlier.before.iter().copied().chain([earlier.build]);
+            sent.before = before.filter(|build| *build != sent.build && !accepted.contains(build)).collect();
+        }
         sent.write(&build_dir, parcel.name)?;
         Ok(sent)
     }
@@ -155,9 +163,9 @@ impl<'w> CoprBuilder<'w> {
     }
 
     /// Finds a build of the same version and release that is not known to have failed. Of
-    /// what is not committed, the release says too little.
-    fn same(&self, parcel: &Parcel<'_>, after: u64) -> Result<Option<Build>, CoprError> {
-        if parcel.dirty {
+    /// what is not committed, the release says too little, unless this run `tried` to send it.
+    fn same(&self, parcel: &Parcel<'_>, after: u64, tried: bool) -> Result<Option<Build>, CoprError> {
+        if parcel.dirty && !tried {
             return Ok(None);
         }
         let is_ours = |id| self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&id);
@@ -246,6 +254,11 @@ impl<'w> CoprBuilder<'w> {
             Some(State::Canceled) => {
                 ("COPR", Kind::Interrupted, Some(format!("build {} was canceled", sent.build)))
             }
+            Some(State::Skipped) => {
+                let cause =
+                    format!("COPR skipped build {}: its spec excludes the chroot's architecture", sent.build);
+                ("COPR", Kind::Build, Some(cause))
+            }
             _ if timed_out => {
                 let remedy = "raise `timeout` in its component.toml or in copr/project.toml; COPR's own is 5 hours, \
                               and 30 hours is the most";
@@ -331,6 +344,7 @@ impl Builder for CoprBuilder<'_> {
         fs_err::create_dir_all(&dir)?;
         let rpms = remote.packages(&dir)?;
         remote.logs(&job.logs)?;
+        write_origin(&job.logs, sent.build, page)?;
         let list = fs_err::read_to_string(job.logs.join("installed_pkgs.log")).unwrap_or_default();
         let mut buildroot: Vec<String> =
             list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();

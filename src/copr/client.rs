@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::CoprError;
 use super::state::{Build, State};
 use crate::events::{Event, Events};
-use crate::process::{Command, Finished, check_stop, find_program, last_lines, quote};
+use crate::process::{Command, Finished, ProcessError, check_stop, find_program, last_lines, quote};
 
 /// The frontend where copr-cli has no configuration. Source: python-copr,
 /// copr/v3/helpers.py, `config_from_file`.
@@ -17,6 +17,12 @@ const DEFAULT_URL: &str = "https://copr.fedorainfracloud.org";
 
 /// Seconds between one try and the next.
 const PAUSES: &[u64] = &[2, 4, 8, 16, 32];
+
+/// The same for whoever waits for a build, which may take a day: half an hour in all.
+const PATIENT: &[u64] = &[2, 4, 8, 16, 32, 60, 120, 240, 480, 840];
+
+/// How long one call may take that sends nothing large: copr-cli itself would wait for ever.
+const CALL: Duration = Duration::from_secs(600);
 
 /// What curl must not take as an answer of COPR: more than a list of all builds can be.
 const MOST: &str = "67108864";
@@ -78,11 +84,21 @@ impl<'e> Client<'e> {
     /// Runs copr-cli once and returns what it printed. `what` says what it is to do, as in
     /// "cannot {what}".
     pub fn once(&self, what: &str, args: &[String]) -> Result<String, CoprError> {
+        self.call(what, args, None)
+    }
+
+    fn call(&self, what: &str, args: &[String], allowed: Option<Duration>) -> Result<String, CoprError> {
         let mut command = Command::new("copr-cli").arg("--no-color");
         if let Some(config) = &self.config {
             command = command.arg("--config").arg(config);
         }
-        let done = command.args(args).env("LC_ALL", "C.UTF-8").env("COLUMNS", "1000").run()?;
+        let command = command.args(args).env("LC_ALL", "C.UTF-8").env("COLUMNS", "1000").timeout(allowed);
+        let done = command.run().map_err(|error| match error {
+            ProcessError::TimedOut { .. } => {
+                CoprError::Server { what: what.to_owned(), url: self.url.clone(), said: error.to_string() }
+            }
+            other => other.into(),
+        })?;
         if done.success() {
             return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
         }
@@ -92,12 +108,20 @@ impl<'e> Client<'e> {
     /// Runs copr-cli, and again where its failure may pass: only for what does no harm if
     /// it is done twice.
     pub fn cli(&self, what: &str, args: &[String]) -> Result<String, CoprError> {
-        self.retried(|| self.once(what, args))
+        self.retried(|| self.call(what, args, Some(CALL)))
     }
 
     /// Does something, and again after a growing pause while its failure may pass.
-    pub fn retried<T>(&self, mut work: impl FnMut() -> Result<T, CoprError>) -> Result<T, CoprError> {
-        let mut pauses = PAUSES.iter();
+    pub fn retried<T>(&self, work: impl FnMut() -> Result<T, CoprError>) -> Result<T, CoprError> {
+        self.retried_after(PAUSES, work)
+    }
+
+    fn retried_after<T>(
+        &self,
+        pauses: &[u64],
+        mut work: impl FnMut() -> Result<T, CoprError>,
+    ) -> Result<T, CoprError> {
+        let mut pauses = pauses.iter();
         loop {
             match work() {
                 Err(error) if error.passes() => {
@@ -183,10 +207,11 @@ impl<'e> Client<'e> {
             .map_err(|error| CoprError::Answer { asked: self.command(&[action]), why: error.to_string() })
     }
 
-    /// Reads a build's state; `None` if there is no such build.
+    /// Reads a build's state, with patience; `None` if there is no such build.
     pub fn state(&self, build: u64) -> Result<Option<State>, CoprError> {
         let args = ["status".to_owned(), build.to_string()];
-        match self.cli(&format!("read the state of build {build}"), &args) {
+        let what = format!("read the state of build {build}");
+        match self.retried_after(PATIENT, || self.call(&what, &args, Some(CALL))) {
             Ok(word) => Ok(Some(State::parse(word.trim()))),
             Err(CoprError::Refused { said, .. }) if said.contains("does not exist") => Ok(None),
             Err(error) => Err(error),

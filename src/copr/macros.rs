@@ -38,7 +38,7 @@ impl MacrosPackage {
         // A build root has a name for its macro files, which users do not meet.
         let lines: Vec<String> = macros.iter().map(|(name, value)| format!("%{name} {value}")).collect();
         let stack = &workspace.manifest.name;
-        let name = format!("{stack}-rpm-macros");
+        let name = Self::name_of(workspace);
         let digest = Sha256::of_bytes(lines.join("\n")).to_string();
         let (version, release) = (history.shared_commits().max(1), &digest[..8]);
         // /etc/rpm comes last of rpm's own places, so that what is here wins over Fedora's
@@ -56,6 +56,11 @@ impl MacrosPackage {
         );
         let version_release = format!("{version}-{release}{}", chroot.dist);
         Some(Self { name, version_release, spec, dist: chroot.dist.clone() })
+    }
+
+    /// Returns the package's name in a workspace.
+    pub fn name_of(workspace: &Workspace) -> String {
+        format!("{}-rpm-macros", workspace.manifest.name)
     }
 
     /// Returns what names exactly this package in a build root.

@@ -12,7 +12,7 @@ use super::macros::MacrosPackage;
 use super::state::Build;
 use crate::error::{Error, Problem};
 use crate::template::Templates;
-use crate::workspace::copr::refused_url;
+use crate::workspace::copr::{AFTER_INSPECTION, refused_url};
 use crate::workspace::document::At;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
 
@@ -168,8 +168,10 @@ fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
         ),
         setting("bootstrap", "bootstrap", json!(project.bootstrap), Some("bootstrap")),
         setting("isolation", "isolation", json!(project.isolation), Some("isolation")),
-        // Builds see what was built before them only where COPR makes the metadata itself.
-        setting("manual-createrepo", "devel_mode", json!(false), Some("disable_createrepo")),
+        // Where COPR makes the metadata only when it is asked to, builds still see all that was
+        // built before, in a repository of their own. Source: COPR, complex_logic.py,
+        // `generate_build_config`.
+        setting("publish", "devel_mode", json!(project.publish), Some("disable_createrepo")),
     ];
     if let Some(priority) = project.priority {
         settings.push(setting("priority", "repo_priority", json!(priority), Some("repo-priority")));
@@ -186,6 +188,9 @@ fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
 /// form, lists sorted, chroots by name.
 fn normal(key: &str, value: Option<&Value>) -> Value {
     match value {
+        Some(Value::Bool(devel)) if key == "publish" => {
+            json!(if *devel { AFTER_INSPECTION } else { "at-once" })
+        }
         Some(Value::String(text)) => json!(text.replace("\r\n", "\n")),
         Some(Value::Object(chroots)) => sorted(chroots.keys().map(String::as_str).collect()),
         Some(Value::Array(list)) => sorted(list.iter().filter_map(Value::as_str).collect()),
@@ -210,7 +215,9 @@ fn arguments(option: &str, wanted: &Value) -> Vec<String> {
         Value::Array(list) => {
             list.iter().filter_map(Value::as_str).map(|item| format!("--{option}={item}")).collect()
         }
-        Value::Bool(on) if option == "disable_createrepo" => vec![format!("--{option}={on}")],
+        Value::String(when) if option == "disable_createrepo" => {
+            vec![format!("--{option}={}", when == AFTER_INSPECTION)]
+        }
         Value::Bool(on) => vec![format!("--{option}={}", if *on { "on" } else { "off" })],
         Value::String(text) => vec![format!("--{option}={text}")],
         other => vec![format!("--{option}={other}")],
@@ -246,6 +253,11 @@ fn wanted_chroot(place: &Place<'_>, builds: &[Build]) -> Result<WantedChroot, Er
         }
     }
     let mut packages = chroot.packages.clone();
+    for package in workspace.chroot.additional_packages.iter().map(|at| &at.value) {
+        if !packages.contains(package) {
+            packages.push(package.clone());
+        }
+    }
     if let Some(macros) = macros
         && is_built(macros, &chroot.name.value, builds)
     {
@@ -384,7 +396,7 @@ impl Sync {
 fn is_nothing(wanted: &Value) -> bool {
     match wanted {
         Value::Array(list) => list.is_empty(),
-        Value::String(text) => text.is_empty() || text == "default",
+        Value::String(text) => text.is_empty() || matches!(text.as_str(), "default" | "at-once"),
         _ => false,
     }
 }
@@ -399,7 +411,7 @@ mod tests {
         assert_eq!(arguments("repo", &json!([])), ["--repo="]);
         assert_eq!(arguments("chroot", &json!(["a", "b"])), ["--chroot=a", "--chroot=b"]);
         assert_eq!(arguments("enable-net", &json!(false)), ["--enable-net=off"]);
-        assert_eq!(arguments("disable_createrepo", &json!(false)), ["--disable_createrepo=false"]);
+        assert_eq!(arguments("disable_createrepo", &json!("at-once")), ["--disable_createrepo=false"]);
     }
 
     #[test]
@@ -407,6 +419,7 @@ mod tests {
         assert_eq!(normal("description", Some(&json!("a\r\nb"))), json!("a\nb"));
         assert_eq!(normal("chroots", Some(&json!({"b": "url", "a": "url"}))), json!(["a", "b"]));
         assert_eq!(normal("instructions", Some(&Value::Null)), json!(""));
+        assert_eq!(normal("publish", Some(&json!(true))), json!(AFTER_INSPECTION));
         assert_eq!(normal("bootstrap", None), json!("default"));
     }
 }

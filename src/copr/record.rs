@@ -23,13 +23,23 @@ pub struct Sent {
     /// Whether its end is known here: brought back, or reported as failed. What is built
     /// after that is a new build.
     pub settled: bool,
+    /// Builds that it was sent as before, and which were not accepted.
+    #[serde(default)]
+    pub before: Vec<u64>,
 }
 
 impl Sent {
     /// Returns a record of a build that was just sent, or found.
     pub fn new(build: u64, content: Sha256, version_release: &str) -> Self {
         let version_release = version_release.to_owned();
-        Self { schema: SCHEMA.to_owned(), build, content, version_release, settled: false }
+        Self {
+            schema: SCHEMA.to_owned(),
+            build,
+            content,
+            version_release,
+            settled: false,
+            before: Vec::new(),
+        }
     }
 
     /// Returns the record of the same build, its end known.

@@ -76,7 +76,15 @@ impl<'c, 'e> Remote<'c, 'e> {
             }
             let to = dir.join(&file);
             if !to.exists() || self.whole(&to).is_err() {
-                self.client.retried(|| self.fetch(&file, &to).and_then(|()| self.whole(&to)))?;
+                self.client.retried(|| {
+                    match self.fetch(&file, &to) {
+                        Err(CoprError::Server { said, .. }) if said.ends_with("404") => {
+                            self.fetch_unpublished(&file, &to)?;
+                        }
+                        fetched => fetched?,
+                    }
+                    self.whole(&to)
+                })?;
             }
             files.push(to);
         }
@@ -103,8 +111,19 @@ impl<'c, 'e> Remote<'c, 'e> {
 
     /// Fetches one file. What is not whole never has the file's name.
     fn fetch(&self, file: &str, to: &Path) -> Result<(), CoprError> {
+        self.fetch_from(&self.url, file, to)
+    }
+
+    /// Fetches a package from where a COPR that stores packages in Pulp has those that are not
+    /// published. Source: copr-cli, main.py, `action_download_build`.
+    fn fetch_unpublished(&self, file: &str, to: &Path) -> Result<(), CoprError> {
+        let (published, chroot) = (format!("/{}/", self.chroot), format!("/{}-devel/", self.chroot));
+        self.fetch_from(&self.url.replace(&published, &chroot), file, to)
+    }
+
+    fn fetch_from(&self, folder: &str, file: &str, to: &Path) -> Result<(), CoprError> {
         let part = to.with_file_name(format!("{file}.part"));
-        let url = format!("{}{}", self.url, percent_encoded(file.as_bytes(), PLAIN));
+        let url = format!("{folder}{}", percent_encoded(file.as_bytes(), PLAIN));
         let done = curl().arg("--fail").arg("--output").arg(&part).arg(&url).run()?;
         if !done.success() {
             let said = last_lines(&done.stderr, 1).concat();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Built and published.
+    /// Built.
     Succeeded,
     /// It failed.
     Failed,
@@ -42,7 +42,7 @@ impl State {
         self.is_good() || matches!(self, Self::Failed | Self::Canceled | Self::Skipped)
     }
 
-    /// Tells whether its packages are published.
+    /// Tells whether it has packages.
     pub fn is_good(self) -> bool {
         matches!(self, Self::Succeeded | Self::Forked)
     }

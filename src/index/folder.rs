@@ -10,12 +10,13 @@ use super::IndexError;
 use super::entry::each;
 use super::place::{Package, Page, Place, Stored};
 use crate::digest::Sha256;
+use crate::files;
 
 /// A folder with an index.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
-    _lock: Option<fs::File>,
+    _lock: Option<files::Lock>,
 }
 
 impl Folder {
@@ -28,8 +29,7 @@ impl Folder {
     /// this one is dropped.
     pub fn lock(root: &Path) -> Result<Self, IndexError> {
         fs::create_dir_all(root)?;
-        let lock = fs::File::create(root.join(".lock"))?;
-        lock.file().lock()?;
+        let lock = files::lock(&root.join(".lock"))?;
         Ok(Self { root: root.to_owned(), _lock: Some(lock) })
     }
 }

@@ -140,6 +140,7 @@ impl<'a> Preparation<'a> {
             jobs: 1,
             repository: PathBuf::new(),
             retry: command_again(workspace, &format!("prep {}", component.name), &[]),
+            enter: None,
             events,
         };
         end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;

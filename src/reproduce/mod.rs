@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::build::{
-    BuildLock, BuildRecord, Builder, Job, Results, Stage, build_folder, command_again, surroundings,
+    BuildLock, BuildRecord, Builder, Job, Results, Stage, build_folder, command_again, enter_again,
+    surroundings,
 };
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
@@ -145,6 +146,7 @@ pub fn reproduce(
         repository: build_dir.join("repository"),
         events,
         retry: command_again(workspace, &format!("reproduce {}", component.name), &[]),
+        enter: (builder.name() == "mock").then(|| enter_again(workspace, component)),
     };
     builder.ready()?;
     end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
@@ -171,6 +173,7 @@ pub fn reproduce(
         logs: PathBuf::new(),
         repository: PathBuf::new(),
         retry: String::new(),
+        enter: None,
         ..job
     };
     let (old_places, new_places) =

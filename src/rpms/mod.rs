@@ -15,7 +15,7 @@ pub use read::{Entry, EntryKind, Header, files, for_each_file, header};
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Kind, kind_of_io};
 use crate::process::{ProcessError, quote};
 use signing::SigningError;
 
@@ -61,7 +61,7 @@ impl Diagnose for RpmError {
     fn kind(&self) -> Kind {
         match self {
             Self::Unreadable { .. } | Self::SameName { .. } => Kind::Usage,
-            Self::Io(_) => Kind::Environment,
+            Self::Io(error) => kind_of_io(error),
             Self::Process(error) => error.kind(),
             Self::Signing(error) => error.kind(),
         }

@@ -59,8 +59,7 @@ impl Repository {
     pub fn refresh(&self, rpms: &[PathBuf], signer: Option<&Signer>) -> Result<Refreshed, RpmError> {
         let wanted = by_name(rpms)?;
         fs::create_dir_all(&self.dir)?;
-        let lock = fs::File::create(self.dir.join(".lock"))?;
-        lock.file().lock()?;
+        let _lock = files::lock(&self.dir.join(".lock"))?;
         if self.is_current(&wanted, signer)? {
             return Ok(Refreshed { packages: wanted.len(), changed: false });
         }
@@ -102,6 +101,13 @@ impl Repository {
             let repomd = staging.path().join("repodata/repomd.xml");
             signer.sign_file(&repomd, &repomd.with_extension("xml.asc"))?;
             files::write_if_changed(&self.dir.join(signer.file_name()), signer.public())?;
+        }
+        // The stamp must not outlive what it describes where the machine itself goes down.
+        for name in files::names_in(&staging.path().join("repodata"))? {
+            fs::File::open(staging.path().join("repodata").join(name))?.sync_all()?;
+        }
+        for (_, copy) in &copies {
+            fs::File::open(copy)?.sync_all()?;
         }
         for name in wanted.keys() {
             let (copy, target) = (staging.path().join(name), self.dir.join(name));

@@ -10,26 +10,18 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use fs_err as fs;
-use rustix::fs::FlockOperation;
 
 use super::SourceError;
 use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::process;
+use crate::files;
 
 /// The store of everything fetched, shared by all workspaces of a user.
 #[derive(Debug, Clone)]
 pub struct Cache {
     dir: PathBuf,
-}
-
-/// Held while one key of the cache is being written; released on drop, or by the
-/// system when the process dies.
-pub(crate) struct Lock {
-    _file: fs::File,
 }
 
 impl Cache {
@@ -123,23 +115,10 @@ impl Cache {
     }
 
     /// Waits until no other thread or process writes what `key` stands for.
-    pub(crate) fn lock(&self, key: &str) -> Result<Lock, SourceError> {
+    pub(crate) fn lock(&self, key: &str) -> Result<files::Lock, SourceError> {
         let path = self.dir.join("lock").join(Sha256::of_bytes(key).to_string());
         self.folder_of(&path)?;
-        let doing = || IoError::doing(format!("lock {}", path.display()));
-        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(doing())?;
-        loop {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Lock { _file: file }),
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    process::check_stop()?;
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(doing()(errno.into()).into()),
-            }
-        }
+        Ok(files::lock(&path).map_err(IoError::doing(format!("lock {}", path.display())))?)
     }
 
     fn folder_of(&self, path: &Path) -> Result<(), SourceError> {
@@ -151,6 +130,8 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

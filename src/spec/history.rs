@@ -21,7 +21,8 @@ const MAX_ENTRIES: usize = 30;
 const EARLIEST: i64 = 631_152_000;
 
 /// Keys of rocmrpm.toml, component.toml, chroots and providers that change no package: inspection,
-/// lint, audit, wheels, the index and the repository read them, or whoever runs the build.
+/// lint, audit, wheels, the index, the repository and container files read them, or whoever runs
+/// the build.
 const JUDGEMENTS: &[&str] = &[
     "inspect",
     "lint",
@@ -35,7 +36,11 @@ const JUDGEMENTS: &[&str] = &[
     "packages",
     "repository",
     "signing",
+    "container",
+    "ubuntu",
     "timeout",
+    "build-space",
+    "memory-per-job",
 ];
 
 /// What a user's own configuration must not change.

@@ -1,20 +1,26 @@
 //! Verifies an installation, or a place where there will be one: whether dnf can
-//! install what users type, whether files collide, whether modules can be imported, and a
-//! checklist. Each with pass, fail or not-run; what was not run is never called passed.
+//! install what users type, whether files collide, whether modules can be imported, whether an
+//! image's labels are what the pins say, whether wheels are, and a checklist. Each with pass, fail or not-run; what was not run is never called passed.
 
 mod checklist;
 mod packages;
 mod place;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use packages::Packages;
 use place::Place;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::container::{self, Engine};
+use crate::error::{Error, IoError, Kind};
+use crate::files::names_in;
+use crate::outputs::stale_wheels;
 use crate::process::check_stop;
 use crate::stack::Stack;
+use crate::text::visible;
+use crate::workspace::{Component, Flavour};
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,30 +74,85 @@ pub enum Subject<'a> {
 
 /// Verifies a stack's packages in a place.
 pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error> {
-    let place = match subject {
-        Subject::Root(dir) => Place::root(dir)?,
-        Subject::Image(image) => Place::image(image)?,
+    let mut checks = Vec::new();
+    let (place, flavour) = match subject {
+        Subject::Root(dir) => (Place::root(dir)?, Flavour::Fedora),
+        Subject::Image(image) => {
+            let engine = Engine::to_look_inside()?;
+            let (check, flavour) = labels(stack, &engine.labels(image)?, image)?;
+            checks.push(check);
+            (Place::image(engine, image)?, flavour.unwrap_or(Flavour::Fedora))
+        }
     };
-    let mut verified = Verified { place: place.name().to_owned(), checks: Vec::new() };
-    let packages = Packages::of(stack)?;
-    packages.solve(&place, &mut verified)?;
-    check_stop()?;
-    packages.conflicts(&place, &mut verified)?;
-    check_stop()?;
+    let mut verified = Verified { place: place.name().to_owned(), checks };
+    let packages = Packages::of(stack, flavour)?;
+    if packages.are_rpms() {
+        packages.solve(&place, &mut verified)?;
+        check_stop()?;
+        packages.conflicts(&place, &mut verified)?;
+        check_stop()?;
+    }
     imports(&packages, &place, &mut verified)?;
     check_stop()?;
+    verified.checks.push(wheels(stack)?);
     checklist::go_through(stack, &place, &mut verified)?;
     Ok(verified)
+}
+
+/// Compares an image's labels with what they would be now, and says which flavour it is, if it
+/// is one of this workspace.
+fn labels(
+    stack: &Stack<'_>,
+    found: &BTreeMap<String, String>,
+    image: &str,
+) -> Result<(Check, Option<Flavour>), Error> {
+    let compared = container::check(stack, found, image);
+    let flavour = compared.as_ref().ok().map(|(flavour, _)| *flavour);
+    let (outcome, detail) = match compared {
+        Ok((_, differences)) if differences.is_empty() => (Outcome::Pass, String::new()),
+        Ok((_, differences)) => {
+            let labels: Vec<String> = differences.iter().map(|d| visible(&d.label)).collect();
+            let hint = "`rocmrpm container check` shows what they are and should be";
+            (Outcome::Fail, format!("{} differ; {hint}", labels.join(", ")))
+        }
+        // Another's image, or a workspace that has no image of this flavour.
+        Err(error) if matches!(error.kind(), Kind::Findings | Kind::Config) => {
+            (Outcome::NotRun, error.to_string())
+        }
+        Err(error) => return Err(error),
+    };
+    let what = format!("the image's labels are what the pin set `{}` says", stack.workspace.pins.name);
+    Ok((Check { id: "labels".into(), what, outcome, detail }, flavour))
+}
+
+/// Looks whether the wheels at hand are those of the RPMs at hand.
+fn wheels(stack: &Stack<'_>) -> Result<Check, Error> {
+    let dir = stack.workspace.build_dir().join("wheels");
+    let made = |component: &&Component| {
+        let names = names_in(&dir.join(component.name.as_str())).map_err(IoError::doing("list wheels"));
+        Ok::<_, Error>(names?.iter().any(|name| name.ends_with(".whl")))
+    };
+    let made: Vec<bool> = stack.order().iter().map(made).collect::<Result<_, _>>()?;
+    let stale = stale_wheels(stack)?;
+    let (outcome, detail) = match stale.keys().next() {
+        _ if !made.contains(&true) => {
+            (Outcome::NotRun, "no wheel is made; `rocmrpm wheel` makes them".to_owned())
+        }
+        None => (Outcome::Pass, String::new()),
+        Some(name) => (Outcome::Fail, format!("`rocmrpm wheel` would make those of {name} anew")),
+    };
+    let what = format!("the wheels in {} are of the packages as they are", dir.display());
+    Ok(Check { id: "wheels".into(), what, outcome, detail })
 }
 
 /// Imports every module of the packages that users install.
 fn imports(packages: &Packages<'_>, place: &Place, verified: &mut Verified) -> Result<(), Error> {
     for package in &packages.names {
-        let installed = Packages::is_installed(place, package)?;
+        let missing = packages.missing(place, package)?;
         for module in packages.modules(package)? {
-            let (outcome, detail) = match installed {
-                false => (Outcome::NotRun, format!("{package} is not installed there")),
-                true => imported(place, &module)?,
+            let (outcome, detail) = match &missing {
+                Some(reason) => (Outcome::NotRun, reason.clone()),
+                None => imported(place, &module)?,
             };
             let what = format!("`import {module}` of {package} works");
             verified.checks.push(Check { id: format!("import {module}"), what, outcome, detail });
@@ -106,7 +167,10 @@ fn imported(place: &Place, module: &str) -> Result<(Outcome, String), Error> {
         Err(reason) => return Ok((Outcome::NotRun, reason)),
     };
     let said = ran.last_line();
-    let of_gpu = ["GPU", "HIP", "driver", "device"].iter().any(|word| said.contains(word));
+    // What is not there, or not Python, is so with a GPU too.
+    let broken = ["ImportError", "ModuleNotFoundError", "SyntaxError"];
+    let of_gpu = !broken.iter().any(|error| said.starts_with(error))
+        && ["GPU", "HIP", "driver", "device"].iter().any(|word| said.contains(word));
     Ok(match ran.success {
         true => (Outcome::Pass, String::new()),
         false if of_gpu && !Place::has_gpu() => (Outcome::NotRun, format!("this machine has no GPU: {said}")),

@@ -14,6 +14,7 @@ use crate::process::{Command, Finished, ProcessError, find_program, install_hint
 use crate::rpms::{self, name_of_file};
 use crate::stack::Stack;
 use crate::text::visible;
+use crate::workspace::Flavour;
 
 /// How many lines of a tool's own words a check shows.
 const WORDS: usize = 4;
@@ -21,6 +22,7 @@ const WORDS: usize = 4;
 /// The packages of a stack that users install, and its RPMs.
 pub(super) struct Packages<'a> {
     stack: &'a Stack<'a>,
+    flavour: Flavour,
     /// What users type.
     pub names: Vec<String>,
     repository: PathBuf,
@@ -28,22 +30,31 @@ pub(super) struct Packages<'a> {
 }
 
 impl<'a> Packages<'a> {
-    /// Finds them in the stack's repository.
-    pub fn of(stack: &'a Stack<'a>) -> Result<Self, Error> {
-        let names = stack.order().iter().flat_map(|c| &c.container_packages).map(|at| at.value.clone());
-        let mut names: Vec<String> = names.collect();
+    /// Finds those of an image's flavour in the stack's repository.
+    pub fn of(stack: &'a Stack<'a>, flavour: Flavour) -> Result<Self, Error> {
+        let names = stack.order().iter().flat_map(|c| match flavour {
+            Flavour::Vulkan => &c.vulkan_packages[..],
+            Flavour::Fedora | Flavour::Ubuntu => &c.container_packages,
+            Flavour::Spoof | Flavour::Ollama => &[],
+        });
+        let mut names: Vec<String> = names.map(|at| at.value.clone()).collect();
         names.sort_unstable();
         names.dedup();
         let repository = stack.workspace.build_dir().join("repository");
         let listed = crate::files::names_in(&repository).map_err(IoError::doing("list the repository"))?;
         let rpms = listed.iter().filter(|name| name.ends_with(".rpm")).map(|name| repository.join(name));
-        Ok(Self { stack, names, rpms: rpms.collect(), repository })
+        Ok(Self { stack, flavour, names, rpms: rpms.collect(), repository })
+    }
+
+    /// Tells whether the place has RPMs at all: other images have wheels, or nothing of ours.
+    pub fn are_rpms(&self) -> bool {
+        matches!(self.flavour, Flavour::Fedora | Flavour::Vulkan)
     }
 
     /// Lets dnf solve `install NAME` for each package.
     pub fn solve(&self, place: &Place, verified: &mut Verified) -> Result<(), Error> {
         let Some(dnf) = ["dnf5", "dnf"].into_iter().find(|program| find_program(program).is_some()) else {
-            let reason = format!("dnf is not installed; {}", install_hint("dnf"));
+            let reason = not_there("dnf");
             for name in &self.names {
                 verified.checks.push(installable(name, Outcome::NotRun, reason.clone()));
             }
@@ -128,17 +139,27 @@ impl<'a> Packages<'a> {
             Ok(finished) if finished.success() => add(Outcome::Pass, String::new()),
             Ok(finished) => add(Outcome::Fail, words(&finished.stderr)),
             Err(ProcessError::Missing { program }) => {
-                add(Outcome::NotRun, format!("`{program}` is not installed; {}", install_hint(&program)));
+                add(Outcome::NotRun, not_there(&program));
             }
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    /// Tells whether a package is installed in the place.
-    pub fn is_installed(place: &Place, name: &str) -> Result<bool, Error> {
+    /// Says why a package's files are not in the place, or cannot be known to be; `None` where
+    /// it is installed.
+    pub fn missing(&self, place: &Place, name: &str) -> Result<Option<String>, Error> {
+        if !self.are_rpms() {
+            // pip installed the lock as a whole, or there would be no image.
+            return Ok(None);
+        }
         let command = Command::new("rpm").arg("--dbpath").arg(database(place.known()));
-        Ok(command.args(["-q", "--", name]).run()?.success())
+        match command.args(["-q", "--", name]).run() {
+            Ok(finished) if finished.success() => Ok(None),
+            Ok(_) => Ok(Some(format!("{name} is not installed there"))),
+            Err(ProcessError::Missing { program }) => Ok(Some(not_there(&program))),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the Python modules that one of the stack's packages brings, sorted.
@@ -152,6 +173,11 @@ impl<'a> Packages<'a> {
         modules.dedup();
         Ok(modules)
     }
+}
+
+/// Says that a check needs a program which this machine does not have.
+fn not_there(program: &str) -> String {
+    format!("`{program}` is not installed; {}", install_hint(program))
 }
 
 fn installable(name: &str, outcome: Outcome, detail: String) -> Check {

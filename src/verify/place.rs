@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::container::Engine;
 use crate::error::{Error, IoError, Kind};
-use crate::process::{Command, Finished, find_program, install_hint, last_lines};
+use crate::process::{Command, Finished, last_lines};
 use crate::text::visible;
 
 /// How long a command may take there.
@@ -41,7 +42,7 @@ enum What {
 
 /// A container of an image, removed when dropped.
 struct Container {
-    tool: &'static str,
+    engine: Engine,
     /// The container for buildah, the image for podman.
     id: String,
 }
@@ -81,25 +82,21 @@ impl Place {
         Ok(place)
     }
 
-    /// Opens an image by buildah or podman.
-    pub fn image(image: &str) -> Result<Self, Error> {
-        let container = if find_program("buildah").is_some() {
-            let made = Command::new("buildah").args(["from", "--", image]).env("LC_ALL", "C").run()?;
-            if !made.success() {
-                let words = last_lines(&made.stderr, 3).join("; ");
-                let message =
-                    format!("buildah cannot open the image `{}`: {}", visible(image), visible(&words));
-                return Err(Error::new(Kind::Environment, message)
-                    .hinted("`buildah images` lists those that are there"));
+    /// Opens an image that the engine has; none is fetched.
+    pub fn image(engine: Engine, image: &str) -> Result<Self, Error> {
+        let id = match engine {
+            Engine::Buildah => {
+                let from = Command::new("buildah").args(["from", "--pull=never"]).args(devices());
+                let made = from.args(["--", image]).env("LC_ALL", "C").run()?;
+                if !made.success() {
+                    return Err(engine.refused(image, &made).into());
+                }
+                String::from_utf8_lossy(&made.stdout).trim().to_owned()
             }
-            Container { tool: "buildah", id: String::from_utf8_lossy(&made.stdout).trim().to_owned() }
-        } else if find_program("podman").is_some() {
-            Container { tool: "podman", id: image.to_owned() }
-        } else {
-            let message = "neither `buildah` nor `podman` is installed";
-            return Err(Error::new(Kind::MissingTool, message).hinted(install_hint("buildah")));
+            Engine::Podman => image.to_owned(),
         };
-        let place = Self::new(image.to_owned(), What::Container(container))?;
+        let container = Container { engine, id };
+        let place = Self::new(visible(image), What::Container(container))?;
         let script = format!("cd / && tar -cf - $(ls -d {} 2>/dev/null)", KNOWN.join(" "));
         let finished = place.command(&script).run()?;
         if !finished.success() {
@@ -157,6 +154,9 @@ impl Place {
     }
 
     fn command(&self, script: &str) -> Command {
+        // A container's environment is the image's. In a root, Python would write its caches and
+        // programs their settings.
+        let locale = ["--env", "LC_ALL=C.UTF-8"];
         let command = match &self.kind {
             What::Root(dir) if dir == Path::new("/") => {
                 Command::new("timeout").args([SECONDS, "sh", "-c", script])
@@ -167,25 +167,30 @@ impl Place {
                     if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] };
                 unshare.args(user).args(["sh", "-c", ENTER, "sh"]).arg(dir).arg(script)
             }
-            What::Container(Container { tool: "buildah", id }) => {
-                Command::new("timeout").args([SECONDS, "buildah", "run"]).args([id, "--", "sh", "-c", script])
+            What::Container(Container { engine: Engine::Buildah, id }) => {
+                let run = Command::new("timeout").args([SECONDS, "buildah", "run"]).args(locale);
+                return run.args(["--", id, "sh", "-c", script]);
             }
-            What::Container(Container { id, .. }) => {
-                let device: &[&str] =
-                    if Self::has_gpu() { &["--device=/dev/kfd", "--device=/dev/dri"] } else { &[] };
-                let run = Command::new("timeout").args([SECONDS, "podman", "run", "--rm", "--network=none"]);
-                run.args(device).args(["--entrypoint", "sh", id, "-c", script])
+            What::Container(Container { engine: Engine::Podman, id }) => {
+                let run = Command::new("timeout").args([SECONDS, "podman", "run", "--rm", "--pull=never"]);
+                let run = run.args(devices()).args(locale).args(["--network=none", "--entrypoint", "sh"]);
+                return run.args(["--", id, "-c", script]);
             }
         };
-        // Python would write its caches, programs their settings.
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("LC_ALL", "C.UTF-8").env("HOME", "/tmp")
     }
 }
 
+/// Returns the options that hand the machine's GPU on.
+fn devices() -> &'static [&'static str] {
+    if Place::has_gpu() { &["--device=/dev/kfd", "--device=/dev/dri"] } else { &[] }
+}
+
 impl Drop for Container {
     fn drop(&mut self) {
-        if self.tool == "buildah" {
-            let _ = Command::new("buildah").args(["rm", &self.id]).run();
+        if self.engine == Engine::Buildah {
+            // Also where we were asked to stop.
+            Command::new("buildah").args(["rm", &self.id]).run_to_stop();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::document::{At, File, Table};
 use super::manifest::{plain, text};
-use crate::error::Problem;
+use crate::error::{Error, Kind, Problem};
 use crate::inspect::SearchPathTag;
 use crate::names::Soname;
 use crate::text::visible;
@@ -107,6 +107,25 @@ impl Chroot {
                 file,
             }
         })
+    }
+
+    /// Refuses keys of repositories that are files of this machine: what users install cannot
+    /// have them. The keys in /etc/pki/rpm-gpg are those that Fedora itself has there.
+    pub fn check_keys(&self) -> Result<(), Error> {
+        for repository in &self.repositories {
+            let key = &repository.gpg_key;
+            let path = key.strip_prefix("file://").unwrap_or(key);
+            if path.starts_with('/') && !path.starts_with("/etc/pki/rpm-gpg/") {
+                let message = format!(
+                    "the key of the repository `{}` is {}, a file of this machine: users do not have it",
+                    repository.id,
+                    visible(path)
+                );
+                let hint = format!("name a URL that they can reach as its `gpg-key` in {}", self.file.name);
+                return Err(Error::new(Kind::Config, message).hinted(hint));
+            }
+        }
+        Ok(())
     }
 
     /// Tells whether this is the machine itself.

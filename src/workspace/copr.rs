@@ -22,6 +22,12 @@ const BOOTSTRAPS: &[&str] = &["default", "on", "off", "image"];
 /// How commands may be run in the build root. Source: COPR, coprs/forms.py, `create_isolation_field`.
 const ISOLATIONS: &[&str] = &["default", "simple", "nspawn"];
 
+/// When users get what was built.
+const PUBLISHED: &[&str] = &[AFTER_INSPECTION, "at-once"];
+
+/// Users get what was built once it passed inspection.
+pub const AFTER_INSPECTION: &str = "after-inspection";
+
 /// What COPR takes as the URL of a repository. Source: COPR, coprs/forms.py,
 /// `UrlRepoListValidator`.
 const REPOSITORY_SCHEMES: &[&str] = &["https://", "http://", "copr://"];
@@ -47,6 +53,8 @@ pub struct CoprProject {
     pub timeout: Option<Duration>,
     /// Whether builds may use the network.
     pub network: bool,
+    /// When users get what was built: `after-inspection` or `at-once`.
+    pub publish: String,
     /// Whether COPR's front page leaves the project out.
     pub unlisted: bool,
     /// Whether COPR deletes builds that newer ones replaced.
@@ -76,6 +84,9 @@ pub struct CoprChroot {
     pub packages: Vec<String>,
 }
 
+/// Fedora's COPR, as ids of its repositories name it.
+const HUB: &str = "copr.fedorainfracloud.org";
+
 /// Where results on Fedora's COPR lie: the base URL in the .repo files that `dnf copr enable` gets.
 const RESULTS: &str = "https://download.copr.fedorainfracloud.org/results";
 
@@ -83,6 +94,23 @@ impl CoprProject {
     /// Returns the folder of the project's results on Fedora's COPR, with its key `pubkey.gpg`.
     pub fn results_url(&self) -> String {
         format!("{RESULTS}/{}/{}", self.owner, self.project)
+    }
+
+    /// Returns the id that the project's repository has for dnf. Source: copr's
+    /// frontend/coprs_frontend/coprs/repos.py, `generate_repo_id_and_name`.
+    pub fn repository_id(&self) -> String {
+        format!("copr:{HUB}:{}:{}", self.owner.replace('@', "group_"), self.project)
+    }
+
+    /// Returns the repository's base URL for dnf, with its variables. Source: dnf5's
+    /// dnf5-plugins/copr_plugin/copr_repo.cpp, `get_repo_triplet`.
+    pub fn repository_url(&self) -> String {
+        format!("{}/fedora-$releasever-$basearch/", self.results_url())
+    }
+
+    /// Returns where the key is that COPR signs the project's packages with.
+    pub fn key_url(&self) -> String {
+        format!("{}/pubkey.gpg", self.results_url())
     }
 
     /// Reads `copr/project.toml`; each of its chroots must be one of `chroots`.
@@ -116,6 +144,7 @@ impl CoprProject {
                 contact: root.string("contact").map(|at| at.value),
                 timeout: timeout(root),
                 network: root.boolean("network").unwrap_or(false),
+                publish: one_of(root, "publish", PUBLISHED),
                 unlisted: root.boolean("unlisted").unwrap_or(false),
                 auto_prune: root.boolean("auto-prune").unwrap_or(true),
                 follow_fedora_branching: root.boolean("follow-fedora-branching").unwrap_or(false),
@@ -277,8 +306,9 @@ fn timeout(root: &mut Table<'_>) -> Option<Duration> {
     timeout
 }
 
+/// Reads one of the known words; the first where nothing is said.
 fn one_of(root: &mut Table<'_>, key: &str, known: &[&str]) -> String {
-    let Some(At { value, span }) = root.string(key) else { return "default".to_owned() };
+    let Some(At { value, span }) = root.string(key) else { return known[0].to_owned() };
     if !known.contains(&value.as_str()) {
         let near = nearest(&value, known.iter().copied());
         let help = near.map(|near| format!("did you mean `{near}`?"));
@@ -315,6 +345,7 @@ mod tests {
         let (project, problems) = read("owner = \"@g\"\nproject = \"p\"\nchroots = [\"fedora-43-x86_64\"]\n");
         assert_eq!(problems, []);
         assert_eq!(project.full_name(), "@g/p");
+        assert_eq!(project.repository_id(), "copr:copr.fedorainfracloud.org:group_g:p");
         assert_eq!(project.chroots[0].definition, "fedora-43");
         assert_eq!(project.chroot_of("fedora-43").unwrap().name.value, "fedora-43-x86_64");
         assert!(!project.network && project.auto_prune && project.timeout.is_none());

@@ -207,7 +207,11 @@ def project_edit(state, request, owner, name):
     only_owner(project, request.user)
     if "auto_prune" in form.data and not form.boolean("auto_prune"):
         raise ApiError(403, "Non-admin cannot disable auto-prunning.")
+    devel = project["devel_mode"]
     set_project(project, form)
+    if project["devel_mode"] != devel:
+        # coprs_logic.py, on_auto_createrepo_change
+        request.createrepos(project, project["devel_mode"])
     wanted = form.data.get("chroots")
     if wanted:
         for chroot in wanted:
@@ -229,8 +233,8 @@ def project_delete(state, request, owner, name):
     return shown
 
 
-@route("PUT POST", "/project/regenerate-repos/<owner>/<name>", login=True)
-def regenerate_repos(state, request, owner, name):
+def editable(state, request, owner, name):
+    """apiv3_ns/__init__.py, editable_copr"""
     project = state.project(owner, name)
     user = request.user["name"]
     if project["ownername"] != user:
@@ -238,6 +242,14 @@ def regenerate_repos(state, request, owner, name):
             403,
             f"User '{user}' can not see permissions for project '{project['full_name']}' (missing admin rights)",
         )
+    return project
+
+
+@route("PUT POST", "/project/regenerate-repos/<owner>/<name>", login=True)
+def regenerate_repos(state, request, owner, name):
+    project = editable(state, request, owner, name)
+    # What users get, whatever the project's mode is (devel=False).
+    request.createrepos(project, False)
     return state.project_dict(project)
 
 
@@ -249,7 +261,7 @@ def can_build_in(state, request, who, owner, name):
 
 @route("GET", "/project/permissions/get/<owner>/<name>", login=True)
 def permissions(state, request, owner, name):
-    regenerate_repos(state, request, owner, name)
+    editable(state, request, owner, name)
     raise ApiError(404, f"No permissions set on {owner}/{name} project")
 
 
@@ -451,20 +463,21 @@ def build_cancel(state, request, number):
     return state.build_dict(build)
 
 
-def delete_build(state, user, number):
-    build = state.build(number)
+def delete_build(state, request, number):
+    build, user = state.build(number), request.user
     if build["project"].split("/")[0] != user["name"]:
         raise ApiError(403, f"User '{user['name']}' doesn't have permissions to delete build {number}")
     if not finished(build):
         raise ApiError(500, f"User '{user['name']}' can not delete build {number}")
     shown = state.build_dict(build)
     del state.builds[number]
+    request.deleted(build)
     return shown
 
 
 @route("DELETE POST", "/build/delete/<number:int>", login=True)
 def build_delete(state, request, number):
-    return delete_build(state, request.user, number)
+    return delete_build(state, request, number)
 
 
 @route("DELETE POST", "/build/delete/list", login=True)
@@ -474,7 +487,7 @@ def build_delete_list(state, request):
     if missing:
         raise ApiError(400, f"Build(s) {', '.join(missing)} don't exist.\n")
     for number in numbers:
-        delete_build(state, request.user, number)
+        delete_build(state, request, number)
     return {"builds": numbers}
 
 

@@ -2,19 +2,7 @@
 
 use serde_json::json;
 
-use crate::stack::{PROJECT_TOML, Stack};
-
-#[test]
-fn an_expired_token_is_told_and_nothing_is_lost() {
-    let stack = Stack::synced();
-    stack.copr.control(&json!({"expired": ["alice"]}));
-    let page = format!("{}/api", stack.copr.url);
-    stack.push().exits(3).says(["expired", page.as_str()]);
-    assert_eq!(stack.copr.uploads(), 0);
-    stack.copr.control(&json!({}));
-    stack.push().exits(0);
-    assert_eq!(stack.copr.uploads(), 3);
-}
+use crate::stack::{PROJECT_TOML, Stack, assert_no_token};
 
 #[test]
 fn a_server_that_answers_500_and_recovers_costs_no_build() {
@@ -34,24 +22,30 @@ fn a_server_that_answers_500_and_recovers_costs_no_build() {
     assert!(stack.accepted("app"));
 }
 
+/// The pauses take a minute, so other faults are tried meanwhile.
 #[test]
 fn a_server_that_stays_away_is_given_up() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"errors": [{"match": "/api_3/", "count": 1000, "status": 503}]}));
-    stack.run(&["copr", "status"]).exits(30).says([stack.copr.url.as_str()]);
+    let status = stack.start(&["copr", "status"]);
+    an_expired_token_is_told_and_nothing_is_lost();
+    a_package_that_came_in_part_is_fetched_again();
+    a_build_that_takes_too_long_is_told_as_that();
+    let status = status.finish();
+    assert_no_token(&status);
+    status.exits(30).says([stack.copr.url.as_str()]);
 }
 
-#[test]
 fn a_package_that_came_in_part_is_fetched_again() {
     let stack = Stack::synced();
-    stack.copr.control(&json!({"drop": [{"match": "noarch.rpm$", "count": 1, "after": 1000}]}));
+    stack.copr.control(&json!({"pulp": true, "drop": [{"match": "noarch.rpm$", "count": 1, "after": 1000}]}));
     stack.run(&["copr", "push", "other"]).exits(0);
-    let fetched = |request: &&String| request.starts_with("GET /backend") && request.contains("noarch.rpm");
+    let fetched =
+        |request: &&String| request.starts_with("GET /backend") && request.ends_with("noarch.rpm 200");
     assert_eq!(stack.copr.requests().iter().filter(fetched).count(), 2);
     assert!(stack.accepted("other"));
 }
 
-#[test]
 fn a_build_that_takes_too_long_is_told_as_that() {
     let stack = Stack::synced();
     let project = stack.workspace.read(PROJECT_TOML);
@@ -60,4 +54,15 @@ fn a_build_that_takes_too_long_is_told_as_that() {
     stack.workspace.replace(&spec, "%build\n", "%build\nsleep 60\n");
     stack.run(&["copr", "push", "other"]).exits(11).says(["timeout"]);
     assert_eq!(stack.copr.builds()[0]["timeout"], 2);
+}
+
+fn an_expired_token_is_told_and_nothing_is_lost() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"expired": ["alice"]}));
+    let page = format!("{}/api", stack.copr.url);
+    stack.push().exits(3).says(["expired", page.as_str()]);
+    assert_eq!(stack.copr.uploads(), 0);
+    stack.copr.control(&json!({}));
+    stack.push().exits(0);
+    assert_eq!(stack.copr.uploads(), 3);
 }

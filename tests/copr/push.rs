@@ -27,9 +27,10 @@ fn builds_in_waves_and_brings_the_packages_back() {
     assert_eq!(stack.copr.uploads(), 2);
     let status = stack.run(&["copr", "status"]);
     assert!(status.exits(0).stdout.contains("running"), "{status}");
+    assert_eq!(stack.published(), [""; 0]);
     stack.copr.control(&json!({}));
     let push = push.finish();
-    assert_no_token(push.exits(0));
+    assert_no_token(push.exits(0).says(["Published"]));
     assert_eq!(stack.copr.states().last().unwrap(), "app succeeded");
 
     for component in ["lib", "app", "other"] {
@@ -37,12 +38,17 @@ fn builds_in_waves_and_brings_the_packages_back() {
     }
     let repository = stack.workspace.path("build/fedora-43/repository");
     let names = crate::support::names_in(&repository);
-    assert_eq!(names.iter().filter(|name| name.ends_with(".fc43.noarch.rpm")).count(), 3, "{names:?}");
+    for name in ["app-1.0-1.fc43.noarch.rpm", "lib-1.0-1.fc43.noarch.rpm", "other-1.0-1.fc43.noarch.rpm"] {
+        assert!(names.iter().any(|file| file == name), "{names:?}");
+    }
+    wait_until("all is published", || stack.published().len() == 3);
 
     // There is nothing to do, here and in a second workspace of the same content.
     assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other fresh"]);
     stack.push().exits(0);
     assert_eq!(stack.copr.uploads(), 3);
+    let asked = |request: &&String| request.starts_with("PUT /api_3/project/regenerate-repos");
+    assert_eq!(stack.copr.requests().iter().filter(asked).count(), 1);
     let status = stack.run(&["copr", "status", "--json"]).json();
     assert_eq!((&status["stale"], &status["components"][0]["state"]), (&json!(0), &json!("succeeded")));
 }
@@ -81,9 +87,17 @@ fn what_copr_built_passes_the_same_gate() {
     let results = stack.workspace.path("build/fedora-43/results/lib");
     assert!(!results.exists(), "{}", results.display());
 
+    // Mended, it is built again; the refused build is published with nothing.
     stack.copr.control(&json!({}));
-    stack.push().exits(0);
+    let refused = stack.copr.builds().iter().find(|build| build["package"] == "lib").unwrap()["id"].clone();
+    let delete = format!("copr-cli delete-build {refused}");
+    stack.push().exits(1).says(["not published", delete.as_str()]);
     assert!(stack.accepted("lib") && stack.accepted("app"));
+    assert_eq!(stack.published(), [""; 0]);
+    stack.copr.cli(&["delete-build", &refused.to_string()]).exits(0);
+    stack.push().exits(0).says(["Published"]);
+    wait_until("all is published", || stack.published().len() == 3);
+    assert_eq!(stack.copr.uploads(), 4);
 }
 
 #[test]

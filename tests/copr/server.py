@@ -15,6 +15,7 @@ FOLDER/control.json, where it is there, says what goes wrong; it is read again w
   errors   [{match, count, status}]: this many answers of `METHOD /path`, a regular expression; 500
            as COPR answers for a fault of its own, else as the proxy in front of it does
   drop     [{match, count, after}]: the connection ends after so many bytes of a file
+  pulp     true: packages lie where a COPR with Pulp has those that are not published
   manual   true: nothing is built; `goto` {build: [state, ...]} is what the builds come to
 FOLDER/state.json is what the server knows, FOLDER/requests.jsonl a line for each request.
 """
@@ -151,6 +152,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def submitted(self, number):
         self.server.submitted.append(number)
 
+    def createrepos(self, project, devel):
+        self.server.worker.createrepos(project, devel)
+
+    def deleted(self, build):
+        self.server.worker.delete(build)
+
     def send_json(self, code, value):
         body = (json.dumps(value) + "\n").encode()
         self.send(code, "application/json", body)
@@ -174,6 +181,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_file(self, path):
         """What COPR's backend serves, and an upload as the frontend does."""
+        if self.server.control.read().get("pulp") and path.endswith(".rpm"):
+            # copr-cli, action_download_build
+            path = path.replace("-devel/", "/") if "-devel/" in path else "/none"
         roots = {"/backend/results/": "results", "/tmp/": "uploads"}
         for start, name in roots.items():
             root = (self.server.folder / name).resolve()

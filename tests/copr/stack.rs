@@ -82,6 +82,25 @@ impl Stack {
         steps.iter().map(|step| format!("{} {}", text(step, "component"), text(step, "plan"))).collect()
     }
 
+    /// The packages that users of the project get, as the metadata tells them.
+    pub fn published(&self) -> Vec<String> {
+        let repository = self.copr.path("server/results").join(PROJECT).join(CHROOT);
+        let repodata = repository.join("repodata");
+        let names = rocmrpm::files::names_in(&repodata).unwrap();
+        let Some(primary) = names.iter().find(|name| name.ends_with("-primary.xml.gz")) else {
+            return Vec::new();
+        };
+        let bytes = std::fs::read(repodata.join(primary)).unwrap_or_default();
+        let mut text = String::new();
+        let mut gz = flate2::read::MultiGzDecoder::new(bytes.as_slice());
+        std::io::Read::read_to_string(&mut gz, &mut text).unwrap();
+        let hrefs = text.split("<location href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let mut files: Vec<String> =
+            hrefs.filter(|href| !href.ends_with(".src.rpm")).map(str::to_owned).collect();
+        files.sort();
+        files
+    }
+
     /// Whether a component's results are here, inspected and accepted.
     pub fn accepted(&self, component: &str) -> bool {
         let results = self.workspace.path("build/fedora-43/results").join(component);

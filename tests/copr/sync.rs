@@ -59,6 +59,9 @@ fn mends_what_somebody_changed_and_keeps_the_rest() {
     );
     let project = stack.workspace.read(PROJECT_TOML);
     stack.workspace.write(PROJECT_TOML, format!("{project}{settings}"));
+    let chroot = stack.workspace.read("mock-configs/fedora-43.toml");
+    let additional = "additional-packages = [\"cmake\", \"make\"]\n";
+    stack.workspace.write("mock-configs/fedora-43.toml", format!("{chroot}{additional}"));
     sync(&stack).exits(0);
     assert_eq!(differences(&stack), [""; 0]);
     let at_first = stack.copr.state()["projects"][PROJECT].clone();
@@ -66,7 +69,8 @@ fn mends_what_somebody_changed_and_keeps_the_rest() {
     assert_eq!(at_first["repo_priority"], 7);
     let chroot = &at_first["chroots"][CHROOT];
     assert_eq!(chroot["additional_repos"], json!(["https://example.org/rocm/$basearch"]));
-    assert_eq!(chroot["additional_packages"], json!(["gcc", "make"]));
+    assert_eq!(chroot["additional_packages"], json!(["gcc", "make", "cmake"]));
+    assert_eq!(at_first["devel_mode"], true);
 
     let instructions = ["--instructions", "none", "--bootstrap", "on"];
     stack.copr.cli(&[&["modify", PROJECT][..], &instructions].concat()).exits(0);

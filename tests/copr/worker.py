@@ -39,6 +39,8 @@ class Worker:
         """Ends the children of this server, which have sessions of their own."""
         for child in list(self.running):
             kill(child)
+        # Nothing writes metadata any more.
+        self.repodata.acquire(timeout=10)
 
     def run(self, number):
         build = self.state.builds[number]
@@ -118,13 +120,35 @@ class Worker:
         finally:
             self.finish(folder, packages)
         if packages is not None:
-            with self.repodata:
-                done = subprocess.run(
-                    ["createrepo_c", "--quiet", "--general-compress-type=gz", repository], check=False,
-                )
-            if done.returncode != 0:
+            devel = self.state.projects[tuple(build["project"].split("/"))]["devel_mode"]
+            if not self.createrepo(repository, devel):
                 packages = None
         self.set_chroot(build, name, "failed" if packages is None else "succeeded", packages or ())
+
+    def createrepo(self, repository, devel):
+        """Metadata of all that is there, in devel/ what users do not get (backend/run/copr-repo)."""
+        command = ["createrepo_c", "--quiet", "--general-compress-type=gz", repository]
+        if devel:
+            (repository / "devel").mkdir(exist_ok=True)
+            url = f"{self.state.results_url}/{repository.relative_to(self.results)}"
+            command += ["--outputdir", repository / "devel", "--baseurl", url]
+        with self.repodata:
+            return subprocess.run(command, check=False).returncode == 0
+
+    def createrepos(self, project, devel):
+        """Makes the metadata of all chroots anew, by and by."""
+        folder = self.results / project["full_name"]
+        repositories = [folder / name for name in project["chroots"] if (folder / name).exists()]
+        threading.Thread(target=lambda: [self.createrepo(r, devel) for r in repositories], daemon=True).start()
+
+    def delete(self, build):
+        """Takes the results of a build away."""
+        owner, project = build["project"].split("/")
+        for name, chroot in build["chroots"].items():
+            repository = self.results / owner / build["dirname"] / name
+            if chroot["result_dir"]:
+                shutil.rmtree(repository / chroot["result_dir"], ignore_errors=True)
+                self.createrepo(repository, self.state.projects[owner, project]["devel_mode"])
 
     def rpmbuild(self, build, chroot, folder):
         """The RPMs' names, or None where the build failed."""

@@ -29,6 +29,10 @@ path-exclude=/usr/share/info/*
 path-exclude=/usr/share/lintian/*
 path-exclude=/usr/share/locale/*
 path-exclude=/usr/share/man/*
+# Plugins that are packages of their own on Fedora. unshare.so keeps scriptlets from
+# running where mounting is refused, as in buildah's chroot isolation.
+path-exclude=/usr/lib/x86_64-linux-gnu/rpm-plugins/unshare.so
+path-exclude=/etc/dnf/libdnf5-plugins/local.conf
 path-exclude=/usr/share/cmake-*/Help/*
 path-exclude=/usr/lib/x86_64-linux-gnu/libpython*.a
 path-exclude=/usr/lib/python3.14/config-*/libpython*.a

@@ -1,5 +1,5 @@
-//! The rendered container file, built by the real buildah on a base image that is made of
-//! the laboratory's repository and has the name of Fedora's.
+//! The rendered container file, built by the real buildah on the laboratory's base image,
+//! which has the name of Fedora's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,8 +7,6 @@ use std::process::Command;
 use super::build::{Small, small};
 use super::lab;
 use super::support::{Ran, ran};
-
-const BASE: &str = "registry.fedoraproject.org/fedora:43";
 
 /// buildah with a storage of its own. As root, since the base image's files have owners;
 /// removed as root, too.
@@ -24,11 +22,23 @@ impl Buildah {
         command
     }
 
+    fn storage(&self) -> [String; 6] {
+        let below = |name| self.0.join(name).display().to_string();
+        ["--storage-driver", "vfs", "--root", &below("storage"), "--runroot", &below("run")]
+            .map(str::to_owned)
+    }
+
     #[track_caller]
     fn run(&self, args: &[&str]) -> Ran {
-        let mut command = Self::command("buildah");
-        command.args(["--storage-driver", "vfs", "--root"]).arg(self.0.join("storage"));
-        ran(command.arg("--runroot").arg(self.0.join("run")).args(args))
+        ran(Self::command("buildah").args(self.storage()).args(args))
+    }
+
+    /// Makes the base image, with Fedora's name.
+    #[track_caller]
+    fn make_base(&self) {
+        let lab = format!("ROCMRPM_LAB={}", lab::folder().display());
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/image");
+        ran(Self::command("env").args([&lab, "bash", script]).args(self.storage())).exits(0);
     }
 }
 
@@ -44,18 +54,7 @@ fn the_container_file_builds_an_image_in_which_it_runs() {
     let store = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("laboratory-images");
     std::fs::create_dir_all(&store).unwrap();
     let buildah = Buildah(store);
-    // What Fedora's image has of what there is: a base system with dnf5, without the plugins
-    // that are packages of their own there (rpm-plugin-unshare, libdnf5-plugin-local).
-    let base = "dnf5 -y --installroot=/mnt/base --releasever=43 --use-host-config --setopt=install_weak_deps=0 \
-                --setopt=cachedir=/mnt/cache install fedora-base dnf5 ca-certificates >&2\n\
-                rm -f /mnt/base/usr/lib64/rpm-plugins/unshare.so /mnt/base/etc/dnf/libdnf5-plugins/local.conf\n\
-                tar -C /mnt/base --create --file=../base.tar .";
-    lab::root(workspace, base).exits(0);
-    let from = buildah.run(&["from", "scratch"]);
-    let container = from.exits(0).stdout.trim();
-    let archive = workspace.holder().join("base.tar");
-    buildah.run(&["add", "--quiet", container, archive.to_str().unwrap(), "/"]).exits(0);
-    buildah.run(&["commit", "--quiet", "--rm", container, BASE]).exits(0);
+    buildah.make_base();
 
     lab::rocmrpm(workspace, &["render", "--check", "--chroot", "fedora-43"]).exits(0);
     let file = workspace.path("Containerfile.fedora43");

@@ -3,23 +3,31 @@
 
 use super::build::{Small, small};
 use super::lab;
+use super::support::Workspace;
 
 /// dnf5 for an empty root, with the repositories that are named besides, and no other.
 const DNF: &str = "root=/mnt/root\n\
      install() { repositories=$1; shift; dnf5 -y --installroot=$root --releasever=43 --use-host-config \
      --setopt=reposdir=/nonexistent --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache \
      --repofrompath=fedora,file://$repositories --setopt=fedora.gpgcheck=0 \
-     --repofrompath=stack,file://$PWD/build/fedora-43/repository --setopt=stack.gpgcheck=1 --setopt=stack.repo_gpgcheck=1 \
+     --repofrompath=stack,file://$PWD/build/fedora-43/repository --setopt=stack.gpgcheck=$signed --setopt=stack.repo_gpgcheck=$signed \
      --setopt=stack.gpgkey=file://$PWD/build/fedora-43/repository/RPM-GPG-KEY-vecsum-stack install \"$@\"; }\n";
 
 #[test]
 fn dnf5_installs_it_into_an_empty_root_where_it_runs() {
     let Small { workspace, .. } = small();
+    it_installs_and_runs(workspace, true);
+}
+
+/// Installs the small workspace's packages into an empty root, and runs what they bring.
+pub fn it_installs_and_runs(workspace: &Workspace, signed: bool) {
+    let signed = u8::from(signed);
     let script = format!(
-        "{DNF}install /lab/fedora python3-vecsum-report >&2\n\
+        "signed={signed}\n{DNF}install /lab/fedora python3-vecsum-report >&2\n\
          rpm --root $root -q vecsum python3-vecsum python3-vecsum-report rocm-hip >&2\n\
          for package in vecsum python3-vecsum python3-vecsum-report; do \
-             test \"$(rpm --root $root -q --qf '%{{OPENPGP}}' $package)\" != '(none)'; done\n\
+             key=$(rpm --root $root -q --qf '%{{OPENPGP}}' $package)\n\
+             if ((signed)); then test \"$key\" != '(none)'; else test \"$key\" = '(none)'; fi; done\n\
          rpm --root $root -V vecsum python3-vecsum python3-vecsum-report >&2\n\
          ! rpm --root $root -q vecsum-devel hipcc gcc >&2\n\
          chroot $root ldd /usr/lib64/libvecsum.so.1\n\
@@ -48,7 +56,7 @@ fn without_the_hip_runtime_dnf5_says_what_is_missing() {
         "mkdir /mnt/repository\n\
          for rpm in /lab/fedora/*.rpm /lab/fedora/*/*.rpm; do case $rpm in *'*'* | */rocm-hip-[0-9]*) ;; \
              *) ln -s \"$rpm\" /mnt/repository/ ;; esac; done\n\
-         createrepo_c -q /mnt/repository\n{DNF}install /mnt/repository python3-vecsum-report"
+         createrepo_c -q /mnt/repository\nsigned=1\n{DNF}install /mnt/repository python3-vecsum-report"
     );
     let ran = lab::root(workspace, &script);
     assert_ne!(ran.code, Some(0), "{ran}");

@@ -50,8 +50,9 @@ fn run(command: &mut Command) -> Ran {
 /// Gives the laboratory's ordinary user a workspace that root has made.
 pub fn hand_over(workspace: &Workspace) {
     if rustix::process::geteuid().is_root() {
-        let users = std::fs::read_to_string(folder().join("host/etc/passwd"))
-            .unwrap_or_else(|error| panic!("there is no laboratory ({error}): run `make lab`"));
+        let users = std::fs::read_to_string(folder().join("host/etc/passwd")).unwrap_or_else(|error| {
+            panic!("there is no laboratory in {}: run `make lab` ({error})", folder().display())
+        });
         let builder = users.lines().find_map(|line| line.strip_prefix("builder:")).unwrap();
         let ids: Vec<&str> = builder.split(':').skip(1).take(2).collect();
         ran(Command::new("chown").arg("-R").arg(ids.join(":")).arg(workspace.holder())).exits(0);

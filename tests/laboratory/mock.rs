@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::install::it_installs_and_runs;
 use super::lab;
 use super::support::{Parts, Ran, Workspace, names_in};
 
@@ -20,7 +21,6 @@ fn workspace() -> MutexGuard<'static, Workspace> {
         workspace.component("missing", &missing);
         workspace.component("failing", &Parts { build: "echo it breaks >&2; exit 3", ..parts });
         workspace.component("rejected", &Parts { preamble: "Nmae: x", ..parts });
-        workspace.component("online", &Parts { build: "exec 3<>/dev/tcp/192.0.2.1/80", ..parts });
         workspace.component("slow", &Parts { toml: "timeout = \"5 s\"\n", build: "sleep 600", ..parts });
         workspace.component("sleeper", &Parts { build: "touch started; sleep 6001", ..parts });
         lab::hand_over(&workspace);
@@ -35,7 +35,7 @@ fn build(workspace: &Workspace, component: &str) -> Ran {
 
 /// Says whether anything runs in a build root, or is mounted there. In the laboratory every
 /// call has processes of its own: what a test starts and looks for is in one script.
-const NOTHING_LEFT: &str = "! pgrep -f 'sleep 6001' && ! grep /var/lib/mock /proc/self/mounts";
+const NOTHING_LEFT: &str = "! pgrep -f '^sleep 6001$' && ! grep /var/lib/mock /proc/self/mounts";
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
@@ -56,12 +56,7 @@ fn the_small_workspace_is_built_in_mock_and_installed() {
         "{packages}"
     );
     lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"]).says(["0 built, 3 fresh"]);
-    lab::root(
-        &workspace,
-        "dnf5 --repofrompath=built,file://$PWD/build/fedora-43/repository --setopt=built.gpgcheck=0 \
-         -y --installroot=/tmp/root --use-host-config --releasever=43 download --url python3-vecsum-report",
-    )
-    .exits(0);
+    it_installs_and_runs(&workspace, false);
 }
 
 #[test]
@@ -87,7 +82,7 @@ fn failures_are_told_apart() {
     let failing = build(&workspace, "failing");
     failing.exits(10).says(["`failing` failed in %build", "it breaks"]);
     build(&workspace, "rejected").exits(3).says(["rpm rejects the spec", "Nmae: x"]);
-    build(&workspace, "online").exits(10).says(["`online` failed in %build", "/dev/tcp/192.0.2.1/80: "]);
+    build(&workspace, "missing").says(["more about this cause: rocmrpm explain package-missing"]);
     build(&workspace, "slow").exits(11).says(["took longer than", "`--timeout`"]);
 
     // The root of the failed build is there, and the shell is in it.
@@ -99,8 +94,37 @@ fn failures_are_told_apart() {
     none.exits(2).says(["`one` has no build root to enter"]);
 
     workspace.replace("mock-configs/fedora-43.toml", "fedora-43-x86_64.cfg", "fedora-99.cfg");
-    build(&workspace, "failing").exits(3).says(["mock rejects the rendered config", "fedora-99.cfg"]);
+    build(&workspace, "failing").exits(3).says(["mock has no configuration", "fedora-99.cfg"]);
     workspace.replace("mock-configs/fedora-43.toml", "fedora-99.cfg", "fedora-43-x86_64.cfg");
+}
+
+#[test]
+#[ignore = "needs ROCMRPM_LAB_MOCK"]
+fn a_build_has_no_network_but_its_own() {
+    let workspace = workspace();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let connect = format!("exec 3<>/dev/tcp/{}", server.local_addr().unwrap().to_string().replace(':', "/"));
+    lab::script(&workspace, &connect).exits(0);
+    assert!(server.accept().is_ok(), "without mock it is reached");
+
+    let interfaces = "sed -n 's/^ *\\([^ ]*\\):.*/interface \\1/p' /proc/net/dev";
+    let commands = format!("{interfaces}\n{connect}");
+    workspace.component("online", &Parts { build: &commands, ..Parts::default() });
+    let refused = build(&workspace, "online");
+    refused.exits(10).says(["`online` failed in %build", "Connection refused"]);
+    assert!(server.accept().is_err(), "no build reaches it");
+    let log = workspace.read("build/fedora-43/work/online/logs/rpm/build.log");
+    let seen: Vec<&str> = log.lines().filter(|line| line.starts_with("interface ")).collect();
+    assert_eq!(seen, ["interface lo"]);
+    let enter = ["shell", "online", "--chroot", "fedora-43", "--", "sh", "-c", interfaces];
+    assert_eq!(lab::rocmrpm(&workspace, &enter).exits(0).stdout, "interface lo\n");
+
+    let download =
+        "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://download.example/x\")'";
+    let parts = Parts { preamble: "BuildRequires: python3", build: download, ..Parts::default() };
+    workspace.component("online", &parts);
+    build(&workspace, "online").exits(10).says(["the build tries to download something"]);
 }
 
 #[test]
@@ -112,8 +136,10 @@ fn a_root_in_use_is_told() {
          program shell failing --chroot fedora-43 -- sleep 600 & shell=$!\n\
          for i in $(seq 60); do pgrep -f '^sleep 600$' >/dev/null && break; sleep 1; done\n\
          program build --chroot fedora-43 failing && exit 1 || code=$?\n\
-         pkill -f '^sleep 600$'; wait $shell; exit $code";
-    lab::script(&workspace, script).exits(20).says(["another mock uses this build root"]);
+         pkill -f '^sleep 600$'; wait $shell || true; exit $code";
+    lab::script(&workspace, script)
+        .exits(20)
+        .says(["another process uses this build root", "more about this cause: rocmrpm explain root-locked"]);
 }
 
 #[test]
@@ -123,7 +149,7 @@ fn a_run_that_is_stopped_leaves_no_process_no_mount_and_no_result() {
     for (signal, to) in [("INT", "-$group"), ("TERM", "$run")] {
         let script = format!(
             "set -m\n/run/rocmrpm/rocmrpm build --chroot fedora-43 sleeper 2>said & run=$!; group=$run\n\
-             for i in $(seq 300); do pgrep -f 'sleep 6001' >/dev/null && break; sleep 1; done\n\
+             for i in $(seq 300); do pgrep -f '^sleep 6001$' >/dev/null && break; sleep 1; done\n\
              kill -{signal} -- {to}\ncode=0; wait $run || code=$?\ncat said >&2\n{NOTHING_LEFT}\nexit $code"
         );
         let stopped = lab::script(&workspace, &script);

@@ -32,13 +32,13 @@ const WORDS: &[&str] = &[
 
 /// The end of a log, as lines of text.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(in crate::build) struct Log {
     lines: Vec<String>,
 }
 
 impl Log {
     /// Reads the end of a log; one that cannot be read is empty.
-    pub(super) fn read(path: &Path) -> Self {
+    pub(in crate::build) fn read(path: &Path) -> Self {
         let end = || {
             let mut file = fs_err::File::open(path)?;
             let length = file.metadata()?.len();
@@ -58,6 +58,16 @@ impl Log {
     pub(super) fn of(bytes: &[u8]) -> Self {
         let bytes = &bytes[bytes.len().saturating_sub(END as usize)..];
         Self { lines: bytes.split(|byte| *byte == b'\n').map(plain).collect() }
+    }
+
+    /// Returns the lines.
+    pub(in crate::build) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// Returns the last lines that say something, fit for a terminal.
+    pub(in crate::build) fn last(&self, count: usize) -> Vec<String> {
+        shown_lines(&self.lines, count)
     }
 
     /// Reads the phase out of rpmbuild's last words.
@@ -118,6 +128,9 @@ impl Log {
     pub(super) fn spec_problems(&self, (path, text): (&Path, &str)) -> Vec<Problem> {
         let mut problems = Vec::new();
         for line in &self.lines {
+            if problems.len() == SHOWN {
+                break;
+            }
             let Some(rest) = line.strip_prefix("error: ") else { continue };
             let rest = rest.strip_prefix(&format!("{}: ", path.display())).unwrap_or(rest);
             let Some((number, message)) = rest.strip_prefix("line ").and_then(|r| r.split_once(": ")) else {
@@ -131,7 +144,7 @@ impl Log {
                 text: text.to_owned(),
                 span: Some(start..start + length),
                 message: "rpm rejects the spec".into(),
-                label: message.to_owned(),
+                label: shown_line(message),
                 help: Some("this file is rendered; mend its template".into()),
             });
         }
@@ -163,6 +176,14 @@ fn plain(bytes: &[u8]) -> String {
         rest = rest.strip_prefix(|c: char| matches!(c, '@'..='~')).unwrap_or(rest);
     }
     out + rest
+}
+
+/// Returns the last of some lines that say something, fit for a terminal.
+pub(in crate::build) fn shown_lines(lines: &[impl AsRef<str>], count: usize) -> Vec<String> {
+    let said = lines.iter().map(AsRef::as_ref).rev().filter(|line: &&str| !line.trim().is_empty());
+    let mut shown: Vec<String> = said.take(count).map(shown_line).collect();
+    shown.reverse();
+    shown
 }
 
 /// Makes a line fit for a terminal.

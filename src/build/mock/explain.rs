@@ -1,15 +1,13 @@
-//! Why mock failed, in words: its exit codes, what it said, and what dnf said in root.log.
-//! What rpmbuild said is `failure`'s business.
+//! Why mock failed: which of its logs tells it, and what its exit codes mean where none does.
+//! What the logs say is the catalogue's business, in `failure`.
 
 use std::path::Path;
 
-use super::said::{Said, missing_packages, unreadable_repositories};
-use crate::build::component::command_again;
-use crate::build::failure::Failure;
+use super::said::Said;
+use crate::build::failure::{Failure, Known, Phase};
 use crate::build::{BuildError, Job};
 use crate::error::Kind;
 use crate::process::{Finished, ProcessError, says_full};
-use crate::workspace::Workspace;
 
 /// mock's exit code for a build that took too long.
 const TIMEOUT: i32 = 11;
@@ -46,31 +44,24 @@ const EXITS: &[(i32, Kind, &str, &str)] = &[
 
 /// Turns mock's exit code and logs into an error. `in_memory` tells that the build root was
 /// a tmpfs, which ends with mock.
-pub(super) fn explain(
-    workspace: &Workspace,
-    job: &Job<'_>,
-    results: &Path,
-    done: &Finished,
-    in_memory: bool,
-) -> BuildError {
-    let said = Said::read(&results.join("mock.log"));
+pub(super) fn explain(job: &Job<'_>, results: &Path, done: &Finished, in_memory: bool) -> BuildError {
+    let mock_log = results.join("mock.log");
+    let said = Said::read(&mock_log);
     // Where a command failed, mock hands on that command's exit code: rpmbuild's 1.
-    let known = match done.code {
+    let code = match done.code {
         Some(code) if said.command.contains("rpmbuild") && code != TIMEOUT => Some(10),
         code => code,
     };
-    let known = known.and_then(|code| EXITS.iter().find(|(number, ..)| *number == code));
+    let exit = code.and_then(|code| EXITS.iter().find(|(number, ..)| *number == code));
     let spec_path = job.sources.join(&job.spec.file_name);
     let component = job.component.name.as_str();
-    let enter = || command_again(workspace, &format!("shell {component}"), &[]);
     let failure = |log: &str| {
-        let log = Some(results.join(log)).filter(|path| path.exists());
-        let log = log.unwrap_or_else(|| results.join("mock.log"));
+        let log = Some(results.join(log)).filter(|path| path.exists()).unwrap_or_else(|| mock_log.clone());
         let mut failure = Failure::from_log(component, &log, (&spec_path, &job.spec.text), &job.retry);
-        failure.enter = (!in_memory).then(enter);
+        failure.enter = job.enter.clone().filter(|_| !in_memory);
         failure
     };
-    let mut failure = match known {
+    let mut failure = match exit {
         Some((10, ..)) => {
             let mut failure = failure("build.log");
             if in_memory && failure.kind == Kind::Environment && says_full(&failure.lines.join("\n")) {
@@ -78,11 +69,11 @@ pub(super) fn explain(
                 failure.remedy = Some(
                     "raise `build-space` in component.toml, or leave it out to build on disk".to_owned(),
                 );
+                failure.id = None;
             }
             return failure.into();
         }
         Some((_, Kind::Interrupted, ..)) => return ProcessError::Stopped.into(),
-        Some((30 | 31, ..)) => failure("root.log"),
         Some((TIMEOUT, ..)) => {
             if let Some(allowed) = job.timeout {
                 let log = results.join("build.log");
@@ -95,34 +86,36 @@ pub(super) fn explain(
             }
             failure("build.log")
         }
+        Some((30 | 31, ..)) => failure("root.log"),
         _ => failure("mock.log"),
     };
     failure.lines = said.lines;
     failure.problems = Vec::new();
-    "mock".clone_into(&mut failure.phase);
-    let (kind, cause, remedy) = match known {
-        Some((code @ (30 | 31), kind, phase, remedy)) => {
-            let missing = missing_packages(&failure.log);
-            let unreadable = unreadable_repositories(&failure.log);
-            if !missing.is_empty() || *code == 31 {
-                (*phase).clone_into(&mut failure.phase);
-                let cause =
-                    (!missing.is_empty()).then(|| format!("the chroot has no {}", missing.join(", ")));
-                (*kind, cause, Some((*remedy).to_owned()))
-            } else if !unreadable.is_empty() {
-                "dnf".clone_into(&mut failure.phase);
-                let cause = format!("cannot read the repository {}", unreadable.join(", "));
-                let remedy = "is the network up, and is the URL in the chroot's definition right?";
-                (Kind::Network, Some(cause), Some(remedy.to_owned()))
-            } else {
-                "dnf".clone_into(&mut failure.phase);
-                (Kind::Environment, None, None)
-            }
+    (failure.cause, failure.remedy, failure.id) = (None, None, None);
+    // What dnf says while it fills the root is in root.log; the rest of that file is no cause.
+    let of_dnf = || Known::in_log(&results.join("root.log"), Some(Phase::Dnf)).filter(|_| code != Some(1));
+    let known = Known::in_log(&mock_log, Some(Phase::Mock)).or_else(of_dnf);
+    failure.phase = match (exit, &known) {
+        (Some((30, _, phase, _)), Some(Known { kind: Kind::Build, .. })) | (Some((31, _, phase, _)), _) => {
+            phase
         }
-        Some((_, kind, meaning, remedy)) => (*kind, Some((*meaning).to_owned()), Some((*remedy).to_owned())),
-        None => (Kind::Environment, Some(format!("mock {}", done.how())), None),
-    };
-    (failure.kind, failure.cause, failure.remedy, failure.id) = (kind, cause, remedy, None);
+        (Some((30, ..)), _) => "dnf",
+        _ => "mock",
+    }
+    .to_owned();
+    match (known.or_else(|| Known::of_full_disk(results)), exit) {
+        (Some(known), _) => failure.because(known),
+        (None, Some((30, ..))) => failure.kind = Kind::Environment,
+        (None, Some((number, kind, meaning, remedy))) => {
+            failure.kind = *kind;
+            failure.cause = Some((*meaning).to_owned()).filter(|_| *number != 31);
+            failure.remedy = Some((*remedy).to_owned());
+        }
+        (None, None) => {
+            failure.kind = Kind::Environment;
+            failure.cause = Some(format!("mock {}", done.how()));
+        }
+    }
     failure.into()
 }
 

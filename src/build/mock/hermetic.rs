@@ -30,7 +30,10 @@ use crate::text::file_url;
 /// `RPMSIGTAG_MD5`), which the lock has as `sigmd5`.
 const SIGNATURE_MD5: u32 = 1004;
 
-/// What mock writes where a package has no such digest, or no epoch.
+/// What the folders begin with in which a repository is made.
+const STAGING: &str = ".staging-";
+
+/// What rpm writes, and mock after it, where a package has no such digest.
 const NONE: &str = "(none)";
 
 /// What a build root was made of.
@@ -232,7 +235,19 @@ fn read(path: &Path) -> Result<(Lock, Sha256), HermeticError> {
     if let Some(odd) = lock.buildroot.rpms.iter().find(|package| !is_name(&package.file_name())) {
         return Err(refused(format!("`{}` is no package's name", crate::text::visible(&odd.file_name()))));
     }
+    let Lock { config, bootstrap, .. } = &lock;
+    let names = [&config.bootstrap_image, &bootstrap.image_digest, &bootstrap.pull_digest];
+    if let Some(odd) = names.into_iter().flatten().find(|name| !is_image(name)) {
+        return Err(refused(format!("`{}` is no name or digest of an image", crate::text::visible(odd))));
+    }
     Ok((lock, Sha256::of_bytes(&bytes)))
+}
+
+/// Tells whether a text can be the name of an image or its digest (OCI Distribution Specification,
+/// "Pulling manifests"): podman gets it as an argument, and mock evaluates what looks like Jinja.
+fn is_image(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/:@+".contains(c))
 }
 
 /// Tells whether a text can be an RPM's file name: `~` and `^` are in versions.
@@ -256,7 +271,11 @@ fn repository(
         return Ok(dir);
     }
     fs_err::create_dir_all(&above)?;
-    let staging = tempfile::Builder::new().prefix(".staging-").tempdir_in(&above)?;
+    // A killed run leaves its own.
+    for name in files::names_in(&above)?.iter().filter(|name| name.starts_with(STAGING)) {
+        files::remove_dir_if_there(&above.join(name))?;
+    }
+    let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(&above)?;
     for package in &lock.buildroot.rpms {
         check_stop()?;
         let kept = above.join("packages").join(package.key(&ground.keys).to_string());
@@ -293,6 +312,10 @@ fn obtain(package: &Package, offline: bool, to: &Path) -> Result<(), BuildError>
         Some((folder, name)) if !local => format!("{folder}/{}", name.replace('+', "%2B")),
         _ => package.url.clone(),
     };
+    // A device or a pipe has no end.
+    if local && !crate::text::path_of_file_url(&url).is_some_and(|path| path.is_file()) {
+        return Err(gone(format!("{} is not there", crate::text::visible(&url))).into());
+    }
     match download_plain(&url, to) {
         Ok(()) => {}
         Err(error) if error.kind() == Kind::Interrupted => return Err(HermeticError::from(error).into()),
@@ -458,6 +481,9 @@ mod tests {
         let mut gone = entry(&a, "a");
         gone["url"] = file_url(&dir.path().join("gone.rpm")).into();
         assert_eq!(refused(gone).1, Kind::Environment);
+        let mut endless = entry(&a, "a");
+        endless["url"] = "file:///dev/zero".into();
+        assert!(refused(endless).0.ends_with("file:///dev/zero is not there"));
         let mut remote = entry(&a, "a");
         remote["url"] = "https://mirror.example.org/a-1.0-2.fc43.noarch.rpm".into();
         let (text, kind, _) = refused(remote);
@@ -481,6 +507,9 @@ mod tests {
         let mut evil = entry(&a, "a");
         evil["name"] = "../../x".into();
         assert!(read(&lock(dir.path(), &[evil], serde_json::json!({}))).is_err());
+        for digest in ["{{ 7 * 7 }}", "--root=/"] {
+            assert!(read(&lock(dir.path(), &[], serde_json::json!({"pull_digest": digest}))).is_err());
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl<'w> MockBuilder<'w> {
         let command = command.env("LC_ALL", "C.UTF-8").in_our_group().log_to(&log);
         let done = self.follow(job, &results, &root, command)?;
         if !done.success() {
-            return Err(explain::explain(self.workspace, job, &results, &done, lease.is_some()));
+            return Err(explain::explain(job, &results, &done, lease.is_some()));
         }
         let made = job.work.join(phase);
         fs_err::create_dir_all(&made)?;

@@ -45,7 +45,7 @@ pub struct Build {
     #[arg(long)]
     pub ccache: bool,
 
-    /// How long one component may take, such as `8h`; wins over component.toml
+    /// Let one component take this long at most, such as `8h`; wins over component.toml
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 

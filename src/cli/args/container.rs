@@ -60,7 +60,7 @@ pub struct ContainerBuild {
     #[command(flatten)]
     pub flavour: FlavourArg,
 
-    /// The image's name; the stack's, with the flavour, where absent
+    /// Call the image this; the stack's name, with the flavour, where absent
     #[arg(short, long, value_name = "IMAGE")]
     pub tag: Option<String>,
 
@@ -72,7 +72,7 @@ pub struct ContainerBuild {
 /// `rocmrpm container check`.
 #[derive(Debug, Args)]
 pub struct ContainerCheck {
-    /// The image
+    /// The image to compare
     pub image: String,
 
     #[command(flatten)]

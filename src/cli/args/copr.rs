@@ -107,7 +107,7 @@ pub struct CoprCancel {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Show what would be cancelled; change nothing
+    /// Show what would be canceled; change nothing
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{Target, sync};
 use crate::build::{BuildLock, Options, Outcome, Prepared, Run, Stage, prepare, run as run_plan};
 use crate::cli::{Done, args, build, context};
-use crate::copr::{Client, CoprBuilder, CoprError, MacrosPackage, Place, Sent, Sync, package};
+use crate::copr::{
+    Client, CoprBuilder, CoprError, MacrosPackage, Obstacle, Place, Published, Sent, Sync, package, publish,
+};
 use crate::error::{Error, Kind};
 use crate::events::Events;
 use crate::names::ComponentName;
@@ -15,6 +17,7 @@ use crate::process::own_program;
 use crate::report::{Progress, Shell, Style, Table};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
+use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::{Component, CoprProject, Workspace};
 
 /// Keys of the project that change nothing in a build.
@@ -47,12 +50,22 @@ pub(super) fn run(args: &args::CoprPush, dir: &Path, shell: &Shell) -> Done {
             break;
         }
     }
+    let mut published = None;
+    if target.project.publish == AFTER_INSPECTION && !args.dry_run {
+        if code == 0 {
+            published = Some(push.publish()?);
+            code = if published == Some(true) { 0 } else { Kind::Findings.exit_code() };
+        } else {
+            shell.talk("nothing was published: users get what was built once all of it passed inspection");
+        }
+    }
     if args.json {
         shell.json(&json!({
             "schema": "rocmrpm/copr-push/1",
             "project": client.project(),
             "url": client.page(),
             "dry_run": args.dry_run,
+            "published": published.unwrap_or(target.project.publish != AFTER_INSPECTION && !args.dry_run),
             "chroots": documents,
         }))?;
     }
@@ -184,6 +197,40 @@ impl Push<'_> {
         Ok((0, json!({"chroot": place.workspace.chroot.name, "steps": steps})))
     }
 
+    /// Lets COPR publish what was accepted, now or earlier; tells whether all of it is.
+    fn publish(&self) -> Result<bool, Error> {
+        let Self { client, shell, .. } = *self;
+        let Some(place) = self.places.first() else { return Ok(true) };
+        let root = place.workspace.root.join("build");
+        let obstacles = match publish(client, &root, &MacrosPackage::name_of(place.workspace))? {
+            Published::Already => return Ok(true),
+            Published::Asked => {
+                shell.status(
+                    Style::Good,
+                    "Published",
+                    format!("COPR makes the repository anew: {}", client.page()),
+                );
+                return Ok(true);
+            }
+            Published::Not(obstacles) => obstacles,
+        };
+        shell.warning("what was built is not published: COPR would publish all that it has");
+        for Obstacle { package, build, over } in obstacles {
+            let page = client.build_page(build);
+            shell.line(match over {
+                true => format!(
+                    "`{package}`: {page} was not accepted; to take it away: {}",
+                    client.command(&["delete-build", &build.to_string()])
+                ),
+                false => {
+                    format!("`{package}`: {page} is under way; `{} copr push` waits for it", own_program())
+                }
+            });
+        }
+        shell.line(format!("then `{} copr push` publishes", own_program()));
+        Ok(false)
+    }
+
     /// Says what COPR has in spite of what the run came to.
     fn remarks(&self, prepared: &Prepared<'_, '_>, done: &Run, code: u8) {
         let Self { client, shell, .. } = *self;
@@ -193,8 +240,12 @@ impl Push<'_> {
                 && let Some(sent) = sent(prepared, component)
             {
                 let delete = client.command(&["delete-build", &sent.build.to_string()]);
+                let has = match self.project.publish == AFTER_INSPECTION {
+                    true => "is on COPR, not published,",
+                    false => "is published on COPR all the same,",
+                };
                 shell.warning(format!(
-                    "`{component}` is published on COPR all the same, as build {}; to take it away: {delete}",
+                    "`{component}` {has} as build {}; to take it away: {delete}",
                     sent.build
                 ));
             }

@@ -1,0 +1,216 @@
+//! What the templates of container files are filled with, quoted for where it stands: a shell,
+//! `LABEL`, `ENV`. Not which packages and labels an image gets.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::error::ContainerError;
+use super::image_name;
+use crate::rpms::signing::key_file;
+use crate::stack::Stack;
+use crate::workspace::{
+    AptSource, Container, Flavour, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
+};
+
+/// dnf's priority of the stack's own repository: before every other.
+const OWN_PRIORITY: i64 = 10;
+
+#[derive(Serialize)]
+pub(super) struct Values<'a> {
+    pub stack: &'a str,
+    /// Empty where the image holds nothing that we build.
+    pub chroot: &'a str,
+    pub flavour: &'a str,
+    pub image: String,
+    pub python: &'a str,
+    pub risks: &'a [String],
+    pub how_to: Vec<String>,
+    /// The build folder, where packages come from it.
+    pub local: Option<String>,
+    /// The key that the local repository is signed with, a file in it; empty if it is not.
+    pub local_key: String,
+    pub packages: Vec<&'a str>,
+    pub repositories: Vec<RepositoryValues>,
+    pub apt: Option<AptValues>,
+    pub indexes: Vec<String>,
+    pub labels: Vec<NameAndValue>,
+    pub env: Vec<NameAndValue>,
+}
+
+#[derive(Serialize)]
+pub(super) struct RepositoryValues {
+    pub id: String,
+    /// As it stands between single quotes of a shell, and so the key's.
+    pub url: String,
+    pub gpg_key: String,
+    /// Whether the metadata is signed, too.
+    pub signed_metadata: bool,
+    pub priority: i64,
+}
+
+#[derive(Serialize)]
+pub(super) struct AptValues {
+    pub url: String,
+    pub suite: String,
+    pub gpg_key: String,
+    pub packages: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct NameAndValue {
+    pub name: String,
+    /// Quoted as a container file wants it.
+    pub value: String,
+}
+
+pub(super) fn repositories(
+    workspace: &Workspace,
+    from: PackagesFrom,
+) -> Result<Vec<RepositoryValues>, ContainerError> {
+    let mut repositories: Vec<RepositoryValues> = workspace
+        .chroot
+        .repositories
+        .iter()
+        .map(|r| RepositoryValues {
+            id: r.id.clone(),
+            url: in_quotes(&r.url),
+            gpg_key: in_quotes(&r.gpg_key),
+            signed_metadata: false,
+            priority: r.priority,
+        })
+        .collect();
+    match from {
+        PackagesFrom::Local => {}
+        PackagesFrom::Published => {
+            let manifest = &workspace.manifest;
+            let Some(url) = &manifest.repository.url else {
+                let place = "the published repository (`[repository] url`)";
+                return Err(ContainerError::NoPlace { place, file: MANIFEST });
+            };
+            let key = format!("{}/{}", url.trim_end_matches('/'), key_file(&manifest.name));
+            repositories.push(RepositoryValues {
+                id: manifest.name.clone(),
+                url: in_quotes(url),
+                gpg_key: manifest.signing_key.as_ref().map_or_else(String::new, |_| in_quotes(&key)),
+                signed_metadata: manifest.signing_key.is_some(),
+                priority: OWN_PRIORITY,
+            });
+        }
+        PackagesFrom::Copr => {
+            let Some(copr) = &workspace.copr else {
+                return Err(ContainerError::NoPlace { place: "COPR", file: "copr/project.toml" });
+            };
+            repositories.push(RepositoryValues {
+                id: copr.repository_id(),
+                url: in_quotes(&copr.repository_url()),
+                gpg_key: in_quotes(&copr.key_url()),
+                signed_metadata: false,
+                priority: OWN_PRIORITY,
+            });
+        }
+    }
+    Ok(repositories)
+}
+
+pub(super) fn apt(workspace: &Workspace) -> Result<Option<&AptSource>, ContainerError> {
+    match (workspace.manifest.wheel_rocm, &workspace.provider.ubuntu) {
+        (RocmSource::RocmSdk, _) => Ok(None),
+        (RocmSource::System, Some(source)) => Ok(Some(source)),
+        (RocmSource::System, None) => {
+            Err(ContainerError::NoRocm { provider: workspace.provider.name.clone() })
+        }
+    }
+}
+
+impl From<&AptSource> for AptValues {
+    fn from(source: &AptSource) -> Self {
+        let AptSource { url, suite, gpg_key, packages } = source.clone();
+        Self { url, suite, gpg_key, packages }
+    }
+}
+
+/// Returns pip's options for the indexes. What is installed has its digest in the lock, so that
+/// an outside index cannot put another file in the place of ours.
+pub(super) fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
+    let outside = &workspace.manifest.outside;
+    let own = local.then(|| "file:///run/rocmrpm/index/simple".to_owned());
+    let urls = outside.iter().filter_map(|index| match index {
+        IndexSource::Url(url) => Some(crate::sources::shown_url(url)),
+        IndexSource::Pip => None,
+    });
+    let all = own.into_iter().chain(urls);
+    let pip = outside.contains(&IndexSource::Pip);
+    let option = |(n, url): (usize, String)| {
+        let option = if n == 0 && !pip { "--index-url" } else { "--extra-index-url" };
+        format!("{option} '{}'", in_quotes(&url))
+    };
+    all.enumerate().map(option).collect()
+}
+
+pub(super) fn environment(flavour: Flavour, settings: &Container) -> BTreeMap<String, String> {
+    let mut env = settings.env.clone();
+    if flavour == Flavour::Spoof {
+        // ROCr's override of what the GPU says it is: gfx1100 is 11.0.0.
+        env.entry("HSA_OVERRIDE_GFX_VERSION".to_owned()).or_insert_with(|| "11.0.0".to_owned());
+    }
+    env
+}
+
+/// Returns the commands that lead from the file to a running container.
+pub(super) fn how_to(stack: &Stack<'_>, flavour: Flavour, file: &str, local: bool) -> Vec<String> {
+    let name = image_name(stack, flavour);
+    let chroot = &stack.workspace.chroot.name;
+    let mut lines = Vec::new();
+    if local {
+        lines.push(format!("rocmrpm build --chroot {chroot}"));
+    }
+    if flavour == Flavour::Ubuntu {
+        lines.push(format!("rocmrpm requirements --resolve --chroot {chroot}"));
+    }
+    lines.push(format!("podman build -t {name} -f {file} ."));
+    let devices = match flavour {
+        Flavour::Vulkan => "--device /dev/dri",
+        _ => "--device /dev/kfd --device /dev/dri",
+    };
+    let rest = match flavour {
+        Flavour::Ollama => format!("-p 127.0.0.1:11434:11434 -v ollama:/home/rocm/.ollama:U {name}"),
+        _ => format!("-it {name}"),
+    };
+    lines.push(format!("podman run {devices} --group-add keep-groups {rest}"));
+    lines
+}
+
+pub(super) fn quoted_all(values: &BTreeMap<String, String>) -> Vec<NameAndValue> {
+    values.iter().map(|(name, value)| NameAndValue { name: name.clone(), value: quoted(value) }).collect()
+}
+
+/// Writes a value so that it can stand between single quotes of a shell.
+fn in_quotes(value: &str) -> String {
+    value.replace('\'', r"'\''")
+}
+
+/// Quotes a value for `LABEL` and `ENV`. Source: Dockerfile reference, "LABEL" and
+/// "Environment replacement".
+fn quoted(value: &str) -> String {
+    let mut text = String::from("\"");
+    for c in value.chars() {
+        if matches!(c, '"' | '\\' | '$') {
+            text.push('\\');
+        }
+        text.push(if c.is_control() { ' ' } else { c });
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_ends_a_quote() {
+        assert_eq!(in_quotes("file:///it's/$basearch"), r"file:///it'\''s/$basearch");
+        assert_eq!(quoted("a \"$b\"\n\\"), "\"a \\\"\\$b\\\" \\\\\"");
+    }
+}
