@@ -176,7 +176,7 @@ fn a_failed_build_names_phase_lines_cause_log_and_runnable_commands() {
     let log = std::fs::read_to_string(failed.hint("the whole log")).unwrap();
     assert!(log.contains("hip/hip_runtime.h"), "{log}");
     let enter = failed.hint("to look around in the build root");
-    workspace.shell(&format!("{enter} && ls demo-1.0/hello")).exits(0);
+    workspace.shell(&format!("{enter} -- ls demo-1.0/hello")).exits(0);
     let retry = failed.hint("to try again");
     workspace.shell(&retry).exits(10).says(["HIP's headers are not installed"]);
     workspace.replace(&template("demo"), "exit 1", "exit 0");

@@ -106,7 +106,7 @@ fn a_failure_shows_the_line_of_its_cause_and_names_the_entry() {
     assert_eq!(failure.id, Some("gpu-target-unknown"));
     assert!(failure.lines.iter().any(|line| line.contains("gfx9999")), "{:?}", failure.lines);
     let hints = failure.hints();
-    assert!(hints.iter().any(|hint| hint.ends_with("rocmrpm explain gpu-target-unknown")), "{hints:?}");
+    assert!(hints.iter().any(|hint| hint.ends_with(" explain gpu-target-unknown")), "{hints:?}");
 }
 
 #[test]

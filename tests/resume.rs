@@ -311,7 +311,8 @@ fn who_waits_for_a_repository_in_use_ends_at_the_first_signal() {
     lock.lock().unwrap();
     let waits = || {
         let others = std::fs::read_dir("/proc").unwrap().flatten();
-        let mut others = others.filter(|entry| *entry.file_name() != *std::process::id().to_string());
+        let id = |entry: &std::fs::DirEntry| entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let mut others = others.filter(|entry| id(entry).is_some_and(|id: u32| id != std::process::id()));
         others.any(|entry| {
             let open = std::fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
             open.into_iter().any(|file| std::fs::read_link(file.path()).is_ok_and(|to| to == path))

@@ -185,6 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_below_a_summary_that_came_too_early_is_shown() {
+        let log = "Executing(%build): sh\nRPM build errors:\n+ make\nit breaks\n\
+                   error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\n    \
+                   Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\nChild return code was: 1\n";
+        let failure = failure(log, "");
+        assert_eq!(
+            (failure.phase.as_str(), failure.lines),
+            ("%build", vec!["+ make".into(), "it breaks".into()])
+        );
+    }
+
+    #[test]
     fn a_rejected_spec_is_shown_with_its_line() {
         let failure = failure("error: line 2: Unknown tag: Nmae: x\n", "Version: 1\nNmae: x\n");
         assert_eq!(failure.kind(), Kind::Config);

@@ -81,10 +81,20 @@ pub fn builder<'w>(
                 Some((cache, offline)) => mock.hermetic(cache, offline),
                 None => mock,
             };
-            (Box::new(mock), None)
+            (Box::new(mock), network_note())
         }
         BuilderName::Host => (Box::new(HostBuilder::new(workspace)), None),
     }
+}
+
+/// Tells where mock cannot keep builds from the network: it does so through systemd-nspawn, which it
+/// uses where systemd is the first process. Source: mock, `mockbuild/config.py`, and `condUnshareNet`.
+fn network_note() -> Option<String> {
+    let first = fs_err::read("/proc/1/cmdline").ok()?;
+    let systemd = first.windows(b"systemd".len()).any(|word| word == b"systemd");
+    let note = "systemd does not run here, and without it mock lets builds reach the network: what is built \
+                may hold what was downloaded";
+    (!systemd).then(|| note.to_owned())
 }
 
 /// Returns the root of the index whose projects ours extend, if the workspace names one.

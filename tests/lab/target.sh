@@ -62,7 +62,7 @@ LINES
                 [[ ! -e $usr/lib64/../lib/${to#../} ]] || ln -sfn "../lib/${to#../}" "$usr/lib64/$name"
             done
         # The same of CMake packages that count folders from their real place up to the prefix.
-        find "$usr/lib64/cmake" -name '*.cmake' -exec sed -i \
+        [[ ! -d $usr/lib64/cmake ]] || find "$usr/lib64/cmake" -name '*.cmake' -exec sed -i \
             -e 's#"${\(_DIR\|_FILE_PATH\)}/../../../../../"#"${\1}/../../../../"#' \
             -e 's#"${_ROCM_CMAKE_CURRENT_LIST_DIR_REAL}/../../../../"#"${_ROCM_CMAKE_CURRENT_LIST_DIR_REAL}/../../../"#' {} +
         ;;

@@ -43,7 +43,7 @@ fn the_small_workspace_is_built_in_mock_and_installed() {
     let workspace = workspace();
     let done = lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"]);
     done.exits(0).says(["Built vecsum 2 RPMs", "Built vecsum-python 3 RPMs", "Built vecsum-report 1 RPM"]);
-    done.says(["installing the build root", "Building (1/3) vecsum %build", "installing BuildRequires"]);
+    done.says(["preparing the build root", "Building (1/3) vecsum %build", "installing BuildRequires"]);
     let results = workspace.path("build/fedora-43/results/vecsum-python");
     for file in ["build.json", "inspection.json", "logs/rpm/state.log", "logs/rpm/buildroot_lock.json"] {
         assert!(results.join(file).exists(), "{file} of {:?}", names_in(&results));
@@ -82,7 +82,7 @@ fn failures_are_told_apart() {
     let failing = build(&workspace, "failing");
     failing.exits(10).says(["`failing` failed in %build", "it breaks"]);
     build(&workspace, "rejected").exits(3).says(["rpm rejects the spec", "Nmae: x"]);
-    build(&workspace, "missing").says(["more about this cause: rocmrpm explain package-missing"]);
+    build(&workspace, "missing").says(["rocmrpm explain package-missing"]);
     build(&workspace, "slow").exits(11).says(["took longer than", "`--timeout`"]);
 
     // The root of the failed build is there, and the shell is in it.
@@ -139,7 +139,7 @@ fn a_root_in_use_is_told() {
          pkill -f '^sleep 600$'; wait $shell || true; exit $code";
     lab::script(&workspace, script)
         .exits(20)
-        .says(["another process uses this build root", "more about this cause: rocmrpm explain root-locked"]);
+        .says(["another process uses this build root", "rocmrpm explain root-locked"]);
 }
 
 #[test]

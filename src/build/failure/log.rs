@@ -17,6 +17,11 @@ const END: u64 = 2 * 1024 * 1024;
 const LONGEST: usize = 4096;
 const WIDEST: usize = 300;
 
+/// What rpmbuild says when a script has failed, and before it repeats its errors. Source: rpm,
+/// build/build.c.
+const BAD_EXIT: &str = "error: Bad exit status from";
+const SUMMARY: &str = "RPM build errors";
+
 /// Words of lines that tell what went wrong, in lower case.
 const WORDS: &[&str] = &[
     "error:",
@@ -57,7 +62,17 @@ impl Log {
     /// Makes lines of a text, of which only the end counts.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let bytes = &bytes[bytes.len().saturating_sub(END as usize)..];
-        Self { lines: bytes.split(|byte| *byte == b'\n').map(plain).collect() }
+        let mut lines: Vec<String> = bytes.split(|byte| *byte == b'\n').map(plain).collect();
+        // mock reads rpmbuild's stdout and stderr apart from each other: this line of stdout may stand
+        // before what a script said to stderr, where it ends nothing.
+        let ended = lines.iter().rposition(|line| line.starts_with(BAD_EXIT));
+        let summary = lines.iter().rposition(|line| line.starts_with(SUMMARY));
+        if let (Some(ended), Some(summary)) = (ended, summary)
+            && summary < ended
+        {
+            lines.remove(summary);
+        }
+        Self { lines }
     }
 
     /// Returns the lines.
@@ -93,16 +108,17 @@ impl Log {
     }
 
     fn bad_exit(&self) -> Option<usize> {
-        let end =
-            self.lines.iter().rposition(|l| l.starts_with("RPM build errors")).unwrap_or(self.lines.len());
-        self.lines[..end].iter().rposition(|l| l.contains("Bad exit status from"))
+        let end = self.lines.iter().rposition(|l| l.starts_with(SUMMARY)).unwrap_or(self.lines.len());
+        let said = &self.lines[..end];
+        let exact = said.iter().rposition(|l| l.starts_with(BAD_EXIT));
+        exact.or_else(|| said.iter().rposition(|l| l.contains("Bad exit status from")))
     }
 
     /// Picks the lines to show: around the one that tells the cause, or around the last one that
     /// looks like an error, or the last ones before rpm's own summary.
     pub(super) fn relevant(&self, cause: Option<usize>) -> Vec<String> {
         let lines = &self.lines;
-        let summary = lines.iter().rposition(|l| l.starts_with("RPM build errors")).unwrap_or(lines.len());
+        let summary = lines.iter().rposition(|l| l.starts_with(SUMMARY)).unwrap_or(lines.len());
         let end = self.bad_exit().unwrap_or(summary);
         // rpm 6 repeats its warnings before it says how the script ended.
         let repeated = lines[..end].iter().rposition(|l| l.starts_with("RPM build warnings"));
