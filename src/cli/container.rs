@@ -141,10 +141,8 @@ fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
     let mut files = Vec::new();
     for flavour in workspace.manifest.containers.keys().copied() {
-        // A stack that has nothing for an image, or was given no image, has no file.
-        let usual = flavour == Flavour::Fedora;
-        if usual && (workspace.chroot.container_image.is_empty() || !container::has_content(&stack, flavour))
-        {
+        // What the chroot cannot have, `rocmrpm container --flavour` tells of.
+        if !container::is_possible(&stack, flavour) {
             continue;
         }
         let path = dir.join(container::file_name(&workspace.chroot.name, flavour));

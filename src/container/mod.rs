@@ -191,9 +191,14 @@ fn packages<'w>(
     Ok((components, packages))
 }
 
-/// Tells whether there is something to put into the image of a flavour.
-pub fn has_content(stack: &Stack<'_>, flavour: Flavour) -> bool {
+/// Tells whether the chosen chroot can have an image of a flavour: something to put into it, an
+/// image to start from, and ROCm where it is wanted.
+pub fn is_possible(stack: &Stack<'_>, flavour: Flavour) -> bool {
+    let workspace = stack.workspace;
+    let settings = workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();
     packages(stack, flavour).is_ok()
+        && base(workspace, flavour, &settings).is_ok()
+        && (flavour != Flavour::Ubuntu || values::apt(workspace).is_ok())
 }
 
 #[cfg(test)]
