@@ -219,13 +219,21 @@ error: `project` is missing
 1 | owner = "me"
   | ^ expected `project`: the COPR project
 
+error: `chroots` is missing or empty
+ --> copr/project.toml:1:1
+  |
+1 | owner = "me"
+  | ^ expected COPR's chroots
+  |
+  = help: add `chroots = ["fedora-44-x86_64"]`
+
 error: `chroots` must be a list of strings
  --> copr/project.toml:2:11
   |
 2 | chroots = "fedora-43-x86_64"
   |           ^^^^^^^^^^^^^^^^^^ this is a string
 
-error: 18 mistakes in the workspace's files
+error: 19 mistakes in the workspace's files
 
 "#]]
     );
