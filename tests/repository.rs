@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use keyring::{Keyring, checksig};
-use places::{Files, Moto, Rsyncd, Where};
+use places::{Files, Moto, Rsyncd, Where, killed_at};
 use rocmrpm::digest::Sha256;
 use support::{Parts, Ran, Workspace, names_in, ran};
 
@@ -422,25 +422,6 @@ fn kill_at_every(place: &Where, tool: &str, step: usize) {
     assert!(killed > 4, "{tool} was killed {killed} times");
     lab.publish(place, &[]).exits(0).says(["Unchanged"]);
     nothing_is_forgotten(&lab, place);
-}
-
-/// Runs a command with a tool that kills it when it is called for the n-th time.
-fn killed_at(command: &mut Command, tool: &str, step: usize) -> Ran {
-    let dir = tempfile::tempdir().unwrap();
-    let set = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
-    let path = set.map(ToOwned::to_owned).or_else(|| std::env::var_os("PATH")).unwrap();
-    let real = rocmrpm::process::find_program_in(&path, tool).unwrap();
-    let script = format!(
-        "#!/bin/sh\nprintf x >> {0}/calls\nread -r calls < {0}/calls\n\
-         [ ${{#calls}} -lt {step} ] || {{ kill -9 $PPID; exit 1; }}\nexec {1} \"$@\"\n",
-        dir.path().display(),
-        real.display()
-    );
-    let wrapper = dir.path().join(tool);
-    std::fs::write(&wrapper, script).unwrap();
-    std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let folders = std::iter::once(dir.path().to_owned()).chain(std::env::split_paths(&path));
-    ran(command.env("PATH", std::env::join_paths(folders).unwrap()))
 }
 
 #[test]

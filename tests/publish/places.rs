@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use rocmrpm::digest::Sha256;
 
-use crate::support::wait_until;
+use crate::support::{Ran, ran, wait_until};
 
 /// Everything in a place by path.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -344,4 +344,24 @@ fn installed() -> PathBuf {
         std::fs::write(done, "").unwrap();
     }
     venv.join("bin/moto_server")
+}
+
+/// Runs a command with a tool that kills it when it is called for the n-th time.
+pub fn killed_at(command: &mut Command, tool: &str, step: usize) -> Ran {
+    let dir = tempfile::tempdir().unwrap();
+    let set = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
+    let path = set.map(ToOwned::to_owned).or_else(|| std::env::var_os("PATH")).unwrap();
+    let real = rocmrpm::process::find_program_in(&path, tool).unwrap();
+    // Several may run at one time: an appended byte is counted by all.
+    let script = format!(
+        "#!/bin/sh\nprintf x >> {0}/calls\nread -r calls < {0}/calls\n\
+         [ ${{#calls}} -lt {step} ] || {{ kill -9 $PPID; exit 1; }}\nexec {1} \"$@\"\n",
+        dir.path().display(),
+        real.display()
+    );
+    let wrapper = dir.path().join(tool);
+    std::fs::write(&wrapper, script).unwrap();
+    std::fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755)).unwrap();
+    let folders = std::iter::once(dir.path().to_owned()).chain(std::env::split_paths(&path));
+    ran(command.env("PATH", std::env::join_paths(folders).unwrap()))
 }

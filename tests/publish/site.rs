@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::places::Where;
+use crate::places::{Where, killed_at};
 use crate::support::{Parts, Ran, Workspace, names_in, ran};
 
 const INSTALL: &str = "site=%{buildroot}/usr/lib/python<{ chroot.python }>/site-packages\n\
@@ -93,28 +93,7 @@ impl<'a> Site<'a> {
 
     /// Publishes, with a tool that kills rocmrpm when it is called for the n-th time.
     pub fn publish_killed_at(&self, tool: &str, step: usize) -> Ran {
-        let dir = tempfile::tempdir().unwrap();
-        let mut command = self.command(&self.with_place(&["publish", "index"]));
-        let path = command
-            .get_envs()
-            .find(|(name, _)| *name == "PATH")
-            .and_then(|(_, value)| value.map(ToOwned::to_owned))
-            .or_else(|| std::env::var_os("PATH"))
-            .unwrap();
-        let real = rocmrpm::process::find_program_in(&path, tool).unwrap();
-        // Several may run at one time: an appended byte is counted by all.
-        let script = format!(
-            "#!/bin/sh\nprintf x >> {0}/calls\nread -r calls < {0}/calls\n\
-             [ ${{#calls}} -lt {step} ] || {{ kill -9 $PPID; exit 1; }}\nexec {1} \"$@\"\n",
-            dir.path().display(),
-            real.display()
-        );
-        let wrapper = dir.path().join(tool);
-        std::fs::write(&wrapper, script).unwrap();
-        std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let path =
-            std::env::join_paths(std::iter::once(dir.path().to_owned()).chain(std::env::split_paths(&path)));
-        ran(command.env("PATH", path.unwrap()))
+        killed_at(&mut self.command(&self.with_place(&["publish", "index"])), tool, step)
     }
 
     /// Installs `two` from a channel with pip alone, and runs it.
