@@ -162,7 +162,7 @@ fn mock_config(lab: &Lab, chroot: &str) -> serde_json::Value {
     lab.write(
         "run.py",
         "import configparser, json\n\
-         config_opts = {'macros': {}, 'plugin_conf': {}, 'dnf.conf': '[main]\\nbest=1\\n'}\n\
+         config_opts = {'macros': {}, 'plugin_conf': {}, 'dnf.conf': '[main]\\nbest=1\\n', 'rpmbuild_command': './rpmbuild'}\n\
          included = []\n\
          exec(compile(open('mock.cfg').read(), 'mock.cfg', 'exec'), {'config_opts': config_opts, 'include': included.append})\n\
          dnf = configparser.ConfigParser(interpolation=None)\n\
@@ -203,6 +203,25 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
     let priority = |id: &str| dnf[id]["priority"].as_str().unwrap().parse::<u32>().unwrap();
     assert!(priority("rocmrpm-local") < priority("amdrocm"), "what was built here comes first: {dnf}");
     assert_eq!(dnf["main"]["best"], "1", "the release's own configuration stays");
+}
+
+#[test]
+fn all_that_rpmbuild_says_in_mock_is_in_one_stream() {
+    let lab = Lab::copy_of("examples/quickstart");
+    lab.write("rpmbuild", "#!/bin/sh\necho \"$#: $*\"\necho 'error: line 2' >&2\nexit 3\n");
+    Command::new("chmod").args(["+x", "rpmbuild"]).cwd(lab.root()).text().unwrap();
+    let config = mock_config(&lab, "fedora-43");
+    // As mock runs it: rebuild_installed_srpm in its backend.py.
+    let command = format!("{} -bs '/a b.spec'", config["opts"]["rpmbuild_command"].as_str().unwrap());
+    let ran = std::process::Command::new("bash")
+        .args(["--login", "-c", &command])
+        .current_dir(lab.root())
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(3), "rpmbuild's exit code is what mock sees: {ran:?}");
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "2: -bs /a b.spec\nerror: line 2\n");
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(!stderr.contains("error:"), "mock may lose it there: {stderr}");
 }
 
 #[test]
