@@ -18,7 +18,7 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-.PHONY: help quickstart test lab lab-test lab-llama bench build install clean
+.PHONY: help quickstart test compiled lab lab-test lab-llama bench build install clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -27,12 +27,18 @@ quickstart: ## install what is missing, build rocmrpm, build examples/quickstart
 	@bash tools/setup.sh quickstart
 	cargo run --locked -- -C examples/quickstart build --chroot host
 
-test: lab ## install what is missing, run every check and test
-	cargo fmt --check
-	cargo clippy --all-targets --locked -- -D warnings
+test: ## install what is missing, run every check and test
+	@bash tools/setup.sh test
+	cargo fmt --all --check
+	@$(MAKE) --no-print-directory --jobs=2 lab compiled
 	cargo test --locked $(WITH_MOCK)
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
 	@$(ABOUT_MOCK)
+
+# Beside the laboratory, which leaves a core idle. cargo has no use for make's job server.
+compiled:
+	MAKEFLAGS= cargo clippy --all-targets --locked -- -D warnings
+	MAKEFLAGS= cargo test --locked --no-run --quiet
 
 lab: ## make the laboratory, a Fedora 43 from Debian's packages; minutes, cached
 	@bash tools/setup.sh test

@@ -15,7 +15,6 @@ use super::bundle::{Broken, MAX_TABLE, Table};
 use super::ccob::{self, Header, Stream};
 use super::code_object;
 use super::harvest::{Examined, Harvest, Place};
-use super::md5;
 use crate::inspect::facts::Storage;
 use crate::inspect::report::Depth;
 
@@ -87,7 +86,7 @@ fn run_on(cores: usize, jobs: &[Job<'_>], folder: &Path) -> Vec<Harvest> {
 /// Which bundles are decoded together: the largest first, so that none of them is left
 /// alone at the end, as many as are hashed in lockstep and as one thread has room for.
 fn groups(jobs: &[Job<'_>], cores: usize) -> Vec<Vec<usize>> {
-    let most = jobs.len().div_ceil(cores).clamp(1, md5::LANES);
+    let most = jobs.len().div_ceil(cores).clamp(1, md5_lanes::LANES);
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(jobs[*index].header.declared));
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -133,7 +132,7 @@ fn together(
         }
     }
     let contents: Vec<&[u8]> = decoded.iter().map(|(.., content)| *content).collect();
-    for ((index, job, content), hash) in decoded.into_iter().zip(md5::all(&contents)) {
+    for ((index, job, content), hash) in decoded.into_iter().zip(md5_lanes::all(&contents)) {
         let mut reader = Reader::default();
         let read = content.chunks(CHUNK).try_for_each(|chunk| reader.push(chunk, Depth::Deep));
         let read = read.and_then(|()| reader.finish(content.len() as u64, Depth::Deep));
@@ -147,7 +146,7 @@ fn together(
 pub(super) fn one(job: &Job<'_>, depth: Depth) -> (Harvest, Option<usize>) {
     let mut reader = Reader::default();
     let mut buffer = vec![0; CHUNK];
-    let (mut hash, mut length) = (md5::START, 0);
+    let (mut hash, mut length) = (md5_lanes::START, 0);
     let mut stream = match Stream::open(&job.header, job.bytes) {
         Ok(stream) => stream,
         Err(broken) => return (harvest(job, Err(broken), None), None),
@@ -166,12 +165,12 @@ pub(super) fn one(job: &Job<'_>, depth: Depth) -> (Harvest, Option<usize>) {
             break &buffer[..count];
         }
         if depth == Depth::Deep {
-            md5::update(&mut [(&mut hash, &buffer)]);
+            md5_lanes::update(&mut [(&mut hash, &buffer)]);
         }
     };
     let end = job.bytes.len() - stream.unread();
     let read = stream.complete().and_then(|()| reader.finish(length, depth).map_err(ccob::inside));
-    let hash = (depth == Depth::Deep).then(|| md5::finish(hash, last, length));
+    let hash = (depth == Depth::Deep).then(|| md5_lanes::finish(hash, last, length));
     (harvest(job, read, hash), Some(end))
 }
 

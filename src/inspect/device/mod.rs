@@ -11,7 +11,6 @@ pub(super) mod data_files;
 mod decode;
 pub(super) mod entry_id;
 mod harvest;
-mod md5;
 mod metadata;
 pub(super) mod offload_binary;
 mod search;

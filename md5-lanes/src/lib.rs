@@ -3,18 +3,21 @@
 //! third of what zstd decompresses; eight side by side in AVX2 registers come to 4 GB/s.
 //! Compilers do not make such code of plain loops. Only the hash that compressed
 //! bundles carry; nothing here is about security.
+//!
+//! A crate of its own because it is optimised in test builds too: unoptimised, each
+//! instruction is a function call, and the tests read gigabytes.
 
 /// How many bytes are hashed at a time.
 const BLOCK: usize = 64;
 
 /// How many streams go in lockstep at most.
-pub(in crate::inspect) const LANES: usize = 8;
+pub const LANES: usize = 8;
 
 /// The four words of a stream's state.
-pub(in crate::inspect) type State = [u32; 4];
+pub type State = [u32; 4];
 
 /// The state before the first byte.
-pub(in crate::inspect) const START: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+pub const START: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
@@ -33,7 +36,7 @@ const SINES: [u32; 64] = [
 
 /// Hashes whole blocks of several streams, the same number of bytes of each. What
 /// goes beyond whole blocks is left out.
-pub(in crate::inspect) fn update(streams: &mut [(&mut State, &[u8])]) {
+pub fn update(streams: &mut [(&mut State, &[u8])]) {
     let length = streams.iter().map(|(_, bytes)| bytes.len()).min().unwrap_or(0) / BLOCK * BLOCK;
     for together in streams.chunks_mut(LANES) {
         // Few streams are no slower one by one.
@@ -46,7 +49,7 @@ pub(in crate::inspect) fn update(streams: &mut [(&mut State, &[u8])]) {
 }
 
 /// Returns the hashes of whole contents, which should be about as long as each other.
-pub(in crate::inspect) fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
+pub fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
     let mut states = vec![START; contents.len()];
     let mut done = 0;
     loop {
@@ -66,7 +69,7 @@ pub(in crate::inspect) fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
 
 /// Hashes a stream's last bytes and returns the hash. `length` is how many bytes
 /// the stream has in all.
-pub(in crate::inspect) fn finish(mut state: State, last: &[u8], length: u64) -> [u8; 16] {
+pub fn finish(mut state: State, last: &[u8], length: u64) -> [u8; 16] {
     let whole = last.len() / BLOCK * BLOCK;
     update(&mut [(&mut state, &last[..whole])]);
     let mut end = last[whole..].to_vec();
@@ -105,7 +108,7 @@ fn compress(state: &mut State, block: &[u8]) {
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
     /// Does nothing and says so.
-    pub(in crate::inspect) fn update(_: &mut [(&mut super::State, &[u8])], _: usize) -> bool {
+    pub(super) fn update(_: &mut [(&mut super::State, &[u8])], _: usize) -> bool {
         false
     }
 }
@@ -121,7 +124,7 @@ mod vectors {
     /// Hashes `length` bytes of each stream, or returns false where the processor
     /// lacks AVX2.
     #[expect(unsafe_code, reason = "calling code for a processor feature; see the comment inside")]
-    pub(in crate::inspect) fn update(streams: &mut [(&mut State, &[u8])], length: usize) -> bool {
+    pub(super) fn update(streams: &mut [(&mut State, &[u8])], length: usize) -> bool {
         let able = std::arch::is_x86_feature_detected!("avx2");
         if able {
             // SAFETY: the processor was found to have AVX2 just now, which is all
@@ -297,7 +300,7 @@ mod vectors {
 
 #[cfg(test)]
 mod tests {
-    use ::md5::{Digest as _, Md5};
+    use md5::{Digest as _, Md5};
 
     use super::*;
 
