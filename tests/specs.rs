@@ -183,6 +183,10 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
     let digits = root.strip_prefix("rocm-gfx1151-fedora-43-").unwrap_or_default();
     assert!(digits.len() == 8, "another checkout of the workspace has other build roots: {root}");
     assert_eq!(config["opts"]["plugin_conf"]["buildroot_lock_enable"], true);
+    assert_eq!(
+        config["opts"]["plugin_conf"]["chroot_scan_opts"]["regexes"],
+        serde_json::json!(["^dnf5\\.log$"])
+    );
     assert_eq!(config["opts"]["chroot_additional_packages"], serde_json::json!([]));
     assert_eq!(config["opts"]["bootstrap_files"], serde_json::json!({}));
     assert_eq!(config["opts"]["rpmbuild_networking"], false);

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::said::Said;
-use crate::build::failure::{Failure, Known, Phase};
+use super::said::{SHOWN, Said, errors_of_dnf};
+use crate::build::failure::{Failure, Known, Phase, shown_lines};
 use crate::build::{BuildError, Job};
 use crate::error::Kind;
 use crate::process::{Finished, ProcessError, says_full};
@@ -90,11 +90,15 @@ pub(super) fn explain(job: &Job<'_>, results: &Path, done: &Finished, in_memory:
         _ => failure("mock.log"),
     };
     failure.lines = said.lines;
+    let mut lost = if matches!(exit, Some((30, ..))) { errors_of_dnf(results) } else { Vec::new() };
+    lost.retain(|line| !failure.lines.iter().any(|said| said.contains(line.trim())));
+    failure.lines.extend(shown_lines(&lost, SHOWN));
     failure.problems = Vec::new();
     (failure.cause, failure.remedy, failure.id) = (None, None, None);
     // What dnf says while it fills the root is in root.log; the rest of that file is no cause.
     let of_dnf = || Known::in_log(&results.join("root.log"), Some(Phase::Dnf)).filter(|_| code != Some(1));
-    let known = Known::in_log(&mock_log, Some(Phase::Mock)).or_else(of_dnf);
+    let of_lost = || Known::in_text(lost.join("\n").as_bytes(), Some(Phase::Dnf));
+    let known = Known::in_log(&mock_log, Some(Phase::Mock)).or_else(of_dnf).or_else(of_lost);
     failure.phase = match (exit, &known) {
         (Some((30, _, phase, _)), Some(Known { kind: Kind::Build, .. })) | (Some((31, _, phase, _)), _) => {
             phase

@@ -1,4 +1,5 @@
-//! mock's own words: the last error of its output.
+//! mock's own words: the last error of its output. And dnf's, from its own log: mock may
+//! lose what a command says last.
 
 use std::path::Path;
 
@@ -36,8 +37,43 @@ impl Said {
     }
 }
 
-/// How many lines of mock's words are shown.
-const SHOWN: usize = 12;
+/// Returns the errors of dnf's last run in the build root. mock stops to read when stdout
+/// has ended, and loses what stderr still has; dnf's own log is copied out of the root by
+/// mock's plugin `chroot_scan`, to the same path below a folder of that name.
+pub(super) fn errors_of_dnf(results: &Path) -> Vec<String> {
+    let copied = walkdir::WalkDir::new(results.join("chroot_scan")).sort_by_file_name();
+    let mut logs = copied.into_iter().filter_map(Result::ok).filter(|entry| entry.file_name() == DNF_LOG);
+    let Some(log) = logs.next() else { return Vec::new() };
+    let log = Log::read(log.path());
+    let lines = log.lines();
+    let last = lines.iter().rev().find_map(|line| Some(dnf_line(line)?.0)).unwrap_or_default();
+    let begin = lines.iter().rposition(|line| dnf_line(line).is_some_and(|(run, ..)| run != last));
+    let mut is_error = false;
+    let run = lines[begin.map_or(0, |at| at + 1)..].iter().filter_map(|line| {
+        let Some((_, level, message)) = dnf_line(line) else {
+            // A message of several lines.
+            return Some(line.clone()).filter(|line| is_error && !line.trim().is_empty());
+        };
+        is_error = matches!(level, "ERROR" | "CRITICAL");
+        Some(message.to_owned()).filter(|_| is_error)
+    });
+    run.collect()
+}
+
+/// Takes a line of dnf's log apart, such as `2026-11-22T00:37:28+0000 [210] ERROR No match`:
+/// process, level, message. Source: dnf5, libdnf5/logger/logger.cpp, `Logger::write`.
+fn dnf_line(line: &str) -> Option<(&str, &str, &str)> {
+    let (time, rest) = line.split_once(" [")?;
+    let (run, rest) = rest.split_once("] ")?;
+    let (level, message) = rest.split_once(' ')?;
+    (time.contains('T') && run.parse::<u32>().is_ok()).then_some((run, level, message))
+}
+
+/// What dnf5 calls its log.
+const DNF_LOG: &str = "dnf5.log";
+
+/// How many lines of either's words are shown.
+pub(super) const SHOWN: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -63,5 +99,29 @@ mod tests {
         assert_eq!((locked.command.as_str(), locked.lines.len()), ("", 1));
         assert_eq!(locked.lines[0], "Build root is locked by another process.");
         assert_eq!(said("mock: option -Z not recognized\n").lines, ["mock: option -Z not recognized"]);
+    }
+
+    #[test]
+    fn the_errors_of_dnfs_last_run_are_read_from_its_own_log() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(errors_of_dnf(dir.path()).is_empty());
+        let log = dir.path().join("chroot_scan/var/lib/mock/x/root/var/log/dnf5.log");
+        fs_err::create_dir_all(log.parent().unwrap()).unwrap();
+        let time = "2026-11-22T00:37:28+0000";
+        let text = format!(
+            "{time} [171] ERROR of an earlier run\n{time} [210] INFO --- DNF5 launched ---\n\
+             {time} [210] ERROR No match for argument: no-such-devel >= 2\n{time} [210] DEBUG x\n  y\n\
+             {time} [210] ERROR Problem: conflicting requests\n  - nothing provides b needed by a-1\n\
+             {time} [210] DEBUG Cannot find z\n"
+        );
+        fs_err::write(&log, text).unwrap();
+        assert_eq!(
+            errors_of_dnf(dir.path()),
+            [
+                "No match for argument: no-such-devel >= 2",
+                "Problem: conflicting requests",
+                "  - nothing provides b needed by a-1",
+            ]
+        );
     }
 }
