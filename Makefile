@@ -48,7 +48,7 @@ lab-test: lab ## run the end-to-end tests in the laboratory
 	cargo test --locked --test laboratory $(WITH_MOCK)
 	@$(ABOUT_MOCK)
 
-lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; about an hour
+lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; 66 minutes of CPU time
 	@bash tools/setup.sh test
 	@bash tests/lab/make llama
 	cargo build --locked
