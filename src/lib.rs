@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod build;
 pub mod cli;
+pub mod closure;
 pub mod container;
 pub mod copr;
 pub mod digest;
@@ -33,6 +34,7 @@ pub mod spec;
 pub mod stack;
 pub mod template;
 pub mod text;
+mod uv;
 pub mod verify;
 pub mod wheel;
 pub mod workspace;

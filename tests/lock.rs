@@ -508,7 +508,8 @@ fn the_repositorys_own_locks_hold() {
     let lab = Lab::copy_of("");
     for entry in fs_err::read_dir(lab.path("pins")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        if let Some(set) = name.strip_suffix(".toml") {
+        // What a closure generated belongs to the set.
+        if let Some(set) = name.strip_suffix(".toml").filter(|set| !set.contains('.')) {
             let ran = lab.run(&["lock", "--check", "--offline", "--pins", set]);
             assert_eq!(ran.code, 0, "run `rocmrpm lock --pins {set}`\n{}{}", ran.stdout, ran.stderr);
         }

@@ -662,3 +662,70 @@ fn what_the_provider_brings_is_not_built() {
         "did you mean `base`?",
     ]);
 }
+
+#[test]
+fn what_is_decided_of_a_closure_is_checked() {
+    let lab = sound();
+    lab.write(
+        "specs-templates/top/component.toml",
+        r#"requires = ["base"]
+
+[closure]
+requirements = ["requirements.txt", "../requirements.txt"]
+runtime = "a b"
+extra = []
+
+[[closure.member]]
+name = "Ruamel_YAML"
+place = "privat"
+from = "sidst"
+reason = "x"
+
+[[closure.member]]
+name = "ray"
+place = "dropped"
+reason = "x"
+
+[[closure.member]]
+name = "ray"
+place = "rpm"
+without = "serving"
+
+[[closure.member]]
+place = "system"
+reason = ""
+"#,
+    );
+    let ran = lab.run(&["plan"]).exits(3);
+    assert_eq!(ran.stdout, "");
+    ran.says(&[
+        "error: the path leads out of the source\n --> specs-templates/top/component.toml:4:37",
+        "error: `a b` cannot be a package's name\n --> specs-templates/top/component.toml:5:11",
+        "error: unknown key `extra`\n --> specs-templates/top/component.toml:6:1",
+        "help: did you mean `extras`?",
+        "error: this is not a normalized name\n --> specs-templates/top/component.toml:9:8",
+        "help: did you mean `ruamel-yaml`?",
+        "error: unknown place `privat`\n  --> specs-templates/top/component.toml:10:9",
+        "expected one of system, rpm, private, dropped",
+        "help: did you mean `private`?",
+        "error: unknown from `sidst`\n  --> specs-templates/top/component.toml:11:8",
+        "error: a dropped member needs `without`\n  --> specs-templates/top/component.toml:14:1",
+        "error: `without` is for dropped members",
+        "error: `reason` is missing in `[closure.member]`\n  --> specs-templates/top/component.toml:19:1",
+        "error: `name` is missing in `[closure.member]`\n  --> specs-templates/top/component.toml:24:1",
+        "error: `reason` must not be empty\n  --> specs-templates/top/component.toml:26:10",
+        "11 mistakes in the workspace's files",
+    ]);
+    lab.write(
+        "specs-templates/top/component.toml",
+        "[[closure.member]]\nname = \"ray\"\nreason = \"x\"\n\n[[closure.member]]\nname = \"ray\"\nreason = \"y\"\n",
+    );
+    lab.run(&["plan"]).exits(3).says(&[
+        "`ray` is decided twice",
+        "component.toml:6:8",
+        "keep one of the two",
+    ]);
+    lab.write("specs-templates/base/component.toml", "[closure]\n");
+    lab.write("specs-templates/top/component.toml", "[closure]\n");
+    lab.run(&["plan"]).exits(3).says(&["`base` has a table `[closure]` already"]);
+}

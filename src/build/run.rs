@@ -192,7 +192,7 @@ pub fn prepare<'s, 'w>(
 fn not_pinned(workspace: &Workspace, component: &Component, error: &SourceError) -> Problem {
     let set = &workspace.pins;
     let span = set.pins.get(&component.name).map_or(0..0, |at| at.span.clone());
-    Problem { help: error.hints().pop(), ..set.file.problem(span, error.to_string(), "") }
+    Problem { help: error.hints().pop(), ..set.file_of(&component.name).problem(span, error.to_string(), "") }
 }
 
 /// Lists everything that can change a component's result.

@@ -196,6 +196,10 @@ fn table(pin: &Pin, args: &args::Add) -> Table {
             table.insert("sdist", value(project));
             sha256.map(|digest| table.insert("sha256", value(digest.to_string())));
         }
+        Source::Wheel { file, sha256 } => {
+            table.insert("wheel", value(file));
+            sha256.map(|digest| table.insert("sha256", value(digest.to_string())));
+        }
         Source::Git { url, commit, .. } => {
             table.insert("git", value(url));
             commit.as_ref().map(|commit| table.insert("commit", value(commit)));

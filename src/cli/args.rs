@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::names::is_version;
 
 mod build;
+mod closure;
 mod container;
 mod copr;
 mod index;
@@ -16,6 +17,7 @@ mod upstream;
 mod verify;
 
 pub use build::{Build, BuilderName, EnterShell, Reproduce};
+pub use closure::{Closure, ClosureCommand, ClosureDiff, ClosureHow, ClosureWhy};
 pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
 pub use index::{
@@ -111,6 +113,8 @@ pub enum Command {
     Inspect(Inspect),
     /// Tell what a rule finds or what a build failed of, why that matters, and how to mend or waive it
     Explain(Explain),
+    /// Tell where each Python distribution comes from that a component requires, and write what brings it
+    Closure(Closure),
     /// Make wheels from the RPMs that passed inspection
     Wheel(Wheel),
     /// Write the pip index of the wheels; check or serve one

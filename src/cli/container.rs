@@ -130,6 +130,7 @@ pub(super) fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Er
         chroot: None,
         pins: Some(workspace.pins.name.clone()),
         overrides: overrides.map(|(name, at)| (name.to_string(), at.value.version.clone())).collect(),
+        ..Selection::default()
     };
     rendered(&Workspace::load(&workspace.root, &selection)?)
 }

@@ -16,6 +16,7 @@ pub fn workspace(dir: &Path, choice: &Choice, overrides: &[(String, String)]) ->
         chroot: choice.chroot.clone(),
         pins: choice.pins.clone(),
         overrides: overrides.iter().cloned().collect(),
+        ..Selection::default()
     };
     Ok(Workspace::load(dir, &selection)?)
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Done, args, context};
+use crate::closure::lock;
 use crate::error::{Error, Kind};
 use crate::index::check::{Options, check};
 use crate::index::environment::Environment;
@@ -16,9 +17,11 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
     let view = Listing::read(&root, args.channel.as_deref())?;
     let environment = Environment::of(&workspace.chroot)?;
     let outside = outside::declared(&workspace.manifest.outside)?;
+    let held = lock::held(&workspace)?;
     let options = Options {
         environment: &environment,
         outside: &outside,
+        held: &held,
         offline: args.offline,
         digests: args.digests,
     };

@@ -4,6 +4,7 @@ mod add;
 mod args;
 mod audit;
 mod build;
+mod closure;
 mod completions;
 mod container;
 mod context;
@@ -81,6 +82,7 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Requirements(command) => requirements::run(command, &dir, shell),
         Command::Publish(command) => publish::run(command, &dir, shell),
         Command::Copr(command) => copr::run(command, &dir, shell),
+        Command::Closure(command) => closure::run(command, &dir, shell),
         Command::Container(command) => container::run(command, &dir, shell),
         Command::Verify(command) => verify::run(command, &dir, shell),
         Command::Doctor(command) => doctor::run(command, &dir, shell),

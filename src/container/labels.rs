@@ -79,6 +79,11 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
             labels.push(("source", format!("pkg:pypi/{project}@{}", pin.version)));
             labels.push(("sha256", digest(*sha256)));
         }
+        Source::Wheel { file, sha256 } => {
+            let project = sources::wheel_project(file).unwrap_or_default();
+            labels.push(("source", format!("pkg:pypi/{project}@{}", pin.version)));
+            labels.push(("sha256", digest(*sha256)));
+        }
         Source::Git { url, commit, .. } => {
             labels.push(("source", sources::shown_url(url)));
             labels.push(("commit", commit.clone().unwrap_or_else(|| "not pinned".to_owned())));

@@ -23,6 +23,8 @@ pub struct Options<'a> {
     pub outside: &'a [Outside],
     /// Ask no outside index.
     pub offline: bool,
+    /// The versions at which the closure's lock holds what comes from outside.
+    pub held: &'a BTreeMap<String, Version>,
     /// Read every package and compare its digest; else its size alone.
     pub digests: bool,
 }
@@ -402,12 +404,20 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
             unreachable,
         });
     };
+    // Extras that nobody asks for are in no lock.
+    let held = options.held.get(need.name()).filter(|_| demand.optional.is_none());
+    if let Some(version) = held.filter(|version| !need.takes(version)) {
+        let found = format!("the closure's lock holds {} {version}, which does not satisfy it", need.name());
+        let remedy =
+            "`rocmrpm closure --write --upgrade` resolves the closure with what is required now".into();
+        return report.add(Severity::Error, "closure-differs", Found { wheels, requirement, found, remedy });
+    }
     let Some(answers) = answers else {
         return unchecked("no outside index was asked (`--offline`)".into(), false);
     };
     let (mut nothing, mut sdist) = (Vec::new(), None);
     for (index, offers) in &answers.offers {
-        match outside::satisfy(need, offers, options.environment) {
+        match outside::satisfy(need, offers, held, options.environment) {
             Match::Wheel => return,
             Match::Sdist(version) => sdist = Some((index, version)),
             Match::Nothing(what) => nothing.push(format!("{index} {what}")),
@@ -424,7 +434,13 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
     if !answers.failures.is_empty() {
         return unchecked(answers.failures.join("; "), true);
     }
-    let remedy = "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml";
+    let remedy = match held {
+        Some(_) => {
+            "name the index that has it, `[index] outside` in rocmrpm.toml, or take another version: \
+                    `rocmrpm closure --write --upgrade`"
+        }
+        None => "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml",
+    };
     let found = with_extra(nothing.join("; "), demand);
     report.add(severity(demand), id(demand), Found { wheels, requirement, found, remedy: remedy.into() });
 }

@@ -91,8 +91,14 @@ pub(super) enum Match {
     Nothing(String),
 }
 
-/// Tells how well the offers of an index satisfy a requirement.
-pub(super) fn satisfy(need: &Need, offers: &[Offer], environment: &Environment) -> Match {
+/// Tells how well the offers of an index satisfy a requirement, where `held` is given by that
+/// version alone.
+pub(super) fn satisfy(
+    need: &Need,
+    offers: &[Offer],
+    held: Option<&Version>,
+    environment: &Environment,
+) -> Match {
     if offers.is_empty() {
         return Match::Nothing("has no such distribution".into());
     }
@@ -100,8 +106,12 @@ pub(super) fn satisfy(need: &Need, offers: &[Offer], environment: &Environment) 
     let exact = need.specifiers().is_some_and(|specifiers| {
         specifiers.iter().any(|s| matches!(s.operator(), Operator::Equal | Operator::ExactEqual))
     });
-    let versions: Vec<&Offer> =
-        offers.iter().filter(|o| need.takes(&o.version) && (exact || !o.yanked)).collect();
+    let exact = exact || held.is_some();
+    let wanted = |o: &&Offer| held.map_or_else(|| need.takes(&o.version), |held| o.version == *held);
+    let versions: Vec<&Offer> = offers.iter().filter(|o| wanted(o) && (exact || !o.yanked)).collect();
+    if let Some(held) = held.filter(|_| versions.is_empty()) {
+        return Match::Nothing(format!("has no {held}, which the closure's lock holds"));
+    }
     if versions.is_empty() {
         let newest = offers.iter().filter(|o| !o.yanked).map(|o| &o.version).max();
         return Match::Nothing(match newest {
@@ -200,7 +210,7 @@ mod tests {
         assert_eq!(offers.len(), 5);
         let says = |text: &str| {
             let needs = Needs::read(&format!("Requires-Dist: numpy{text}\n"));
-            satisfy(&needs.requires[0], &offers, &here)
+            satisfy(&needs.requires[0], &offers, None, &here)
         };
         assert_eq!(says(""), Match::Wheel);
         assert_eq!(says("==5.0"), Match::Wheel);
@@ -211,5 +221,16 @@ mod tests {
             let Match::Nothing(what) = says(text) else { panic!("{text}") };
             assert!(what.contains(expected), "{text}: {what}");
         }
+        let needs = Needs::read("Requires-Dist: numpy\n");
+        let held = |version: &str| {
+            let version = Version::from_str(version).unwrap();
+            satisfy(&needs.requires[0], &offers, Some(&version), &here)
+        };
+        assert_eq!(
+            (held("1.0"), held("5.0")),
+            (Match::Wheel, Match::Wheel),
+            "a yanked one is locked on purpose"
+        );
+        assert_eq!(held("9"), Match::Nothing("has no 9, which the closure's lock holds".into()));
     }
 }

@@ -41,12 +41,18 @@ pub(super) fn wheels_dir(workspace: &Workspace) -> PathBuf {
     workspace.build_dir().join("wheels")
 }
 
+/// Returns the components that wheels are made of. What was generated for a Python closure is on
+/// an index already: pip takes it from there, at the lock's versions.
+fn with_wheels<'w>(stack: &Stack<'w>) -> impl Iterator<Item = &'w Component> {
+    stack.order().iter().copied().filter(|component| component.generated.is_none())
+}
+
 /// Returns the components of a stack that have inspected RPMs, in build order. Damaged
 /// results are left out: a note that they gave no wheel would hold for the same RPMs built
 /// again.
 pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<Part<'w>>, Error> {
     let python = python(stack.workspace)?;
-    let parts = stack.order().iter().map(|component| Part::of(stack.workspace, component, python));
+    let parts = with_wheels(stack).map(|component| Part::of(stack.workspace, component, python));
     parts.filter_map(Result::transpose).collect()
 }
 
@@ -55,7 +61,7 @@ pub(super) fn damaged<'w>(stack: &Stack<'w>, parts: &[Part<'w>]) -> Vec<&'w Comp
     let build_dir = stack.workspace.build_dir();
     let built = |name| Results::of(&build_dir, Stage::Rpm, name).record().is_some();
     let used = |name: &ComponentName| parts.iter().any(|part| part.component.name == *name);
-    let names = stack.order().iter().map(|component| &component.name);
+    let names = with_wheels(stack).map(|component| &component.name);
     names.filter(|name| built(name) && !used(name)).collect()
 }
 

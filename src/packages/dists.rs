@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 
 /// Python projects whose Fedora package has another name than they. Source: the
-/// `Summary` and sources of Fedora's spec files.
+/// `Summary` and sources of Fedora's spec files. `opencv-python` is not among them: what
+/// python3-opencv provides is `python3dist(opencv)`, as packages that require it say.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("opencv-python", "python3-opencv"),
+    ("py-cpuinfo", "python3-cpuinfo"),
     ("pyjwt", "python3-jwt"),
     ("pyqt5", "python3-qt5"),
     ("python-dateutil", "python3-dateutil"),
     ("python-dotenv", "python3-dotenv"),
+    ("python-json-logger", "python3-json-logger"),
     ("pyzmq", "python3-zmq"),
+    ("supervisor", "supervisor"),
 ];
 
 /// Packages of Python modules by the normalised name of their project.
@@ -26,6 +29,13 @@ impl Dists {
         if let Some(project) = package.strip_prefix("python3-") {
             self.packages.entry(normalised(project)).or_insert_with(|| package.to_owned());
         }
+    }
+
+    /// Returns all projects with their packages, those that are called otherwise included.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        let named = self.packages.iter().map(|(project, package)| (project.as_str(), package.as_str()));
+        let named = named.filter(|(project, _)| ELSEWHERE.iter().all(|(name, _)| name != project));
+        named.chain(ELSEWHERE.iter().copied())
     }
 
     /// Returns the package of a Python project, given by its normalised name.

@@ -46,18 +46,96 @@ impl Repositories {
         Ok(Self { folder, release: chroot.release.clone(), arch: chroot.arch.clone() })
     }
 
-    /// Returns a package that satisfies the requirement, with its version.
-    pub(super) fn provider(&self, requirement: &str) -> Result<Option<String>, PackagesError> {
+    /// Returns dnf, told to ask these repositories and to keep what it fetched in a folder.
+    fn dnf(&self, cache: &Path) -> Command {
         let option = |name: &str, folder: &Path| format!("--setopt={name}={}", folder.display());
         let dir = self.folder.path();
-        let output = Command::new("dnf")
+        Command::new("dnf")
             .args(["-q", "--releasever", &self.release, "--forcearch", &self.arch])
-            .args([option("reposdir", dir), option("cachedir", &dir.join("cache"))])
+            .args([option("reposdir", dir), option("cachedir", cache)])
             .args([option("logdir", &dir.join("log")), option("varsdir", &dir.join("vars"))])
             // A repository that cannot be reached is an error, not an empty one.
             .args(["--setopt=skip_if_unavailable=False", "--setopt=*.skip_if_unavailable=False"])
-            .args(["repoquery", "--qf", "%{name} %{evr}\n", "--whatprovides", requirement])
-            .text()?;
+    }
+
+    /// Returns a package that satisfies the requirement, with its version.
+    pub(super) fn provider(&self, requirement: &str) -> Result<Option<String>, PackagesError> {
+        let dnf = self.dnf(&self.folder.path().join("cache"));
+        let output =
+            dnf.args(["repoquery", "--qf", "%{name} %{evr}\n", "--whatprovides", requirement]).text()?;
         Ok(output.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
+    }
+}
+
+/// A Python project that a package of the repositories provides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Provided {
+    /// The project's name, as `python3.14dist()` has it.
+    pub project: String,
+    /// The version that is provided, as rpm writes it.
+    pub version: String,
+    /// The package.
+    pub package: String,
+    /// Its version with epoch and release.
+    pub evr: String,
+}
+
+/// Returns the Python projects that the newest packages of a chroot's repositories provide for
+/// its Python. dnf keeps the repositories' metadata in `cache`; with `offline` it fetches none.
+pub(crate) fn dist_provides(
+    chroot: &Chroot,
+    cache: &Path,
+    offline: bool,
+) -> Result<Vec<Provided>, PackagesError> {
+    let kind = format!("python{}dist(", chroot.python);
+    // Its folder is there as long as it is.
+    let repositories = Repositories::of(chroot)?;
+    let mut dnf = repositories.dnf(cache);
+    if offline {
+        dnf = dnf.arg("-C");
+    }
+    let query = ["repoquery", "--latest-limit=1", "--qf", "package %{name} %{evr}\n%{provides}\n"];
+    let output = dnf.args(query).args(["--whatprovides", &format!("{kind}*)")]).text()?;
+    Ok(provided(&output, &kind))
+}
+
+/// Reads dnf's answer: a line for each package, and below it what that provides.
+fn provided(output: &str, kind: &str) -> Vec<Provided> {
+    let (mut found, mut of) = (Vec::new(), None);
+    for line in output.lines().map(str::trim) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (words.as_slice(), of) {
+            (["package", package, evr], _) => of = Some((*package, *evr)),
+            ([name, "=", version], Some((package, evr))) => {
+                let Some(project) = name.strip_prefix(kind).and_then(|rest| rest.strip_suffix(')')) else {
+                    continue;
+                };
+                // An extra has a package, and with it a provide, of its own.
+                if !project.contains('[') {
+                    let [project, version, package, evr] =
+                        [project, version, package, evr].map(str::to_owned);
+                    found.push(Provided { project, version, package, evr });
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn provides_are_read_with_their_packages() {
+        let said = "package python3-numpy 1:2.3.1-1.fc43\nnumpy = 2\npython3-numpy = 1:2.3.1-1.fc43\n\
+                    python3.14dist(numpy) = 2.3.1\npython3dist(numpy) = 2.3.1\npython3.14dist(bare)\n\n\
+                    package python3-x+extra 1-1\npython3.14dist(x[extra]) = 1\n";
+        let found = provided(said, "python3.14dist(");
+        assert_eq!(found.len(), 1, "{found:?}");
+        let Provided { project, version, package, evr } = &found[0];
+        assert_eq!([project, version, package, evr], ["numpy", "2.3.1", "python3-numpy", "1:2.3.1-1.fc43"]);
+        assert!(provided("garbage\npython3.14dist(a) = 1\n", "python3.14dist(").is_empty());
     }
 }

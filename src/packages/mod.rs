@@ -10,7 +10,7 @@ mod table;
 use std::collections::BTreeMap;
 
 pub use dists::normalised;
-pub(crate) use live::repositories_text;
+pub(crate) use live::{Provided, dist_provides, repositories_text};
 pub use requirement::split;
 
 use crate::error::{Diagnose, IoError, Kind};
@@ -153,6 +153,15 @@ impl Packages {
         self.entries.entry(name).or_insert(entry);
     }
 
+    /// Returns the Python projects that the tables know: normalised name, package, and its
+    /// version, which is empty where it is not known.
+    pub fn python_projects(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.dists.all().filter_map(|(project, package)| {
+            let entry = self.entries.get(package)?;
+            Some((project, entry.package.as_str(), entry.version.as_str()))
+        })
+    }
+
     /// Tells what satisfies a requirement.
     pub fn satisfy(&self, text: &str) -> Result<Answer, PackagesError> {
         let Some(requirement) = Requirement::parse(text) else {
@@ -204,12 +213,15 @@ impl Packages {
         let own = project.as_ref().and_then(|project| self.entries.get(&format!("python3dist({project})")));
         let found = own
             .or_else(|| self.entries.get(plain))
-            .or_else(|| self.entries.get(self.dists.package(&project?)?));
+            .or_else(|| self.entries.get(self.dists.package(project.as_ref()?)?));
         if let Some(Entry { package, version }) = found {
+            // A package's epoch is rpm's own: the distribution in it has none.
+            let bare = version.split_once(':').map_or(version.as_str(), |(_, bare)| bare);
+            let version = if project.is_some() { bare } else { version };
             return match bound {
                 Some(bound) if !version.is_empty() && !bound.holds(version) => {
                     let older = bound.wants_newer(version);
-                    Answer::OtherVersion { package: package.clone(), version: version.clone(), older }
+                    Answer::OtherVersion { package: package.clone(), version: version.to_owned(), older }
                 }
                 _ => Answer::By(package.clone()),
             };

@@ -48,8 +48,7 @@ pub fn apply(
     let mut text = SetText::new(&workspace.pins.file)?;
     let mut problems = Vec::new();
     let nothing = Imported::default();
-    for at in workspace.pins.pins.values() {
-        let main = &at.value;
+    for main in workspace.pins.written() {
         let component = main.component.as_str();
         let key = |source: &str| (component.to_owned(), source.to_owned());
         let said = |source: &str| import.entries.get(&key(source)).unwrap_or(&nothing);
@@ -172,6 +171,11 @@ impl Target<'_> {
                 refuse(url, "is an sdist of the index that pip is configured with");
                 self.take_digest(sha256, pinned_digest, moved, problems);
             }
+            Source::Wheel { sha256: pinned_digest, .. } => {
+                refuse(commit, "is a wheel, not a git commit");
+                refuse(url, "is a wheel of the index that pip is configured with");
+                self.take_digest(sha256, pinned_digest, moved, problems);
+            }
             Source::Folder { .. } => {
                 refuse(commit, "is a folder of the workspace");
                 refuse(url, "is a folder of the workspace");
@@ -221,7 +225,8 @@ impl Target<'_> {
                     text.set(self.table, "sha256", &digest.to_string());
                 }
             }
-            (Source::Sdist { sha256, .. }, Source::Sdist { sha256: old, .. }) => {
+            (Source::Sdist { sha256, .. }, Source::Sdist { sha256: old, .. })
+            | (Source::Wheel { sha256, .. }, Source::Wheel { sha256: old, .. }) => {
                 if let Some(digest) = sha256.filter(|_| sha256 != old) {
                     text.set(self.table, "sha256", &digest.to_string());
                 }

@@ -68,15 +68,15 @@ pub fn outdated(
 ) -> Result<Vec<Outdated>, PinsError> {
     let text = SetText::new(&workspace.pins.file)?;
     let mut asked: Vec<(&Pin, &str, &Pin)> = Vec::new();
-    for at in workspace.pins.pins.values() {
-        let name = at.value.component.as_str();
+    for main in workspace.pins.written() {
+        let name = main.component.as_str();
         if !components.is_empty() && components.iter().all(|component| component.name.as_str() != name) {
             continue;
         }
-        for (source, pin) in at.value.all_sources() {
+        for (source, pin) in main.all_sources() {
             // The others follow the component.
             if source.is_empty() || text.get(&[name, "sources", source, "version"]).is_some() {
-                asked.push((&at.value, source, pin));
+                asked.push((main, source, pin));
             }
         }
     }
@@ -153,7 +153,7 @@ fn row(
 fn origin(pin: &Pin) -> String {
     match &pin.source {
         Source::Git { url, .. } | Source::Url { url, .. } => shown_url(url),
-        Source::Sdist { .. } => "pip index".into(),
+        Source::Sdist { .. } | Source::Wheel { .. } => "pip index".into(),
         Source::Folder { .. } | Source::Crates { .. } => String::new(),
     }
 }

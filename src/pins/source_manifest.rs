@@ -72,7 +72,7 @@ enum Entry {
 /// manifest cannot name.
 pub fn export(workspace: &Workspace) -> Result<(String, Vec<String>), PinsError> {
     let mut root = vec![("schema_version".to_owned(), Entry::Other(SCHEMA_VERSION.into()))];
-    let mut left_out: Vec<String> = workspace.pins.pins.keys().map(ToString::to_string).collect();
+    let mut left_out: Vec<String> = workspace.pins.written().map(|pin| pin.component.to_string()).collect();
     for (project, component) in PROJECTS {
         let pin = workspace.pins.pins.iter().find(|(name, _)| name.as_str() == *component);
         let Some(Pin { version, source: Source::Git { url, commit, .. }, .. }) = pin.map(|(_, at)| &at.value)

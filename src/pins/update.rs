@@ -61,6 +61,14 @@ pub fn update(
 ) -> Result<(Update, SetText), Error> {
     let old = workspace.pin(component);
     let name = component.name.as_str();
+    if workspace.pins.is_generated(&component.name) {
+        let error = PinsError::Fixed {
+            component: name.to_owned(),
+            reason: "it is part of a Python closure".into(),
+            hint: "`rocmrpm closure --write --upgrade` chooses all versions of a closure anew".into(),
+        };
+        return Err(error.into());
+    }
     let mut text = SetText::new(&workspace.pins.file)?;
     let newest = match version {
         Some(_) => None,
@@ -195,8 +203,19 @@ fn moved(
             }
             (*url, *sha256) = (written.replace("{version}", version), None);
         }
+        Source::Wheel { file, sha256 } if version != pin.version => {
+            let written = text.get(&[table, &["wheel"]].concat()).unwrap_or_default();
+            if !has_place(written) {
+                return Err(PinsError::Fixed {
+                    component: pin.component.to_string(),
+                    reason: "the wheel's name has no `{version}`".into(),
+                    hint: format!("write `{{version}}` where {written} has {}", pin.version),
+                });
+            }
+            (*file, *sha256) = (written.replace("{version}", version), None);
+        }
         Source::Folder { .. } => return Err(fixed(pin)),
-        Source::Git { .. } | Source::Url { .. } | Source::Crates { .. } => {}
+        Source::Git { .. } | Source::Url { .. } | Source::Wheel { .. } | Source::Crates { .. } => {}
     }
     fetcher.resolve(&new).map_err(|error| not_there(error, pin, version, name, fetcher))?.settle(&mut new);
     if own_version {
@@ -204,7 +223,7 @@ fn moved(
     }
     let (key, value) = match &new.source {
         Source::Git { commit, .. } => ("commit", commit.clone()),
-        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => {
+        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. } => {
             ("sha256", sha256.map(|s| s.to_string()))
         }
         Source::Folder { .. } | Source::Crates { .. } => return Ok(new),

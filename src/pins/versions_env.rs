@@ -65,10 +65,10 @@ struct Named<'w> {
 
 /// Returns every source that has a version.
 fn named(workspace: &Workspace) -> impl Iterator<Item = Named<'_>> {
-    let sources = workspace.pins.pins.values().flat_map(|at| {
-        let main = &at.value;
-        main.all_sources().map(move |(source, pin)| (main, source, pin))
-    });
+    let sources = workspace
+        .pins
+        .written()
+        .flat_map(|main| main.all_sources().map(move |(source, pin)| (main, source, pin)));
     sources.filter(|(.., pin)| !matches!(pin.source, Source::Crates { .. })).map(|(main, source, pin)| {
         let joint = if source.is_empty() { "" } else { "_" };
         // A variable cannot begin with a digit.
@@ -96,7 +96,7 @@ fn values(prefix: &str, pin: &Pin) -> Result<Vec<(String, String)>, PinsError> {
             values.push(("COMMIT", commit.clone().ok_or_else(|| floating("commit"))?));
         }
         // Which index it is on is up to the machine.
-        Source::Sdist { sha256, .. } => {
+        Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. } => {
             values.push(("SHA256", sha256.ok_or_else(|| floating("sha256"))?.to_string()));
         }
         Source::Folder { .. } | Source::Crates { .. } => {}

@@ -1,6 +1,7 @@
 //! What reaches the terminal, and how it looks. The only module that writes to
 //! stdout and stderr: data to stdout, talk to stderr.
 
+mod closure;
 mod comparison;
 mod errors;
 mod index_check;
@@ -17,6 +18,7 @@ mod shell;
 mod table;
 mod verify;
 
+pub use closure::{closure_html, closure_json, closure_text, diff_json, diff_text, why_json, why_text};
 pub use comparison::comparison_text;
 pub use errors::{show_error, show_problems};
 pub use index_check::index_check_text;

@@ -16,7 +16,8 @@ use crate::index::demands::Usables;
 use crate::index::environment::Environment;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
-use crate::process::{ProcessError, install_hint};
+use crate::process::ProcessError;
+use crate::uv;
 
 /// What the files are made from.
 pub struct Set<'a> {
@@ -118,14 +119,12 @@ impl Diagnose for RequirementsError {
                 vec!["run the same command again later; without `--resolve` no index is asked".into()]
             }
             Self::Resolve { .. } => vec![
-                "`rocmrpm index check` tells which requirements no index satisfies".into(),
+                "`rocmrpm index check` tells which requirements no index and no closure's lock satisfies"
+                    .into(),
                 "name the indexes that have them: `[index] outside` in rocmrpm.toml".into(),
             ],
             Self::Answer(_) => vec!["is this uv much newer or older than 2026's?".into()],
-            Self::Process(ProcessError::Missing { program }) => {
-                vec![install_hint(program), "everywhere: `pip install uv`".into()]
-            }
-            Self::Process(error) => error.hints(),
+            Self::Process(error) => uv::hints(error),
             Self::Io(error) => error.hints(),
         }
     }

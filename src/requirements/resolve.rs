@@ -1,83 +1,48 @@
 //! The third-party closure of the pins, by the real `uv pip compile`: what it is given,
 //! and what it says. Not what is written of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use fs_err as fs;
+use pep440_rs::Version;
 
 use super::{Pinned, RequirementsError};
 use crate::error::IoError;
-use crate::files;
 use crate::index::environment::Environment;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
-use crate::process::{self, Command};
-use crate::sources;
-use crate::text::{escaped, file_url, percent_encoded};
+use crate::uv::{self, Failure, StandIn, Why};
 
-/// The C library's versions for which uv knows a platform (uv 0.11 to 0.13, `uv pip compile
-/// --help`): `x86_64-manylinux_2_28` and so on.
-const PLATFORMS: [(u32, u32); 11] =
-    [(2, 28), (2, 31), (2, 32), (2, 33), (2, 34), (2, 35), (2, 36), (2, 37), (2, 38), (2, 39), (2, 40)];
+/// The file with the versions of a closure's lock, in uv's folder.
+const HELD: &str = "held.txt";
 
-/// How many of uv's last lines an error shows.
-const LINES: usize = 20;
-
-/// Returns the pins together with everything that they require from outside, sorted.
+/// Returns the pins together with everything that they require from outside, sorted; what a
+/// closure's lock holds in the version that it `held`.
 pub fn resolve(
     view: &Listing,
     environment: &Environment,
     outside: &[Outside],
     own: &[Pinned],
+    held: &BTreeMap<String, Version>,
 ) -> Result<Vec<Pinned>, RequirementsError> {
     let scratch = tempfile::tempdir().map_err(IoError::doing("make a folder for uv"))?;
     let simple =
         stand_in(view, environment, own, scratch.path()).map_err(IoError::doing("write an index for uv"))?;
-    let (others, last) = match outside.split_last() {
-        Some((last, others)) => (others, last.url.clone()),
-        None => (&[][..], simple.clone()),
-    };
-    let mut first = if outside.is_empty() { Vec::new() } else { vec![simple] };
-    first.extend(others.iter().map(|index| index.url.clone()));
+    // The stack's index comes first; where there is no other, it is the default as well.
+    let mut indexes = vec![simple];
+    indexes.extend(outside.iter().map(|index| index.url.clone()));
     let input: String = own.iter().map(|pin| format!("{}=={}\n", pin.name, pin.version)).collect();
-    // URLs go by the environment, which only this user can read; arguments everybody can.
-    let mut uv = Command::new("uv")
-        .args(["--no-config", "--color", "never", "pip", "compile", "-", "--quiet"])
-        .args(["--generate-hashes", "--no-header", "--no-annotate", "--index-strategy", "first-index"])
-        .args(["--python-version", &environment.python(), "--python-platform", &platform(environment)])
-        .cwd(scratch.path())
-        .env("UV_INDEX", first.join(" "))
-        .env("UV_DEFAULT_INDEX", last)
-        .env("UV_PYTHON_DOWNLOADS", "never")
-        .stdin(input);
-    // Whatever else would bring other indexes or versions: UV_TORCH_BACKEND names builds for CUDA.
-    for name in [
-        "UV_INDEX_URL",
-        "UV_EXTRA_INDEX_URL",
-        "UV_FIND_LINKS",
-        "UV_NO_INDEX",
-        "UV_CONSTRAINT",
-        "UV_OVERRIDE",
-        "UV_TORCH_BACKEND",
-    ] {
-        uv = uv.env_remove(name);
-    }
-    let finished = uv.run()?;
-    if !finished.success() {
-        let passwords: Vec<String> = outside.iter().flat_map(|index| sources::password(&index.url)).collect();
-        let mut said = process::last_lines(&finished.stderr, LINES);
-        for line in &mut said {
-            for password in &passwords {
-                *line = line.replace(password, "***");
-            }
+    let constraints: String = held.iter().map(|(name, version)| format!("{name}=={version}\n")).collect();
+    fs::write(scratch.path().join(HELD), constraints).map_err(IoError::doing("write constraints for uv"))?;
+    let args = ["--generate-hashes", "--no-annotate", "--constraints", HELD];
+    match uv::compile(environment, scratch.path(), input, &indexes, &args) {
+        Ok(said) => merge(&said, own),
+        Err(Failure::Refused { said, why }) => {
+            Err(RequirementsError::Resolve { said: uv::last(said), network: why == Why::Network })
         }
-        let told = String::from_utf8_lossy(&finished.stderr);
-        let network = ["Failed to fetch", "error sending request", "Could not connect", "Request failed"]
-            .iter()
-            .any(|words| told.contains(words));
-        return Err(RequirementsError::Resolve { said, network });
+        Err(Failure::Process(error)) => Err(error.into()),
     }
-    merge(&String::from_utf8_lossy(&finished.stdout), own)
 }
 
 /// Writes an index of exactly the pinned wheels for uv. Their platform is written as plain
@@ -89,11 +54,10 @@ fn stand_in(
     own: &[Pinned],
     dir: &Path,
 ) -> std::io::Result<String> {
-    let simple = dir.join("simple");
+    let index = StandIn::in_folder(dir);
     for pin in own {
-        let folder = simple.join(&pin.name);
-        fs::create_dir_all(&folder)?;
-        let mut page = "<!DOCTYPE html>\n".to_owned();
+        let folder = index.folder(&pin.name)?;
+        let mut files = Vec::new();
         let wheels = view.wheels.get(&pin.name).into_iter().flatten().filter(|wheel| {
             !wheel.said.yanked && pin.version == wheel.name.version.to_string() && takes(wheel, environment)
         });
@@ -104,12 +68,11 @@ fn stand_in(
                 std::io::ErrorKind::AlreadyExists => Ok(()),
                 _ => Err(error),
             })?;
-            let url = percent_encoded(name.as_bytes(), b"");
-            page += &format!("<a href=\"{url}#sha256={digest}\">{}</a>\n", escaped(&name));
+            files.push((name, digest));
         }
-        files::write_atomically(&folder.join("index.html"), page)?;
+        index.page(&pin.name, &files)?;
     }
-    Ok(file_url(&simple))
+    Ok(index.url())
 }
 
 fn takes(wheel: &Listed, environment: &Environment) -> bool {
@@ -121,13 +84,6 @@ fn plain_platform(file: &str, environment: &Environment) -> String {
         Some((rest, platform)) if platform != "any" => format!("{rest}-linux_{}.whl", environment.arch()),
         _ => file.to_owned(),
     }
-}
-
-/// Returns uv's name of the platform: the newest C library that is not newer than ours.
-fn platform(environment: &Environment) -> String {
-    let glibc = environment.glibc().unwrap_or((2, 28));
-    let known = PLATFORMS.iter().rev().find(|known| **known <= glibc).unwrap_or(&PLATFORMS[0]);
-    format!("{}-manylinux_{}_{}", environment.arch(), known.0, known.1)
 }
 
 /// Reads what uv says, and puts the stack's own pins in the place of uv's: those have the
@@ -190,10 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn platforms_are_those_that_uv_knows() {
-        let named = |glibc| platform(&Environment::new("3.14", "x86_64", glibc).unwrap());
-        assert_eq!(named(Some((2, 42))), "x86_64-manylinux_2_40");
-        assert_eq!(named(Some((2, 30))), "x86_64-manylinux_2_28");
+    fn a_wheel_of_the_stack_is_for_plain_linux() {
         let here = Environment::new("3.14", "x86_64", None).unwrap();
         assert_eq!(
             plain_platform("a-1-cp314-cp314-manylinux_2_42_x86_64.whl", &here),

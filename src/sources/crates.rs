@@ -131,7 +131,7 @@ fn is_here(source: &Source) -> bool {
     match source {
         Source::Folder { .. } => true,
         Source::Url { url, .. } | Source::Git { url, .. } => url::is_local(url),
-        Source::Sdist { .. } | Source::Crates { .. } => false,
+        Source::Sdist { .. } | Source::Wheel { .. } | Source::Crates { .. } => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Transfers by curl, and what its exit codes mean. Neither digests nor the store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::SourceError;
 use super::url::{self, Credentials};
@@ -103,6 +103,114 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
     let tail = tail.strip_prefix(&format!("curl: ({code}) ")).unwrap_or(&tail).to_owned();
     Err(Failure::Error(meaning(code, status, &tail, &shown, transfer.to)?))
 }
+
+/// One of many small files to fetch side by side.
+pub(super) struct Piece<'a> {
+    /// Without credentials.
+    pub url: String,
+    pub credentials: Option<&'a Credentials>,
+    /// The file to write.
+    pub to: PathBuf,
+}
+
+/// How the transfer of a piece ended.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ended {
+    /// The HTTP status, or 0.
+    pub status: u16,
+    /// Where redirects led to, without credentials.
+    pub url: String,
+    /// How many bytes the whole file has, where a part of it was asked for and came.
+    pub whole: Option<u64>,
+    code: i32,
+    said: String,
+}
+
+impl Ended {
+    /// Tells whether the piece came.
+    pub fn well(&self) -> bool {
+        self.code == 0
+    }
+
+    /// Tells whether the server has no such file.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.status, 404 | 410)
+    }
+
+    /// Returns why it did not come.
+    pub fn error(&self, piece: &Piece<'_>) -> Result<SourceError, SourceError> {
+        let url = url::shown(&piece.url);
+        meaning(self.code, self.status, &self.said, &url, &piece.to)
+    }
+}
+
+/// How many transfers go on at a time.
+const SIDE_BY_SIDE: &str = "16";
+
+/// The largest piece, in bytes, where the server says how large it is: the largest page of an
+/// index has a few million.
+const MAX_PIECE: &str = "67108864";
+
+/// Fetches many pieces with one curl, side by side; `args` are for all of them. A piece that
+/// does not come is told by its end, in the order of the pieces.
+pub(super) fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, SourceError> {
+    let mut ends = vec![Ended::default(); pieces.len()];
+    let mut open: Vec<usize> = (0..pieces.len()).collect();
+    // What is sent along holds for a whole run of curl.
+    while let Some(first) = open.first().copied() {
+        let (some, others): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|at| pieces[*at].credentials == pieces[first].credentials);
+        open = others;
+        let mut config = String::new();
+        for piece in some.iter().map(|at| &pieces[*at]) {
+            let to = config_value(&piece.to.to_string_lossy())?;
+            config.push_str(&format!("url = {}\noutput = {to}\n", config_value(&piece.url)?));
+        }
+        if let Some(Credentials { user, password }) = pieces[first].credentials {
+            config.push_str(&format!("user = {}\n", config_value(&format!("{user}:{password}"))?));
+        }
+        let curl = Command::new("curl")
+            .args(["--fail", "--location", "--silent", "--show-error", "--globoff", "--netrc-optional"])
+            .args(["--parallel", "--parallel-max", SIDE_BY_SIDE, "--no-progress-meter", "--compressed"])
+            .args(["--proto", "=https,http,file", "--proto-redir", "=https,http", "--max-redirs", "10"])
+            .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
+            .args(["--retry", "2", "--retry-max-time", "300", "--max-filesize", MAX_PIECE])
+            .args(args)
+            .args(["--write-out", SAYS, "--config", "-"])
+            .env("LC_ALL", "C")
+            .stdin(config);
+        let finished = curl.run()?;
+        let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+        let mut told = 0;
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [number, status, code, range, url, said] = fields[..] else { continue };
+            let Some(at) = number.parse().ok().and_then(|n: usize| some.get(n)) else { continue };
+            told += 1;
+            ends[*at] = Ended {
+                status: status.parse().unwrap_or(0),
+                url: url::shown(url),
+                whole: range.rsplit_once('/').and_then(|(_, whole)| whole.parse().ok()),
+                code: code.parse().unwrap_or(-1),
+                said: said.to_owned(),
+            };
+        }
+        if told < some.len() {
+            let url = url::shown(&pieces[first].url);
+            let reason = match process::last_lines(&finished.stderr, 1).join("") {
+                said if said.is_empty() => format!("curl {}", finished.how()),
+                said => said,
+            };
+            return Err(SourceError::Transfer { url, reason, status: 0, hint: None });
+        }
+    }
+    Ok(ends)
+}
+
+/// What curl tells of each transfer: the number of its URL, status, exit code, which part of
+/// the file came, where redirects led to, and an error's words (curl(1), "--write-out").
+const SAYS: &str =
+    "%{urlnum}\\t%{http_code}\\t%{exitcode}\\t%header{content-range}\\t%{url_effective}\\t%{errormsg}\\n";
 
 /// Writes a value as curl's configuration files want it.
 fn config_value(value: &str) -> Result<String, SourceError> {

@@ -61,6 +61,22 @@ pub enum SourceError {
         /// What the index says.
         found: Sha256,
     },
+    /// The index does not have a file that it had.
+    #[error("the index {index} no longer has `{file}`")]
+    NoFile {
+        /// The index, without credentials.
+        index: String,
+        /// The file's name.
+        file: String,
+    },
+    /// The METADATA of a distribution cannot be read, or are of another one.
+    #[error("the METADATA of `{file}` cannot be used: {wrong}")]
+    Metadata {
+        /// The distribution's file.
+        file: String,
+        /// What is wrong.
+        wrong: String,
+    },
     /// A file in the cache changed since it was verified.
     #[error("the cached file {} was damaged: expected sha256 {expected}, found {found}; it is removed", path.display())]
     Damaged {
@@ -269,6 +285,14 @@ pub enum SourceError {
         /// The nearest versions that have one, greatest first.
         near: Vec<String>,
     },
+    /// The index has no wheel of that name.
+    #[error("the index {index} has no wheel `{file}`")]
+    NoWheel {
+        /// The index.
+        index: String,
+        /// The wheel's name.
+        file: String,
+    },
     /// The index answered with something that is no project page.
     #[error("the page {url} cannot be read: {reason}")]
     IndexPage {
@@ -323,7 +347,9 @@ impl Diagnose for SourceError {
             | Self::NoCommit { .. }
             | Self::NoTag { .. }
             | Self::NoProject { .. }
+            | Self::NoFile { .. }
             | Self::NoSdist { .. }
+            | Self::NoWheel { .. }
             | Self::NoPath { .. }
             | Self::BadSubmodule { .. }
             | Self::LockDiffers { .. }
@@ -338,6 +364,7 @@ impl Diagnose for SourceError {
             | Self::Transfer { .. }
             | Self::Truncated { .. }
             | Self::Git { .. }
+            | Self::Metadata { .. }
             | Self::IndexPage { .. } => Kind::Network,
             Self::Damaged { .. } | Self::Write { .. } | Self::NoIndex { .. } | Self::NoCache => {
                 Kind::Environment
@@ -398,6 +425,9 @@ impl Diagnose for SourceError {
                     hints.push("pin the source by URL or git commit instead".into());
                 }
                 hints
+            }
+            Self::NoWheel { .. } => {
+                vec!["is it deleted? pin another version; `rocmrpm closure --write --upgrade` chooses those of a closure".into()]
             }
             Self::NoPath { there, .. } => vec![there.clone()],
             Self::Crates { kind: Kind::Network, .. } => {

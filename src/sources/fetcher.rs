@@ -10,7 +10,7 @@ use fs_err as fs;
 use super::cache::Cache;
 use super::download::{self, Request};
 use super::git::Repository;
-use super::index::{self, Sdist};
+use super::index::{self, ProjectFile, Sdist};
 use super::url::{self, Credentials};
 use super::{
     Fetched, Resolved, SourceError, archive, file_name, folder_in, lock, name, not_pinned, pack,
@@ -102,6 +102,18 @@ impl<'a> Fetcher<'a> {
                 }
                 expected
             }
+            Source::Wheel { file, sha256 } => {
+                let expected = sha256.ok_or_else(|| not_pinned(pin, "sha256"))?;
+                if !self.cache.has(&expected) {
+                    let found = self.wheel(file)?;
+                    if let Some(found) = found.sha256.filter(|found| *found != expected) {
+                        return Err(SourceError::IndexDigest { file: file.clone(), expected, found });
+                    }
+                    let credentials = self.credentials_for(&found.url)?;
+                    self.download(pin, &found.url, credentials, Some(expected))?;
+                }
+                expected
+            }
             Source::Git { .. } => self.pack_commit(pin)?,
             Source::Folder { path } => self.pack_folder(pin, path)?,
             Source::Crates { lock_file, of } => self.pack_crates(pin, lock_file, of)?,
@@ -118,7 +130,9 @@ impl<'a> Fetcher<'a> {
         };
         let (url, credentials, expected) = match &pin.source {
             Source::Url { url, sha256: Some(_) } => return pinned(Some(url::shown(url))),
-            Source::Sdist { sha256: Some(_), .. } => return pinned(None),
+            Source::Sdist { sha256: Some(_), .. } | Source::Wheel { sha256: Some(_), .. } => {
+                return pinned(None);
+            }
             Source::Folder { .. } | Source::Crates { .. } => return Ok(Resolved::Folder),
             Source::Git { commit: Some(commit), .. } => {
                 pinned_commit(pin, &Some(commit.clone()))?;
@@ -136,6 +150,14 @@ impl<'a> Fetcher<'a> {
                     self.warn(format!("{} is yanked: upstream took it back", sdist.file_name));
                 }
                 (sdist.url.clone(), self.credentials_for(&sdist.url)?, sdist.sha256)
+            }
+            Source::Wheel { file, sha256: None } => {
+                let wheel = self.wheel(file)?;
+                if wheel.yanked {
+                    self.warn(format!("{file} is yanked: upstream took it back"));
+                }
+                let credentials = self.credentials_for(&wheel.url)?;
+                (wheel.url, credentials, wheel.sha256)
             }
         };
         let sha256 = self.download(pin, &url, credentials, expected)?;
@@ -160,6 +182,21 @@ impl<'a> Fetcher<'a> {
             });
         };
         index::pick(index::read_page(&text, &url, project)?, version, project, index)
+    }
+
+    /// Returns the wheel of this name from the index.
+    fn wheel(&self, file: &str) -> Result<ProjectFile, SourceError> {
+        let project = name::wheel_project(file).unwrap_or_default();
+        self.needs_network(|| format!("the page of `{project}` on the package index"))?;
+        let index = self.index_url()?;
+        let Some((text, url)) = simple::page(&self.cache, index, &project)? else {
+            return Err(SourceError::NoProject { index: url::shown(index), project });
+        };
+        let mut files = index::files(&text, &url)?;
+        match files.iter().position(|found| found.name == file) {
+            Some(at) => Ok(files.swap_remove(at)),
+            None => Err(SourceError::NoWheel { index: url::shown(index), file: file.to_owned() }),
+        }
     }
 
     /// Copies a fetched file into a folder under its name, verifying it once more: the
@@ -246,7 +283,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// Returns the index as a URL, with credentials if it has some.
-    pub(super) fn index_url(&self) -> Result<&str, SourceError> {
+    pub(crate) fn index_url(&self) -> Result<&str, SourceError> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
@@ -256,7 +293,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// Returns the index's credentials if they are meant for this URL as well.
-    fn credentials_for(&self, url: &str) -> Result<Option<Credentials>, SourceError> {
+    pub(super) fn credentials_for(&self, url: &str) -> Result<Option<Credentials>, SourceError> {
         let index = self.index_url()?;
         Ok(url::split_credentials(index).1.filter(|_| url::same_origin(index, url)))
     }

@@ -50,14 +50,20 @@ pub struct ProjectFile {
     pub metadata: Option<Sha256>,
 }
 
+/// Returns the version that the name of a project's source distribution states, whatever
+/// archive that is.
+pub fn version_of_sdist(file: &str, project: &str) -> Option<Version> {
+    match sdist_version(file, project) {
+        Some(version) => Version::from_str(version).ok(),
+        None if file.ends_with(".whl") => None,
+        None => other_version(file, project),
+    }
+}
+
 impl ProjectFile {
     /// Returns the version of a source distribution of `project`, whatever archive it is.
     pub fn sdist_version(&self, project: &str) -> Option<Version> {
-        match sdist_version(&self.name, project) {
-            Some(version) => Version::from_str(version).ok(),
-            None if self.name.ends_with(".whl") => None,
-            None => other_version(&self.name, project),
-        }
+        version_of_sdist(&self.name, project)
     }
 }
 

@@ -195,7 +195,9 @@ impl Fetcher<'_> {
         }
         let mut entry = LockEntry { version, ..LockEntry::default() };
         let looked = match &pin.source {
-            Source::Url { url: origin, sha256 } | Source::Sdist { project: origin, sha256 } => {
+            Source::Url { url: origin, sha256 }
+            | Source::Sdist { project: origin, sha256 }
+            | Source::Wheel { file: origin, sha256 } => {
                 entry.origin.clone_from(origin);
                 entry.sha256 = *sha256;
                 self.obtain(pin).map(|fetched| entry.size = Some(fetched.size))
@@ -239,7 +241,9 @@ impl Fetcher<'_> {
             Err(SourceError::Offline { .. }) if known.is_some() => {
                 let known = known.cloned().unwrap_or_default();
                 match &mut pin.source {
-                    Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => *sha256 = known.sha256,
+                    Source::Url { sha256, .. }
+                    | Source::Sdist { sha256, .. }
+                    | Source::Wheel { sha256, .. } => *sha256 = known.sha256,
                     Source::Git { commit, .. } => *commit = known.commit,
                     Source::Folder { .. } | Source::Crates { .. } => {}
                 }
@@ -268,6 +272,7 @@ impl Fetcher<'_> {
             {
                 let what = match &pin.source {
                     Source::Url { url, .. } => format!("the file {}", url::shown(url)),
+                    Source::Wheel { file, .. } => format!("the wheel `{file}`"),
                     _ => format!("the sdist of `{}` {}", pin.component, pin.version),
                 };
                 Err(moved(what, format!("sha256 {locked}"), format!("sha256 {sha256}")))
@@ -283,7 +288,7 @@ impl Fetcher<'_> {
 /// Tells whether an entry has all that is found out of such a source.
 fn is_whole(entry: &LockEntry, pin: &Pin) -> bool {
     match &pin.source {
-        Source::Url { .. } | Source::Sdist { .. } => entry.size.is_some(),
+        Source::Url { .. } | Source::Sdist { .. } | Source::Wheel { .. } => entry.size.is_some(),
         Source::Git { submodules, .. } => entry.tree.is_some() && *submodules == entry.submodules.is_some(),
         Source::Crates { .. } => entry.sha256.is_some(),
         Source::Folder { .. } => true,

@@ -15,10 +15,12 @@ mod html;
 mod index;
 mod join;
 mod lock;
+mod metadata;
 mod name;
 mod pack;
 mod pip;
 mod releases;
+mod sdist_info;
 mod simple;
 mod submodules;
 #[cfg(test)]
@@ -34,14 +36,17 @@ pub use cache::Cache;
 pub(crate) use curl::download_plain;
 pub use error::SourceError;
 pub use fetcher::Fetcher;
-pub use index::{ProjectFile, Sdist};
+pub use index::{ProjectFile, Sdist, version_of_sdist};
 pub use lock::{LockError, Locked};
-pub use name::{file_name, normalized, source_dir};
+pub use metadata::Distribution;
+pub use name::{file_name, normalized, source_dir, wheel_project};
 pub use pack::is_packed;
 pub use pip::{as_url, pip_index};
 pub use releases::{Release, Releases, newer};
+pub(crate) use sdist_info::with_requires;
 pub use simple::{files_of_page, path_of_url, project_files};
 pub use tree::{Tree, read_inside};
+pub(crate) use url::last_segment as last_url_segment;
 pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;
@@ -92,7 +97,10 @@ impl Resolved {
     /// Writes the digest or commit into the pin that it was found for.
     pub fn settle(self, pin: &mut Pin) {
         match (&mut pin.source, self) {
-            (Source::Url { sha256, .. } | Source::Sdist { sha256, .. }, Self::File { sha256: found, .. }) => {
+            (
+                Source::Url { sha256, .. } | Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. },
+                Self::File { sha256: found, .. },
+            ) => {
                 *sha256 = Some(found);
             }
             (Source::Git { commit, .. }, Self::Commit { commit: found, .. }) => *commit = Some(found),
@@ -105,7 +113,7 @@ impl Resolved {
 /// the pinned digest, the commit, or a digest over the folder's content.
 pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError> {
     match &pin.source {
-        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } => {
+        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. } => {
             sha256.map(|digest| format!("sha256:{digest}")).ok_or_else(|| not_pinned(pin, "sha256"))
         }
         Source::Git { commit, submodules, paths, .. } => {

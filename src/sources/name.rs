@@ -17,6 +17,7 @@ const SUFFIXES: &[&str] = &[
 /// - git and folder: `<component>-<version>.tar.gz`, packed by us
 /// - sdist: `<project>-<version>.tar.gz` as PEP 625 spells it, however the index
 ///   spells it
+/// - wheel: its own name, which says what it is for
 ///
 /// Characters that have a meaning to rpm or a shell become `_`.
 pub fn file_name(pin: &Pin) -> String {
@@ -25,6 +26,7 @@ pub fn file_name(pin: &Pin) -> String {
             name if name.is_empty() => archive_stem(pin),
             name => safe(&name),
         },
+        Source::Wheel { file, .. } => safe(file),
         Source::Git { .. } | Source::Folder { .. } | Source::Crates { .. } | Source::Sdist { .. } => {
             format!("{}.tar.gz", archive_stem(pin))
         }
@@ -51,6 +53,7 @@ fn archive_stem(pin: &Pin) -> String {
         Source::Git { .. } | Source::Folder { .. } | Source::Crates { .. } => {
             safe(&format!("{}-{}", pin.component, pin.version))
         }
+        Source::Wheel { file, .. } => safe(file.strip_suffix(".whl").unwrap_or(file)),
         Source::Sdist { project, .. } => {
             let version = pep440_rs::Version::from_str(&pin.version)
                 .map_or_else(|_| pin.version.clone(), |version| version.to_string());
@@ -71,6 +74,21 @@ fn safe(name: &str) -> String {
         safe.replace_range(..1, "_");
     }
     safe
+}
+
+/// Returns the normalized name of the project that a wheel of this name is of, `None` where no
+/// wheel can be called so: `NAME-VERSION(-BUILD)?-PYTHON-ABI-PLATFORM.whl`, of letters, digits
+/// and `_.+!` alone (binary distribution format, "File name convention").
+pub fn wheel_project(file: &str) -> Option<String> {
+    let stem = file.strip_suffix(".whl")?;
+    let parts: Vec<&str> = stem.split('-').collect();
+    let plain = |part: &&str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_.+!".contains(c))
+    };
+    let version = pep440_rs::Version::from_str(parts.get(1)?);
+    let name = parts[0].starts_with(|c: char| c.is_ascii_alphanumeric());
+    (matches!(parts.len(), 5 | 6) && parts.iter().all(plain) && version.is_ok() && name)
+        .then(|| normalized(parts[0]))
 }
 
 /// Returns a project's name as PEP 503 normalises it: lower case, runs of `-`,
@@ -107,6 +125,7 @@ pub(super) mod tests {
     fn names_follow_from_the_pin() {
         let url = |u: &str| Source::Url { url: u.into(), sha256: None };
         let sdist = |p: &str| Source::Sdist { project: p.into(), sha256: None };
+        let wheel = |f: &str| Source::Wheel { file: f.into(), sha256: None };
         let git = Source::Git { url: "x".into(), commit: None, submodules: false, paths: vec![] };
         let folder = Source::Folder { path: "x".into() };
         for (version, source, file, dir) in [
@@ -119,8 +138,25 @@ pub(super) mod tests {
             ("2", folder, "demo-2.tar.gz", "demo-2"),
             ("2.0.0-RC1", sdist("Foo.Bar--baz"), "foo_bar_baz-2.0.0rc1.tar.gz", "foo_bar_baz-2.0.0rc1"),
             ("7.0.2", sdist("amdsmi"), "amdsmi-7.0.2.tar.gz", "amdsmi-7.0.2"),
+            ("1", wheel("a-1-py3-none-any.whl"), "a-1-py3-none-any.whl", "a-1-py3-none-any"),
         ] {
             assert_eq!(names(version, source.clone()), (file.into(), dir.into()), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn wheels_are_known_by_name() {
+        for (file, project) in [
+            ("Foo_Bar.x-1.0.post1-py2.py3-none-any.whl", Some("foo-bar-x")),
+            ("a-1-2-cp314-cp314-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", Some("a")),
+            ("a-1-py3-none.whl", None),
+            ("a-1-py3-none-any.zip", None),
+            ("a-x-py3-none-any.whl", None),
+            ("../a-1-py3-none-any.whl", None),
+            ("a-1--none-any.whl", None),
+            ("a-1-py3-none-a ny.whl", None),
+        ] {
+            assert_eq!(wheel_project(file).as_deref(), project, "{file}");
         }
     }
 }

@@ -60,7 +60,7 @@ impl Fetcher<'_> {
                 Some(repository) => self.tagged_releases(&repository, &pin.version, name)?,
                 None => return Ok(None),
             },
-            Source::Folder { .. } | Source::Crates { .. } => return Ok(None),
+            Source::Wheel { .. } | Source::Folder { .. } | Source::Crates { .. } => return Ok(None),
         };
         Ok(Some(releases))
     }

@@ -77,12 +77,12 @@ pub(super) fn page(
 }
 
 /// Tells whether a `file:` URL names nothing.
-fn is_missing(url: &str) -> bool {
+pub(super) fn is_missing(url: &str) -> bool {
     url.strip_prefix("file://").is_some_and(|path| !Path::new(&url::percent_decode(path)).exists())
 }
 
 /// Reads a page that was downloaded from `url`.
-fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
+pub(super) fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
     let wrong = |reason: String| SourceError::IndexPage { url: url.to_owned(), reason };
     let size = std::fs::metadata(path).map_or(0, |m| m.len());
     if size > MAX_PAGE {

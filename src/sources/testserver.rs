@@ -121,11 +121,13 @@ fn serve(
     }
     let request = Seen { path, headers };
     let mut reply = answer(&request);
-    let range =
-        request.header("range").and_then(|r| r.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    let asked = request.header("range").and_then(|range| range.strip_prefix("bytes="));
+    let range = asked.and_then(|range| range.strip_suffix('-')?.parse().ok());
+    let last = asked.and_then(|range| range.strip_prefix('-')?.parse().ok());
     seen.lock().unwrap().push(request);
     let whole = reply.body.len();
-    if let Some(from) = range.filter(|_| reply.ranges && reply.status == 200) {
+    let last = last.map(|count: usize| whole.saturating_sub(count));
+    if let Some(from) = range.or(last).filter(|_| reply.ranges && reply.status == 200) {
         if from >= whole {
             (reply.status, reply.body) = (416, Vec::new());
             reply = reply.header("Content-Range", format!("bytes */{whole}"));

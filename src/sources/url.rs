@@ -135,7 +135,7 @@ pub(super) fn same_origin(one: &str, other: &str) -> bool {
 }
 
 /// Returns the last segment of a URL's path, percent-decoded; may be empty.
-pub(super) fn last_segment(url: &str) -> String {
+pub(crate) fn last_segment(url: &str) -> String {
     percent_decode(parts(url).path.rsplit('/').next().unwrap_or(""))
 }
 

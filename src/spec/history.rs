@@ -11,7 +11,9 @@ use crate::sources;
 use crate::stack::Stack;
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
-use crate::workspace::{Component, Lock, MANIFEST, Pin, PinSet, Source, Workspace};
+use crate::workspace::{
+    CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, Lock, MANIFEST, Pin, PinSet, Source, Workspace,
+};
 
 /// The most changelog entries that a spec carries; older ones stay in git.
 const MAX_ENTRIES: usize = 30;
@@ -73,6 +75,8 @@ pub struct History {
     pins_path: String,
     /// The path of its lock file.
     lock_path: String,
+    /// The path of the pins of its Python closure.
+    closure_path: String,
     /// Files and folders that concern every component.
     shared: Vec<String>,
     /// Something the user should know about the history.
@@ -123,6 +127,7 @@ impl History {
         let mut history = Self {
             pins_path: format!("pins/{set}.toml"),
             lock_path: format!("pins/{set}.lock"),
+            closure_path: format!("pins/{}{GENERATED_PINS}.toml", workspace.closure_stem()),
             // What every component's spec depends on.
             shared: vec![
                 MANIFEST.to_owned(),
@@ -150,7 +155,8 @@ impl History {
         };
         let folders: Vec<String> =
             workspace.pins.pins.values().filter_map(|at| folder(&at.value)).map(str::to_owned).collect();
-        let mut paths = vec![self.pins_path.clone(), self.lock_path.clone(), "specs-templates".to_owned()];
+        let pin_paths = [&self.pins_path, &self.lock_path, &self.closure_path].map(String::clone);
+        let mut paths = [pin_paths.as_slice(), &["specs-templates".to_owned()]].concat();
         paths.extend(self.shared.iter().chain(&folders).cloned());
 
         let prefix = git(&["rev-parse", "--show-prefix"]).text()?;
@@ -194,12 +200,12 @@ impl History {
             }
         };
         self.forget_judgements(workspace, |commit, path| format!("{commit}:{prefix}{path}\n"), texts)?;
-        let pins = [&self.pins_path, &self.lock_path];
+        let pins = pin_paths;
         let touching: Vec<&Commit> =
-            self.commits.iter().filter(|c| c.paths.iter().any(|path| pins.contains(&path))).collect();
+            self.commits.iter().filter(|c| c.paths.iter().any(|path| pins.contains(path))).collect();
         let wanted: String = touching
             .iter()
-            .flat_map(|commit| pins.map(|path| format!("{}:{prefix}{path}\n", commit.hash)))
+            .flat_map(|commit| pins.iter().map(|path| format!("{}:{prefix}{path}\n", commit.hash)))
             .collect();
         let texts = texts(wanted)?;
         for (commit, texts) in touching.iter().zip(texts.chunks(pins.len())) {
@@ -208,7 +214,9 @@ impl History {
             // Mistakes of the past are not reported: what is unreadable is no pin.
             let mut ignored = Vec::new();
             let lock = Lock::read(&file(1), &mut ignored);
-            let set = PinSet::read("", file(0), &lock, &Overrides::new(), &mut ignored);
+            let none = Overrides::new();
+            let mut set = PinSet::read("", file(0), &lock, &none, &mut ignored);
+            set.add_generated(PinSet::read("", file(2), &Lock::default(), &none, &mut ignored));
             self.sets.insert(commit.hash.clone(), set);
         }
         Ok(())
@@ -224,7 +232,7 @@ impl History {
         texts: impl Fn(String) -> Result<Vec<String>, ProcessError>,
     ) -> Result<(), ProcessError> {
         let is_one = |path: &&String| match path.strip_prefix("specs-templates/") {
-            Some(path) => path.split_once('/').is_some_and(|(_, file)| file == "component.toml"),
+            Some(path) => path.ends_with("/component.toml"),
             None => path.as_str() == MANIFEST || path.starts_with("mock-configs/") && path.ends_with(".toml"),
         };
         // Oldest first, each with the index of its commit.
@@ -255,10 +263,11 @@ impl History {
     /// committed or comes from the command line.
     fn is_dirty(&self, workspace: &Workspace, component: &Component) -> bool {
         let pin = workspace.pin(component);
-        let own = self.own_paths(component, pin);
+        let own = self.own_paths(workspace, component, pin);
         let touched = |path: &String| own.iter().any(|own| below(path, own));
-        let pins_touched =
-            [&self.pins_path, &self.lock_path].iter().any(|path| self.uncommitted.contains(*path));
+        let pins_touched = [&self.pins_path, &self.lock_path, &self.closure_path]
+            .iter()
+            .any(|path| self.uncommitted.contains(*path));
         pin.overridden
             || (pins_touched && self.committed_pin(component) != Some(pin))
             || self.uncommitted.iter().any(touched)
@@ -271,8 +280,13 @@ impl History {
     }
 
     /// Returns the paths whose changes concern a component.
-    fn own_paths(&self, component: &Component, pin: &Pin) -> Vec<String> {
-        let mut own = vec![format!("specs-templates/{}", component.name)];
+    fn own_paths(&self, workspace: &Workspace, component: &Component, pin: &Pin) -> Vec<String> {
+        let dir = component.dir.strip_prefix(&workspace.root).unwrap_or(&component.dir);
+        let mut own = vec![dir.to_string_lossy().into_owned()];
+        if component.closure.is_some() {
+            let stem = workspace.closure_stem();
+            own.push(format!("specs-templates/{GENERATED}/{stem}/{CLOSURE_FILE}"));
+        }
         own.extend(self.shared.iter().cloned());
         own.extend(folder(pin).map(str::to_owned));
         own
@@ -293,7 +307,8 @@ impl History {
         let pin = workspace.pin(component);
         // What is built on something new is itself something new.
         let family = stack.select(&[component]);
-        let own: Vec<String> = family.iter().flat_map(|c| self.own_paths(c, workspace.pin(c))).collect();
+        let own: Vec<String> =
+            family.iter().flat_map(|c| self.own_paths(workspace, c, workspace.pin(c))).collect();
         let concerns = |path: &String| own.iter().any(|own| below(path, own));
         let family_pins = |set| family.iter().map(|c| find(set, &c.name)).collect::<Vec<_>>();
         let mut family_before = vec![None; family.len()];

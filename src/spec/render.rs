@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::history::{History, Release};
+use crate::closure::generate::requires_pattern;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Kind, Problem};
 use crate::machine;
@@ -15,7 +16,7 @@ use crate::process::ProcessError;
 use crate::sources;
 use crate::stack::Stack;
 use crate::template::{TemplateError, Templates};
-use crate::workspace::{Capability, Component, Pin, Provider, RocmVersion, Source, Workspace};
+use crate::workspace::{Capability, Component, Pin, Place, Provider, RocmVersion, Source, Workspace};
 
 /// A rendered spec and what else a build needs to know of it.
 #[derive(Debug, Clone)]
@@ -141,6 +142,30 @@ struct Values<'a> {
     memory_per_job_mb: u64,
     rocm: BTreeMap<String, RocmValue>,
     chroot: ChrootValues,
+    closure: ClosureValues,
+}
+
+/// The Python closure of a component, as it was written last; all empty where it has none.
+#[derive(Serialize, Default)]
+struct ClosureValues {
+    /// The package of the private members; empty where there are none.
+    runtime: String,
+    /// The prefix that they lie in.
+    prefix: String,
+    /// What a module begins with so that the system's own Python tells where it runs instead.
+    guard: String,
+    private: Vec<String>,
+    dropped: Vec<DroppedValues>,
+    /// What `__requires_exclude` leaves out; empty where that is nothing.
+    requires_exclude: String,
+    requires: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct DroppedValues {
+    name: String,
+    /// What stops working without it.
+    without: String,
 }
 
 #[derive(Serialize)]
@@ -227,6 +252,7 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
         memory_per_job_mb: component.memory_per_job / 1_000_000,
         rocm: rocm_values(&workspace.provider),
         chroot: chroot_values(workspace)?,
+        closure: closure_values(workspace, component),
     };
     let template = relative(&workspace.root, &component.template);
     let templates = Templates::parse(template_files(workspace, component)?)?;
@@ -489,6 +515,42 @@ fn chroot_values(workspace: &Workspace) -> Result<ChrootValues, SpecError> {
         return Ok(ChrootValues { name, release: escape(&release), python: machine::python_version()? });
     }
     Ok(ChrootValues { name, release: escape(&chroot.release), python: escape(&chroot.python) })
+}
+
+fn closure_values(workspace: &Workspace, component: &Component) -> ClosureValues {
+    let (Some(rules), Some(written)) = (&component.closure, &workspace.closure) else {
+        return ClosureValues::default();
+    };
+    let dropped = rules.members.iter().filter(|member| member.place == Some(Place::Dropped));
+    let dropped = dropped.map(|member| DroppedValues {
+        name: member.name.value.clone(),
+        without: escape(member.without.as_deref().unwrap_or_default()),
+    });
+    let (runtime, prefix) = match written.private.is_empty() {
+        true => Default::default(),
+        false => (component.runtime_name(), format!("%{{_libdir}}/{}", component.prefix_name())),
+    };
+    ClosureValues {
+        guard: guard(component.name.as_str(), &prefix),
+        runtime,
+        prefix,
+        private: written.private.clone(),
+        dropped: dropped.collect(),
+        requires_exclude: requires_pattern(&written.not_required, &written.no_extras).unwrap_or_default(),
+        requires: written.requires.clone(),
+    }
+}
+
+/// Returns the lines that a module begins with whose requirements are in a private prefix: the
+/// system's own Python has other versions of them. Wheels made of the package, and virtual
+/// environments, are not concerned.
+fn guard(component: &str, prefix: &str) -> String {
+    format!(
+        "import os as _os\nimport sys as _sys\n\n\
+         if _sys.prefix == \"%{{_prefix}}\" and _os.path.exists(\"{prefix}/bin/python3\"):\n    \
+         raise ImportError(\n        \"{component} runs in {prefix}/bin/python3: \"\n        \
+         \"this Python has other versions of what it requires\"\n    )\n"
+    )
 }
 
 /// Doubles `%`, so that rpm takes a value literally.

@@ -1,6 +1,8 @@
 //! Which distributions RPMs have, and the versions that their wheels will get, from what the
-//! headers say: no payload is read. Not what is in them.
+//! headers say; and their METADATA, for which a payload is read. Not what else is in them.
 
+use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -10,8 +12,12 @@ use super::layout::place;
 use super::name::of_dist_info;
 use super::plan::dist_info;
 use super::{LocalLabel, Pins, WheelError};
+use crate::process;
 use crate::rpms::{self, EntryKind};
 use crate::text::covers;
+
+/// How large METADATA may be, in bytes.
+const LIMIT: u64 = 16 << 20;
 
 /// Returns the distributions of a component's RPMs and the versions of the wheels that
 /// [`build`](super::build) makes of them with this label, without the files that these
@@ -32,6 +38,21 @@ pub fn distributions(rpms: &[PathBuf], label: &LocalLabel, leave_out: &[String])
             found.insert(name, labelled);
         }
     }
+    Ok(found)
+}
+
+/// Returns the METADATA of the distributions in an RPM, by normalized name.
+pub fn metadata_of(rpm: &Path) -> Result<BTreeMap<String, String>, WheelError> {
+    let mut found = BTreeMap::new();
+    rpms::for_each_file::<WheelError>(rpm, |entry, content| {
+        process::check_stop()?;
+        let Some(folder) = dist_info(place(&entry.path)) else { return Ok(()) };
+        let (name, _) = of_dist_info(folder).ok_or_else(|| no_version(rpm, folder))?;
+        let mut text = String::new();
+        content.take(LIMIT).read_to_string(&mut text)?;
+        found.insert(name, text);
+        Ok(())
+    })?;
     Ok(found)
 }
 

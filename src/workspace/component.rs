@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::closure::ClosureRules;
 use super::document::{At, File, Table};
 use super::edit::Edit;
 use super::manifest::gpu_targets;
@@ -52,6 +53,8 @@ pub struct Component {
     pub vulkan_packages: Vec<At<String>>,
     /// Files of the packages that its wheel does not carry, `*` standing for any characters.
     pub wheel_leaves_out: Vec<At<String>>,
+    /// How its Python closure is computed, if it has one.
+    pub closure: Option<ClosureRules>,
     /// The template's path.
     pub template: PathBuf,
     /// The patches, sorted by file name.
@@ -60,6 +63,8 @@ pub struct Component {
     pub edits: Vec<Edit>,
     /// What satisfies upstream's download points.
     pub offline: Vec<Offline>,
+    /// The component of whose Python closure it was generated.
+    pub generated: Option<At<String>>,
     /// `component.toml`, for messages about it.
     pub file: File,
 }
@@ -168,10 +173,12 @@ impl Component {
                 container_packages,
                 vulkan_packages,
                 wheel_leaves_out: root.table("wheel", |wheel| wheel.strings("leave-out")).unwrap_or_default(),
+                closure: root.table("closure", ClosureRules::read),
                 template: PathBuf::new(),
                 patches,
                 edits: root.tables("edit", Edit::read).into_iter().flatten().collect(),
                 offline: root.tables("offline", Offline::read).into_iter().flatten().collect(),
+                generated: root.string("generated"),
                 file: file.clone(),
             }
         });
@@ -189,6 +196,18 @@ impl Component {
     /// Returns the edits that are for this version.
     pub fn edits_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Edit> {
         self.edits.iter().filter(move |edit| edit.versions.holds(version))
+    }
+
+    /// Returns what the package of the private members of its Python closure is called.
+    pub fn runtime_name(&self) -> String {
+        let written = self.closure.as_ref().and_then(|rules| rules.runtime.as_ref());
+        written.map_or_else(|| format!("{}-runtime", self.name), |at| at.value.clone())
+    }
+
+    /// Returns the folder of `%{_libdir}` that the private members lie in.
+    pub fn prefix_name(&self) -> String {
+        let name = self.runtime_name();
+        name.strip_suffix("-runtime").filter(|stem| !stem.is_empty()).unwrap_or(&name).to_owned()
     }
 
     /// Returns the spec's file name: the template's without `.tera`.

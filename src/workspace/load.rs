@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::chroot::{Chroot, Provider};
+use super::closure::WrittenClosure;
 use super::component::Component;
 use super::copr::CoprProject;
 use super::document::{At, File, INVALID};
@@ -18,6 +19,15 @@ use crate::names::{ComponentName, nearest};
 /// The file that makes a folder a workspace.
 pub const MANIFEST: &str = "rocmrpm.toml";
 
+/// The folder below `specs-templates/` of what `rocmrpm closure --write` writes.
+pub const GENERATED: &str = "generated";
+
+/// The file beside them that the component's own spec is rendered with.
+pub const CLOSURE_FILE: &str = "closure.toml";
+
+/// What the names of the pin sets that it writes end with, before `.toml`.
+pub const GENERATED_PINS: &str = ".generated";
+
 /// Which of a workspace's chroots and pin sets to use, and what to override.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
@@ -27,6 +37,8 @@ pub struct Selection {
     pub pins: Option<String>,
     /// `--pin NAME=VERSION`.
     pub overrides: Overrides,
+    /// Leave out what `rocmrpm closure --write` wrote.
+    pub without_generated: bool,
 }
 
 /// A workspace, read whole, with one chroot and one pin set chosen.
@@ -46,6 +58,8 @@ pub struct Workspace {
     pub provider: Provider,
     /// `copr/project.toml`, if there is one.
     pub copr: Option<CoprProject>,
+    /// What `rocmrpm closure --write` wrote for the chosen pin set and chroot.
+    pub closure: Option<WrittenClosure>,
     /// The components that have a folder and no pin in the chosen set.
     unpinned: Vec<ComponentName>,
 }
@@ -145,7 +159,7 @@ impl Workspace {
         let mut problems = Vec::new();
         let manifest_file = File::read(&root.join(MANIFEST), MANIFEST)?;
         let manifest = Manifest::read(&manifest_file, &mut problems);
-        let (mut components, broken) = read_components(&root, &mut problems)?;
+        let (mut components, broken) = read_components(&root, "specs-templates", &mut problems)?;
         let mut sets = read_pin_sets(&root, &selection.overrides, &mut problems)?;
         let mut chroots: BTreeMap<String, Chroot> = BTreeMap::new();
         for (name, file) in toml_files(&root, "mock-configs")? {
@@ -160,6 +174,7 @@ impl Workspace {
         let copr = copr.map(|file| CoprProject::read(file, &chroots, &mut problems));
 
         check_requires(&components, &broken, &mut problems);
+        check_closures(&components, &mut problems);
         for set in sets.values() {
             check_pins(set, &components, &broken, &mut problems);
         }
@@ -201,7 +216,12 @@ impl Workspace {
         }
 
         let chroot = choose(&mut chroots, "chroot", selection.chroot.as_ref(), &manifest.default_chroot)?;
-        let pins = choose(&mut sets, "pin set", selection.pins.as_ref(), &manifest.default_pins)?;
+        let mut pins = choose(&mut sets, "pin set", selection.pins.as_ref(), &manifest.default_pins)?;
+        let stem = closure_stem(&pins.name, &chroot.name, &manifest.default_chroot.value);
+        let closure = match selection.without_generated {
+            true => None,
+            false => add_generated(&root, &stem, &selection.overrides, &mut components, &mut pins)?,
+        };
         let known = || pins.pins.keys().map(ToString::to_string).collect();
         if let Some(name) = selection.overrides.keys().find(|n| !pins.pins.keys().any(|k| k.as_str() == *n)) {
             return Err(WorkspaceError::Unknown { kind: "pin", name: name.clone(), known: known() });
@@ -209,7 +229,7 @@ impl Workspace {
         let unpinned = components.keys().filter(|name| !pins.pins.contains_key(name)).cloned().collect();
         components.retain(|name, _| pins.pins.contains_key(name));
         let provider = choose(&mut providers, "ROCm provider", None, &chroot.rocm_provider)?;
-        Ok(Self { root, manifest, components, pins, chroot, provider, copr, unpinned })
+        Ok(Self { root, manifest, components, pins, chroot, provider, copr, closure, unpinned })
     }
 
     /// Returns the component of this name, or an error that names the nearest.
@@ -242,9 +262,109 @@ impl Workspace {
         if problems.is_empty() { Ok(sets) } else { Err(WorkspaceError::Invalid(Problems(problems))) }
     }
 
+    /// Returns the component that has a Python closure, if there is one.
+    pub fn with_closure(&self) -> Option<&Component> {
+        self.components.values().find(|component| component.closure.is_some())
+    }
+
+    /// Returns what the files of the closure for the chosen pin set and chroot begin with:
+    /// `pins/<stem>.requirements.lock`.
+    pub fn closure_stem(&self) -> String {
+        closure_stem(&self.pins.name, &self.chroot.name, &self.manifest.default_chroot.value)
+    }
+
     /// Returns the folder that takes everything built against the chosen chroot.
     pub fn build_dir(&self) -> PathBuf {
         self.root.join("build").join(&self.chroot.name)
+    }
+}
+
+/// Returns what the files of a closure begin with. What the release has decides over it, so
+/// that another chroot than the default one has files of its own.
+fn closure_stem(set: &str, chroot: &str, default_chroot: &str) -> String {
+    if chroot == default_chroot { set.to_owned() } else { format!("{set}.{chroot}") }
+}
+
+/// Adds the components and pins that `rocmrpm closure --write` wrote for the chosen set and
+/// chroot. The component that they were written for requires them all.
+fn add_generated(
+    root: &Path,
+    stem: &str,
+    overrides: &Overrides,
+    components: &mut BTreeMap<ComponentName, Component>,
+    pins: &mut PinSet,
+) -> Result<Option<WrittenClosure>, WorkspaceError> {
+    let shown = format!("pins/{stem}{GENERATED_PINS}.toml");
+    let path = root.join(&shown);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut problems = Vec::new();
+    let folder = format!("specs-templates/{GENERATED}/{stem}");
+    let (generated, broken) = read_components(root, &folder, &mut problems)?;
+    let file = File::read(&path, &shown)?;
+    let set = PinSet::read(stem, file, &Lock::default(), overrides, &mut problems);
+    for component in generated.values() {
+        let whole = |message: String| Problem {
+            span: None,
+            help: Some("`rocmrpm closure --write` writes it anew".into()),
+            ..component.file.problem(0..0, message, "")
+        };
+        if components.contains_key(&component.name) {
+            problems.push(whole(format!("there is another component `{}`", component.name)));
+        }
+        match &component.generated {
+            None => problems.push(whole("a generated component says `generated = \"COMPONENT\"`".into())),
+            Some(At { value, span }) => {
+                let target = components.values().find(|other| other.name.as_str() == value);
+                if target.is_none_or(|target| target.closure.is_none()) {
+                    let message = format!("`{value}` has no table `[closure]`");
+                    problems.push(component.file.problem(span.clone(), message, "generated for this one"));
+                }
+            }
+        }
+    }
+    check_pins(&set, &generated, &broken, &mut problems);
+    let shown = format!("{folder}/{CLOSURE_FILE}");
+    let closure = File::read(&root.join(&shown), &shown)?.parse(&mut problems, WrittenClosure::read);
+    if !problems.is_empty() {
+        return Err(WorkspaceError::Invalid(Problems(problems)));
+    }
+    let mut names = Vec::new();
+    for (name, component) in generated {
+        if set.pins.contains_key(&name) {
+            names.extend(component.generated.clone().map(|at| (at.value, name.to_string())));
+            components.insert(name, component);
+        }
+    }
+    pins.add_generated(set);
+    for component in components.values_mut().filter(|component| component.closure.is_some()) {
+        let own = names.iter().filter(|(target, _)| target == component.name.as_str());
+        let required = own.map(|(_, name)| At { value: name.clone(), span: 0..0 });
+        component.requires.extend(required.collect::<Vec<_>>());
+    }
+    Ok(Some(closure))
+}
+
+/// Refuses a second component with a closure, and generated ones among those that are written.
+fn check_closures(components: &BTreeMap<ComponentName, Component>, problems: &mut Vec<Problem>) {
+    let mut first: Option<&Component> = None;
+    for component in components.values() {
+        if let Some(At { span, .. }) = &component.generated {
+            let message = "a component that is written by hand is not `generated`";
+            problems.push(component.file.problem(span.clone(), message, "remove it"));
+        }
+        if component.closure.is_none() {
+            continue;
+        }
+        if let Some(first) = first {
+            let message = format!("`{}` has a table `[closure]` already", first.name);
+            let help = "one component of a workspace has a Python closure".to_owned();
+            let problem = component.file.problem(0..0, message, "");
+            problems.push(Problem { span: None, help: Some(help), ..problem });
+        } else {
+            first = Some(component);
+        }
     }
 }
 
@@ -286,7 +406,8 @@ fn read_pin_sets(
     problems: &mut Vec<Problem>,
 ) -> std::io::Result<BTreeMap<String, PinSet>> {
     let mut sets = BTreeMap::new();
-    for (name, file) in toml_files(root, "pins")? {
+    let files = toml_files(root, "pins")?.into_iter();
+    for (name, file) in files.filter(|(name, _)| !name.ends_with(GENERATED_PINS)) {
         let path = root.join(format!("pins/{name}.lock"));
         let lock = path.is_file().then(|| File::read(&path, format!("pins/{name}.lock"))).transpose()?;
         let lock = lock.map(|file| Lock::read(&file, problems)).unwrap_or_default();
@@ -295,24 +416,26 @@ fn read_pin_sets(
     Ok(sets)
 }
 
-/// Returns the components, and the names of folders that should be one and are not.
+/// Returns the components of a folder, and the names of folders that should be one and are not.
 fn read_components(
     root: &Path,
+    folder: &str,
     problems: &mut Vec<Problem>,
 ) -> std::io::Result<(BTreeMap<ComponentName, Component>, Vec<String>)> {
     let mut components = BTreeMap::new();
     let mut broken = Vec::new();
-    let templates = root.join("specs-templates");
+    let templates = root.join(folder);
     if templates.is_dir() {
         let mut folders: Vec<PathBuf> =
             fs_err::read_dir(&templates)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
         folders.sort();
         for dir in folders {
             let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with(['_', '.']) || !dir.is_dir() {
+            let generated = folder == "specs-templates" && name == GENERATED;
+            if name.starts_with(['_', '.']) || generated || !dir.is_dir() {
                 continue;
             }
-            match Component::read(&dir, &format!("specs-templates/{name}"), problems)? {
+            match Component::read(&dir, &format!("{folder}/{name}"), problems)? {
                 Some(component) => {
                     components.insert(component.name.clone(), component);
                 }

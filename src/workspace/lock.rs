@@ -89,7 +89,9 @@ impl Lock {
     pub(super) fn complete(&self, component: &ComponentName, source: &str, pin: &mut Pin) {
         let Some(entry) = self.entry(component, source, pin) else { return };
         match &mut pin.source {
-            Source::Url { sha256: digest @ None, .. } | Source::Sdist { sha256: digest @ None, .. } => {
+            Source::Url { sha256: digest @ None, .. }
+            | Source::Sdist { sha256: digest @ None, .. }
+            | Source::Wheel { sha256: digest @ None, .. } => {
                 *digest = entry.sha256;
             }
             Source::Git { commit: commit @ None, .. } => commit.clone_from(&entry.commit),
@@ -162,7 +164,9 @@ impl LockEntry {
     /// Tells whether this was found for what the pin says now.
     fn is_about(&self, pin: &Pin) -> bool {
         let same = match &pin.source {
-            Source::Url { url: origin, sha256 } | Source::Sdist { project: origin, sha256 } => {
+            Source::Url { url: origin, sha256 }
+            | Source::Sdist { project: origin, sha256 }
+            | Source::Wheel { file: origin, sha256 } => {
                 self.origin == *origin && (sha256.is_none() || *sha256 == self.sha256)
             }
             Source::Git { url, commit, paths, .. } => {

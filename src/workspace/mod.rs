@@ -2,6 +2,7 @@
 //! mistake. Nothing here fetches, renders or builds.
 
 pub mod chroot;
+pub mod closure;
 pub mod component;
 pub mod copr;
 pub mod document;
@@ -17,15 +18,18 @@ pub mod pins;
 pub mod range;
 
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
+pub use closure::{BuiltFrom, ClosureRules, MemberRule, Place, WrittenClosure};
 pub use component::Component;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use flavour::{Container, Containers, Flavour, PackagesFrom};
-pub use load::{MANIFEST, Selection, Workspace, WorkspaceError, find_root};
+pub use load::{
+    CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST, Selection, Workspace, WorkspaceError, find_root,
+};
 pub use lock::{Lock, source_name};
 pub use manifest::{IndexSource, Manifest, PublishedRepository, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;
 pub use pin::{LockEntry, Pin, Source};
-pub use pins::PinSet;
+pub use pins::{Generated, PinSet};
 pub use range::{VersionRange, compare};

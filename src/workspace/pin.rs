@@ -101,7 +101,9 @@ impl Source {
     /// Tells whether it always is the same: what it means cannot change upstream.
     pub fn is_immutable(&self) -> bool {
         match self {
-            Self::Url { sha256, .. } | Self::Sdist { sha256, .. } => sha256.is_some(),
+            Self::Url { sha256, .. } | Self::Sdist { sha256, .. } | Self::Wheel { sha256, .. } => {
+                sha256.is_some()
+            }
             Self::Git { commit, .. } => commit.is_some(),
             Self::Folder { .. } | Self::Crates { .. } => true,
         }
@@ -134,6 +136,13 @@ pub enum Source {
     Sdist {
         /// The project's name on the index.
         project: String,
+        /// The file's digest.
+        sha256: Option<Sha256>,
+    },
+    /// A wheel on that index.
+    Wheel {
+        /// Its file name, the version already filled in.
+        file: String,
         /// The file's digest.
         sha256: Option<Sha256>,
     },

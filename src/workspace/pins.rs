@@ -1,6 +1,7 @@
 //! Pin sets, `pins/<name>.toml`: reading and overriding them, not resolving them.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use super::document::{At, File, Table};
@@ -10,6 +11,7 @@ use super::pin::{Pin, Source};
 use super::range::VersionRange;
 use crate::error::Problem;
 use crate::names::{ComponentName, is_version};
+use crate::sources::wheel_project;
 
 /// One coherent set of pins.
 #[derive(Debug, Clone)]
@@ -18,6 +20,17 @@ pub struct PinSet {
     pub name: String,
     /// The pins, with the place of each one's table.
     pub pins: BTreeMap<ComponentName, At<Pin>>,
+    /// The file they were read from.
+    pub file: File,
+    /// Those among the pins that `rocmrpm closure --write` wrote, and their file.
+    pub generated: Option<Generated>,
+}
+
+/// The pins that belong to a component's Python closure.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// The components.
+    pub names: BTreeSet<ComponentName>,
     /// The file they were read from.
     pub file: File,
 }
@@ -38,7 +51,36 @@ impl PinSet {
         let pins =
             file.parse(problems, |root| root.each_table(|key, table| read_pin(key, table, lock, overrides)));
         let pins = pins.into_iter().flatten().map(|at| (at.value.component.clone(), at)).collect();
-        Self { name: name.to_owned(), pins, file }
+        Self { name: name.to_owned(), pins, file, generated: None }
+    }
+
+    /// Adds the pins of a closure. What both have stays as it is here.
+    pub fn add_generated(&mut self, generated: Self) {
+        let Self { pins, file, .. } = generated;
+        let mut names = BTreeSet::new();
+        for (name, pin) in pins {
+            if let Entry::Vacant(vacant) = self.pins.entry(name) {
+                names.insert(vacant.key().clone());
+                vacant.insert(pin);
+            }
+        }
+        self.generated = Some(Generated { names, file });
+    }
+
+    /// Tells whether a component's pin is one of a closure.
+    pub fn is_generated(&self, name: &ComponentName) -> bool {
+        self.generated.as_ref().is_some_and(|generated| generated.names.contains(name))
+    }
+
+    /// Returns the pins that packagers write.
+    pub fn written(&self) -> impl Iterator<Item = &Pin> {
+        self.pins.values().map(|at| &at.value).filter(|pin| !self.is_generated(&pin.component))
+    }
+
+    /// Returns the file that a component's pin stands in.
+    pub fn file_of(&self, name: &ComponentName) -> &File {
+        let generated = self.generated.as_ref().filter(|generated| generated.names.contains(name));
+        generated.map_or(&self.file, |generated| &generated.file)
     }
 }
 
@@ -146,6 +188,7 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
     let url = table.string("url");
     let git = table.string("git");
     let sdist = table.string("sdist");
+    let wheel = table.string("wheel");
     let path = table.string("path");
     let sha256 = sha256(table);
     let commit = commit(table);
@@ -155,7 +198,7 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         let message = format!("`{value}` leads out of the source");
         table.problem(span.clone(), message, "expected a relative path without `..`", None);
     }
-    let given: Vec<_> = [("url", &url), ("git", &git), ("sdist", &sdist), ("path", &path)]
+    let given: Vec<_> = [("url", &url), ("git", &git), ("sdist", &sdist), ("wheel", &wheel), ("path", &path)]
         .into_iter()
         .filter_map(|(name, value)| value.as_ref().map(|at| (name, at.span.clone())))
         .collect();
@@ -166,7 +209,7 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
             table.problem(
                 span,
                 format!("`{}` has no source", key.value),
-                "expected one of `url`, `git`, `sdist`, `path`",
+                "expected one of `url`, `git`, `sdist`, `wheel`, `path`",
                 None,
             );
             return None;
@@ -183,7 +226,7 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         }
     }
     for (field, present, allowed) in [
-        ("sha256", sha256.is_some(), url.is_some() || sdist.is_some()),
+        ("sha256", sha256.is_some(), url.is_some() || sdist.is_some() || wheel.is_some()),
         ("commit", commit.is_some(), git.is_some()),
         ("submodules", submodules.is_some(), git.is_some()),
         ("paths", !paths.is_empty(), git.is_some()),
@@ -213,6 +256,15 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
     if let Some(sdist) = sdist {
         return Some(Source::Sdist { project: sdist.value, sha256 });
     }
+    if let Some(At { value, span }) = wheel {
+        let file = value.replace("{version}", version);
+        if wheel_project(&file).is_none() {
+            let label = "expected `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
+            table.problem(span, "this is not the name of a wheel", label, None);
+            return None;
+        }
+        return Some(Source::Wheel { file, sha256 });
+    }
     let At { value, span } = path?;
     // One spelling of it: the history compares paths as git writes them.
     let path: PathBuf = Path::new(&value).components().filter(|part| *part != Component::CurDir).collect();
@@ -233,7 +285,9 @@ impl Source {
     /// Drops digest and commit.
     fn forget(&mut self) {
         match self {
-            Self::Url { sha256, .. } | Self::Sdist { sha256, .. } => *sha256 = None,
+            Self::Url { sha256, .. } | Self::Sdist { sha256, .. } | Self::Wheel { sha256, .. } => {
+                *sha256 = None
+            }
             Self::Git { commit, .. } => *commit = None,
             Self::Folder { .. } | Self::Crates { .. } => {}
         }

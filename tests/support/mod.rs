@@ -384,7 +384,7 @@ fn quickstart_source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart")
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     let unwanted =
         |entry: &walkdir::DirEntry| entry.file_name() == "build" || entry.file_name() == "__pycache__";
     for entry in walkdir::WalkDir::new(from).into_iter().filter_entry(|e| !unwanted(e)).map(Result::unwrap) {

@@ -30,7 +30,7 @@ fn release(version: &str) -> &str {
 impl Check<'_> {
     /// Applies all rules.
     pub(super) fn rules(&mut self) {
-        let names: Vec<String> = self.workspace.pins.pins.keys().map(ToString::to_string).collect();
+        let names: Vec<String> = self.workspace.pins.written().map(|pin| pin.component.to_string()).collect();
         for name in &names {
             self.versions(name);
         }

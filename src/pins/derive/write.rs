@@ -189,6 +189,13 @@ impl Work<'_> {
                     text += &format!("sha256 = \"{sha256}\"\n");
                 }
             }
+            Source::Wheel { file, sha256 } => {
+                text += &format!("wheel = {}\n", quoted(self.base.text(name, "wheel").unwrap_or(file)));
+                comments(&mut text, notes);
+                if let Some(sha256) = sha256 {
+                    text += &format!("sha256 = \"{sha256}\"\n");
+                }
+            }
             Source::Git { url, commit, submodules, paths } => {
                 text += &format!("git = {}\n", quoted(url));
                 comments(&mut text, notes);

@@ -1,0 +1,285 @@
+//! `rocmrpm closure`: the Python closure of a component, why a member is in it, and what
+//! differs between two locks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Done, args};
+use crate::closure::diff::{Places, diff};
+use crate::closure::lock::{self, Lock};
+use crate::closure::offers::Offers;
+use crate::closure::place::{needless, place};
+use crate::closure::resolve::{How, graph};
+use crate::closure::why::why;
+use crate::closure::{Closure, generate};
+use crate::error::{Error, IoError, Kind};
+use crate::events::{Events, Silent};
+use crate::files;
+use crate::report::{
+    Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text, why_json,
+    why_text,
+};
+use crate::sources::{Cache, Fetcher};
+use crate::stack::Stack;
+use crate::text::visible;
+use crate::workspace::{ClosureRules, Component, Selection, Workspace};
+
+pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
+    match &args.command {
+        None => show(args, dir, shell),
+        Some(args::ClosureCommand::Why(args)) => tell_why(args, dir, shell),
+        Some(args::ClosureCommand::Diff(args)) => tell_diff(args, dir, shell),
+    }
+}
+
+/// Reads the workspace as it is written by hand: what an earlier run generated, half of it
+/// perhaps, decides over nothing.
+fn workspace(dir: &Path, choice: &args::Choice) -> Result<Workspace, Error> {
+    let selection = Selection {
+        chroot: choice.chroot.clone(),
+        pins: choice.pins.clone(),
+        without_generated: true,
+        ..Selection::default()
+    };
+    Ok(Workspace::load(dir, &selection)?)
+}
+
+/// Returns the component that was asked for, or the one that has a table `[closure]`.
+fn component<'w>(stack: &Stack<'w>, asked: Option<&str>) -> Result<&'w Component, Error> {
+    let component = match asked {
+        Some(name) => stack.workspace.component(name)?,
+        None => stack.workspace.with_closure().ok_or_else(|| {
+            Error::new(Kind::Usage, "no component of the workspace has a table `[closure]`")
+                .hinted("name a component: `rocmrpm closure COMPONENT`")
+        })?,
+    };
+    match stack.left_out.get(&component.name) {
+        Some(reason) => {
+            let message = format!("`{}` cannot be built: {reason}", component.name);
+            Err(Error::new(Kind::Config, message))
+        }
+        None => Ok(component),
+    }
+}
+
+/// A closure, with what it was computed from.
+struct Computed {
+    closure: Closure,
+    lock: Lock,
+    /// Whether it was resolved just now.
+    fresh: bool,
+    offers: Offers,
+    rules: ClosureRules,
+}
+
+fn compute(
+    stack: &Stack<'_>,
+    component: &Component,
+    how: &args::ClosureHow,
+    fetcher: &Fetcher<'_>,
+    events: &dyn Events,
+) -> Result<Computed, Error> {
+    let workspace = stack.workspace;
+    let offers = Offers::of(workspace, how.live, how.offline)?;
+    let resolve = How { offline: how.offline, upgrade: how.upgrade };
+    let (graph, lock, fresh) = graph(workspace, stack, component, &offers, &resolve, fetcher, events)?;
+    let rules = component.closure.clone().unwrap_or_default();
+    let closure = place(graph, &offers, &rules, &workspace.chroot.name, &workspace.pins.name)
+        .map_err(|error| error.shown_in(&component.file))?;
+    Ok(Computed { closure, lock, fresh, offers, rules })
+}
+
+fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
+    let workspace = workspace(dir, &args.choice)?;
+    let stack = Stack::new(&workspace)?;
+    let component = component(&stack, args.component.as_deref())?;
+    if (args.write || args.check) && component.closure.is_none() {
+        let message = format!("`{}` has no table `[closure]`, and nothing is written for it", component.name);
+        let hint = format!("add `[closure]` to {}", component.file.name);
+        return Err(Error::new(Kind::Usage, message).hinted(hint));
+    }
+    let progress = Progress::new(shell);
+    let events: &dyn Events = &progress;
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.how.offline);
+    let computed = compute(&stack, component, &args.how, &fetcher, events)?;
+    let Computed { closure, lock, offers, .. } = &computed;
+    let mut changes = Changes::default();
+    if args.write || args.check {
+        let generated = generate::files(&workspace, closure, component, offers, &fetcher)?;
+        changes = Changes::of(&workspace, lock, generated)?;
+    }
+    drop(progress);
+    // Everything that can be wrong was before the first file.
+    if args.write {
+        changes.make(&workspace.root)?;
+    }
+    let differs: Vec<String> = changes.paths().map(str::to_owned).collect();
+    if args.json {
+        shell.json(&closure_json(closure, &differs, args.write && !differs.is_empty()))?;
+    } else if args.html {
+        shell.data(closure_html(closure))?;
+    } else {
+        shell.data(closure_text(closure))?;
+    }
+    for rule in needless(closure, &computed.rules) {
+        shell.warning(format!(
+            "nothing requires `{}` any more: the decision to drop it can go from {}",
+            rule.name.value, component.file.name
+        ));
+    }
+    if args.check || args.write {
+        return Ok(told(&changes, args.check, shell));
+    }
+    if computed.fresh && component.closure.is_some() {
+        shell.talk(format!(
+            "\n{} `rocmrpm closure --write` keeps what was resolved, and writes what brings the members",
+            Style::Hint.paint("hint:")
+        ));
+    }
+    Ok(0)
+}
+
+/// What `--write` changes below the workspace's root.
+#[derive(Default)]
+struct Changes {
+    /// Texts by path, in the order in which they are written.
+    texts: Vec<(String, String)>,
+    gone: Vec<String>,
+    /// How many files are as they should be.
+    same: usize,
+}
+
+impl Changes {
+    fn of(workspace: &Workspace, lock: &Lock, generated: generate::Generated) -> Result<Self, Error> {
+        let root = &workspace.root;
+        let path = lock::path(workspace);
+        let lock_path = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let generate::Generated { files, gone } = generated;
+        // A pin without its component is an error for every command, a component without its pin
+        // would only be left out: should this run be killed, nobody builds half a closure. The
+        // lock says that all is there, so it is the last.
+        let (pins, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            files.into_iter().partition(|(path, _)| path.starts_with("pins/"));
+        let mut changes = Self { gone, ..Self::default() };
+        for (path, text) in pins.into_iter().chain(others).chain([(lock_path, lock.text())]) {
+            let old = match fs_err::read(root.join(&path)) {
+                Ok(old) => Some(old),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                Err(error) => return Err(IoError::doing(format!("read `{path}`"))(error).into()),
+            };
+            match old.as_deref() == Some(text.as_bytes()) {
+                true => changes.same += 1,
+                false => changes.texts.push((path, text)),
+            }
+        }
+        Ok(changes)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(|(path, _)| path.as_str()).chain(self.gone.iter().map(String::as_str))
+    }
+
+    fn make(&self, root: &Path) -> Result<(), Error> {
+        let (last, first) = match self.texts.split_last() {
+            Some((last, first)) => (Some(last), first),
+            None => (None, &[][..]),
+        };
+        let write = |(path, text): &(String, String)| {
+            files::write_atomically(&root.join(path), text).map_err(IoError::doing(format!("write `{path}`")))
+        };
+        first.iter().try_for_each(write)?;
+        for path in &self.gone {
+            let whole = root.join(path);
+            files::remove_if_there(&whole).map_err(IoError::doing(format!("remove `{path}`")))?;
+            // The folder goes with its last file.
+            if let Some(folder) = whole.parent() {
+                let _ = fs_err::remove_dir(folder);
+            }
+        }
+        last.map_or(Ok(()), write)?;
+        Ok(())
+    }
+}
+
+/// Tells what was written, or what is not as it should be; returns the exit code.
+fn told(changes: &Changes, check: bool, shell: &Shell) -> u8 {
+    let (style, word) = if check { (Style::Bad, "Differs") } else { (Style::Good, "Wrote") };
+    changes.texts.iter().for_each(|(path, _)| shell.status(style, word, path));
+    let (style, word) = if check { (Style::Bad, "Needless") } else { (Style::Good, "Removed") };
+    changes.gone.iter().for_each(|path| shell.status(style, word, path));
+    let any = changes.paths().next().is_some();
+    match (check, any) {
+        (true, true) => {
+            shell.talk(format!("\n{} `rocmrpm closure --write` writes it anew", Style::Hint.paint("hint:")))
+        }
+        (true, false) => shell.status(Style::Good, "Checked", count(changes.same, "file")),
+        (false, true) => {}
+        (false, false) => shell.status(Style::Dim, "Unchanged", count(changes.same, "file")),
+    }
+    u8::from(check && any)
+}
+
+fn tell_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
+    let workspace = workspace(dir, &args.choice)?;
+    let stack = Stack::new(&workspace)?;
+    let component = component(&stack, args.component.as_deref())?;
+    let progress = Progress::new(shell);
+    let events: &dyn Events = &progress;
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.how.offline);
+    let computed = compute(&stack, component, &args.how, &fetcher, events)?;
+    drop(progress);
+    let why = why(&computed.closure, &computed.offers, &computed.rules, &args.name)?;
+    if args.json {
+        shell.json(&why_json(&computed.closure, &why))?;
+    } else {
+        shell.data(why_text(&computed.closure, &why))?;
+    }
+    Ok(0)
+}
+
+fn tell_diff(args: &args::ClosureDiff, dir: &Path, shell: &Shell) -> Done {
+    let (old, old_places) = locked(&args.old, dir)?;
+    let (new, new_places) = locked(&args.new, dir)?;
+    let differences = diff((&old.packages, &old_places), (&new.packages, &new_places));
+    if args.json {
+        shell.json(&diff_json(&args.old, &args.new, &differences))?;
+    } else {
+        shell.data(diff_text(&differences))?;
+    }
+    Ok(u8::from(!differences.is_empty()))
+}
+
+/// Reads a lock: the file of this name, else that of the pin set, whose places are known where
+/// the lock is still that of the workspace.
+fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
+    if Path::new(name).is_file() {
+        let lock = Lock::read(Path::new(name))?;
+        return Ok((lock.ok_or_else(|| no_lock(name))?, Places::new()));
+    }
+    if name.contains(['/', '.']) {
+        return Err(no_lock(name));
+    }
+    let choice = args::Choice { chroot: None, pins: Some(name.to_owned()) };
+    let workspace = workspace(dir, &choice)?;
+    let lock = Lock::read(&lock::path(&workspace))?.ok_or_else(|| {
+        let message = format!("the pin set `{name}` has no locked closure");
+        let hint = format!("`rocmrpm closure --pins {name} --write` locks it");
+        Error::new(Kind::Usage, message).hinted(hint)
+    })?;
+    Ok((lock, places(&workspace).unwrap_or_default()))
+}
+
+fn no_lock(name: &str) -> Error {
+    Error::new(Kind::Usage, format!("`{}` is neither a file nor a pin set", visible(name)))
+}
+
+/// Returns the places of the members, as far as they are known without asking anybody.
+fn places(workspace: &Workspace) -> Option<Places> {
+    let stack = Stack::new(workspace).ok()?;
+    let component = component(&stack, None).ok()?;
+    let how = args::ClosureHow { live: false, offline: true, upgrade: false };
+    let fetcher = Fetcher::new(Cache::from_env().ok()?, &workspace.root, &Silent).offline(true);
+    let computed = compute(&stack, component, &how, &fetcher, &Silent).ok()?;
+    let members = computed.closure.members.into_iter();
+    Some(members.map(|(name, member)| (name, member.place)).collect())
+}

@@ -1,0 +1,212 @@
+//! Why no set of versions satisfies all requirements, in words: the chains of requirements that
+//! collide. They are found by resolving once more without one distribution. What uv says is
+//! shown as well.
+
+use std::collections::BTreeMap;
+
+use pep440_rs::Version;
+
+use super::resolve::Question;
+use super::{ClosureError, Edge, assemble};
+use crate::error::{Diagnose as _, Kind};
+use crate::sources::{Fetcher, ProjectFile, version_of_sdist};
+use crate::uv;
+use crate::wheel::{FileName, normalized};
+
+/// How many distributions are tried. uv names few, and the one that matters early.
+const TRIES: usize = 4;
+
+/// Requirements on one distribution that cannot all be satisfied.
+#[derive(Debug, thiserror::Error)]
+#[error("`{component}` has no closure: {}", on.as_ref().map_or("its requirements exclude each other".to_owned(), On::message))]
+pub struct Collision {
+    /// The component whose closure it is.
+    pub component: String,
+    /// The distribution and the chains that lead to it; `None` where these were not found.
+    pub on: Option<On>,
+    /// uv's last lines, without passwords.
+    pub said: Vec<String>,
+}
+
+/// The distribution on which requirements collide.
+#[derive(Debug)]
+pub struct On {
+    /// Its normalized name.
+    pub name: String,
+    /// Why they collide.
+    pub why: Why,
+    /// Chains such as `vllm -> x 1.0 -> torch<2`: those that exclude each other, or what is
+    /// there.
+    pub chains: Vec<String>,
+}
+
+/// Why requirements on a distribution collide.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The stack has another version.
+    Held(Version),
+    /// The index has no version that a single requirement takes.
+    NoVersion,
+    /// The index has such a version, and no file of it for the chroot: one that it has.
+    NoFile(String),
+    /// Two requirements take no version in common.
+    Exclude,
+    /// It is not known which of them.
+    Among,
+}
+
+impl On {
+    fn message(&self) -> String {
+        let name = &self.name;
+        match &self.why {
+            Why::Held(held) => format!("the stack has {name} {held}, which is refused"),
+            Why::NoVersion => format!("the index has no version of `{name}` that is required"),
+            Why::NoFile(file) => format!(
+                "`{name}` has no wheel for the chroot's Python and no source distribution, only files such as {file}"
+            ),
+            Why::Exclude => format!("two requirements on `{name}` exclude each other"),
+            Why::Among => format!("the requirements on `{name}` cannot be satisfied together"),
+        }
+    }
+}
+
+impl Collision {
+    pub(super) fn hints(&self) -> Vec<String> {
+        let mut hints = Vec::new();
+        if let Some(On { name, why, .. }) = &self.on {
+            match why {
+                Why::Held(_) => {
+                    hints.push(format!(
+                        "pin another version of `{name}`, or one of the component that takes it"
+                    ));
+                }
+                Why::NoFile(_) => {
+                    hints.push(format!("make `{name}` a component of the stack: `rocmrpm add {name}`"));
+                }
+                _ => {}
+            }
+            hints.push(
+                "what can be done without is dropped: `[[closure.member]]` with `place = \"dropped\"`".into(),
+            );
+        }
+        hints.push("an `[[edit]]` in component.toml can change a requirement of the component's own".into());
+        hints
+    }
+
+    pub(super) fn details(&self) -> Vec<String> {
+        let chains = self.on.iter().flat_map(|on| on.chains.iter().cloned());
+        chains.chain(self.said.iter().cloned()).collect()
+    }
+}
+
+/// Finds the chains that collide.
+pub(super) fn explain(
+    question: &Question<'_>,
+    said: Vec<String>,
+    fetcher: &Fetcher<'_>,
+) -> Result<Collision, ClosureError> {
+    let mut on = None;
+    for name in suspects(question, &said) {
+        // What goes wrong here hides nothing: uv's words are shown.
+        match try_without(question, &name, fetcher) {
+            Ok(None) => {}
+            Ok(found) => {
+                on = found;
+                break;
+            }
+            Err(error) if error.kind() == Kind::Interrupted => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(Collision { component: question.component.name.to_string(), on, said: uv::last(said) })
+}
+
+/// Returns the distributions whose versions uv speaks of: the stack's own first, then those of
+/// which it speaks most.
+fn suspects(question: &Question<'_>, said: &[String]) -> Vec<String> {
+    let mut spoken: BTreeMap<String, usize> = BTreeMap::new();
+    for word in said.iter().flat_map(|line| line.split(|c: char| c.is_whitespace() || c == ',')) {
+        let end = word.find(['<', '>', '=', '!', '~', '[']);
+        if let Some(name) = end.and_then(|end| normalized(&word[..end])) {
+            *spoken.entry(name).or_default() += 1;
+        }
+    }
+    let mut names: Vec<(bool, usize, String)> = spoken
+        .into_iter()
+        .filter(|(name, _)| *name != question.root.name)
+        .map(|(name, times)| (question.own.contains_key(&name), times, name))
+        .collect();
+    names.sort_by(|a, b| (b.0, b.1, &a.2).cmp(&(a.0, a.1, &b.2)));
+    names.into_iter().take(TRIES).map(|(_, _, name)| name).collect()
+}
+
+/// Resolves without a distribution, or without a version of the stack's own. `None` where that
+/// does not help.
+fn try_without(
+    question: &Question<'_>,
+    name: &str,
+    fetcher: &Fetcher<'_>,
+) -> Result<Option<On>, ClosureError> {
+    let Ok(lock) = question.attempt(None, Some(name), fetcher)? else { return Ok(None) };
+    let graph = assemble::connected(question, &lock, None, Some(name), fetcher)?;
+    let edges: Vec<&Edge> =
+        graph.edges.iter().filter(|edge| edge.to == name && !edge.specifiers.is_empty()).collect();
+    let (why, guilty) = match question.own.get(name) {
+        Some(own) => {
+            let refusing = edges.into_iter().filter(|edge| !edge.specifiers.contains(&own.version));
+            (Why::Held(own.version.clone()), refusing.collect())
+        }
+        None => {
+            let offered = fetcher.projects(&[name])?.into_iter().next().unwrap_or_default();
+            guilty(question, name, &offered, edges)
+        }
+    };
+    let chains: Vec<String> =
+        guilty.into_iter().filter_map(|edge| assemble::chain_to(&graph, edge)).collect();
+    Ok((!chains.is_empty()).then(|| On { name: name.to_owned(), why, chains }))
+}
+
+/// Finds the requirements that no version on the index satisfies together: one, or two.
+fn guilty<'e>(
+    question: &Question<'_>,
+    name: &str,
+    offered: &[ProjectFile],
+    edges: Vec<&'e Edge>,
+) -> (Why, Vec<&'e Edge>) {
+    let environment = &question.environment;
+    let of = |file: &ProjectFile| match FileName::parse(&file.name) {
+        Ok(wheel) if wheel.distribution == name => {
+            Some((wheel.version, wheel.tags.iter().any(|tag| environment.takes(tag))))
+        }
+        _ => Some((version_of_sdist(&file.name, name)?, true)),
+    };
+    let files: Vec<(Version, bool, &str)> = offered
+        .iter()
+        .filter_map(|file| {
+            let (version, fits) = of(file)?;
+            Some((version, fits && environment.allows(file.requires_python.as_deref()), file.name.as_str()))
+        })
+        .collect();
+    let take = |edges: &[&Edge], usable: bool| {
+        files.iter().find(|(version, fits, _)| {
+            (*fits || !usable) && edges.iter().all(|edge| edge.specifiers.contains(version))
+        })
+    };
+    for edge in &edges {
+        if take(&[edge], true).is_none() {
+            let why = match take(&[edge], false) {
+                Some((_, _, file)) => Why::NoFile((*file).to_owned()),
+                None => Why::NoVersion,
+            };
+            return (why, vec![edge]);
+        }
+    }
+    for (at, one) in edges.iter().enumerate() {
+        for other in &edges[at + 1..] {
+            if take(&[one, other], true).is_none() {
+                return (Why::Exclude, vec![one, other]);
+            }
+        }
+    }
+    (Why::Among, edges)
+}

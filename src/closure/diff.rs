@@ -1,0 +1,178 @@
+//! What differs between two locked closures: members that came or went, and those of another
+//! version, origin, content or place. How that is shown is not known here.
+
+use std::collections::BTreeMap;
+
+use pep440_rs::Version;
+
+use super::{Locked, Origin};
+use crate::workspace::Place;
+
+/// The places of the members of a closure, as far as they are known.
+pub type Places = BTreeMap<String, Place>;
+
+/// What differs of one distribution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Its normalized name.
+    pub name: String,
+    /// Its version before and after; `None` where it was or is no member.
+    pub versions: (Option<Version>, Option<Version>),
+    /// Where it comes from instead, if that changed: from the stack (`true`) or an index.
+    pub own: Option<bool>,
+    /// Whether the index has other files of the same version.
+    pub files: bool,
+    /// Its place before and after, where both are known and differ.
+    pub places: Option<(Place, Place)>,
+}
+
+/// What happened to a distribution, in the order in which it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// Its version is higher.
+    Up,
+    /// Its version is lower.
+    Down,
+    /// Its version is the same, and something else differs.
+    Other,
+}
+
+impl What {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 5] = [Self::Added, Self::Removed, Self::Up, Self::Down, Self::Other];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Other => "changed",
+        }
+    }
+}
+
+impl Difference {
+    /// Tells what happened to it.
+    pub fn what(&self) -> What {
+        match &self.versions {
+            (None, _) => What::Added,
+            (_, None) => What::Removed,
+            (Some(old), Some(new)) if old < new => What::Up,
+            (Some(old), Some(new)) if old > new => What::Down,
+            _ => What::Other,
+        }
+    }
+}
+
+/// Compares two locks. Places count for the names that both sides know.
+pub fn diff(old: (&[Locked], &Places), new: (&[Locked], &Places)) -> Vec<Difference> {
+    let by_name = |packages: &[Locked]| -> BTreeMap<String, Locked> {
+        packages.iter().map(|locked| (locked.name.clone(), locked.clone())).collect()
+    };
+    let (before, after) = (by_name(old.0), by_name(new.0));
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    names.dedup();
+    let differences = names.into_iter().filter_map(|name| {
+        let (was, is) = (before.get(name), after.get(name));
+        let both = was.zip(is);
+        let place = |places: &Places| places.get(name).copied();
+        let difference = Difference {
+            name: name.clone(),
+            versions: (was.map(|l| l.version.clone()), is.map(|l| l.version.clone())),
+            own: both.filter(|(was, is)| is_own(was) != is_own(is)).map(|(_, is)| is_own(is)),
+            files: both.is_some_and(|(was, is)| was.version == is.version && other_files(was, is)),
+            places: both.and(place(old.1).zip(place(new.1))).filter(|(was, is)| was != is),
+        };
+        let same = both.is_some_and(|(was, is)| was.version == is.version)
+            && difference.own.is_none()
+            && !difference.files
+            && difference.places.is_none();
+        (!same).then_some(difference)
+    });
+    differences.collect()
+}
+
+fn is_own(locked: &Locked) -> bool {
+    matches!(locked.origin, Origin::Stack(_))
+}
+
+/// Compares digests alone: a size that one lock lacks is no difference.
+fn other_files(was: &Locked, is: &Locked) -> bool {
+    match (&was.origin, &is.origin) {
+        (Origin::Index { wheel, sdist }, Origin::Index { wheel: new_wheel, sdist: new_sdist }) => {
+            let digests = |wheel: &Option<super::LockedFile>, sdist: &Option<super::LockedFile>| {
+                (wheel.as_ref().map(|file| file.sha256), sdist.as_ref().map(|file| file.sha256))
+            };
+            digests(wheel, sdist) != digests(new_wheel, new_sdist)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::closure::testing::Sketch;
+
+    fn locked(sketch: Sketch) -> Vec<Locked> {
+        sketch.graph().nodes.into_values().map(|node| node.locked).collect()
+    }
+
+    #[test]
+    fn what_differs_is_found_and_nothing_else() {
+        let old = Sketch::of(&[])
+            .index("gone", "1", &[])
+            .index("lower", "2.0", &[])
+            .index("moved", "1", &[])
+            .index("same", "1.0", &[])
+            .index("torch", "2.11", &[])
+            .index("higher", "1.9", &[]);
+        let new = Sketch::of(&[])
+            .index("higher", "1.10", &[])
+            .index("lower", "2.0rc1", &[])
+            .index("moved", "1", &[])
+            .index("new", "1", &[])
+            .index("same", "1.0.0", &[])
+            .own("torch", "2.11", &[]);
+        let places = |place| Places::from([("moved".to_owned(), place), ("gone".to_owned(), Place::Rpm)]);
+        let (old, mut new) = (locked(old), locked(new));
+        // Two spellings of one version, whose files have other names and here other digests.
+        if let Some(same) = new.iter_mut().find(|locked| locked.name == "same") {
+            same.origin = old.iter().find(|locked| locked.name == "same").unwrap().origin.clone();
+        }
+        let found = diff((&old, &places(Place::Private)), (&new, &places(Place::System)));
+        let told: Vec<_> = found.iter().map(|d| (d.name.as_str(), d.what(), d.own, d.places)).collect();
+        assert_eq!(
+            told,
+            [
+                ("gone", What::Removed, None, None),
+                ("higher", What::Up, None, None),
+                ("lower", What::Down, None, None),
+                ("moved", What::Other, None, Some((Place::Private, Place::System))),
+                ("new", What::Added, None, None),
+                ("torch", What::Other, Some(true), None),
+            ]
+        );
+        let unknown = Places::new();
+        let without = diff((&old, &unknown), (&new, &places(Place::System)));
+        assert!(without.iter().all(|difference| difference.name != "moved"));
+        assert!(diff((&old, &unknown), (&old, &unknown)).is_empty());
+    }
+
+    #[test]
+    fn other_files_of_the_same_version_are_a_difference() {
+        let old = locked(Sketch::of(&[]).index("a", "1", &[]));
+        let mut new = old.clone();
+        let Origin::Index { wheel, .. } = &mut new[0].origin else { panic!() };
+        *wheel = None;
+        let found = diff((&old, &Places::new()), (&new, &Places::new()));
+        assert_eq!((found.len(), found[0].what(), found[0].files), (1, What::Other, true));
+    }
+}

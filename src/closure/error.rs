@@ -1,0 +1,269 @@
+//! Why the closure of a component cannot be computed. Why a member has no place is `place`'s
+//! business.
+
+use super::collision::Collision;
+use crate::error::{Diagnose, Error, IoError, Kind, Problem};
+use crate::packages::PackagesError;
+use crate::process::ProcessError;
+use crate::rpms::RpmError;
+use crate::sources::SourceError;
+use crate::uv;
+use crate::wheel::WheelError;
+
+/// The command that makes a lock anew.
+const ANEW: &str = "`rocmrpm closure --upgrade --write` makes it anew";
+
+/// Why there is no closure.
+#[derive(Debug, thiserror::Error)]
+pub enum ClosureError {
+    /// Nothing says what a component requires.
+    #[error("what `{component}` requires is not known: {reason}")]
+    NoRequirements {
+        /// The component.
+        component: String,
+        /// What was looked for.
+        reason: String,
+    },
+    /// A requirement of the component cannot be used.
+    #[error("{file}:{line}: the requirement `{text}` cannot be used: {reason}")]
+    Requirement {
+        /// The file, below the source's top folder.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The requirement.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The component's edits do not fit to its requirement files.
+    #[error("the requirement files of `{component}` cannot be edited as declared")]
+    Edits {
+        /// The component.
+        component: String,
+        /// The edits.
+        problems: Vec<Problem>,
+    },
+    /// No set of versions satisfies all requirements.
+    #[error(transparent)]
+    Collision(#[from] Box<Collision>),
+    /// uv could not reach an index.
+    #[error("uv cannot reach a package index")]
+    Unreachable {
+        /// Its last lines, without passwords.
+        said: Vec<String>,
+    },
+    /// uv gives up, for another reason than colliding requirements.
+    #[error("uv cannot resolve the closure")]
+    Refused {
+        /// Its last lines, without passwords.
+        said: Vec<String>,
+    },
+    /// uv says something that cannot be used.
+    #[error("what `uv pip compile` says cannot be used: {0}")]
+    Answer(String),
+    /// A distribution has no file for the chroot.
+    #[error("{name} {version} has no wheel for Python {python} on {arch}, and no source distribution")]
+    NoFile {
+        /// The distribution.
+        name: String,
+        /// Its version.
+        version: String,
+        /// The chroot's Python.
+        python: String,
+        /// The chroot's architecture.
+        arch: String,
+    },
+    /// A distribution would come from the index that must not.
+    #[error("`{name}` must not come from a package index: {reason}")]
+    Never {
+        /// The distribution.
+        name: String,
+        /// Why not.
+        reason: String,
+        /// What requires it, from the component on.
+        chain: String,
+    },
+    /// What a distribution requires cannot be read.
+    #[error("the METADATA of {of} cannot be used: {wrong}")]
+    Metadata {
+        /// The distribution and its version.
+        of: String,
+        /// What is wrong.
+        wrong: String,
+    },
+    /// The lock is damaged.
+    #[error("{file}{}: this is not the lock of a closure: {wrong}", if *line == 0 { String::new() } else { format!(":{line}") })]
+    Lock {
+        /// The file.
+        file: String,
+        /// The line; 0 for the whole file.
+        line: usize,
+        /// What is wrong.
+        wrong: String,
+    },
+    /// The lock is of something else.
+    #[error("{file} is for {has}, not for {wanted}")]
+    OtherLock {
+        /// The file.
+        file: String,
+        /// What it is for.
+        has: String,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The lock does not contain what its members require.
+    #[error("{file} does not hold together: {wrong}")]
+    Torn {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        wrong: String,
+    },
+    /// The network is forbidden, and nothing that is locked holds any more.
+    #[error("the closure of `{component}` must be resolved, and `--offline` forbids it: {why}")]
+    Offline {
+        /// The component.
+        component: String,
+        /// Why the lock does not do.
+        why: String,
+    },
+    /// The index has another file than the locked one.
+    #[error("the index has `{file}` with sha256 {found}, and sha256 {expected} is locked")]
+    LockedDigest {
+        /// The file.
+        file: String,
+        /// What is locked.
+        expected: String,
+        /// What the index says.
+        found: String,
+    },
+    /// A distribution cannot be had.
+    #[error(transparent)]
+    Source(SourceError),
+    /// It is not known what the release has.
+    #[error(transparent)]
+    Packages(#[from] PackagesError),
+    /// A built package cannot be read.
+    #[error(transparent)]
+    Rpm(#[from] RpmError),
+    /// The distributions in a built package cannot be read.
+    #[error(transparent)]
+    Wheel(#[from] WheelError),
+    /// The chroot's Python is not known.
+    #[error("{0}")]
+    Environment(Error),
+    /// A program could not be run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The file system refuses.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+impl From<SourceError> for ClosureError {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::IndexDigest { file, expected, found } => {
+                Self::LockedDigest { file, expected: expected.to_string(), found: found.to_string() }
+            }
+            error => Self::Source(error),
+        }
+    }
+}
+
+impl Diagnose for ClosureError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NoRequirements { .. }
+            | Self::Requirement { .. }
+            | Self::Edits { .. }
+            | Self::Collision(_)
+            | Self::NoFile { .. }
+            | Self::Never { .. }
+            | Self::Lock { .. }
+            | Self::OtherLock { .. }
+            | Self::Torn { .. } => Kind::Config,
+            Self::Unreachable { .. }
+            | Self::Offline { .. }
+            | Self::LockedDigest { .. }
+            | Self::Metadata { .. } => Kind::Network,
+            Self::Answer(_) | Self::Refused { .. } => Kind::Environment,
+            Self::Source(error) => error.kind(),
+            Self::Packages(error) => error.kind(),
+            Self::Rpm(error) => error.kind(),
+            Self::Wheel(error) => error.kind(),
+            Self::Environment(error) => error.kind(),
+            Self::Process(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let own = |hint: &str| vec![hint.to_owned()];
+        match self {
+            Self::NoRequirements { .. } => own(
+                "name the files that list them in component.toml: `requirements = [\"requirements.txt\"]` in `[closure]`",
+            ),
+            Self::Requirement { .. } => {
+                own("an `[[edit]]` in component.toml can correct the line, or leave it out")
+            }
+            Self::Edits { .. } => own("`rocmrpm patch check` tells of each edit whether it fits"),
+            Self::Collision(collision) => collision.hints(),
+            Self::Unreachable { .. } => own("is the network up? what is locked needs no index"),
+            Self::Answer(_) | Self::Refused { .. } => own("is this uv much newer or older than 2026's?"),
+            Self::NoFile { name, .. } => vec![
+                format!(
+                    "pin it as a component of its own (`rocmrpm add {name}`), from a source that has files"
+                ),
+                format!(
+                    "or do without it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
+                ),
+            ],
+            Self::Never { name, chain, .. } => vec![
+                format!("required by {chain}"),
+                format!(
+                    "make it a component of the stack, or do without it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
+                ),
+            ],
+            Self::Metadata { .. } => {
+                own("is the index a mirror that is damaged? `pip index versions` tells what it has")
+            }
+            Self::Lock { .. } | Self::OtherLock { .. } | Self::Torn { .. } => {
+                own("restore it from the workspace's history, or remove it and run `rocmrpm closure --write`")
+            }
+            Self::Offline { .. } => own("run the same command once without `--offline`, with `--write`"),
+            Self::LockedDigest { .. } => vec![
+                "upstream never replaces a released file: do not take it unless you know why it changed"
+                    .into(),
+                ANEW.to_owned(),
+            ],
+            Self::Source(SourceError::NoFile { .. } | SourceError::NoProject { .. }) => own(ANEW),
+            Self::Source(error) => error.hints(),
+            Self::Packages(error) => error.hints(),
+            Self::Rpm(error) => error.hints(),
+            Self::Wheel(error) => error.hints(),
+            Self::Environment(error) => error.hints().to_vec(),
+            Self::Process(error) => uv::hints(error),
+            Self::Io(error) => error.hints(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Collision(collision) => collision.details(),
+            Self::Unreachable { said } | Self::Refused { said } => said.clone(),
+            Self::Source(error) => error.details(),
+            Self::Environment(error) => error.details().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Edits { problems, .. } => problems,
+            Self::Environment(error) => error.problems(),
+            _ => &[],
+        }
+    }
+}

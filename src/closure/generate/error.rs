@@ -1,0 +1,81 @@
+//! Why a closure's members cannot become packages: all members that stand against it.
+
+use crate::error::{Diagnose, Kind};
+use crate::sources::SourceError;
+
+/// A member that cannot become a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The member.
+    pub member: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What one can do.
+    pub remedy: String,
+}
+
+/// Why the members of a closure cannot become packages.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerateError {
+    /// Something is wrong with members.
+    #[error("{}", match members.as_slice() {
+        [one] => format!("`{}` cannot become a package: {}", one.member, one.problem),
+        all => format!("{} members of the closure cannot become packages", all.len()),
+    })]
+    Refused {
+        /// The component.toml where members are decided.
+        file: String,
+        /// The members.
+        members: Vec<Refused>,
+    },
+    /// A file of a member cannot be had.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A member's wheel is not what its name says.
+    #[error("`{member}`: the wheel {file} cannot be taken: {reason}")]
+    Wheel {
+        /// The member.
+        member: String,
+        /// The wheel's name.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Diagnose for GenerateError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Refused { .. } => Kind::Config,
+            Self::Source(error) => error.kind(),
+            Self::Wheel { .. } => Kind::Config,
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Refused { members, .. } if members.len() > 1 => members
+                .iter()
+                .map(|Refused { member, problem, remedy }| format!("{member}: {problem}; {remedy}"))
+                .collect(),
+            Self::Source(error) => error.details(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Refused { file, members } => match members.as_slice() {
+                [one] => vec![format!("{} ({file})", one.remedy)],
+                _ => vec![format!("`[[closure.member]]` is in {file}")],
+            },
+            Self::Source(error) => error.hints(),
+            Self::Wheel { member, .. } => vec![
+                format!(
+                    "name = \"{member}\" with from = \"sdist\" in `[[closure.member]]` builds it from its source"
+                ),
+                "`rocmrpm closure --write --upgrade` looks for another version".into(),
+            ],
+        }
+    }
+}

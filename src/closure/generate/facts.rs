@@ -1,0 +1,337 @@
+//! What a package needs to know of a member: what it is built from, its licence, what its wheel
+//! holds, what its source asks for. Texts are made of it elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use pep440_rs::Version;
+use pep508_rs::VersionOrUrl;
+
+use super::error::{GenerateError, Refused};
+use crate::closure::offers::Offers;
+use crate::closure::{LockedFile, Member, Origin, license};
+use crate::error::IoError;
+use crate::names::ComponentName;
+use crate::sources::{Fetcher, SourceError, Tree, normalized, source_dir};
+use crate::wheel;
+use crate::workspace::{BuiltFrom, MemberRule, Pin, Place, Source};
+
+/// The build backends whose source distributions of pure Python build without more ado:
+/// Fedora's own guidelines build all of them by `%pyproject_wheel`.
+const PLAIN_BACKENDS: &[&str] = &[
+    "flit_core.buildapi",
+    "hatchling.build",
+    "pdm.backend",
+    "poetry.core.masonry.api",
+    "setuptools.build_meta",
+    "setuptools.build_meta:__legacy__",
+];
+
+/// Files of a source's top folder that hold its licence, by their beginning in lower case.
+const LICENSE_FILES: &[&str] = &["copying", "licence", "license", "notice"];
+
+/// What is known of a member.
+pub(super) struct Facts {
+    /// What it is built from.
+    pub built_from: Built,
+    /// Why that, in a sentence.
+    pub reason: String,
+    /// Its licence as an SPDX expression.
+    pub license: String,
+    /// Whether it is for any architecture.
+    pub pure: bool,
+}
+
+/// What a package is built from.
+pub(super) enum Built {
+    /// A wheel.
+    Wheel(WheelFacts),
+    /// A source distribution.
+    Sdist(SdistFacts),
+}
+
+/// What a wheel holds.
+pub(super) struct WheelFacts {
+    pub file: LockedFile,
+    /// Whether its metadata name licence files.
+    pub names_licenses: bool,
+    /// The file names of the shared libraries in it that are no extension modules.
+    pub libraries: BTreeSet<String>,
+}
+
+/// What a source distribution is.
+pub(super) struct SdistFacts {
+    pub file: LockedFile,
+    /// The project's name as it stands in the pin.
+    pub project: String,
+    /// Its top folder, where that does not follow from its name.
+    pub top_folder: Option<String>,
+    /// The normalized names of what builds it.
+    pub build_requires: BTreeSet<String>,
+    /// The `Cargo.lock`, where it has one.
+    pub cargo_lock: Option<String>,
+    /// Whether it has a toolchain file that rustup would follow.
+    pub toolchain_files: Vec<String>,
+    /// The licence files in its top folder.
+    pub license_files: Vec<String>,
+}
+
+impl Facts {
+    /// Looks at a member.
+    pub fn of(
+        member: &Member,
+        rule: Option<&MemberRule>,
+        offers: &Offers,
+        fetcher: &Fetcher<'_>,
+    ) -> Result<Self, GenerateError> {
+        let refused = |problem: String, remedy: String| GenerateError::Refused {
+            file: String::new(),
+            members: vec![Refused { member: member.name.clone(), problem, remedy }],
+        };
+        let decide = |what: &str| format!("write {what} into its `[[closure.member]]`");
+        let none = || refused("the lock has no file of it".into(), "run `rocmrpm closure --write`".into());
+        let node = member.node.as_ref().ok_or_else(none)?;
+        let Origin::Index { wheel, sdist } = &node.locked.origin else { return Err(none()) };
+        let version = &node.locked.version;
+
+        let license = rule.and_then(|rule| rule.license.clone()).or_else(|| node.about.license.clone());
+        let Some(license) = license else {
+            let remedy = decide("`license = \"SPDX\"`, as its source has it,");
+            return Err(refused("its metadata do not say its licence".into(), remedy));
+        };
+        if let Some(problem) = license::refused(&license) {
+            let remedy = format!(
+                "if that is not its licence, {}; else drop it, or the distribution may not carry it",
+                decide("`license = \"SPDX\"`")
+            );
+            return Err(refused(problem, remedy));
+        }
+
+        let pure = wheel.as_ref().is_none_or(|file| file.name.ends_with("-none-any.whl"));
+        let asked = rule.and_then(|rule| rule.from);
+        let of_wheel = |file: &LockedFile, reason: String| {
+            let facts = WheelFacts::of(&member.name, version, file, fetcher)?;
+            Ok(Self { built_from: Built::Wheel(facts), reason, license: license.clone(), pure })
+        };
+        let of_sdist = |facts: SdistFacts, reason: String| {
+            let pure = pure && facts.cargo_lock.is_none();
+            Ok(Self { built_from: Built::Sdist(facts), reason, license: license.clone(), pure })
+        };
+        match (asked, wheel, sdist) {
+            // Nobody builds against what is private, and one package cannot have everyone's tools.
+            (None, Some(wheel), _) if member.place == Place::Private => {
+                of_wheel(wheel, "it is private".into())
+            }
+            (Some(BuiltFrom::Wheel), Some(wheel), _) => of_wheel(wheel, "it is decided so".into()),
+            (Some(BuiltFrom::Wheel), None, _) => {
+                let problem = "it has no wheel for the chroot's Python".to_owned();
+                Err(refused(problem, "leave `from` out of its `[[closure.member]]`".into()))
+            }
+            (Some(BuiltFrom::Sdist), _, Some(sdist)) => {
+                let (facts, _) = SdistFacts::of(&member.name, version, sdist, fetcher)?;
+                of_sdist(facts, "it is decided so".into())
+            }
+            (Some(BuiltFrom::Sdist), _, None) => {
+                let problem = "it has no source distribution".to_owned();
+                Err(refused(problem, "leave `from` out of its `[[closure.member]]`".into()))
+            }
+            (None, Some(wheel), _) if !pure => {
+                of_wheel(wheel, "it is compiled, and upstream's wheel is for the chroot's Python".into())
+            }
+            (None, None, Some(sdist)) => {
+                let (facts, _) = SdistFacts::of(&member.name, version, sdist, fetcher)?;
+                of_sdist(facts, "it has no wheel for the chroot's Python".into())
+            }
+            (None, Some(wheel), Some(sdist)) => {
+                let (facts, build) = SdistFacts::of(&member.name, version, sdist, fetcher)?;
+                match build.and_then(|build| build.plain(offers)) {
+                    Ok(()) => of_sdist(facts, "it is pure Python, and the release has what builds it".into()),
+                    Err(reason) => of_wheel(wheel, reason),
+                }
+            }
+            (None, Some(wheel), None) => of_wheel(wheel, "it has no source distribution".into()),
+            (None, None, None) => Err(none()),
+        }
+    }
+}
+
+/// Returns the pin of a file of a member.
+fn pin_of(name: &str, version: &Version, source: Source) -> Option<Pin> {
+    Some(Pin::new(ComponentName::parse(name)?, version.to_string(), source))
+}
+
+fn no_name(name: &str) -> GenerateError {
+    GenerateError::Refused {
+        file: String::new(),
+        members: vec![Refused {
+            member: name.to_owned(),
+            problem: "a component cannot be called so".into(),
+            remedy: "decide another place of it".into(),
+        }],
+    }
+}
+
+impl WheelFacts {
+    fn of(
+        name: &str,
+        version: &Version,
+        file: &LockedFile,
+        fetcher: &Fetcher<'_>,
+    ) -> Result<Self, GenerateError> {
+        let source = Source::Wheel { file: file.name.clone(), sha256: Some(file.sha256) };
+        let pin = pin_of(name, version, source).ok_or_else(|| no_name(name))?;
+        let fetched = fetcher.obtain(&pin)?;
+        let wrong = |reason| {
+            let (member, file) = (name.to_owned(), file.name.clone());
+            GenerateError::Wheel { member, file, reason }
+        };
+        let (metadata, members) = contents(&fetched.path, name, version).map_err(wrong)?;
+        let names_licenses = wheel::header_fields(&metadata).any(|field| field.is("License-File"));
+        let library = |path: &String| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let shared = name.ends_with(".so") || name.contains(".so.");
+            let module = name.contains(".cpython-") || name.contains(".abi3.");
+            (shared && !module && name.starts_with("lib")).then(|| name.to_owned())
+        };
+        let libraries = members.iter().filter_map(library).collect();
+        Ok(Self { file: file.clone(), names_licenses, libraries })
+    }
+}
+
+/// Returns a wheel's METADATA, which must be of this distribution, and the names of its members.
+/// Upstream's slips in the other files do not matter: pip installs it.
+fn contents(path: &Path, name: &str, version: &Version) -> Result<(String, Vec<String>), String> {
+    let open = || std::fs::File::open(path).map_err(|error| format!("it cannot be read: {error}"));
+    let metadata = wheel::metadata_in(open()?)?;
+    let (stated, of) = wheel::name_and_version(&metadata)?;
+    if stated != name || of != *version {
+        return Err(format!("its METADATA are of {stated} {of}"));
+    }
+    Ok((metadata, wheel::member_names(open()?)?))
+}
+
+/// What builds a source distribution.
+struct Build {
+    backend: String,
+    requires: Vec<String>,
+}
+
+impl Build {
+    /// Reads the table `[build-system]` of pyproject.toml (PEP 517, PEP 518); without one it is
+    /// setuptools.
+    fn read(tree: &Tree) -> Result<Result<Self, String>, SourceError> {
+        let legacy = || Self {
+            backend: "setuptools.build_meta:__legacy__".into(),
+            requires: vec!["setuptools".into()],
+        };
+        let Some(text) = tree.text("pyproject.toml")? else { return Ok(Ok(legacy())) };
+        let Ok(table) = text.parse::<toml::Table>() else {
+            return Ok(Err("its pyproject.toml cannot be read".into()));
+        };
+        let Some(system) = table.get("build-system").and_then(toml::Value::as_table) else {
+            return Ok(Ok(legacy()));
+        };
+        let requires = system.get("requires").and_then(toml::Value::as_array).into_iter().flatten();
+        let requires = requires.filter_map(toml::Value::as_str).map(str::to_owned).collect();
+        let backend = system.get("build-backend").and_then(toml::Value::as_str);
+        let in_tree = system.contains_key("backend-path");
+        let backend = match backend {
+            Some(_) if in_tree => "a backend of its own".to_owned(),
+            Some(name) => name.to_owned(),
+            None => legacy().backend,
+        };
+        Ok(Ok(Self { backend, requires }))
+    }
+
+    /// Tells whether the release can build it without more ado; if not, why.
+    fn plain(&self, offers: &Offers) -> Result<(), String> {
+        if !PLAIN_BACKENDS.contains(&self.backend.as_str()) {
+            return Err(format!("its source is built by {}", self.backend));
+        }
+        for text in &self.requires {
+            let Ok(requirement) = wheel::requirement(text) else {
+                return Err(format!("its source has a build requirement that cannot be read: {text}"));
+            };
+            let name = normalized(requirement.name.as_ref());
+            let Some(offer) = offers.of_dist(&name) else {
+                return Err(format!("its source is built by {name}, which the release does not have"));
+            };
+            let fits = match (&requirement.version_or_url, &offer.version) {
+                (Some(VersionOrUrl::VersionSpecifier(wanted)), Some(version)) => wanted.contains(version),
+                (Some(VersionOrUrl::VersionSpecifier(wanted)), None) => wanted.is_empty(),
+                (Some(_), _) => false,
+                (None, _) => true,
+            };
+            if !fits {
+                let has = offer.version.as_ref().map_or_else(|| offer.evr.clone(), ToString::to_string);
+                return Err(format!("its source is built by {text}, and the release has {has}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SdistFacts {
+    /// Also returns what builds it, or why that is not known.
+    fn of(
+        name: &str,
+        version: &Version,
+        file: &LockedFile,
+        fetcher: &Fetcher<'_>,
+    ) -> Result<(Self, Result<Build, String>), GenerateError> {
+        let sha256 = Some(file.sha256);
+        let pin = pin_of(name, version, Source::Sdist { project: name.to_owned(), sha256 });
+        let pin = pin.ok_or_else(|| no_name(name))?;
+        let tree = fetcher.tree(&pin)?;
+        let build = Build::read(&tree)?;
+        let requires = build.as_ref().map_or(&[][..], |build| &build.requires);
+        let parsed = requires.iter().filter_map(|text| wheel::requirement(text).ok());
+        let build_requires = parsed.map(|requirement| normalized(requirement.name.as_ref())).collect();
+        let names = names_in(&tree.dir)?;
+        let of_license = |name: &&String| {
+            let lower = name.to_lowercase();
+            LICENSE_FILES.iter().any(|begin| lower.starts_with(begin)) && !lower.ends_with(".py")
+        };
+        let plain = |name: &&String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        let toolchain = ["rust-toolchain", "rust-toolchain.toml"];
+        let toolchain_files = toolchain.iter().filter(|file| names.iter().any(|name| name == *file));
+        let top_folder = tree.fetched.top_folder.clone().filter(|folder| *folder != source_dir(&pin));
+        let facts = Self {
+            file: file.clone(),
+            project: name.to_owned(),
+            top_folder,
+            build_requires,
+            cargo_lock: cargo_lock(&tree.dir, &names),
+            toolchain_files: toolchain_files.map(|name| (*name).to_owned()).collect(),
+            license_files: names.iter().filter(of_license).filter(plain).cloned().collect(),
+        };
+        Ok((facts, build))
+    }
+}
+
+/// Returns the files in a folder, sorted.
+fn names_in(dir: &Path) -> Result<Vec<String>, SourceError> {
+    let action = || IoError::doing("read an unpacked source");
+    let mut names = BTreeMap::new();
+    for entry in fs_err::read_dir(dir).map_err(action())? {
+        let entry = entry.map_err(action())?;
+        if entry.file_type().map_err(action())?.is_file() {
+            names.insert(entry.file_name().to_string_lossy().into_owned(), ());
+        }
+    }
+    Ok(names.into_keys().collect())
+}
+
+/// Returns where the `Cargo.lock` is that a build reads: in the top folder, or where maturin's
+/// `manifest-path` leads.
+fn cargo_lock(dir: &Path, names: &[String]) -> Option<String> {
+    if names.iter().any(|name| name == "Cargo.lock") {
+        return Some("Cargo.lock".into());
+    }
+    let table = std::fs::read_to_string(dir.join("pyproject.toml")).ok()?.parse::<toml::Table>().ok()?;
+    let manifest = table.get("tool")?.get("maturin")?.get("manifest-path")?.as_str()?;
+    let folder = manifest.strip_suffix("/Cargo.toml")?;
+    let lock = format!("{folder}/Cargo.lock");
+    let inside = !folder.starts_with('/') && folder.split('/').all(|part| part != ".." && !part.is_empty());
+    (inside && dir.join(&lock).is_file()).then_some(lock)
+}

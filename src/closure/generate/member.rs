@@ -1,0 +1,245 @@
+//! The component of a member that becomes an RPM of its own: component.toml, spec template,
+//! pin. What is known of the member is gathered elsewhere.
+
+use super::facts::{Built, Facts, SdistFacts, WheelFacts};
+use super::requires::{Corrections, corrections};
+use super::text::{
+    component_header, escaped, literal, package, quoted, spec_header, stem, summary, version, wrapped,
+};
+use super::{Context, Part, text};
+use crate::closure::Member;
+
+/// Returns the component of a member.
+pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Part {
+    let component = context.component.name.as_str();
+    let toml = format!(
+        "{}#\n{}\ngenerated = {}\n{}",
+        component_header(component),
+        comment(&format!("Built from its {}: {}.", facts.built_from.name(), facts.reason)),
+        quoted(component),
+        // Whether upstream's libraries are for GPUs is not decided by anybody here.
+        "\n[inspect]\ndevice-code = false\n",
+    );
+    let spec = spec(context, member, facts);
+    let files =
+        vec![("component.toml".to_owned(), toml), (format!("python-{}.spec.tera", stem(&member.name)), spec)];
+    Part { name: member.name.clone(), files, pin: pin(member, facts) }
+}
+
+fn comment(text: &str) -> String {
+    wrapped(text).lines().map(|line| format!("# {line}\n")).collect()
+}
+
+fn pin(member: &Member, facts: &Facts) -> String {
+    let version = member.node.as_ref().map(|node| node.locked.version.to_string()).unwrap_or_default();
+    let table = quoted_key(&member.name);
+    let source = source(&facts.built_from);
+    let mut text = format!("[{table}]\nversion = {}\n{source}", quoted(&version));
+    if let Built::Sdist(SdistFacts { cargo_lock: Some(lock), .. }) = &facts.built_from {
+        text += &format!("\n[{table}.sources.crates]\ncargo-vendor = {}\n", quoted(lock));
+    }
+    text
+}
+
+/// Returns a key of a TOML file.
+pub(super) fn quoted_key(name: &str) -> String {
+    toml_edit::Key::new(name).to_string()
+}
+
+/// Returns the lines of a pin that say where a member's source comes from.
+pub(super) fn source(built: &Built) -> String {
+    match built {
+        Built::Wheel(WheelFacts { file, .. }) => {
+            format!("wheel = {}\nsha256 = \"{}\"\n", quoted(&file.name), file.sha256)
+        }
+        Built::Sdist(SdistFacts { file, project, top_folder, .. }) => {
+            let top = top_folder.iter().map(|name| format!("top-folder = {}\n", quoted(name)));
+            let top: String = top.collect();
+            format!("sdist = {}\nsha256 = \"{}\"\n{top}", quoted(project), file.sha256)
+        }
+    }
+}
+
+impl Built {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Wheel(_) => "wheel",
+            Self::Sdist(_) => "source distribution",
+        }
+    }
+}
+
+fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
+    let name = &member.name;
+    let (about, locked) = member.node.as_ref().map(|node| (&node.about, &node.locked)).unzip();
+    let home = about.and_then(|about| text::url(about.home.as_deref()));
+    let said = about.map(|about| about.summary.as_str()).unwrap_or_default();
+    let package = package(name);
+    let mut out = spec_header(context.component.name.as_str());
+    out += &globals(&corrections(context.closure, name, false), facts, requires_torch(context, name));
+    let tag = |tag: &str, value: &str| format!("{:<15} {value}\n", format!("{tag}:"));
+    out += "\n";
+    out += &tag("Name", &format!("python-{}", stem(name)));
+    out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
+    out += &tag("Release", "<{ release }>");
+    out += &tag("Summary", &summary(said, name));
+    out += &tag("License", &facts.license);
+    home.iter().for_each(|home| out += &tag("URL", home));
+    out += "<{ source_lines }>\n";
+    out += &if facts.pure { tag("BuildArch", "noarch") } else { tag("ExclusiveArch", context.arch) };
+    out += "\n";
+    for required in build_requires(facts) {
+        out += &tag("BuildRequires", required);
+    }
+    out += &format!("\n%global _description %{{expand:\n{}}}\n", description(said, name, facts));
+    out += "\n%description %_description\n";
+    out += &format!("\n%package -n {package}\nSummary:        %{{summary}}\n");
+    let corrections = corrections(context.closure, name, false);
+    if !corrections.written.is_empty() {
+        out += "# What the extras ask for that the metadata want; packages do not provide extras.\n";
+        corrections.written.iter().for_each(|text| out += &tag("Requires", text));
+    }
+    if let Built::Wheel(WheelFacts { libraries, .. }) = &facts.built_from {
+        for library in bundled(libraries) {
+            out += &tag("Provides", &format!("bundled({library})"));
+        }
+    }
+    out += &format!("\n%description -n {package} %_description\n");
+    out += &match &facts.built_from {
+        Built::Wheel(wheel) => from_wheel(wheel),
+        Built::Sdist(sdist) => from_sdist(sdist),
+    };
+    let licenses = match &facts.built_from {
+        Built::Sdist(sdist) => license_lines(sdist),
+        Built::Wheel(_) => String::new(),
+    };
+    out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n{licenses}");
+    out += "\n%changelog\n<{ changelog }>\n";
+    out
+}
+
+/// Returns what a spec defines before its header.
+fn globals(corrections: &Corrections, facts: &Facts, torch: bool) -> String {
+    let mut out = String::new();
+    let mut excluded: Vec<String> = corrections.pattern().into_iter().collect();
+    if !excluded.is_empty() {
+        out += "# Not required as the metadata have it: what is left out, and extras.\n";
+    }
+    if !facts.pure {
+        if let Built::Wheel(WheelFacts { libraries, .. }) = &facts.built_from {
+            out += "# Libraries that come in the wheel are for it alone, and stay as upstream linked them.\n";
+            out += "%global __provides_exclude_from ^%{python3_sitearch}/.*\\\\.so.*$\n";
+            if !libraries.is_empty() {
+                let names: Vec<String> = libraries.iter().map(|name| escaped(name)).collect();
+                excluded.push(format!("({})\\\\(", names.join("|")));
+            }
+            out += "%global debug_package %{nil}\n%global __strip /usr/bin/true\n";
+        } else {
+            out += "# Extension modules are not for others to link to.\n";
+            out += "%global __provides_exclude_from ^%{python3_sitearch}/.*\\\\.so$\n";
+        }
+        if torch {
+            // They lie in torch's own folder, which is loaded first.
+            excluded.push("lib(c10|torch|shm)[^ ]*\\\\.so".into());
+        }
+    }
+    if !excluded.is_empty() {
+        out += &format!("%global __requires_exclude ^({})\n", excluded.join("|"));
+    }
+    out
+}
+
+fn requires_torch(context: &Context<'_>, name: &str) -> bool {
+    context.closure.graph.edges.iter().any(|edge| edge.from == name && edge.to == "torch")
+}
+
+fn build_requires(facts: &Facts) -> Vec<&'static str> {
+    match &facts.built_from {
+        Built::Wheel(_) => vec!["pyproject-rpm-macros", "python3-devel", "python3-pip"],
+        Built::Sdist(SdistFacts { cargo_lock: Some(_), .. }) => {
+            vec!["cargo-rpm-macros >= 26", "gcc", "python3-devel"]
+        }
+        Built::Sdist(_) if facts.pure => vec!["python3-devel"],
+        Built::Sdist(_) => vec!["gcc", "gcc-c++", "python3-devel"],
+    }
+}
+
+/// Returns the body of `%description`.
+fn description(said: &str, name: &str, facts: &Facts) -> String {
+    let said = literal(said);
+    let said = if said.is_empty() { format!("Python distribution {name}.") } else { said };
+    let said = if said.ends_with(['.', '!', '?']) { said } else { format!("{said}.") };
+    let mut text = wrapped(&said);
+    if matches!(facts.built_from, Built::Wheel(_)) {
+        let how = if facts.pure { "" } else { ", compiled modules and all" };
+        text += "\n\n";
+        text += &wrapped(&format!(
+            "The files are those of the wheel that upstream published{how}; it is not built from source here."
+        ));
+    }
+    text
+}
+
+/// Returns the names of libraries that auditwheel and its like copied, without version and the
+/// digits that they add: `libgomp` of `libgomp-a34b3233.so.1.0.0`.
+pub(super) fn bundled(libraries: &std::collections::BTreeSet<String>) -> Vec<String> {
+    let mut names: Vec<String> = libraries
+        .iter()
+        .filter_map(|name| {
+            let stem = &name[..name.find(".so")?];
+            let stem = match stem.rsplit_once('-') {
+                Some((stem, hash)) if hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => stem,
+                _ => stem,
+            };
+            let plain = stem.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b));
+            plain.then(|| stem.to_owned())
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn from_wheel(wheel: &WheelFacts) -> String {
+    let check = if wheel.names_licenses { "-l " } else { "" };
+    format!(
+        "\n%prep\n%setup -q -c -T\n\
+         \n%build\nmkdir -p %{{_pyproject_wheeldir}}\ncp -p %{{SOURCE0}} %{{_pyproject_wheeldir}}\n\
+         \n%install\n%pyproject_install\n%pyproject_save_files {check}'*' +auto\n"
+    )
+}
+
+fn from_sdist(sdist: &SdistFacts) -> String {
+    let mut out = "\n%prep\n%autosetup -p1 -n <{ source_dir }>".to_owned();
+    let rust = sdist.cargo_lock.is_some();
+    if rust {
+        out += " -a <{ sources.crates.number }>\n\
+                # cargo looks for them, and for what says so, from the folder that it runs in.\n\
+                # Upstream may have settings of its own.\n\
+                mkdir -p .cargo\n\
+                cat <{ sources.crates.dir }>/.cargo/config.toml >> .cargo/config.toml\n\
+                mv <{ sources.crates.dir }>/vendor .";
+    }
+    out += "\n";
+    for file in &sdist.toolchain_files {
+        out += &format!(
+            "# Read by rustup alone, which would look for that release on the network.\nrm {file}\n"
+        );
+    }
+    out += "\n%generate_buildrequires\n%pyproject_buildrequires -R\n\n%build\n";
+    if rust {
+        out += "export CARGO_NET_OFFLINE=true\nexport RUSTFLAGS='%{?build_rustflags}'\n";
+        out += "%cargo_vendor_manifest\n";
+    }
+    out += "%pyproject_wheel\n\n%install\n%pyproject_install\n%pyproject_save_files '*' +auto\n";
+    out
+}
+
+/// Returns the lines of `%files` for licences that the metadata need not name.
+fn license_lines(sdist: &SdistFacts) -> String {
+    let mut out: String = sdist.license_files.iter().map(|name| format!("%license {name}\n")).collect();
+    if sdist.cargo_lock.is_some() {
+        out += "# Read by Fedora's generator of bundled(crate(...)).\n%license cargo-vendor.txt\n";
+    }
+    out
+}

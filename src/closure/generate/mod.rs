@@ -1,0 +1,177 @@
+//! What brings the members of a closure as packages: the components and pins that
+//! `rocmrpm closure --write` writes, as texts by path. Where a member belongs is decided
+//! before; that a file is written, afterwards.
+
+mod error;
+mod facts;
+mod member;
+mod requires;
+mod runtime;
+mod text;
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::offers::Offers;
+use super::{Closure, Member, Origin};
+use crate::names::ComponentName;
+use crate::process;
+use crate::sources::Fetcher;
+use crate::workspace::{
+    CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, Place, Workspace, WrittenClosure,
+};
+pub use error::{GenerateError, Refused};
+use facts::Facts;
+pub use requires::pattern as requires_pattern;
+use requires::{Corrections, corrections};
+
+/// How many members are looked at at the same time: it is the index that is waited for.
+const AT_ONCE: usize = 4;
+
+/// What `rocmrpm closure --write` writes beside the lock.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Generated {
+    /// The texts of files, by their paths in the workspace.
+    pub files: BTreeMap<String, String>,
+    /// Files that an earlier closure had and this one has not, sorted.
+    pub gone: Vec<String>,
+}
+
+/// What all texts of a closure share.
+struct Context<'a> {
+    closure: &'a Closure,
+    component: &'a Component,
+    /// The version of the component.
+    version: &'a str,
+    /// The architecture of the chroot, as rpm calls it.
+    arch: &'a str,
+}
+
+/// A generated component: its files by name, and its table among the pins.
+struct Part {
+    name: String,
+    files: Vec<(String, String)>,
+    pin: String,
+}
+
+/// Returns the files that bring the members of a closure which the release does not have. Looks
+/// into their wheels and source distributions, which the fetcher keeps.
+pub fn files(
+    workspace: &Workspace,
+    closure: &Closure,
+    component: &Component,
+    offers: &Offers,
+    fetcher: &Fetcher<'_>,
+) -> Result<Generated, GenerateError> {
+    let from_index = |member: &&Member| {
+        let origin = member.node.as_ref().map(|node| &node.locked.origin);
+        matches!(origin, Some(Origin::Index { .. })) && matches!(member.place, Place::Rpm | Place::Private)
+    };
+    let members: Vec<&Member> = closure.members.values().filter(from_index).collect();
+    let looked: Vec<OnceLock<Result<Facts, GenerateError>>> =
+        members.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((member, looked)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            members.get(at).zip(looked.get(at)).filter(|_| !process::stop_requested())
+        } {
+            let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
+            let _ = looked.set(Facts::of(member, rule, offers, fetcher));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(members.len()) {
+            scope.spawn(work);
+        }
+    });
+    process::check_stop().map_err(|error| GenerateError::Source(error.into()))?;
+    let mut found = Vec::new();
+    let mut refused = Vec::new();
+    for (member, facts) in members.into_iter().zip(looked.into_iter().filter_map(OnceLock::into_inner)) {
+        match facts {
+            Ok(facts) => found.push((member, facts)),
+            Err(GenerateError::Refused { members, .. }) => refused.extend(members),
+            Err(error) => return Err(error),
+        }
+    }
+    let taken = |name: &str| {
+        let other = workspace.components.values().find(|other| other.name.as_str() == name);
+        other.is_some_and(|other| other.generated.is_none())
+    };
+    for (member, _) in &found {
+        if member.place == Place::Rpm && taken(&member.name) {
+            refused.push(Refused {
+                member: member.name.clone(),
+                problem: "a component of the workspace has that name".into(),
+                remedy: "decide another place of it, or remove the component".into(),
+            });
+        }
+        if ComponentName::parse(&member.name).is_none() {
+            refused.push(Refused {
+                member: member.name.clone(),
+                problem: "a component cannot be called so".into(),
+                remedy: "decide another place of it".into(),
+            });
+        }
+    }
+    if !refused.is_empty() {
+        return Err(GenerateError::Refused { file: component.file.name.clone(), members: refused });
+    }
+
+    let version = &workspace.pin(component).version;
+    // Of the host no definition says it.
+    let arch = if workspace.chroot.is_host() { std::env::consts::ARCH } else { &workspace.chroot.arch };
+    let context = Context { closure, component, version, arch };
+    let (rpms, private): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(member, _)| member.place == Place::Rpm);
+    let mut parts: Vec<Part> =
+        rpms.iter().map(|(member, facts)| member::part(&context, member, facts)).collect();
+    if !private.is_empty() {
+        parts.push(runtime::part(&context, &private));
+    }
+    parts.sort_by(|a, b| a.name.cmp(&b.name));
+    let private = private.iter().map(|(member, _)| member.name.clone()).collect();
+    let written = written(closure, private);
+    Ok(laid_out(workspace, &parts, &written))
+}
+
+/// Returns what the spec of the component itself is rendered with.
+fn written(closure: &Closure, private: Vec<String>) -> WrittenClosure {
+    let Corrections { never, extras, written } = corrections(closure, &closure.graph.root, true);
+    WrittenClosure { private, not_required: never, no_extras: extras, requires: written }
+}
+
+/// Gives each text its path, and finds what an earlier closure left there.
+fn laid_out(workspace: &Workspace, parts: &[Part], written: &WrittenClosure) -> Generated {
+    let stem = workspace.closure_stem();
+    let folder = format!("specs-templates/{GENERATED}/{stem}");
+    let pins = format!("pins/{stem}{GENERATED_PINS}.toml");
+    let mut generated = Generated::default();
+    for part in parts {
+        for (name, text) in &part.files {
+            generated.files.insert(format!("{folder}/{}/{name}", part.name), text.clone());
+        }
+    }
+    if !parts.is_empty() || *written != WrittenClosure::default() {
+        generated.files.insert(format!("{folder}/{CLOSURE_FILE}"), text::closure_file(written));
+        let text = parts.iter().map(|part| part.pin.as_str()).collect::<Vec<_>>().join("\n");
+        generated.files.insert(pins.clone(), format!("{}\n{text}", text::PINS_HEADER));
+    }
+    let mut earlier = files_below(&workspace.root, &folder);
+    earlier.push(pins);
+    earlier.retain(|path| !generated.files.contains_key(path) && workspace.root.join(path).is_file());
+    earlier.sort();
+    generated.gone = earlier;
+    generated
+}
+
+/// Returns the files of the folders in a folder of the workspace.
+fn files_below(root: &std::path::Path, folder: &str) -> Vec<String> {
+    let names = |dir: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(root.join(dir)).into_iter().flatten().flatten();
+        entries.map(|entry| format!("{dir}/{}", entry.file_name().to_string_lossy())).collect()
+    };
+    names(folder).into_iter().flat_map(|path| [names(&path), vec![path]].concat()).collect()
+}

@@ -1,0 +1,194 @@
+//! The component that holds the private members of a closure: a virtual environment's folders
+//! below one prefix, where the system's packages are seen and its own come first.
+
+use std::collections::BTreeSet;
+
+use super::facts::{Built, Facts};
+use super::member::{bundled, quoted_key, source};
+use super::requires::of_all;
+use super::text::{component_header, escaped, quoted, spec_header, wrapped};
+use super::{Context, Part};
+use crate::closure::{Member, license, version};
+
+/// Returns the component of the private members, of which there is at least one.
+pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part {
+    let component = context.component.name.as_str();
+    let name = context.component.runtime_name();
+    let toml = format!(
+        "{}\ngenerated = {}\n\n[inspect]\ndevice-code = false\n\n\
+         [[lint.waive]]\nrule = \"requirement-unchecked\"\nfound = \"python(abi)\"\n\
+         reason = \"every release has it; package tables do not list it\"\n",
+        component_header(component),
+        quoted(component)
+    );
+    let mut pin = String::new();
+    for (at, (member, facts)) in members.iter().enumerate() {
+        let table = quoted_key(&name);
+        let (table, version) = match at {
+            // The package has the version of what it is for.
+            0 => (table, context.version.to_owned()),
+            _ => (format!("\n[{table}.sources.{}]", quoted_key(&member.name)), version_of(member)),
+        };
+        let table = if at == 0 { format!("[{table}]") } else { table };
+        pin += &format!("{table}\nversion = {}\n{}", quoted(&version), source(&facts.built_from));
+    }
+    let files = vec![
+        ("component.toml".to_owned(), toml),
+        (format!("{name}.spec.tera"), spec(context, &name, members)),
+    ];
+    Part { name, files, pin }
+}
+
+fn version_of(member: &Member) -> String {
+    member.node.as_ref().map(|node| node.locked.version.to_string()).unwrap_or_default()
+}
+
+fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> String {
+    let component = context.component.name.as_str();
+    let names: BTreeSet<&str> = members.iter().map(|(member, _)| member.name.as_str()).collect();
+    let libraries: BTreeSet<String> = members
+        .iter()
+        .filter_map(|(_, facts)| match &facts.built_from {
+            Built::Wheel(wheel) => Some(wheel.libraries.iter().cloned()),
+            Built::Sdist(_) => None,
+        })
+        .flatten()
+        .collect();
+    let tag = |tag: &str, value: &str| format!("{:<15} {value}\n", format!("{tag}:"));
+
+    let mut out = spec_header(component);
+    out += &format!("%global prefix %{{_libdir}}/{}\n", context.component.prefix_name());
+    out += "%global site %{prefix}/lib/python%{python3_version}/site-packages\n\
+            # Nothing in it is for others. Its metadata are no requirements of the system's.\n\
+            %global __provides_exclude_from ^%{prefix}/.*$\n\
+            %global __requires_exclude_from ^%{site}/[^/]+\\\\.dist-info.*$\n";
+    if !libraries.is_empty() {
+        let names: Vec<String> = libraries.iter().map(|name| escaped(name)).collect();
+        out += "# Libraries that come in the wheels.\n";
+        out += &format!("%global __requires_exclude ^({})\\\\(\n", names.join("|"));
+    }
+    out += "# Nothing may change what a RECORD has the digest of.\n\
+            %global __os_install_post %{nil}\n\
+            %global debug_package %{nil}\n\
+            %global _build_id_links none\n\n";
+    out += &tag("Name", name);
+    out += &tag("Version", "<{ version }>");
+    out += &tag("Release", "<{ release }>");
+    out += &tag("Summary", &format!("Python distributions that {component} alone uses"));
+    out += &tag("License", &license::all(members.iter().map(|(_, facts)| facts.license.as_str())));
+    out += &tag("URL", "https://packaging.python.org/en/latest/specifications/virtual-environments/");
+    out += "<{ source_lines }>\n";
+    // Also where all is pure: %{_libdir} is another folder in packages for all architectures.
+    out += &tag("ExclusiveArch", context.arch);
+    out += "\n";
+    out += &tag("BuildRequires", "python3-devel");
+    out += &tag("BuildRequires", "python3-pip");
+    for required in build_requires(members) {
+        out += &tag("BuildRequires", &required);
+    }
+    out += "\n# What they require of the system.\n";
+    out += &tag("Requires", "python(abi) = %{python3_version}");
+    for required in of_all(context.closure, &names) {
+        out += &tag("Requires", &required);
+    }
+    for (member, _) in members {
+        let node = member.node.as_ref();
+        let version = node.map(|node| version::to_rpm(&node.locked.version)).unwrap_or_default();
+        out += &tag("Provides", &format!("bundled(python3dist({})) = {version}", member.name));
+    }
+    for library in bundled(&libraries) {
+        out += &tag("Provides", &format!("bundled({library})"));
+    }
+    let what = format!(
+        "Python distributions of which {component} needs other versions than the system has. Only \
+         %{{prefix}}/bin/python3 uses them, which has the system's packages besides."
+    );
+    out += &format!("\n%description\n{}\n", wrapped(&what));
+    out += "\n%prep\n%setup -q -c -T\n";
+    let (wheels, sdists) = by_kind(members);
+    out += "\n%build\nmkdir -p wheels\n";
+    if !wheels.is_empty() {
+        let list: Vec<String> = wheels.iter().map(|at| format!("%{{SOURCE{at}}}")).collect();
+        out += &format!("cp -p {} wheels\n", list.join(" "));
+    }
+    for at in sdists {
+        out += &format!(
+            "%{{__python3}} -m pip wheel --isolated --no-deps --no-index --no-build-isolation \\\n    \
+             --no-cache-dir --wheel-dir wheels %{{SOURCE{at}}}\n"
+        );
+    }
+    out += INSTALL;
+    out += "\n%check\n\
+            %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n";
+    out += "\n%files\n%license licenses\n%defattr(-,root,root,0555)\n%{prefix}\n";
+    out += "\n%changelog\n<{ changelog }>\n";
+    out
+}
+
+/// Returns what builds the members that have no wheel.
+fn build_requires(members: &[(&Member, Facts)]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for (_, facts) in members {
+        let Built::Sdist(sdist) = &facts.built_from else { continue };
+        all.extend(sdist.build_requires.iter().map(|name| format!("python3dist({name})")));
+        if !facts.pure {
+            all.extend(["gcc".to_owned(), "gcc-c++".to_owned()]);
+        }
+    }
+    all
+}
+
+/// Returns the numbers of the sources that are wheels, and of those that are none.
+fn by_kind(members: &[(&Member, Facts)]) -> (Vec<usize>, Vec<usize>) {
+    let is_wheel = |at: &usize| matches!(members[*at].1.built_from, Built::Wheel(_));
+    (0..members.len()).partition(is_wheel)
+}
+
+/// How the prefix is made. Programs of the members are left out, with their lines of RECORD: a
+/// virtual environment's have its path in their first line, and nobody looks for them there.
+const INSTALL: &str = r#"
+%install
+mkdir -p %{buildroot}%{prefix}/bin %{buildroot}%{site}
+ln -s /usr/bin/python3 %{buildroot}%{prefix}/bin/python3
+cat > %{buildroot}%{prefix}/pyvenv.cfg <<'END'
+home = /usr/bin
+include-system-site-packages = true
+version = %{python3_version}
+END
+%{buildroot}%{prefix}/bin/python3 -m pip --isolated install --no-deps --no-index --no-compile \
+    --ignore-installed --no-cache-dir --no-warn-script-location --disable-pip-version-check wheels/*.whl
+# Programs would have this build's folder in their first line, and nobody looks for them there.
+# Of each distribution, the licences.
+%{__python3} - %{buildroot}%{prefix} licenses <<'END'
+import csv, os, pathlib, shutil, sys
+prefix, licenses = map(pathlib.Path, sys.argv[1:])
+for info in sorted(prefix.glob("lib*/python*/site-packages/*.dist-info")):
+    (info / "INSTALLER").write_text("rpm" + os.linesep)
+    for name in ("direct_url.json", "REQUESTED"):
+        (info / name).unlink(missing_ok=True)
+    with open(info / "RECORD", newline="") as file:
+        lines = list(csv.reader(file))
+    kept = []
+    for path, digest, size in lines:
+        full = pathlib.Path(os.path.normpath(info.parent / path))
+        if full.parent == prefix / "bin":
+            full.unlink(missing_ok=True)
+        elif path == info.name + "/INSTALLER":
+            kept.append([path, "", ""])
+        elif full.exists():
+            kept.append([path, digest, size])
+    with open(info / "RECORD", "w", newline="") as file:
+        csv.writer(file, lineterminator=os.linesep).writerows(kept)
+    for path in sorted(info.rglob("*")):
+        if path.is_file() and path.name.lower().startswith(("copying", "licence", "license", "notice")):
+            to = licenses / info.name.removesuffix(".dist-info") / path.relative_to(info)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, to)
+licenses.mkdir(exist_ok=True)
+END
+# Bytecode that is valid whatever the times of the files are: nobody writes there.
+%{__python3} -m compileall -q -f --invalidation-mode unchecked-hash -s %{buildroot} -p / \
+    %{buildroot}%{prefix} || :
+find %{buildroot}%{prefix} -type f -exec chmod 0444 {} +
+find %{buildroot}%{prefix} -type f -name '*.so*' -exec chmod 0555 {} +
+"#;

@@ -1,0 +1,166 @@
+//! Pieces of generated files that several of them share: headers, quoting, wrapped text.
+
+use pep440_rs::Version;
+
+use crate::workspace::WrittenClosure;
+
+/// The beginning of the generated pins.
+pub(super) const PINS_HEADER: &str = "\
+# Written by `rocmrpm closure --write`: the pins of what a Python closure brings with it. Review
+# its changes; do not edit it.";
+
+/// Returns the beginning of a generated component.toml.
+pub(super) fn component_header(component: &str) -> String {
+    format!(
+        "# Written by `rocmrpm closure --write`; do not edit it. What can be decided stands in the\n\
+         # table `[closure]` of specs-templates/{component}/component.toml.\n"
+    )
+}
+
+/// Returns the beginning of a generated spec.
+pub(super) fn spec_header(component: &str) -> String {
+    format!(
+        "# Rendered by rocmrpm; do not edit. `rocmrpm closure --write` generates it; what can be\n\
+         # decided stands in the table `[closure]` of specs-templates/{component}/component.toml.\n"
+    )
+}
+
+/// Returns the file that the spec of the component itself is rendered with.
+pub(super) fn closure_file(closure: &WrittenClosure) -> String {
+    let list = |key: &str, values: &[String]| {
+        let lines: String = values.iter().map(|value| format!("    {},\n", quoted(value))).collect();
+        if values.is_empty() { format!("{key} = []\n") } else { format!("{key} = [\n{lines}]\n") }
+    };
+    let WrittenClosure { private, not_required, no_extras, requires } = closure;
+    [
+        "# Written by `rocmrpm closure --write`; do not edit it: what the spec of the closure's\n\
+         # component is rendered with.\n"
+            .to_owned(),
+        "# In the private prefix.\n".to_owned() + &list("private", private),
+        "# What the metadata require and the package does not.\n".to_owned()
+            + &list("not-required", not_required),
+        "# Of these the metadata require extras, which packages do not provide.\n".to_owned()
+            + &list("no-extras", no_extras),
+        "# What the package requires instead.\n".to_owned() + &list("requires", requires),
+    ]
+    .join("\n")
+}
+
+/// Returns a value of a TOML file.
+pub(super) fn quoted(value: &str) -> String {
+    toml_edit::Value::from(value).to_string()
+}
+
+/// Returns a text of upstream's as it may stand in a template: on one line, no macro of rpm, no
+/// delimiter of the template engine.
+pub(super) fn literal(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ").replace('%', "%%");
+    ["<@", "<{", "<#", "@>", "}>", "#>"].iter().fold(line, |line, delimiter| {
+        line.replace(delimiter, &delimiter.chars().map(String::from).collect::<Vec<_>>().join(" "))
+    })
+}
+
+/// Returns a summary as rpmlint wants it: no dot at its end, no more than 79 characters, a
+/// capital letter first.
+pub(super) fn summary(text: &str, name: &str) -> String {
+    let text = literal(text);
+    let text = text.trim_end_matches('.').trim();
+    let text = if text.is_empty() { format!("Python distribution {name}") } else { text.to_owned() };
+    let mut short = String::new();
+    for word in text.split(' ') {
+        if short.chars().count() + word.chars().count() + 1 > 79 {
+            break;
+        }
+        if !short.is_empty() {
+            short.push(' ');
+        }
+        short.push_str(word);
+    }
+    if short.is_empty() {
+        short = text.chars().take(79).collect();
+    }
+    let short = short.trim_end_matches([',', ';', ':', '-', ' ']);
+    let mut chars = short.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Returns a text in lines of at most 79 characters.
+pub(super) fn wrapped(text: &str) -> String {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 79 {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines.join("\n")
+}
+
+/// Returns what `Version:` of a spec says: what the template fills in, or the literal that sorts
+/// before the release of a pre-release (Fedora, "Versioning").
+pub(super) fn version(version: &Version) -> String {
+    if !version.any_prerelease() {
+        return "<{ version }>".into();
+    }
+    let release = version.release().iter().map(u64::to_string).collect::<Vec<_>>().join(".");
+    let pre = version.pre().map(|pre| format!("~{}{}", pre.kind, pre.number)).unwrap_or_default();
+    let dev = version.dev().map(|dev| format!("~dev{dev}")).unwrap_or_default();
+    format!("{release}{pre}{dev}")
+}
+
+/// Returns a URL that may stand in a spec.
+pub(super) fn url(home: Option<&str>) -> Option<String> {
+    let home = home?.trim();
+    let plain = home.starts_with("https://") || home.starts_with("http://");
+    let safe = home.bytes().all(|b| b.is_ascii_graphic() && !b"%<>{}\"\\".contains(&b));
+    (plain && safe && !home.contains('@')).then(|| home.to_owned())
+}
+
+/// Returns the package of a distribution: Fedora's guidelines leave a `python-` out that the
+/// name begins with.
+pub(super) fn package(name: &str) -> String {
+    format!("python3-{}", stem(name))
+}
+
+/// Returns the name of a distribution without what its package adds again.
+pub(super) fn stem(name: &str) -> &str {
+    name.strip_prefix("python-").filter(|rest| !rest.is_empty()).unwrap_or(name)
+}
+
+/// Makes a text stand for itself in a regular expression, as it stands in a spec.
+pub(super) fn escaped(text: &str) -> String {
+    text.chars().map(|c| if ".+".contains(c) { format!("\\\\{c}") } else { c.to_string() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use super::*;
+
+    #[test]
+    fn foreign_text_stays_text() {
+        assert_eq!(literal("100 % <{ name }>\n<@ set @> %{x}"), "100 %% < { name } > < @ set @ > %%{x}");
+        assert_eq!(summary("a fast thing.\n", "x"), "A fast thing");
+        assert_eq!(summary("", "x"), "Python distribution x");
+        assert!(summary(&"word ".repeat(40), "x").len() < 80);
+        assert_eq!(url(Some("https://h/a?b#c")).as_deref(), Some("https://h/a?b#c"));
+        for bad in ["ftp://x", "https://h/%{x}", "https://h/ x", "https://u:p@h/"] {
+            assert_eq!(url(Some(bad)), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn versions_and_names_are_fedoras() {
+        let written = |text: &str| version(&Version::from_str(text).unwrap());
+        assert_eq!(written("1.0.post2"), "<{ version }>");
+        assert_eq!(written("0.66b2"), "0.66~b2");
+        assert_eq!(written("1.0.dev3"), "1.0~dev3");
+        assert_eq!([package("python-dotenv"), package("blake3")], ["python3-dotenv", "python3-blake3"]);
+    }
+}

@@ -1,0 +1,243 @@
+//! Licences of distributions as SPDX expressions: what metadata say in them or otherwise, and
+//! which of them Fedora allows. What follows for a package is not known here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// What the tables know.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    allowed: BTreeSet<String>,
+    exceptions: BTreeSet<String>,
+    names: BTreeMap<String, String>,
+    classifiers: BTreeMap<String, String>,
+}
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    // A test reads it.
+    toml::from_str(include_str!("licenses.toml")).unwrap_or_else(|error| unreachable!("{error}"))
+});
+
+/// Longest text of `License` that is taken for an expression.
+const MAX_EXPRESSION: usize = 500;
+
+/// Returns a licence as an SPDX expression: `License-Expression` (PEP 639), else what follows
+/// from `License`, else from the classifiers. `None` where nothing follows.
+pub fn spdx(expression: Option<&str>, license: Option<&str>, classifiers: &[&str]) -> Option<String> {
+    if let Some(expression) = expression.map(str::trim).filter(|text| !text.is_empty()) {
+        return Some(expression.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    let named = license.and_then(|text| {
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        if text.len() <= MAX_EXPRESSION && parse(first).is_some_and(|tree| tree.refused().is_none()) {
+            return Some(first.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+        KNOWN.names.get(&first.to_lowercase()).cloned()
+    });
+    if named.is_some() {
+        return named;
+    }
+    let mut found = BTreeSet::new();
+    for text in classifiers.iter().filter_map(|text| text.trim().strip_prefix("License :: ")) {
+        match KNOWN.classifiers.get(text) {
+            Some(id) => {
+                found.insert(id.as_str());
+            }
+            // A category, which says nothing beyond its members.
+            None if text == "OSI Approved" => {}
+            None => return None,
+        }
+    }
+    // Which of several counts, and whether all do, a classifier does not say.
+    let only = found.pop_first()?;
+    found.is_empty().then(|| only.to_owned())
+}
+
+/// Says what is wrong with a licence for a package in Fedora; `None` where nothing is.
+pub fn refused(expression: &str) -> Option<String> {
+    let Some(tree) = parse(expression) else {
+        return Some(format!("`{expression}` is not an SPDX expression"));
+    };
+    tree.refused().map(|id| format!("`{id}` is not among the licences that Fedora allows"))
+}
+
+/// Returns the licence of what is under all of these: `A AND (B OR C)`, each once, sorted.
+pub fn all<'a>(expressions: impl IntoIterator<Item = &'a str>) -> String {
+    let mut parts = BTreeSet::new();
+    for expression in expressions {
+        match parse(expression) {
+            Some(Tree::All(all)) => parts.extend(all.iter().map(Tree::operand)),
+            Some(tree) => {
+                parts.insert(tree.operand());
+            }
+            None => {
+                parts.insert(expression.to_owned());
+            }
+        }
+    }
+    parts.into_iter().collect::<Vec<_>>().join(" AND ")
+}
+
+/// An SPDX expression (SPDX 2.3, annex D).
+#[derive(Debug, PartialEq, Eq)]
+enum Tree {
+    One { id: String, exception: Option<String> },
+    All(Vec<Tree>),
+    Any(Vec<Tree>),
+}
+
+/// How deep parentheses may be nested.
+const MAX_DEPTH: usize = 16;
+
+fn parse(text: &str) -> Option<Tree> {
+    let spaced = text.replace('(', " ( ").replace(')', " ) ");
+    let tokens: Vec<&str> = spaced.split_whitespace().collect();
+    let mut at = 0;
+    let tree = any(&tokens, &mut at, 0)?;
+    (at == tokens.len()).then_some(tree)
+}
+
+fn any(tokens: &[&str], at: &mut usize, depth: usize) -> Option<Tree> {
+    joined(tokens, at, "OR", Tree::Any, |tokens, at| {
+        joined(tokens, at, "AND", Tree::All, |tokens, at| one(tokens, at, depth))
+    })
+}
+
+fn joined(
+    tokens: &[&str],
+    at: &mut usize,
+    word: &str,
+    join: impl Fn(Vec<Tree>) -> Tree,
+    operand: impl Fn(&[&str], &mut usize) -> Option<Tree>,
+) -> Option<Tree> {
+    let first = operand(tokens, at)?;
+    let mut more = Vec::new();
+    while tokens.get(*at).is_some_and(|token| token.eq_ignore_ascii_case(word)) {
+        *at += 1;
+        more.push(operand(tokens, at)?);
+    }
+    if more.is_empty() {
+        return Some(first);
+    }
+    more.insert(0, first);
+    Some(join(more))
+}
+
+fn one(tokens: &[&str], at: &mut usize, depth: usize) -> Option<Tree> {
+    let token = *tokens.get(*at)?;
+    *at += 1;
+    if token == "(" {
+        let inner = (depth < MAX_DEPTH).then(|| any(tokens, at, depth + 1))??;
+        let closed = tokens.get(*at) == Some(&")");
+        *at += 1;
+        return closed.then_some(inner);
+    }
+    let word = |token: &str| token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.+:".contains(&b));
+    let operator = |token: &str| ["AND", "OR", "WITH"].iter().any(|word| word.eq_ignore_ascii_case(token));
+    if !word(token) || operator(token) {
+        return None;
+    }
+    let mut exception = None;
+    if tokens.get(*at).is_some_and(|token| token.eq_ignore_ascii_case("WITH")) {
+        let name = *tokens.get(*at + 1).filter(|name| word(name) && !operator(name))?;
+        exception = Some(name.to_owned());
+        *at += 2;
+    }
+    Some(Tree::One { id: token.to_owned(), exception })
+}
+
+impl Tree {
+    /// Returns what Fedora does not allow in it. Of alternatives one is enough.
+    fn refused(&self) -> Option<String> {
+        match self {
+            Self::One { id, exception } => match exception {
+                _ if !KNOWN.allowed.contains(id) => Some(id.clone()),
+                Some(name) if !KNOWN.exceptions.contains(name) => Some(format!("{id} WITH {name}")),
+                _ => None,
+            },
+            Self::All(parts) => parts.iter().find_map(Self::refused),
+            Self::Any(parts) => {
+                let refused: Vec<_> = parts.iter().map(Self::refused).collect();
+                refused.into_iter().collect::<Option<Vec<_>>>().map(|all| all.join(" OR "))
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let list =
+            |parts: &[Self], word: &str| parts.iter().map(Self::operand).collect::<Vec<_>>().join(word);
+        match self {
+            Self::One { id, exception: None } => id.clone(),
+            Self::One { id, exception: Some(exception) } => format!("{id} WITH {exception}"),
+            Self::All(parts) => list(parts, " AND "),
+            Self::Any(parts) => list(parts, " OR "),
+        }
+    }
+
+    /// Returns its text as it stands between operators.
+    fn operand(&self) -> String {
+        match self {
+            Self::One { .. } => self.text(),
+            _ => format!("({})", self.text()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_sound() {
+        for id in KNOWN.names.values().chain(KNOWN.classifiers.values()) {
+            assert_eq!(refused(id), None);
+        }
+        for name in KNOWN.names.keys() {
+            assert_eq!(*name, name.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn a_licence_follows_from_what_metadata_say() {
+        let mit = "License :: OSI Approved :: MIT License";
+        let bsd = "License :: OSI Approved :: BSD License";
+        for (expression, license, classifiers, found) in [
+            (Some("MIT  OR Apache-2.0"), Some("x"), vec![], Some("MIT OR Apache-2.0")),
+            (None, Some("Apache-2.0"), vec![mit], Some("Apache-2.0")),
+            (None, Some("Apache 2.0"), vec![], Some("Apache-2.0")),
+            (None, Some("CC0-1.0 OR Apache-2.0"), vec![], Some("CC0-1.0 OR Apache-2.0")),
+            (None, Some("MIT License\n\nCopyright (c) 2026 A. Uthor\n"), vec![], Some("MIT")),
+            (None, Some("see LICENSE"), vec![mit, "Topic :: X"], Some("MIT")),
+            (None, None, vec!["License :: OSI Approved", mit], Some("MIT")),
+            (None, Some("BSD"), vec![bsd], None),
+            (None, None, vec![mit, "License :: OSI Approved :: Apache Software License"], None),
+            (None, None, vec![mit, "License :: Other/Proprietary License"], None),
+            (None, None, vec![], None),
+        ] {
+            assert_eq!(spdx(expression, license, &classifiers).as_deref(), found, "{license:?}");
+        }
+    }
+
+    #[test]
+    fn what_fedora_does_not_allow_is_named() {
+        assert_eq!(refused("Apache-2.0 WITH LLVM-exception AND (MIT OR LicenseRef-x)"), None);
+        assert_eq!(
+            refused("MIT AND SSPL-1.0").unwrap(),
+            "`SSPL-1.0` is not among the licences that Fedora allows"
+        );
+        assert!(refused("SSPL-1.0 OR BUSL-1.1").unwrap().starts_with("`SSPL-1.0 OR BUSL-1.1`"));
+        for text in ["", "MIT AND", "(MIT", "MIT)", "MIT Apache-2.0", "MIT WITH", "AND", &"(".repeat(10_000)]
+        {
+            assert!(refused(text).unwrap().ends_with("is not an SPDX expression"), "{text}");
+        }
+    }
+
+    #[test]
+    fn several_licences_become_one() {
+        let parts = ["MIT", "Apache-2.0 OR MIT", "BSD-3-Clause AND MIT", "MIT"];
+        assert_eq!(all(parts), "(Apache-2.0 OR MIT) AND BSD-3-Clause AND MIT");
+    }
+}

@@ -1,0 +1,354 @@
+//! The lock of a closure: a requirements file with exact versions and digests, which
+//! installers take as well. What is in a closure is decided elsewhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use pep440_rs::Version;
+
+use super::{ClosureError, Locked, LockedFile, Origin};
+use crate::digest::Sha256;
+use crate::names::ComponentName;
+use crate::text::visible;
+use crate::wheel::{FileName, normalized};
+use crate::workspace::Workspace;
+
+/// A locked closure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lock {
+    /// The component whose closure it is.
+    pub component: String,
+    /// The chroot that it is for.
+    pub chroot: String,
+    /// The chroot's Python, such as `3.14`.
+    pub python: String,
+    /// The chroot's architecture.
+    pub arch: String,
+    /// A digest of all that decided over it.
+    pub inputs: Sha256,
+    /// The distributions, sorted by name.
+    pub packages: Vec<Locked>,
+}
+
+/// Returns where the lock of a workspace's pin set and chroot lies: the chroot's name is part
+/// of it unless it is the workspace's usual one.
+pub fn path(workspace: &Workspace) -> PathBuf {
+    let (pins, chroot) = (&workspace.pins.name, &workspace.chroot.name);
+    let stem = match *chroot == workspace.manifest.default_chroot.value {
+        true => pins.clone(),
+        false => format!("{pins}.{chroot}"),
+    };
+    workspace.root.join(format!("pins/{stem}.requirements.lock"))
+}
+
+/// Returns the versions at which the lock of a workspace's pin set and chroot holds what comes
+/// from an index; none where there is no lock.
+pub fn held(workspace: &Workspace) -> Result<BTreeMap<String, Version>, ClosureError> {
+    let packages = Lock::read(&path(workspace))?.map_or_else(Vec::new, |lock| lock.packages);
+    let outside = packages.into_iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
+    Ok(outside.map(|locked| (locked.name, locked.version)).collect())
+}
+
+/// The fields of the header, in their order.
+const FIELDS: [&str; 5] = ["component", "chroot", "python", "arch", "inputs"];
+
+/// What stands before the stack's own distributions.
+const OWN: &str = "# of the stack: ";
+/// What stands before the name of a file.
+const FILE: &str = "# file: ";
+
+impl Lock {
+    /// Reads a lock file; `None` where there is none.
+    pub fn read(path: &Path) -> Result<Option<Self>, ClosureError> {
+        let shown = || path.display().to_string();
+        match fs_err::read(path) {
+            Ok(bytes) => {
+                let text = String::from_utf8(bytes).map_err(|_| ClosureError::Lock {
+                    file: shown(),
+                    line: 0,
+                    wrong: "it is not UTF-8 text".into(),
+                })?;
+                let read = Self::parse(&text);
+                Ok(Some(read.map_err(|(line, wrong)| ClosureError::Lock { file: shown(), line, wrong })?))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(crate::error::IoError::doing("read the lock of the closure")(error).into()),
+        }
+    }
+
+    /// Returns the version of a distribution, given by its normalized name.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        let at = self.packages.binary_search_by(|locked| locked.name.as_str().cmp(name)).ok()?;
+        Some(&self.packages[at].version)
+    }
+
+    /// Returns the text of the file. Same lock, same text.
+    pub fn text(&self) -> String {
+        let mut text = "# All that a component requires at run time, exactly. Written by `rocmrpm closure --write`;\n\
+                        # changes are lost at its next run. It installs with `pip install --require-hashes --no-deps`.\n"
+            .to_owned();
+        let inputs = format!("sha256:{}", self.inputs);
+        let values = [&self.component, &self.chroot, &self.python, &self.arch, &inputs];
+        for (field, value) in FIELDS.iter().zip(values) {
+            text += &format!("# {field}: {value}\n");
+        }
+        text.push('\n');
+        for Locked { name, version, origin } in &self.packages {
+            match origin {
+                Origin::Stack(component) => text += &format!("{OWN}{name}=={version} from {component}\n"),
+                Origin::Index { wheel, sdist } => {
+                    let files = || [wheel, sdist].into_iter().flatten();
+                    for LockedFile { name, size, .. } in files() {
+                        let size = size.map(|size| format!(" {size}")).unwrap_or_default();
+                        text += &format!("{FILE}{name}{size}\n");
+                    }
+                    text += &format!("{name}=={version}");
+                    for file in files() {
+                        text += &format!(" \\\n    --hash=sha256:{}", file.sha256);
+                    }
+                    text.push('\n');
+                }
+            }
+        }
+        text
+    }
+
+    /// Reads the text of a lock; the error has the line and what is wrong there.
+    pub fn parse(text: &str) -> Result<Self, (usize, String)> {
+        let mut header = BTreeMap::new();
+        let mut reading = Reading::default();
+        let mut lines = 0;
+        for (at, line) in text.lines().enumerate() {
+            lines = at + 1;
+            let wrong = |wrong: String| (at + 1, wrong);
+            let field = line.strip_prefix("# ").and_then(|line| line.split_once(": "));
+            if let Some((field, value)) = field.filter(|(field, _)| FIELDS.contains(field)) {
+                if header.insert(field, (at + 1, value)).is_some() {
+                    return Err(wrong(format!("`{field}` is there twice")));
+                }
+                continue;
+            }
+            reading.line(line).map_err(wrong)?;
+        }
+        reading.end().map_err(|wrong| (lines, wrong))?;
+        let field = |name: &str| {
+            let found = header.get(name).copied();
+            found.ok_or_else(|| (1, format!("its header has no line `# {name}: ...`")))
+        };
+        let text_of = |name: &str| field(name).map(|(_, value)| value.to_owned());
+        let (line, inputs) = field("inputs")?;
+        let inputs = inputs.strip_prefix("sha256:").and_then(Sha256::parse);
+        Ok(Self {
+            component: text_of("component")?,
+            chroot: text_of("chroot")?,
+            python: text_of("python")?,
+            arch: text_of("arch")?,
+            inputs: inputs.ok_or_else(|| (line, "`inputs` is no sha256 of 64 digits".to_owned()))?,
+            packages: reading.packages,
+        })
+    }
+}
+
+/// What was read up to a line.
+#[derive(Default)]
+struct Reading {
+    packages: Vec<Locked>,
+    /// The files of the next requirement.
+    files: Vec<(String, Option<u64>)>,
+    /// The requirement whose digests follow.
+    open: Option<(String, Version, Vec<Sha256>)>,
+}
+
+impl Reading {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let goes_on = line.ends_with('\\');
+        let said = line.trim_end_matches('\\').trim();
+        if let Some(hash) = said.strip_prefix("--hash=") {
+            let hash = hash.strip_prefix("sha256:").and_then(Sha256::parse);
+            let hash = hash.ok_or("this is no `--hash=sha256:` with 64 digits")?;
+            let (_, _, hashes) = self.open.as_mut().ok_or("this digest belongs to nothing")?;
+            hashes.push(hash);
+        } else if self.open.is_some() {
+            return Err("expected `--hash=sha256:...`, since the line above goes on".into());
+        } else if let Some(own) = said.strip_prefix(OWN) {
+            let (pinned, component) =
+                own.split_once(" from ").ok_or("expected `NAME==VERSION from COMPONENT`")?;
+            let component = ComponentName::parse(component)
+                .ok_or_else(|| format!("`{}` is no component's name", visible(component)))?;
+            let (name, version) = pin(pinned)?;
+            self.add(Locked { name, version, origin: Origin::Stack(component) })?;
+        } else if let Some(file) = said.strip_prefix(FILE) {
+            let (name, size) = file.split_once(' ').map_or((file, None), |(name, size)| (name, Some(size)));
+            let size = size.map(|size| size.parse().map_err(|_| format!("`{}` is no size", visible(size))));
+            self.files.push((name.to_owned(), size.transpose()?));
+        } else if !said.is_empty() && !said.starts_with('#') {
+            let (name, version) = pin(said)?;
+            self.open = Some((name, version, Vec::new()));
+        }
+        match (goes_on, self.open.is_some()) {
+            (true, false) => Err("this line cannot go on".into()),
+            (false, true) => self.close(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks for what is left open at the end of the text.
+    fn end(&self) -> Result<(), String> {
+        match (&self.open, self.files.first()) {
+            (Some((name, ..)), _) => Err(format!("`{name}` goes on, and nothing follows")),
+            (None, Some((file, _))) => Err(format!("`{}` belongs to nothing", visible(file))),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Takes the requirement whose digests are complete.
+    fn close(&mut self) -> Result<(), String> {
+        let files = std::mem::take(&mut self.files);
+        let Some((name, version, hashes)) = self.open.take() else { return Ok(()) };
+        if files.is_empty() || files.len() != hashes.len() {
+            let (names, digests) = (files.len(), hashes.len());
+            return Err(format!("`{name}` has {names} files and {digests} digests"));
+        }
+        let (mut wheel, mut sdist) = (None, None);
+        for ((file, size), sha256) in files.into_iter().zip(hashes) {
+            let slot = if file.ends_with(".whl") { &mut wheel } else { &mut sdist };
+            check_file(&file, &name, &version)?;
+            if slot.replace(LockedFile { name: file, sha256, size }).is_some() {
+                return Err(format!("`{name}` has more than one file of a kind"));
+            }
+        }
+        self.add(Locked { name, version, origin: Origin::Index { wheel, sdist } })
+    }
+
+    fn add(&mut self, locked: Locked) -> Result<(), String> {
+        if let Some(last) = self.packages.last().filter(|last| last.name >= locked.name) {
+            return Err(format!(
+                "`{}` comes after `{}`: the names are sorted, each there once",
+                locked.name, last.name
+            ));
+        }
+        self.packages.push(locked);
+        Ok(())
+    }
+}
+
+fn pin(text: &str) -> Result<(String, Version), String> {
+    let (name, version) =
+        text.split_once("==").ok_or_else(|| format!("`{}` is no `name==version`", visible(text)))?;
+    if normalized(name).as_deref() != Some(name) {
+        return Err(format!("`{}` is not the normalized name of a distribution", visible(name)));
+    }
+    let version =
+        Version::from_str(version).map_err(|_| format!("`{}` is not a version", visible(version)))?;
+    Ok((name.to_owned(), version))
+}
+
+/// Checks that a file, which may come from anywhere, has a name that a distribution's file can
+/// have: one in a folder, and of this distribution.
+pub(super) fn check_file(file: &str, name: &str, version: &Version) -> Result<(), String> {
+    let shown = visible(file);
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b);
+    if file.is_empty() || file.starts_with('.') || !file.bytes().all(plain) {
+        return Err(format!("`{shown}` is not a file's name"));
+    }
+    let of = match file.ends_with(".whl") {
+        true => FileName::parse(file).ok().map(|file| (file.distribution == name).then_some(file.version)),
+        false => Some(crate::sources::version_of_sdist(file, name)),
+    };
+    match of.flatten() {
+        Some(found) if found == *version => Ok(()),
+        _ => Err(format!("`{shown}` is not a file of {name} {version}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, size: Option<u64>) -> LockedFile {
+        LockedFile { name: name.into(), sha256: Sha256::of_bytes(name), size }
+    }
+
+    fn lock() -> Lock {
+        let locked = |name: &str, version: &str, origin| Locked {
+            name: name.into(),
+            version: Version::from_str(version).unwrap(),
+            origin,
+        };
+        let wheel = Some(file("a_b-1.0-py3-none-any.whl", Some(3)));
+        Lock {
+            component: "vllm".into(),
+            chroot: "fedora-43".into(),
+            python: "3.14".into(),
+            arch: "x86_64".into(),
+            inputs: Sha256::of_bytes("x"),
+            packages: vec![
+                locked("a-b", "1.0", Origin::Index { wheel, sdist: Some(file("a-b-1.0.tar.gz", None)) }),
+                locked(
+                    "c",
+                    "1!2.0",
+                    Origin::Index { wheel: None, sdist: Some(file("c-1!2.0.tar.gz", Some(9))) },
+                ),
+                locked("torch", "2.11.0", Origin::Stack(ComponentName::parse("torch").unwrap())),
+                locked(
+                    "z",
+                    "1",
+                    Origin::Index { wheel: Some(file("z-1-py3-none-any.whl", None)), sdist: None },
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_lock_is_read_as_it_was_written() {
+        let text = lock().text();
+        assert_eq!(Lock::parse(&text).unwrap(), lock());
+        assert!(text.contains("\na-b==1.0 \\\n    --hash=sha256:"), "{text}");
+        assert_eq!(lock().version("c").map(ToString::to_string).as_deref(), Some("1!2.0"));
+        assert_eq!(lock().version("b"), None);
+    }
+
+    #[test]
+    fn what_a_hand_damaged_is_told_with_its_line() {
+        let text = lock().text();
+        let line_of = |part: &str| text.lines().position(|line| line.contains(part)).unwrap() + 1;
+        for (from, to, at, wrong) in [
+            ("a-b==1.0 \\", "a-b==1.0", "a-b==1.0 ", "2 files and 0 digests"),
+            ("a-b==1.0 \\", "a-b=1.0 \\", "a-b==1.0 ", "no `name==version`"),
+            ("a-b==1.0", "A_b==1.0", "a-b==1.0 ", "not the normalized name"),
+            ("# file: a_b-1.0-py3-none-any.whl 3\n", "", "a-b==1.0 ", "1 files and 2 digests"),
+            ("py3-none-any.whl 3", "py3-none-any.whl x", "whl 3", "`x` is no size"),
+            ("# file: a_b-1.0-py3", "# file: ../a_b-1.0-py3", "a-b==1.0 ", "not a file's name"),
+            ("# file: a_b-1.0-py3", "# file: a_b-1.1-py3", "a-b==1.0 ", "not a file of a-b 1.0"),
+            ("torch==2.11.0 from torch", "torch==2.11.0", "of the stack", "from COMPONENT"),
+            ("torch==2.11.0 from torch", "torch==x from torch", "of the stack", "not a version"),
+            ("c==1!2.0", "a-b==1!2.0", "c==1!2.0", "not a file of a-b"),
+            ("# inputs: sha256:", "# inputs: sha256:0", "# inputs", "no sha256"),
+            ("# python: 3.14\n", "", "# All", "no line `# python"),
+            ("# python: 3.14\n", "# python: 3.14\n# python: 3\n", "# arch", "twice"),
+        ] {
+            let damaged = text.replacen(from, to, 1);
+            assert_ne!(damaged, text, "{from}");
+            let (line, error) = Lock::parse(&damaged).unwrap_err();
+            assert!(error.contains(wrong), "{from} -> {to}: {error}");
+            let expected = line_of(at);
+            assert!(line.abs_diff(expected) <= 2, "{from}: line {line}, expected about {expected}");
+        }
+        let swapped = text.replace("# of the stack: torch", "# of the stack: a");
+        assert!(Lock::parse(&swapped).unwrap_err().1.contains("sorted"));
+    }
+
+    #[test]
+    fn a_lock_that_was_cut_is_an_error_or_ends_with_a_whole_line() {
+        let text = lock().text();
+        for end in 0..text.len() {
+            if let Ok(cut) = Lock::parse(&text[..end]) {
+                assert!(
+                    lock().packages.starts_with(&cut.packages[..cut.packages.len().saturating_sub(1)]),
+                    "{end}"
+                );
+            }
+        }
+    }
+}

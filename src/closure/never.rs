@@ -1,0 +1,53 @@
+//! What must never come from a package index, as a table. Who asks for it is not known here.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::text::covers;
+
+/// A row of the table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Never {
+    /// A normalized name; `*` stands for any characters.
+    name: String,
+    /// Why.
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    never: Vec<Never>,
+}
+
+static TABLE: LazyLock<Vec<Never>> = LazyLock::new(|| {
+    let table: Table = toml::from_str(include_str!("never.toml"))
+        .unwrap_or_else(|error| unreachable!("a test reads never.toml: {error}"));
+    table.never
+});
+
+/// Returns why a distribution, given by its normalized name, must not come from an index.
+pub(super) fn never(name: &str) -> Option<&'static Never> {
+    TABLE.iter().find(|never| covers(&never.name, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_stack_is_about_never_comes_from_an_index() {
+        for name in ["nvidia-nccl-cu13", "cuda-bindings", "torch", "triton", "rocm", "rocm-sdk-core"] {
+            assert!(never(name).is_some(), "{name}");
+        }
+        for name in ["numpy", "torchao", "rocmrpm", "tritonclient", "conch-triton-kernels", "cudatext"] {
+            assert!(never(name).is_none(), "{name}");
+        }
+        for Never { name, reason } in TABLE.iter() {
+            assert_eq!(crate::sources::normalized(name), *name);
+            assert!(!reason.is_empty() && !reason.ends_with('.'), "{name}");
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! The place of each member of a closure: computed from what the release has, what requires
+//! what, and what a packager decided. A pure function; how a member gets to its place is not
+//! known here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::offers::Offers;
+use super::{Closure, Edge, Graph, Member, Node, Offer, Origin};
+use crate::error::{Diagnose, Kind, Problem};
+use crate::names::nearest;
+use crate::workspace::document::File;
+use crate::workspace::{ClosureRules, MemberRule, Place};
+
+/// Why there is no place for each member.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", told(.problems))]
+pub struct PlaceError {
+    problems: Vec<Problem>,
+    /// Whether a mistake in component.toml is among them.
+    of_rules: bool,
+}
+
+fn told(problems: &[Problem]) -> String {
+    match problems {
+        [one] => one.message.clone(),
+        many => format!("{} members of the closure have no place", many.len()),
+    }
+}
+
+impl PlaceError {
+    /// Shows what is wrong with decisions where they stand: in this `component.toml`.
+    #[must_use]
+    pub fn shown_in(mut self, file: &File) -> Self {
+        for problem in &mut self.problems {
+            problem.file.clone_from(&file.name);
+            if problem.span.is_some() {
+                problem.text.clone_from(&file.text);
+            }
+        }
+        self
+    }
+}
+
+impl Diagnose for PlaceError {
+    fn kind(&self) -> Kind {
+        if self.of_rules { Kind::Config } else { Kind::Findings }
+    }
+
+    fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+/// Gives each member of a graph its place. Everything that is wrong is told at once.
+pub fn place(
+    graph: Graph,
+    offers: &Offers,
+    rules: &ClosureRules,
+    chroot: &str,
+    pins: &str,
+) -> Result<Closure, PlaceError> {
+    let mut view = View::new(&graph, offers, rules, chroot);
+    view.find_private();
+    view.find_places();
+    view.check();
+    if !view.problems.is_empty() {
+        return Err(PlaceError { of_rules: view.of_rules, problems: view.problems });
+    }
+    let members = view.members();
+    Ok(Closure { graph, chroot: chroot.to_owned(), pins: pins.to_owned(), members })
+}
+
+/// Returns the decisions that have become needless: what they drop nothing requires.
+pub fn needless<'r>(closure: &Closure, rules: &'r ClosureRules) -> Vec<&'r MemberRule> {
+    rules.members.iter().filter(|rule| !closure.members.contains_key(&rule.name.value)).collect()
+}
+
+/// Whether what the release has satisfies a requirement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Yes,
+    /// Its version is not known, and the requirement has a bound.
+    Unknown,
+    No,
+}
+
+fn fit(offer: Option<&Offer>, edge: &Edge) -> Fit {
+    match offer {
+        None => Fit::No,
+        Some(_) if edge.specifiers.is_empty() => Fit::Yes,
+        Some(Offer { version: None, .. }) => Fit::Unknown,
+        Some(Offer { version: Some(version), .. }) if edge.specifiers.contains(version) => Fit::Yes,
+        Some(_) => Fit::No,
+    }
+}
+
+/// Tells whether the release has exactly the version that is locked.
+fn is_locked(offer: &Offer, node: &Node) -> bool {
+    offer.version.as_ref() == Some(&node.locked.version)
+}
+
+/// What is known while places are given.
+struct View<'g> {
+    graph: &'g Graph,
+    offers: &'g Offers,
+    rules: &'g ClosureRules,
+    chroot: &'g str,
+    /// The requirements by what they require, those of the component first.
+    wanted: BTreeMap<&'g str, Vec<&'g Edge>>,
+    /// The requirements by what requires.
+    wants: BTreeMap<&'g str, Vec<&'g Edge>>,
+    /// The members of the private prefix, and as the how-manieth each was found to be one.
+    private: BTreeMap<&'g str, usize>,
+    places: BTreeMap<&'g str, (Place, String)>,
+    problems: Vec<Problem>,
+    of_rules: bool,
+}
+
+impl<'g> View<'g> {
+    fn new(graph: &'g Graph, offers: &'g Offers, rules: &'g ClosureRules, chroot: &'g str) -> Self {
+        let mut wanted: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
+        let mut wants: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
+        for edge in &graph.edges {
+            wanted.entry(&edge.to).or_default().push(edge);
+            wants.entry(&edge.from).or_default().push(edge);
+        }
+        wanted.values_mut().for_each(|edges| edges.sort_by_key(|edge| edge.from != graph.root));
+        Self {
+            graph,
+            offers,
+            rules,
+            chroot,
+            wanted,
+            wants,
+            private: BTreeMap::new(),
+            places: BTreeMap::new(),
+            problems: Vec::new(),
+            of_rules: false,
+        }
+    }
+
+    fn wanted(&self, name: &str) -> &[&'g Edge] {
+        self.wanted.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn wants(&self, name: &str) -> &[&'g Edge] {
+        self.wants.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn decided(&self, name: &str) -> Option<(&'g MemberRule, Place)> {
+        self.rules.member(name).and_then(|rule| Some((rule, rule.place?)))
+    }
+
+    /// Collects what must be private: the smallest set in which nothing else need be.
+    fn find_private(&mut self) {
+        let decided = |name: &&str| self.decided(name).is_some_and(|(_, place)| place == Place::Private);
+        let names = self.graph.nodes.keys().map(String::as_str);
+        self.private = names.filter(decided).map(|name| (name, 0)).collect();
+        let free: Vec<&str> = self
+            .graph
+            .nodes
+            .iter()
+            .filter(|(name, node)| {
+                matches!(node.locked.origin, Origin::Index { .. }) && self.decided(name).is_none()
+            })
+            .map(|(name, _)| name.as_str())
+            .collect();
+        // What becomes private can make others private, never the other way.
+        loop {
+            let before = self.private.len();
+            for name in &free {
+                let must = match self.offers.of_dist(name) {
+                    None => self.only_private(name).is_some(),
+                    Some(offer) => {
+                        self.refusal(name, offer).is_some() || self.made_for_another(name).is_some()
+                    }
+                };
+                if must {
+                    let nth = self.private.len() + 1;
+                    self.private.entry(*name).or_insert(nth);
+                }
+            }
+            if self.private.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Tells whether a requirement is one of what is installed in the end: that of a member of
+    /// which the release has another version than is locked is not, unless it is private.
+    fn counts(&self, edge: &Edge) -> bool {
+        let name = edge.from.as_str();
+        let Some(node) = self.graph.nodes.get(name) else { return true };
+        matches!(node.locked.origin, Origin::Stack(_))
+            || self.private.contains_key(name)
+            || self.offers.of_dist(name).is_none_or(|offer| is_locked(offer, node))
+    }
+
+    /// Gives each member its place and the reason.
+    fn find_places(&mut self) {
+        let mut places = BTreeMap::new();
+        let needed = self.needed();
+        for (name, node) in &self.graph.nodes {
+            let given = match (&node.locked.origin, self.decided(name)) {
+                (_, Some((rule, place))) => (place, rule.reason.clone()),
+                (Origin::Stack(component), None) => {
+                    (Place::Rpm, format!("component {component} of this stack"))
+                }
+                (Origin::Index { .. }, None)
+                    if self.offers.of_dist(name).is_none() && !needed.contains(name.as_str()) =>
+                {
+                    let from = self.wanted(name).first().map_or("nothing", |edge| edge.from.as_str());
+                    (Place::System, format!("only {from} requires it, and {} has its own", self.chroot))
+                }
+                (Origin::Index { .. }, None) => self.computed(name),
+            };
+            places.insert(name.as_str(), given);
+        }
+        for rule in self.rules.members.iter().filter(|rule| rule.place == Some(Place::Dropped)) {
+            let name = rule.name.value.as_str();
+            if !self.wanted(name).is_empty() {
+                places.insert(name, (Place::Dropped, rule.reason.clone()));
+            }
+        }
+        self.places = places;
+    }
+
+    fn computed(&self, name: &str) -> (Place, String) {
+        let Some(offer) = self.offers.of_dist(name) else {
+            return match self.only_private(name) {
+                Some(edge) => (Place::Private, format!("requires {}, which is private", edge.text)),
+                None => (Place::Rpm, format!("{} has no such distribution", self.chroot)),
+            };
+        };
+        let has = format!("{} has {}", self.chroot, package(offer));
+        match (self.refusal(name, offer), self.made_for_another(name)) {
+            (Some(refusal), _) => (Place::Private, refusal),
+            (None, Some(edge)) => {
+                let private = self.graph.nodes.get(&edge.to).map(|node| node.locked.version.to_string());
+                let private = private.unwrap_or_default();
+                (Place::Private, format!("{has}, made for another {} than the private {private}", edge.to))
+            }
+            (None, None) => (Place::System, has),
+        }
+    }
+
+    /// Returns a requirement on something private of a member of which the release has another
+    /// version than is locked: that version was not resolved together with what is private, and
+    /// uv would have preferred it.
+    fn made_for_another(&self, name: &str) -> Option<&'g Edge> {
+        let node = self.graph.nodes.get(name)?;
+        let offer = self.offers.of_dist(name)?;
+        let private = |edge: &&Edge| self.private.contains_key(edge.to.as_str()) && edge.to != name;
+        self.wants(name).iter().copied().find(private).filter(|_| !is_locked(offer, node))
+    }
+
+    /// Says which requirement what the release has does not satisfy, if there is one.
+    fn refusal(&self, name: &str, offer: &Offer) -> Option<String> {
+        let refuses = |edge: &&Edge| fit(Some(offer), edge) != Fit::Yes && self.counts(edge);
+        let refusing: Vec<&Edge> = self.wanted(name).iter().copied().filter(refuses).collect();
+        let first = refusing.first()?;
+        let unknown = match fit(Some(offer), first) {
+            Fit::Unknown => " in a version that is not known",
+            _ => "",
+        };
+        let others: BTreeSet<&str> =
+            refusing.iter().map(|edge| edge.from.as_str()).filter(|from| *from != first.from).collect();
+        let more = match others.len() {
+            0 => String::new(),
+            n => format!(" (and {n} more)"),
+        };
+        let has = format!("{} has {}{unknown}", self.chroot, package(offer));
+        Some(format!("{has}; {} wants {}{more}", self.named(&first.from), first.text))
+    }
+
+    /// Returns a member's name with its version.
+    fn named(&self, name: &str) -> String {
+        let node = self.graph.nodes.get(name);
+        node.map_or_else(|| name.to_owned(), |node| format!("{name} {}", node.locked.version))
+    }
+
+    /// Returns a requirement of a member that nothing outside the private prefix satisfies; of
+    /// several the one on what was private first, and so is not private for this member's sake.
+    fn only_private(&self, name: &str) -> Option<&'g Edge> {
+        let inside = |edge: &&Edge| {
+            self.private.contains_key(edge.to.as_str())
+                && fit(self.offers.of_dist(&edge.to), edge) != Fit::Yes
+        };
+        self.wants(name).iter().copied().filter(inside).min_by_key(|edge| self.private.get(edge.to.as_str()))
+    }
+
+    /// Returns the members that are required by the component or by a member that does not come
+    /// from the release: a package of the release brings what it requires itself, but not what
+    /// its extras do.
+    fn needed(&self) -> BTreeSet<&'g str> {
+        let (mut needed, mut open) = (BTreeSet::new(), vec![self.graph.root.as_str()]);
+        let mut opened: BTreeSet<&str> = open.iter().copied().collect();
+        while let Some(name) = open.pop() {
+            for edge in self.wants(name) {
+                let to = edge.to.as_str();
+                needed.insert(to);
+                if (!self.is_of_release(to) || edge.text.contains('[')) && opened.insert(to) {
+                    open.push(to);
+                }
+            }
+        }
+        needed
+    }
+
+    fn is_of_release(&self, name: &str) -> bool {
+        match self.decided(name) {
+            Some((_, place)) => place == Place::System,
+            None => {
+                let node = self.graph.nodes.get(name);
+                let of_index = node.is_some_and(|n| matches!(n.locked.origin, Origin::Index { .. }));
+                of_index && self.offers.of_dist(name).is_some() && !self.private.contains_key(name)
+            }
+        }
+    }
+
+    /// Notes what cannot be: decisions, and what is built outside the prefix on what is in it.
+    fn check(&mut self) {
+        for rule in &self.rules.members {
+            self.check_rule(rule);
+        }
+        for (name, node) in &self.graph.nodes {
+            let Origin::Stack(component) = &node.locked.origin else { continue };
+            if let Some(edge) = self.only_private(name).filter(|_| self.decided(name).is_none()) {
+                let private = self.places.get(edge.to.as_str()).map_or("", |(_, reason)| reason.as_str());
+                let message = format!(
+                    "component {component} requires {}, and only the private prefix has it",
+                    edge.text
+                );
+                let help = format!(
+                    "{} is private: {private}; an edit of {component} can allow what {} has",
+                    edge.to, self.chroot
+                );
+                self.problem(None, message, "", Some(help));
+            }
+        }
+    }
+
+    fn check_rule(&mut self, rule: &'g MemberRule) {
+        let name = rule.name.value.as_str();
+        let span = Some(rule.name.span.clone());
+        let dropped = rule.place == Some(Place::Dropped);
+        let Some(node) = self.graph.nodes.get(name) else {
+            if !dropped {
+                let message = format!("`{name}` is no member of the closure");
+                let known = self.graph.nodes.keys().map(String::as_str);
+                let help = match nearest(name, known) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "nothing requires it: remove the decision".to_owned(),
+                };
+                self.problem(span, message, "there is nothing of this name in it", Some(help));
+            }
+            return;
+        };
+        let Some(place) = rule.place else { return };
+        if let Origin::Stack(component) = &node.locked.origin
+            && !matches!(place, Place::Rpm | Place::Dropped)
+        {
+            let message = format!("`{name}` is what component {component} of this stack makes");
+            let label = format!("its place is `rpm`, not `{}`", place.name());
+            self.problem(span, message, label, None);
+            return;
+        }
+        let own = matches!(node.locked.origin, Origin::Stack(_));
+        let offer = self.offers.of_dist(name);
+        match (place, offer) {
+            (Place::System, None) => {
+                let message = format!("`{name}` cannot be taken from the system");
+                let label = format!("{} has no such distribution", self.chroot);
+                self.problem(span, message, label, None);
+            }
+            // Where the version is not known, the packager knows better.
+            (Place::System, Some(offer)) if offer.version.is_some() => {
+                if let Some(refusal) = self.refusal(name, offer) {
+                    let message = format!("`{name}` cannot be taken from the system");
+                    let help = "where that version does, an edit of what requires it says so";
+                    self.problem(span, message, refusal, Some(help.to_owned()));
+                }
+            }
+            (Place::Rpm, Some(offer)) if !own => {
+                let message = format!("`{name}` cannot have an RPM of its own");
+                let label = format!("{} has {}, which it would replace", self.chroot, package(offer));
+                self.problem(span, message, label, Some("its place is `system` or `private`".to_owned()));
+            }
+            (Place::Rpm, _) => {
+                if let Some(edge) = self.only_private(name) {
+                    let message = format!("`{name}` cannot have an RPM of its own");
+                    let label = format!("it requires {}, which is private", edge.text);
+                    self.problem(span, message, label, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn problem(
+        &mut self,
+        span: Option<Range<usize>>,
+        message: String,
+        label: impl Into<String>,
+        help: Option<String>,
+    ) {
+        self.of_rules |= span.is_some();
+        let file = format!("specs-templates/{}/component.toml", self.graph.component);
+        let label = label.into();
+        self.problems.push(Problem { file, text: String::new(), span, message, label, help });
+    }
+
+    fn members(self) -> BTreeMap<String, Member> {
+        let member = |(name, (place, reason)): (&str, (Place, String))| {
+            let rule = self.rules.member(name);
+            let node: Option<Node> = self.graph.nodes.get(name).filter(|_| place != Place::Dropped).cloned();
+            let member = Member {
+                name: name.to_owned(),
+                node,
+                offer: self.offers.of_dist(name).cloned(),
+                place,
+                reason,
+                decided: rule.is_some_and(|rule| rule.place.is_some()),
+                without: rule.and_then(|rule| rule.without.clone()),
+            };
+            (name.to_owned(), member)
+        };
+        self.places.clone().into_iter().map(member).collect()
+    }
+}
+
+/// Returns a package's name with its version, as far as that is known.
+pub fn package(offer: &Offer) -> String {
+    match offer.evr.as_str() {
+        "" => offer.package.clone(),
+        evr => format!("{} {evr}", offer.package),
+    }
+}
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod tests;

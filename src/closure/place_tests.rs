@@ -1,0 +1,274 @@
+//! Tests of the places: each rule by itself, and what they do together.
+
+use super::*;
+use crate::closure::testing::{Sketch, offers, rules, sample};
+
+fn placed(
+    graph: Graph,
+    offered: &[(&str, &str)],
+    decided: &[(&str, Option<Place>, &str)],
+) -> Result<Closure, PlaceError> {
+    place(graph, &offers(offered), &rules(decided), "fedora-43", "stable")
+}
+
+/// Returns a member's place and reason.
+#[track_caller]
+fn at<'c>(closure: &'c Closure, name: &str) -> (Place, &'c str) {
+    let member = &closure.members[name];
+    (member.place, member.reason.as_str())
+}
+
+/// Returns the problems as message, label and help.
+#[track_caller]
+fn refused(result: Result<Closure, PlaceError>) -> (Kind, Vec<[String; 3]>) {
+    let error = result.expect_err("it has a place for each");
+    let texts = error
+        .problems()
+        .iter()
+        .map(|p| [p.message.clone(), p.label.clone(), p.help.clone().unwrap_or_default()]);
+    (error.kind(), texts.collect())
+}
+
+#[test]
+fn what_the_release_satisfies_is_of_the_system_whatever_is_locked() {
+    let graph = || {
+        Sketch::of(&["numpy>=2", "attrs"])
+            .index("numpy", "2.3.5", &["attrs>=22"])
+            .index("attrs", "26.1", &[])
+            .graph()
+    };
+    let closure = placed(graph(), &[("numpy", "1:2.3.5"), ("attrs", "25.3.0")], &[]).unwrap();
+    assert_eq!(at(&closure, "numpy"), (Place::System, "fedora-43 has python3-numpy 1:2.3.5"));
+    assert_eq!(at(&closure, "attrs"), (Place::System, "fedora-43 has python3-attrs 25.3.0"));
+    assert!(!closure.members["attrs"].decided);
+
+    let closure = placed(graph(), &[("numpy", "?"), ("attrs", "?")], &[]).unwrap();
+    assert_eq!(
+        at(&closure, "numpy"),
+        (Place::Private, "fedora-43 has python3-numpy in a version that is not known; demo wants numpy>=2")
+    );
+    let unbound = Sketch::of(&["attrs"]).index("attrs", "26.1", &[]).graph();
+    let closure = placed(unbound, &[("attrs", "?")], &[]).unwrap();
+    assert_eq!(at(&closure, "attrs"), (Place::System, "fedora-43 has python3-attrs"));
+}
+
+#[test]
+fn another_version_is_private_and_its_reason_names_who_wants_what() {
+    let graph = Sketch::of(&["fastapi", "mcp", "openai"])
+        .index("fastapi", "0.165.0", &["pydantic>=2.13"])
+        .index("openai", "3.0", &["pydantic>=2.12,<3"])
+        .index("mcp", "2.0", &["pydantic"])
+        .index("pydantic", "2.13.1", &[])
+        .graph();
+    let closure = placed(graph, &[("pydantic", "2.12.0~a1")], &[]).unwrap();
+    assert_eq!(
+        at(&closure, "pydantic"),
+        (
+            Place::Private,
+            "fedora-43 has python3-pydantic 2.12.0~a1; fastapi 0.165.0 wants pydantic>=2.13 (and 1 more)"
+        )
+    );
+    assert_eq!(closure.members["mcp"].place, Place::Rpm, "Fedora's pydantic is enough for it");
+    assert_eq!(
+        at(&closure, "fastapi"),
+        (Place::Private, "requires pydantic>=2.13, which is private"),
+        "an RPM sees Fedora's pydantic alone"
+    );
+}
+
+#[test]
+fn what_only_the_releases_own_packages_require_they_bring_themselves() {
+    let graph = Sketch::of(&["pandas"])
+        .index("pandas", "2", &["tzdata"])
+        .index("tzdata", "1", &["deep"])
+        .index("deep", "1", &[])
+        .graph();
+    let closure = placed(graph.clone(), &[("pandas", "2")], &[]).unwrap();
+    assert_eq!(at(&closure, "tzdata"), (Place::System, "only pandas requires it, and fedora-43 has its own"));
+    assert_eq!(at(&closure, "deep").0, Place::System);
+    let closure = placed(graph, &[("pandas", "1")], &[("pandas", Some(Place::Private), "")]).unwrap();
+    assert_eq!((at(&closure, "tzdata").0, at(&closure, "deep").0), (Place::Rpm, Place::Rpm));
+}
+
+#[test]
+fn what_is_missing_has_an_rpm_unless_it_needs_the_private_prefix_over_any_number_of_steps() {
+    let graph = || {
+        Sketch::of(&["a", "d"])
+            .index("a", "1", &["b"])
+            .index("b", "1", &["c", "a"])
+            .index("c", "1", &["hub>=2"])
+            .index("d", "1", &["hub", "e"])
+            .index("e", "1", &["d"])
+            .index("hub", "2.0", &[])
+            .graph()
+    };
+    let closure = placed(graph(), &[("hub", "1.0")], &[]).unwrap();
+    assert_eq!(at(&closure, "c"), (Place::Private, "requires hub>=2, which is private"));
+    assert_eq!(at(&closure, "b"), (Place::Private, "requires c, which is private"));
+    assert_eq!(at(&closure, "a"), (Place::Private, "requires b, which is private"));
+    for circle in ["d", "e"] {
+        assert_eq!(at(&closure, circle), (Place::Rpm, "fedora-43 has no such distribution"));
+    }
+    // The next release has it: by itself, everything leaves the private prefix.
+    let closure = placed(graph(), &[("hub", "2.1")], &[]).unwrap();
+    assert_eq!(at(&closure, "hub"), (Place::System, "fedora-43 has python3-hub 2.1"));
+    assert!(closure.members.values().all(|member| member.place != Place::Private));
+    let closure = placed(graph(), &[("hub", "2.1"), ("a", "1")], &[]).unwrap();
+    assert_eq!(closure.members["a"].place, Place::System);
+}
+
+#[test]
+fn another_version_of_the_release_is_not_mixed_with_what_is_private() {
+    let graph = || {
+        Sketch::of(&["fastapi", "starlette>=1", "api", "same"])
+            .index("fastapi", "0.165", &["starlette>=0.46"])
+            .index("starlette", "1.0", &[])
+            .index("api", "2.30", &["protos>=1.75"])
+            .index("protos", "1.76", &[])
+            .index("same", "1.0", &["starlette"])
+            .graph()
+    };
+    let fedora = [("fastapi", "0.116.1"), ("starlette", "0.46"), ("protos", "1.63"), ("same", "1.0")];
+    let closure = placed(graph(), &[fedora.as_slice(), &[("api", "2.11")]].concat(), &[]).unwrap();
+    assert_eq!(
+        at(&closure, "fastapi"),
+        (
+            Place::Private,
+            "fedora-43 has python3-fastapi 0.116.1, made for another starlette than the private 1.0"
+        )
+    );
+    assert_eq!(at(&closure, "same").0, Place::System, "uv resolved this version with it");
+    // What an api asks that is not installed does not count.
+    assert_eq!(at(&closure, "api").0, Place::System);
+    assert_eq!(at(&closure, "protos"), (Place::System, "fedora-43 has python3-protos 1.63"));
+    let closure = placed(graph(), &[fedora.as_slice(), &[("api", "2.30")]].concat(), &[]).unwrap();
+    assert_eq!(at(&closure, "protos").0, Place::Private);
+}
+
+#[test]
+fn the_stacks_own_are_rpms_and_must_not_need_the_private_prefix() {
+    let graph = |sympy: &str| {
+        Sketch::of(&["torch==2.11"])
+            .own("torch", "2.11.0", &[sympy])
+            .index("sympy", "1.14", &["mpmath"])
+            .index("mpmath", "1.3", &[])
+            .graph()
+    };
+    let fedora = [("torch", "2.8.0"), ("sympy", "1.13"), ("mpmath", "1.3")];
+    let closure = placed(graph("sympy>=1.13"), &fedora, &[]).unwrap();
+    assert_eq!(at(&closure, "torch"), (Place::Rpm, "component torch of this stack"));
+
+    let (kind, problems) = refused(placed(graph("sympy>=1.14"), &fedora, &[]));
+    assert_eq!(kind, Kind::Findings);
+    assert_eq!(
+        problems,
+        [[
+            "component torch requires sympy>=1.14, and only the private prefix has it".to_owned(),
+            String::new(),
+            "sympy is private: fedora-43 has python3-sympy 1.13; torch 2.11.0 wants sympy>=1.14; an edit \
+             of torch can allow what fedora-43 has"
+                .to_owned()
+        ]]
+    );
+    // Private for another's sake, while Fedora's is enough for torch.
+    let decided = [("sympy", Some(Place::Private), "a bug in 1.13")];
+    let closure = placed(graph("sympy>=1.13"), &fedora, &decided).unwrap();
+    assert_eq!(at(&closure, "sympy"), (Place::Private, "a bug in 1.13"));
+    assert_eq!(closure.members["torch"].place, Place::Rpm);
+
+    let (kind, problems) = refused(placed(graph("sympy"), &fedora, &[("torch", Some(Place::Private), "x")]));
+    assert_eq!(kind, Kind::Config);
+    assert_eq!(problems[0][0], "`torch` is what component torch of this stack makes");
+    assert_eq!(problems[0][1], "its place is `rpm`, not `private`");
+}
+
+#[test]
+fn decisions_hold_where_they_can() {
+    let graph = || {
+        Sketch::of(&["a", "b>=2"])
+            .index("a", "1", &["p>=1"])
+            .index("b", "2", &[])
+            .index("p", "2", &[])
+            .graph()
+    };
+    let decided = [
+        ("b", Some(Place::System), "Fedora backports what 2 has"),
+        ("p", Some(Place::Private), "patched by us"),
+    ];
+    let closure = placed(graph(), &[("b", "?")], &decided).unwrap();
+    assert_eq!(at(&closure, "b"), (Place::System, "Fedora backports what 2 has"));
+    assert!(closure.members["b"].decided);
+    assert_eq!(at(&closure, "a"), (Place::Private, "requires p>=1, which is private"));
+    let noted = [("a", None, "its licence is known")];
+    let closure = placed(graph(), &[], &noted).unwrap();
+    assert_eq!(at(&closure, "a"), (Place::Rpm, "fedora-43 has no such distribution"));
+    assert!(!closure.members["a"].decided, "the place is not what was decided");
+}
+
+#[test]
+fn decisions_that_cannot_hold_are_told_all_at_once() {
+    let graph = Sketch::of(&["a", "b>=2", "c", "d"])
+        .index("a", "1", &["p>=2"])
+        .index("b", "2", &[])
+        .index("c", "1", &[])
+        .index("d", "1", &[])
+        .index("p", "2", &[])
+        .graph();
+    let fedora = [("b", "1"), ("d", "1"), ("p", "1")];
+    let decided = [
+        ("a", Some(Place::Rpm), "x"),
+        ("b", Some(Place::System), "x"),
+        ("c", Some(Place::System), "x"),
+        ("d", Some(Place::Rpm), "x"),
+        ("bb", Some(Place::Private), "x"),
+        ("nothing-like-it", None, "x"),
+        ("gone", Some(Place::Dropped), "x"),
+    ];
+    let (kind, problems) = refused(placed(graph, &fedora, &decided));
+    assert_eq!(kind, Kind::Config);
+    let expected = [
+        ["`a` cannot have an RPM of its own", "it requires p>=2, which is private", ""],
+        [
+            "`b` cannot be taken from the system",
+            "fedora-43 has python3-b 1; demo wants b>=2",
+            "where that version does, an edit of what requires it says so",
+        ],
+        ["`c` cannot be taken from the system", "fedora-43 has no such distribution", ""],
+        [
+            "`d` cannot have an RPM of its own",
+            "fedora-43 has python3-d 1, which it would replace",
+            "its place is `system` or `private`",
+        ],
+        ["`bb` is no member of the closure", "there is nothing of this name in it", "did you mean `b`?"],
+        [
+            "`nothing-like-it` is no member of the closure",
+            "there is nothing of this name in it",
+            "nothing requires it: remove the decision",
+        ],
+    ];
+    assert_eq!(problems, expected.map(|texts| texts.map(str::to_owned)));
+}
+
+#[test]
+fn what_is_dropped_is_a_member_as_long_as_something_requires_it() {
+    let (closure, _, rules) = sample();
+    let ray = &closure.members["ray"];
+    assert_eq!((ray.place, ray.reason.as_str()), (Place::Dropped, "it is for several machines"));
+    assert_eq!(ray.without.as_deref(), Some("what ray does"));
+    assert!(ray.node.is_none() && ray.decided);
+    assert!(needless(&closure, &rules).is_empty());
+
+    let gone = crate::closure::testing::rules(&[("ray", Some(Place::Dropped), "x")]);
+    let closure = place(Sketch::of(&[]).graph(), &offers(&[]), &gone, "c", "p").unwrap();
+    assert!(closure.members.is_empty());
+    assert_eq!(needless(&closure, &gone), [&gone.members[0]]);
+}
+
+#[test]
+fn an_error_shows_the_decision_where_it_stands() {
+    let error = placed(Sketch::of(&[]).graph(), &[], &[("x", None, "y")]).unwrap_err();
+    let file = File { name: "specs-templates/demo/component.toml".into(), text: "x = 1\n".into() };
+    let error = error.shown_in(&file);
+    assert_eq!(error.to_string(), "`x` is no member of the closure");
+    assert_eq!((error.problems()[0].text.as_str(), &error.problems()[0].span), ("x = 1\n", &Some(0..1)));
+}

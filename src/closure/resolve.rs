@@ -1,0 +1,233 @@
+//! From a component to the distributions of its closure: locked ones where nothing changed that
+//! decided over them, else what uv resolves. Where they come from is decided elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::lock::{self, Lock};
+use super::offers::Offers;
+use super::own::{self, Own};
+use super::roots::{self, Stated};
+use super::{ClosureError, Graph, Origin, assemble, collision, pylock};
+use crate::digest::Sha256;
+use crate::error::IoError;
+use crate::events::{Event, Events};
+use crate::index::environment::Environment;
+use crate::sources::Fetcher;
+use crate::stack::Stack;
+use crate::uv::{self, Failure, Why};
+use crate::workspace::{ClosureRules, Component, Place, Workspace};
+
+/// How a closure is computed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// Whether no index may be asked.
+    pub offline: bool,
+    /// Whether to resolve anew, whatever is locked.
+    pub upgrade: bool,
+}
+
+/// Returns the closure of a component, its lock, and whether that was resolved just now.
+/// Writes nothing to the workspace.
+pub fn graph(
+    workspace: &Workspace,
+    stack: &Stack<'_>,
+    component: &Component,
+    offers: &Offers,
+    how: &How,
+    fetcher: &Fetcher<'_>,
+    events: &dyn Events,
+) -> Result<(Graph, Lock, bool), ClosureError> {
+    let environment = Environment::of(&workspace.chroot).map_err(ClosureError::Environment)?;
+    let none = ClosureRules::default();
+    let rules = component.closure.as_ref().unwrap_or(&none);
+    let root = roots::stated(workspace, component, rules, fetcher)?;
+    let own = own::of_stack(stack, component, &environment, fetcher, how.upgrade)?;
+    let question =
+        Question { component, chroot: &workspace.chroot.name, environment, root, own, rules, offers };
+    let path = lock::path(workspace);
+    // The lock is that of the component with a table; others are computed each time.
+    let locked = component.closure.is_some() && !how.upgrade;
+    let old = if locked { Lock::read(&path)? } else { None };
+    let shown = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
+    if let Some(old) = &old {
+        question.must_be_of(old, &shown)?;
+        if old.inputs == question.inputs(old) {
+            let graph = assemble::graph(&question, old, Some(&shown), fetcher)?;
+            return Ok((graph, old.clone(), false));
+        }
+    }
+    if how.offline {
+        let component = component.name.to_string();
+        let why = match old {
+            Some(_) => format!("{shown} is of other requirements, versions or packages"),
+            None => format!("there is no {shown}"),
+        };
+        return Err(ClosureError::Offline { component, why });
+    }
+    let detail = format!("the closure of {} with uv", component.name);
+    events.event(Event::Step { word: "Resolving", detail });
+    let lock = question.resolve(old.as_ref(), fetcher)?;
+    for (name, own) in question.own.iter().filter(|(name, own)| !own.known && lock.version(name).is_some()) {
+        let text = format!("what {name} {} requires is not known until it is built", own.version);
+        events.event(Event::Warning(text));
+    }
+    let graph = assemble::graph(&question, &lock, None, fetcher)?;
+    Ok((graph, lock, true))
+}
+
+/// All that decides over a closure.
+pub(super) struct Question<'a> {
+    pub component: &'a Component,
+    pub chroot: &'a str,
+    pub environment: Environment,
+    pub root: Stated,
+    pub own: BTreeMap<String, Own>,
+    pub rules: &'a ClosureRules,
+    pub offers: &'a Offers,
+}
+
+impl Question<'_> {
+    /// Returns the component's own extras that are asked for.
+    pub fn extras(&self) -> BTreeSet<String> {
+        self.rules.extras.iter().map(|extra| extra.value.clone()).collect()
+    }
+
+    /// Returns the distributions that the component does without.
+    pub fn dropped(&self) -> BTreeSet<&str> {
+        let dropped = self.rules.members.iter().filter(|member| member.place == Some(Place::Dropped));
+        dropped.map(|member| member.name.value.as_str()).collect()
+    }
+
+    fn must_be_of(&self, lock: &Lock, file: &str) -> Result<(), ClosureError> {
+        let python = self.environment.python();
+        for (what, has, wanted) in [
+            ("the component", lock.component.as_str(), self.component.name.as_str()),
+            ("the chroot", &lock.chroot, self.chroot),
+            ("Python", &lock.python, &python),
+            ("the architecture", &lock.arch, self.environment.arch()),
+        ] {
+            if has != wanted {
+                let file = file.to_owned();
+                let [has, wanted] =
+                    [has, wanted].map(|value| format!("{what} `{}`", crate::text::visible(value)));
+                return Err(ClosureError::OtherLock { file, has, wanted });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a digest of all that decides over the closure, given what is in it: of the
+    /// release's offers only those of its members count.
+    fn inputs(&self, lock: &Lock) -> Sha256 {
+        let mut text = format!(
+            "rocmrpm closure 1\n{} {} {} {} {:?}\n",
+            self.component.name,
+            self.chroot,
+            self.environment.python(),
+            self.environment.arch(),
+            self.environment.glibc()
+        );
+        text += &self.requirements();
+        for name in self.dropped() {
+            text += &format!("without {name}\n");
+        }
+        for (name, own) in &self.own {
+            text += &format!("own {name} {} {}\n", own.version, own.component);
+            let mut needs: Vec<String> =
+                own.needs.requires.iter().map(|need| need.parsed.to_string()).collect();
+            needs.sort();
+            needs.iter().for_each(|need| text += &format!("  {need}\n"));
+        }
+        for locked in lock.packages.iter().filter(|locked| matches!(locked.origin, Origin::Index { .. })) {
+            let offer = self.offers.of_dist(&locked.name).and_then(|offer| offer.version.as_ref());
+            let offer = offer.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+            text += &format!("offer {} {offer}\n", locked.name);
+        }
+        Sha256::of_bytes(text)
+    }
+
+    /// Returns the component's requirements that hold, one a line, sorted.
+    fn requirements(&self) -> String {
+        let holding = self.root.holding(&self.environment, &self.extras());
+        let lines: BTreeSet<String> = holding
+            .into_iter()
+            .map(|need| {
+                let mut requirement = need.parsed.clone();
+                requirement.marker = pep508_rs::MarkerTree::TRUE;
+                requirement.to_string()
+            })
+            .collect();
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    fn resolve(&self, old: Option<&Lock>, fetcher: &Fetcher<'_>) -> Result<Lock, ClosureError> {
+        match self.attempt(old, None, fetcher)? {
+            Ok(lock) => Ok(lock),
+            Err(said) => Err(Box::new(collision::explain(self, said, fetcher)?).into()),
+        }
+    }
+
+    /// Has uv resolve; with `free`, as if that distribution were not required or, where it is the
+    /// stack's own, as if any version would do. Where the requirements exclude each other, uv's
+    /// words are returned.
+    pub fn attempt(
+        &self,
+        old: Option<&Lock>,
+        free: Option<&str>,
+        fetcher: &Fetcher<'_>,
+    ) -> Result<Result<Lock, Vec<String>>, ClosureError> {
+        let scratch = tempfile::tempdir().map_err(IoError::doing("make a folder for uv"))?;
+        let action = || IoError::doing("write files for uv");
+        let stand_in = own::stand_in(&self.own, scratch.path()).map_err(action())?;
+        // Of what the release does not have, what was locked stays as long as it can.
+        let mut preferred: BTreeMap<&str, _> = BTreeMap::new();
+        for locked in old.into_iter().flat_map(|old| &old.packages) {
+            preferred.insert(&locked.name, &locked.version);
+        }
+        preferred
+            .extend(self.offers.iter().filter_map(|(name, offer)| Some((name, offer.version.as_ref()?))));
+        preferred.retain(|name, _| !self.own.contains_key(*name));
+        let output = scratch.path().join(OUTPUT);
+        // Without packages it would not be a file that uv reads.
+        if !preferred.is_empty() {
+            fs_err::write(&output, pylock::preferences(preferred)).map_err(action())?;
+        }
+        // A requirement under a condition that never holds takes the place of all on that name.
+        let without = self.dropped().into_iter().map(|name| format!("{name} ; python_version < \"0\"\n"));
+        let free = free.map(|name| match self.own.contains_key(name) {
+            true => format!("{name}\n"),
+            false => format!("{name} ; python_version < \"0\"\n"),
+        });
+        let overrides: String = without.chain(free).collect();
+        fs_err::write(scratch.path().join(OVERRIDES), overrides).map_err(action())?;
+        let indexes = [stand_in.url(), fetcher.index_url()?.to_owned()];
+        let args = ["--format", "pylock.toml", "--output-file", OUTPUT, "--override", OVERRIDES];
+        match uv::compile(&self.environment, scratch.path(), self.requirements(), &indexes, &args) {
+            Ok(_) => {}
+            Err(Failure::Process(error)) => return Err(error.into()),
+            Err(Failure::Refused { said, why: Why::Unsatisfiable }) => return Ok(Err(said)),
+            Err(Failure::Refused { said, why }) => {
+                let said = uv::last(said);
+                return Err(match why {
+                    Why::Network => ClosureError::Unreachable { said },
+                    _ => ClosureError::Refused { said },
+                });
+            }
+        }
+        let text = fs_err::read_to_string(&output).map_err(IoError::doing("read what uv resolved"))?;
+        let mut lock = Lock {
+            component: self.component.name.to_string(),
+            chroot: self.chroot.to_owned(),
+            python: self.environment.python(),
+            arch: self.environment.arch().to_owned(),
+            inputs: Sha256::of_bytes(""),
+            packages: pylock::read(&text, &self.own, &self.environment)?,
+        };
+        lock.inputs = self.inputs(&lock);
+        Ok(Ok(lock))
+    }
+}
+
+/// What uv writes to; its name must be one that PEP 751 allows.
+const OUTPUT: &str = "pylock.toml";
+const OVERRIDES: &str = "overrides.txt";

@@ -1,0 +1,205 @@
+//! Why a distribution is a member of a closure: the chains of requirements that bring it in,
+//! and what is known of a name that is no member. How that is shown is not known here.
+
+use std::collections::BTreeMap;
+
+use super::offers::Offers;
+use super::place::package;
+use super::{Closure, Edge, Member};
+use crate::error::{Diagnose, Kind};
+use crate::names::nearest;
+use crate::sources::normalized;
+use crate::workspace::{ClosureRules, Place};
+
+/// Why a distribution is a member.
+#[derive(Debug)]
+pub struct Why<'c> {
+    /// The member.
+    pub member: &'c Member,
+    /// A shortest chain of requirements from the component to the member.
+    pub chain: Vec<&'c Edge>,
+    /// How many other chains are as short.
+    pub others: u64,
+    /// Everything that requires it directly, those of the component first.
+    pub required_by: Vec<&'c Edge>,
+}
+
+/// A name that is no member.
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` is no member of the closure of `{component}`")]
+pub struct NotMember {
+    name: String,
+    component: String,
+    hints: Vec<String>,
+}
+
+impl Diagnose for NotMember {
+    fn kind(&self) -> Kind {
+        Kind::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hints.clone()
+    }
+}
+
+/// Tells why a distribution is a member, in whatever spelling its name is given.
+pub fn why<'c>(
+    closure: &'c Closure,
+    offers: &Offers,
+    rules: &ClosureRules,
+    name: &str,
+) -> Result<Why<'c>, NotMember> {
+    let name = normalized(name);
+    let Some(member) = closure.members.get(&name) else {
+        let hints = hints(closure, offers, rules, &name);
+        return Err(NotMember { name, component: closure.graph.component.to_string(), hints });
+    };
+    let (chain, shortest) = chains(closure).remove(name.as_str()).unwrap_or_default();
+    Ok(Why { member, chain, others: shortest.saturating_sub(1), required_by: required_by(closure, &name) })
+}
+
+/// Returns the requirements on a distribution, those of the component first.
+pub fn required_by<'c>(closure: &'c Closure, name: &str) -> Vec<&'c Edge> {
+    let mut edges: Vec<&Edge> = closure.graph.edges.iter().filter(|edge| edge.to == name).collect();
+    edges.sort_by_key(|edge| edge.from != closure.graph.root);
+    edges
+}
+
+/// Returns for each distribution that the component reaches a shortest chain to it, and how
+/// many chains are as short.
+pub fn chains(closure: &Closure) -> BTreeMap<&str, (Vec<&Edge>, u64)> {
+    let graph = &closure.graph;
+    let mut wants: BTreeMap<&str, BTreeMap<&str, &Edge>> = BTreeMap::new();
+    for edge in &graph.edges {
+        // A distribution that is required twice, with different bounds, is one step.
+        wants.entry(&edge.from).or_default().entry(&edge.to).or_insert(edge);
+    }
+    let mut found: BTreeMap<&str, (Vec<&Edge>, u64)> = BTreeMap::new();
+    found.insert(&graph.root, (Vec::new(), 1));
+    let mut reached = vec![graph.root.as_str()];
+    while !reached.is_empty() {
+        let mut next: BTreeMap<&str, (Vec<&Edge>, u64)> = BTreeMap::new();
+        for from in reached {
+            let (chain, ways) = found.get(from).cloned().unwrap_or_default();
+            for (to, edge) in wants.get(from).into_iter().flatten() {
+                if found.contains_key(to) {
+                    continue;
+                }
+                let (_, count) =
+                    next.entry(to).or_insert_with(|| (chain.iter().copied().chain([*edge]).collect(), 0));
+                *count = count.saturating_add(ways);
+            }
+        }
+        reached = next.keys().copied().collect();
+        found.append(&mut next);
+    }
+    found
+}
+
+fn hints(closure: &Closure, offers: &Offers, rules: &ClosureRules, name: &str) -> Vec<String> {
+    if name == closure.graph.root {
+        return vec![format!("it is what component `{}` itself makes", closure.graph.component)];
+    }
+    if let Some(rule) = rules.member(name).filter(|rule| rule.place == Some(Place::Dropped)) {
+        let because = format!("it is dropped in component.toml ({})", rule.reason);
+        return vec![format!("{because}, and nothing requires it any more: that decision can go")];
+    }
+    let near = nearest(name, closure.members.keys().map(String::as_str));
+    let mut hints: Vec<String> = near.map(|near| format!("did you mean `{near}`?")).into_iter().collect();
+    hints.push(match offers.of_dist(name) {
+        Some(offer) => format!(
+            "nothing requires it; {} has {}, so that it would be `system` where that version satisfies",
+            closure.chroot,
+            package(offer)
+        ),
+        None => format!("nothing requires it; {} has no such distribution either", closure.chroot),
+    });
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::closure::place::place;
+    use crate::closure::testing::{Sketch, offers, rules, sample};
+
+    fn steps(why: &Why<'_>) -> Vec<String> {
+        why.chain.iter().map(|edge| format!("{} -> {}", edge.from, edge.text)).collect()
+    }
+
+    #[test]
+    fn the_shortest_chain_is_told_and_how_many_others_there_are() {
+        let (closure, had, decided) = sample();
+        let told = why(&closure, &had, &decided, "Typing_Extensions").unwrap();
+        assert_eq!(told.member.place, Place::System);
+        assert_eq!(steps(&told), ["demo -> torch==2.11", "torch -> typing-extensions"]);
+        assert_eq!(told.others, 0);
+        let from: Vec<&str> = told.required_by.iter().map(|edge| edge.from.as_str()).collect();
+        assert_eq!(from, ["pydantic", "starlette", "torch"]);
+
+        let two_ways = Sketch::of(&["a", "b", "c"])
+            .index("a", "1", &["z>=1", "z<3"])
+            .index("b", "1", &["z"])
+            .index("c", "1", &["d"])
+            .index("d", "1", &["z"])
+            .index("z", "1", &["a"])
+            .graph();
+        let closure = place(two_ways, &offers(&[]), &rules(&[]), "c", "p").unwrap();
+        let told = why(&closure, &had, &decided, "z").unwrap();
+        assert_eq!(steps(&told), ["demo -> a", "a -> z<3"]);
+        assert_eq!((told.others, told.required_by.len()), (1, 4));
+        let direct = why(&closure, &had, &decided, "a").unwrap();
+        assert_eq!(direct.required_by[0].from, "demo", "the component comes first");
+        assert_eq!(steps(&direct), ["demo -> a"]);
+    }
+
+    #[test]
+    fn chains_are_counted_without_walking_them() {
+        // 2^80 chains: more than a number holds, and than anybody could walk.
+        let mut sketch = Sketch::of(&["a0", "b0"]);
+        for at in 0..80 {
+            let next = [format!("a{}", at + 1), format!("b{}", at + 1)];
+            let next: Vec<&str> = next.iter().map(String::as_str).collect();
+            let next = if at == 79 { vec!["end"] } else { next };
+            sketch = sketch.index(&format!("a{at}"), "1", &next).index(&format!("b{at}"), "1", &next);
+        }
+        let graph = sketch.index("end", "1", &[]).graph();
+        let closure = place(graph, &offers(&[]), &rules(&[]), "c", "p").unwrap();
+        let told = why(&closure, &offers(&[]), &rules(&[]), "end").unwrap();
+        assert_eq!((told.chain.len(), told.others), (81, u64::MAX - 1));
+    }
+
+    #[test]
+    fn a_name_that_is_no_member_is_explained() {
+        let (closure, had, decided) = sample();
+        let hints = |name: &str| {
+            let error = why(&closure, &had, &decided, name).unwrap_err();
+            assert_eq!(error.kind(), Kind::Usage);
+            (error.to_string(), error.hints())
+        };
+        let (message, near) = hints("pydantik");
+        assert_eq!(message, "`pydantik` is no member of the closure of `demo`");
+        assert_eq!(near[0], "did you mean `pydantic`?");
+        assert_eq!(near[1], "nothing requires it; fedora-43 has no such distribution either");
+        assert_eq!(hints("demo").1, ["it is what component `demo` itself makes"]);
+        let dropped = why(&closure, &had, &decided, "ray").unwrap();
+        assert_eq!(steps(&dropped), ["demo -> ray[serve]>=2"]);
+
+        let more = offers(&[("requests", "2.32")]);
+        let gone = rules(&[("old", Some(Place::Dropped), "slow")]);
+        assert_eq!(
+            why(&closure, &more, &gone, "requests").unwrap_err().hints(),
+            [
+                "nothing requires it; fedora-43 has python3-requests 2.32, so that it would be `system` where that \
+              version satisfies"
+            ]
+        );
+        assert_eq!(
+            why(&closure, &more, &gone, "old").unwrap_err().hints(),
+            [
+                "it is dropped in component.toml (slow), and nothing requires it any more: that decision can go"
+            ]
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! A Python closure as text, JSON and a page for a browser; why a member is in it, and what
+//! differs between two. What is said is decided in `closure`.
+
+mod html;
+mod json;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use html::closure_html;
+pub use json::{closure_json, diff_json, why_json};
+pub use text::{closure_text, diff_text, why_text};
+
+use crate::closure::{Closure, Member, Origin};
+use crate::workspace::Place;
+
+/// The members of a place.
+struct Group<'c> {
+    place: Place,
+    members: Vec<&'c Member>,
+    /// The size of their files.
+    bytes: u64,
+}
+
+/// Returns the members by place, in the order in which places are shown.
+fn groups(closure: &Closure) -> Vec<Group<'_>> {
+    let group = |place| {
+        let members: Vec<&Member> = closure.members.values().filter(|member| member.place == place).collect();
+        let bytes = members.iter().filter_map(|member| size(member)).sum();
+        Group { place, members, bytes }
+    };
+    Place::ALL.map(group).into()
+}
+
+/// Returns the size of a member's wheel, or of its sdist where it has no wheel.
+fn size(member: &Member) -> Option<u64> {
+    match &member.node.as_ref()?.locked.origin {
+        Origin::Stack(_) => None,
+        Origin::Index { wheel, sdist } => wheel.as_ref().or(sdist.as_ref())?.size,
+    }
+}
+
+/// Returns the component that makes a member, if one of the stack does.
+fn maker(member: &Member) -> Option<&str> {
+    match &member.node.as_ref()?.locked.origin {
+        Origin::Stack(component) => Some(component.as_str()),
+        Origin::Index { .. } => None,
+    }
+}
+
+/// Returns a member's locked version; nothing where it is dropped.
+fn version(member: &Member) -> String {
+    member.node.as_ref().map(|node| node.locked.version.to_string()).unwrap_or_default()
+}
+
+/// Returns the version that is installed in the end: the release's for what is of the system.
+fn installed(member: &Member) -> String {
+    let of_release = member.offer.as_ref().filter(|_| member.place == Place::System);
+    match of_release.and_then(|offer| offer.version.as_ref()) {
+        Some(version) => version.to_string(),
+        None => version(member),
+    }
+}
+
+/// Returns the name of what requires, with its version.
+fn named(closure: &Closure, name: &str) -> String {
+    match closure.members.get(name).map(version) {
+        Some(version) if !version.is_empty() => format!("{name} {version}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Says what a place means.
+fn meaning(place: Place, chroot: &str) -> String {
+    match place {
+        Place::System => format!("{chroot}'s own package satisfies"),
+        Place::Rpm => "an RPM of its own".to_owned(),
+        Place::Private => "in the private prefix".to_owned(),
+        Place::Dropped => "left out".to_owned(),
+    }
+}

@@ -1,0 +1,141 @@
+//! What a closure looks like on a terminal, in a browser and to a program.
+
+use super::*;
+use crate::closure::diff::{Places, diff};
+use crate::closure::testing::{Sketch, sample};
+use crate::closure::why::why;
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[test]
+fn the_text_has_the_places_with_their_sums_and_reasons() {
+    let (closure, ..) = sample();
+    similar_asserts::assert_eq!(
+        plain(&closure_text(&closure)),
+        "demo  for fedora-43 with the pins of stable
+
+  system      2    22.0 kB  fedora-43's own package satisfies
+  rpm         2     9.0 kB  an RPM of its own
+  private     4    26.0 kB  in the private prefix
+  dropped     1             left out
+  all         9    57.0 kB
+
+system
+  numpy 2.3.4, typing-extensions 4.15.0
+
+rpm
+  of this stack: torch 2.11.0
+  starlette 1.0
+
+private
+  NAME      VERSION      SIZE  REASON
+  fastapi   0.165.0    7.0 kB  fedora-43 has python3-fastapi 0.115.0; demo wants fastapi>=0.165
+  hub       2.0        3.0 kB  requires pydantic>=2.13, which is private
+  pydantic  2.13.1     8.0 kB  fedora-43 has python3-pydantic 2.12.0~a1; fastapi 0.165.0 wants pydantic>=2.13 (and 1 more)
+  xgrammar  0.1.9      8.0 kB  requires hub>=2, which is private
+
+dropped
+  NAME  WITHOUT IT     REASON
+  ray   what ray does  it is for several machines
+"
+    );
+}
+
+#[test]
+fn why_tells_the_chain_and_who_requires_it() {
+    let (closure, offers, rules) = sample();
+    let text = |name| plain(&why_text(&closure, &why(&closure, &offers, &rules, name).unwrap()));
+    similar_asserts::assert_eq!(
+        text("pydantic"),
+        "pydantic 2.13.1  private
+  because    fedora-43 has python3-pydantic 2.12.0~a1; fastapi 0.165.0 wants pydantic>=2.13 (and 1 more)
+  chain      demo wants fastapi>=0.165
+             fastapi 0.165.0 wants pydantic>=2.13
+
+  REQUIRED BY      PLACE    AS
+  fastapi 0.165.0  private  pydantic>=2.13
+  hub 2.0          private  pydantic>=2.13
+"
+    );
+    let dropped = text("ray");
+    for part in [
+        "ray  dropped",
+        "(decided in component.toml)",
+        "without it what ray does",
+        "demo wants ray[serve]>=2",
+    ] {
+        assert!(dropped.contains(part), "{part}: {dropped}");
+    }
+}
+
+#[test]
+fn the_documents_hold_what_the_text_does() {
+    let (closure, offers, rules) = sample();
+    let document = closure_json(&closure, &["pins/stable.requirements.lock".into()], false);
+    assert_eq!(document["schema"], "rocmrpm/closure/1");
+    assert_eq!(document["totals"]["private"], serde_json::json!({ "members": 4, "bytes": 26000 }));
+    let members = document["members"].as_array().unwrap();
+    let of = |name: &str| members.iter().find(|member| member["name"] == name).unwrap();
+    assert_eq!(of("torch")["made_by"], "torch");
+    assert_eq!(of("numpy")["offer"]["evr"], "1:2.3.4");
+    assert_eq!(of("ray")["version"], serde_json::Value::Null);
+    assert_eq!(of("hub")["required_by"][0]["requirement"], "hub>=2");
+    assert_eq!(of("hub")["chain"].as_array().unwrap().len(), 2);
+    let document = why_json(&closure, &why(&closure, &offers, &rules, "hub").unwrap());
+    assert_eq!(
+        (&document["schema"], &document["place"]),
+        (&"rocmrpm/closure-why/1".into(), &"private".into())
+    );
+}
+
+#[test]
+fn a_diff_is_told_in_groups() {
+    let locked =
+        |sketch: Sketch| -> Vec<_> { sketch.graph().nodes.into_values().map(|node| node.locked).collect() };
+    let old = locked(Sketch::of(&[]).index("a", "1", &[]).index("b", "1", &[]).index("c", "1", &[]));
+    let new = locked(Sketch::of(&[]).index("b", "2", &[]).own("c", "1", &[]).index("d", "1", &[]));
+    let places = |place| Places::from([("b".to_owned(), place)]);
+    let differences = diff((&old, &places(Place::Private)), (&new, &places(Place::System)));
+    similar_asserts::assert_eq!(
+        plain(&diff_text(&differences)),
+        "         NAME  BEFORE  AFTER                      PLACE
+added    d             1
+removed  a     1
+up       b     1       2                          private -> system
+changed  c     1       1 (now made by the stack)
+
+4 differences: 1 added, 1 removed, 1 up, 1 changed
+"
+    );
+    let document = diff_json("old", "new", &differences);
+    assert_eq!(document["differences"][1]["new_place"], "system");
+    assert_eq!(plain(&diff_text(&[])), "no difference\n");
+}
+
+#[test]
+fn the_page_has_every_member_and_obeys_nobody() {
+    let (mut closure, ..) = sample();
+    let hub = closure.members.get_mut("hub").unwrap();
+    let about = &mut hub.node.as_mut().unwrap().about;
+    about.summary = "<script>alert(1)</script>\u{202e}".into();
+    about.license = Some("MIT\" onclick=\"x".into());
+    about.home = Some("javascript:alert(1)".into());
+    hub.reason = "a & b".into();
+    let page = closure_html(&closure);
+    for name in closure.members.keys() {
+        assert_eq!(page.matches(&format!("id=\"m-{name}\"")).count(), 1, "{name}");
+    }
+    // Every link within the page leads somewhere.
+    let (content, _) = page.split_once("<script>").unwrap();
+    for link in content.split("href=\"#").skip(1) {
+        let target = link.split('"').next().unwrap();
+        assert!(page.contains(&format!("id=\"{target}\"")), "{target}");
+    }
+    assert_eq!(page.matches("<script").count(), 1, "the page's own");
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;\\u{202e}"));
+    assert!(page.contains("MIT&quot; onclick=") && !page.contains("href=\"javascript"));
+    assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("url("));
+    assert!(page.contains("<a href=\"#top\">demo</a></li><li><a class=\"to private\" href=\"#m-fastapi\">"));
+}

@@ -1,0 +1,307 @@
+//! The METADATA of distributions on the index, without fetching them whole where that can be
+//! avoided: from the file beside a wheel (PEP 658), from the end of the wheel, from the whole
+//! wheel, or from an sdist. Kept in the cache by the digest of the distribution's file. What
+//! it says, beyond name and version, is not known here.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use pep440_rs::Version;
+
+use super::curl::{self, Ended, Piece};
+use super::download::{self, Request};
+use super::index::{self, ProjectFile};
+use super::url::{self, Credentials};
+use super::{Fetcher, SourceError, sdist_info};
+use crate::digest::Sha256;
+use crate::error::IoError;
+use crate::process::check_stop;
+use crate::wheel;
+
+/// How much of a wheel's end is fetched: METADATA comes last but for RECORD, as the binary
+/// distribution format recommends, and then the list of the members.
+const TAIL: u64 = 64 << 10;
+
+/// How large METADATA may be, in bytes. The largest real ones have some hundred thousand.
+const MAX_METADATA: u64 = 16 << 20;
+
+/// A distribution's file on the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distribution {
+    /// The project, normalized.
+    pub project: String,
+    /// The version.
+    pub version: Version,
+    /// The file's name.
+    pub file: String,
+    /// Its digest.
+    pub sha256: Sha256,
+}
+
+impl Distribution {
+    fn is_wheel(&self) -> bool {
+        self.file.ends_with(".whl")
+    }
+
+    fn recipe(&self) -> String {
+        format!("metadata 1\n{}\n", self.sha256)
+    }
+
+    fn wrong(&self, wrong: impl Into<String>) -> SourceError {
+        SourceError::Metadata { file: self.file.clone(), wrong: wrong.into() }
+    }
+
+    /// Checks that METADATA are of this distribution.
+    fn check(&self, text: &str) -> Result<(), SourceError> {
+        let (name, version) = wheel::name_and_version(text).map_err(|reason| self.wrong(reason))?;
+        if name == self.project && version == self.version {
+            return Ok(());
+        }
+        let (project, wanted) = (&self.project, &self.version);
+        Err(self.wrong(format!("they are of {name} {version}, its name says {project} {wanted}")))
+    }
+}
+
+/// Which of several pieces it is, the file that it was written to, and how its transfer ended.
+type Arrived = (usize, PathBuf, Ended);
+
+impl Fetcher<'_> {
+    /// Returns the METADATA of distributions, in their order. What is in the cache needs no
+    /// network.
+    pub fn metadata(&self, wanted: &[Distribution]) -> Result<Vec<String>, SourceError> {
+        let mut found: Vec<Option<String>> = Vec::with_capacity(wanted.len());
+        for one in wanted {
+            let text = self.remembered(&one.recipe())?;
+            // A lock may give the digest of another distribution.
+            text.iter().try_for_each(|text| one.check(text))?;
+            found.push(text);
+        }
+        let missing: Vec<usize> = (0..wanted.len()).filter(|at| found[*at].is_none()).collect();
+        if let Some(first) = missing.first() {
+            self.needs_network(|| format!("the METADATA of {}", wanted[*first].file))?;
+            let some: Vec<&Distribution> = missing.iter().map(|at| &wanted[*at]).collect();
+            let texts = self.fetch_metadata(&some)?;
+            for ((at, one), text) in missing.iter().zip(&some).zip(texts) {
+                one.check(&text)?;
+                self.remember(&one.recipe(), &text)?;
+                found[*at] = Some(text);
+            }
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Returns a text that was kept in the cache for a recipe.
+    pub(crate) fn remembered(&self, recipe: &str) -> Result<Option<String>, SourceError> {
+        let Some(digest) = self.cache().packed(recipe) else { return Ok(None) };
+        let path = self.cache().path_of(&digest);
+        let bytes = fs::read(&path).map_err(IoError::doing("read METADATA from the cache"))?;
+        // A file that was damaged since is fetched again.
+        Ok(String::from_utf8(bytes).ok().filter(|text| Sha256::of_bytes(text) == digest))
+    }
+
+    /// Keeps a text in the cache.
+    pub(crate) fn remember(&self, recipe: &str, text: &str) -> Result<(), SourceError> {
+        let scratch = self.cache().scratch()?;
+        let file = scratch.path().join("text");
+        fs::write(&file, text).map_err(IoError::doing("write METADATA to the cache"))?;
+        let digest = Sha256::of_bytes(text);
+        self.cache().admit(&file, &digest)?;
+        self.cache().record_packed(recipe, &digest)
+    }
+
+    /// Returns what the index has of projects, in their order; nothing for those that it does
+    /// not have.
+    pub fn projects(&self, names: &[&str]) -> Result<Vec<Vec<ProjectFile>>, SourceError> {
+        let (index, credentials) = url::split_credentials(self.index_url()?);
+        let scratch = self.cache().scratch()?;
+        let pieces: Vec<Piece<'_>> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| Piece {
+                url: index::page_url(&index, name),
+                credentials: credentials.as_ref(),
+                to: scratch.path().join(at.to_string()),
+            })
+            .collect();
+        let accept = format!("Accept: {}", index::ACCEPT);
+        let ends = curl::run_many(&pieces, &["--header", &accept])?;
+        let mut projects = Vec::with_capacity(names.len());
+        for (piece, end) in pieces.iter().zip(&ends) {
+            check_stop()?;
+            let missing = end.is_missing() || (end.status == 0 && super::simple::is_missing(&piece.url));
+            projects.push(match (missing, end.well()) {
+                (true, _) => Vec::new(),
+                (false, false) => return Err(end.error(piece)?),
+                (false, true) => index::files(&super::simple::read_page(&piece.to, &end.url)?, &end.url)?,
+            });
+        }
+        Ok(projects)
+    }
+
+    /// Fetches METADATA: each way for those for which the ones before it did not do.
+    fn fetch_metadata(&self, wanted: &[&Distribution]) -> Result<Vec<String>, SourceError> {
+        let names: Vec<&str> = wanted.iter().map(|one| one.project.as_str()).collect();
+        let mut files = Vec::with_capacity(wanted.len());
+        for (one, offered) in wanted.iter().zip(self.projects(&names)?) {
+            files.push(self.file_of(one, offered)?);
+        }
+        let mut texts: Vec<Option<String>> = vec![None; wanted.len()];
+        self.beside(wanted, &files, &mut texts)?;
+        self.read_ends(wanted, &files, &mut texts)?;
+        for ((one, file), text) in wanted.iter().zip(&files).zip(&mut texts) {
+            if text.is_none() {
+                check_stop()?;
+                *text = Some(self.read_whole(one, file)?);
+            }
+        }
+        Ok(texts.into_iter().flatten().collect())
+    }
+
+    /// Finds a distribution's file among those of its project.
+    fn file_of(&self, one: &Distribution, offered: Vec<ProjectFile>) -> Result<ProjectFile, SourceError> {
+        let index = || self.index_url().map(url::shown);
+        if offered.is_empty() {
+            return Err(SourceError::NoProject { index: index()?, project: one.project.clone() });
+        }
+        let Some(file) = offered.into_iter().find(|file| file.name == one.file) else {
+            return Err(SourceError::NoFile { index: index()?, file: one.file.clone() });
+        };
+        match file.sha256 {
+            Some(found) if found != one.sha256 => {
+                let (file, expected) = (one.file.clone(), one.sha256);
+                Err(SourceError::IndexDigest { file, expected, found })
+            }
+            _ => Ok(file),
+        }
+    }
+
+    /// Fetches the METADATA that lie beside wheels. An index need not announce them.
+    fn beside(
+        &self,
+        wanted: &[&Distribution],
+        files: &[ProjectFile],
+        texts: &mut [Option<String>],
+    ) -> Result<(), SourceError> {
+        let (_folder, ends) = self.pieces(wanted, files, texts, ".metadata", &[])?;
+        for (at, path, end) in ends {
+            if !end.well() {
+                continue;
+            }
+            let bytes = fs::read(&path).map_err(IoError::doing("read METADATA"))?;
+            let found = Sha256::of_bytes(&bytes);
+            if let Some(expected) = files[at].metadata.filter(|expected| *expected != found) {
+                let what = format!("`{}.metadata` ({} bytes)", wanted[at].file, bytes.len());
+                return Err(SourceError::Digest { what, expected, found, begins: None });
+            }
+            // A server may answer with a page of its own to what it does not have.
+            let text = String::from_utf8(bytes).ok();
+            let announced = files[at].metadata.is_some();
+            texts[at] = text.filter(|text| announced || wanted[at].check(text).is_ok());
+        }
+        Ok(())
+    }
+
+    /// Fetches the ends of wheels, and reads METADATA there.
+    fn read_ends(
+        &self,
+        wanted: &[&Distribution],
+        files: &[ProjectFile],
+        texts: &mut [Option<String>],
+    ) -> Result<(), SourceError> {
+        let range = format!("-{TAIL}");
+        let (_folder, ends) = self.pieces(wanted, files, texts, "", &["--range", &range])?;
+        for (at, path, end) in ends {
+            if !end.well() {
+                continue;
+            }
+            texts[at] = match end.whole {
+                Some(whole) => in_tail(&path, whole).map_err(IoError::doing("read the end of a wheel"))?,
+                // The server sent the whole file, which can be verified.
+                None => verified(&path, wanted[at])?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Fetches a piece for each wheel without METADATA whose server is asked by HTTP.
+    fn pieces(
+        &self,
+        wanted: &[&Distribution],
+        files: &[ProjectFile],
+        texts: &[Option<String>],
+        suffix: &str,
+        args: &[&str],
+    ) -> Result<(tempfile::TempDir, Vec<Arrived>), SourceError> {
+        let scratch = self.cache().scratch()?;
+        let to = |at: &usize| scratch.path().join(at.to_string());
+        let remote = |at: &usize| {
+            let url = files[*at].url.to_ascii_lowercase();
+            texts[*at].is_none() && wanted[*at].is_wheel() && url.starts_with("http")
+        };
+        let some: Vec<usize> = (0..wanted.len()).filter(remote).collect();
+        let mut credentials: Vec<Option<Credentials>> = Vec::new();
+        let mut urls = Vec::new();
+        for at in &some {
+            let (url, own) = url::split_credentials(&files[*at].url);
+            credentials.push(own.or(self.credentials_for(&url)?));
+            urls.push(url);
+        }
+        let pieces: Vec<Piece<'_>> = some
+            .iter()
+            .zip(&urls)
+            .zip(&credentials)
+            .map(|((at, url), credentials)| Piece {
+                url: format!("{url}{suffix}"),
+                credentials: credentials.as_ref(),
+                to: to(at),
+            })
+            .collect();
+        let ends = curl::run_many(&pieces, args)?;
+        let ends = some.iter().zip(ends).map(|(at, end)| (*at, to(at), end)).collect();
+        Ok((scratch, ends))
+    }
+
+    /// Fetches a whole distribution, verified, and reads its METADATA.
+    fn read_whole(&self, one: &Distribution, file: &ProjectFile) -> Result<String, SourceError> {
+        let (url, own) = url::split_credentials(&file.url);
+        let credentials = own.or(self.credentials_for(&url)?);
+        let request = Request {
+            url: &url,
+            credentials: credentials.as_ref(),
+            name: &one.file,
+            expected: Some(one.sha256),
+        };
+        download::file(self.cache(), &request)?;
+        let path = self.cache().path_of(&one.sha256);
+        let open = || fs::File::open(&path).map_err(IoError::doing("read a distribution"));
+        match one.is_wheel() {
+            true => wheel::metadata_in(open()?).map_err(|reason| one.wrong(reason)),
+            false => sdist_info::read(open()?, &one.file).map_err(|reason| one.wrong(reason)),
+        }
+    }
+}
+
+/// Reads METADATA in the end of a wheel that has `whole` bytes: the same file with a hole in
+/// it. `None` where they do not lie there.
+fn in_tail(tail: &Path, whole: u64) -> std::io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    fs::File::open(tail)?.take(MAX_METADATA).read_to_end(&mut bytes)?;
+    let Some(start) = whole.checked_sub(bytes.len() as u64) else { return Ok(None) };
+    let mut file = tempfile::tempfile_in(tail.parent().unwrap_or(Path::new(".")))?;
+    file.set_len(whole)?;
+    file.seek(SeekFrom::Start(start))?;
+    file.write_all(&bytes)?;
+    Ok(wheel::metadata_in(file).ok())
+}
+
+/// Reads METADATA in a whole wheel if it is the one that is wanted.
+fn verified(path: &Path, one: &Distribution) -> Result<Option<String>, SourceError> {
+    let (found, size) = Sha256::of_file(path).map_err(IoError::doing("read a wheel"))?;
+    if found != one.sha256 {
+        let what = format!("`{}` ({size} bytes)", one.file);
+        return Err(SourceError::Digest { what, expected: one.sha256, found, begins: None });
+    }
+    let file = fs::File::open(path).map_err(IoError::doing("read a wheel"))?;
+    Ok(Some(wheel::metadata_in(file).map_err(|reason| one.wrong(reason))?))
+}

@@ -1,0 +1,251 @@
+//! `[closure]` of component.toml: from which requirements a component's Python closure is
+//! computed, and what a packager decides of its members. What the closure is is not known here.
+
+use super::document::{At, Table};
+use super::edit::is_inside;
+use crate::names::nearest;
+use crate::sources::normalized;
+
+/// Where a member of a closure comes from when the component is installed as an RPM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// The release has a version that satisfies.
+    System,
+    /// An RPM of its own, since the release has none.
+    Rpm,
+    /// The private prefix, since the release has another version.
+    Private,
+    /// Nowhere: the component works without it.
+    Dropped,
+}
+
+impl Place {
+    /// All places, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::System, Self::Rpm, Self::Private, Self::Dropped];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Rpm => "rpm",
+            Self::Private => "private",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// What a member is built from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltFrom {
+    /// Its source distribution.
+    Sdist,
+    /// The wheel that upstream built.
+    Wheel,
+}
+
+impl BuiltFrom {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sdist => "sdist",
+            Self::Wheel => "wheel",
+        }
+    }
+}
+
+/// The table `[closure]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClosureRules {
+    /// The requirement files below the source's top folder, for as long as there is no built
+    /// wheel; where empty, the metadata of the source distribution.
+    pub requirements: Vec<At<String>>,
+    /// The component's own extras that belong to its closure.
+    pub extras: Vec<At<String>>,
+    /// What the package of the private members is called; `<component>-runtime` where absent.
+    pub runtime: Option<At<String>>,
+    /// What is decided of single members.
+    pub members: Vec<MemberRule>,
+}
+
+/// `[[closure.member]]`: what a packager decides of one member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberRule {
+    /// The distribution's normalized name.
+    pub name: At<String>,
+    /// Its place; computed where absent.
+    pub place: Option<Place>,
+    /// What it is built from; chosen where absent.
+    pub from: Option<BuiltFrom>,
+    /// Its licence as an SPDX expression, where its metadata have none.
+    pub license: Option<String>,
+    /// What stops working without it; there if and only if it is dropped.
+    pub without: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// What `rocmrpm closure --write` wrote of a closure for the spec of its component:
+/// `specs-templates/generated/<stem>/closure.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WrittenClosure {
+    /// The private members.
+    pub private: Vec<String>,
+    /// The distributions that its package does not require, though its metadata do.
+    pub not_required: Vec<String>,
+    /// The distributions of which it requires no extras, though its metadata do.
+    pub no_extras: Vec<String>,
+    /// What it requires beside what its metadata say, as rpm writes it.
+    pub requires: Vec<String>,
+}
+
+impl WrittenClosure {
+    pub(super) fn read(table: &mut Table<'_>) -> Self {
+        let mut list = |key| table.strings(key).into_iter().map(|at| at.value).collect();
+        Self {
+            private: list("private"),
+            not_required: list("not-required"),
+            no_extras: list("no-extras"),
+            requires: list("requires"),
+        }
+    }
+}
+
+impl ClosureRules {
+    pub(super) fn read(table: &mut Table<'_>) -> Self {
+        let requirements = table.strings("requirements");
+        for at in requirements.iter().filter(|at| !is_inside(&at.value)) {
+            let label = "expected a relative path without `..`";
+            table.problem(at.span.clone(), "the path leads out of the source", label, None);
+        }
+        let extras = table.strings("extras");
+        let runtime = table.string("runtime");
+        if let Some(name) = &runtime {
+            table.must_be_plain(name, "a package's name");
+        }
+        let members: Vec<MemberRule> =
+            table.tables("member", MemberRule::read).into_iter().flatten().collect();
+        for (at, member) in members.iter().enumerate() {
+            if members[..at].iter().any(|earlier| earlier.name.value == member.name.value) {
+                let message = format!("`{}` is decided twice", member.name.value);
+                table.problem(member.name.span.clone(), message, "keep one of the two", None);
+            }
+        }
+        Self { requirements, extras, runtime, members }
+    }
+
+    /// Returns what is decided of a member.
+    pub fn member(&self, name: &str) -> Option<&MemberRule> {
+        self.members.iter().find(|member| member.name.value == name)
+    }
+}
+
+impl MemberRule {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let span = table.span();
+        let name = table.required_string("name", "the name of a distribution");
+        if let Some(At { value, span }) = &name
+            && (value.is_empty() || normalized(value) != *value)
+        {
+            let help = format!("did you mean `{}`?", normalized(value));
+            let label = "expected a normalized name: lower case, with `-`";
+            table.problem(span.clone(), "this is not a normalized name", label, Some(help));
+        }
+        let place = choice(table, "place", &Place::ALL.map(|place| (place.name(), place)));
+        let from =
+            choice(table, "from", &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)));
+        let license = table.string("license").map(|at| at.value);
+        let without = table.string("without");
+        let reason = table.required_string("reason", "why it is decided so");
+        for (key, text) in [("without", &without), ("reason", &reason)] {
+            if let Some(At { value, span }) = text
+                && value.trim().is_empty()
+            {
+                let message = format!("`{key}` must not be empty");
+                table.problem(span.clone(), message, "expected a few words", None);
+            }
+        }
+        let without = without.map(|at| at.value);
+        match (place, &without) {
+            (Some(Place::Dropped), None) => {
+                let label = "expected `without`: what stops working, for those who install the package";
+                table.problem(span, "a dropped member needs `without`", label, None);
+            }
+            (Some(Place::Dropped), Some(_)) | (_, None) => {}
+            (_, Some(_)) => {
+                let label = "only a dropped member leaves something out";
+                table.problem(span, "`without` is for dropped members", label, None);
+            }
+        }
+        Some(Self { name: name?, place, from, license, without, reason: reason?.value })
+    }
+}
+
+/// Reads a key that has one of some values.
+fn choice<T: Copy>(table: &mut Table<'_>, key: &str, values: &[(&str, T)]) -> Option<T> {
+    let At { value, span } = table.string(key)?;
+    let found = values.iter().find(|(name, _)| *name == value);
+    if found.is_none() {
+        let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+        let help = nearest(&value, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let label = format!("expected one of {}", names.join(", "));
+        table.problem(span, format!("unknown {key} `{value}`"), label, help);
+    }
+    found.map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::document::File;
+
+    fn read(text: &str) -> (Option<ClosureRules>, Vec<String>) {
+        let file = File { name: "component.toml".into(), text: text.into() };
+        let mut problems = Vec::new();
+        let rules = file.parse(&mut problems, |root| root.table("closure", ClosureRules::read));
+        (rules, problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn all_that_can_be_decided_is_read() {
+        let (rules, problems) = read(
+            "[closure]\nrequirements = [\"a/b.txt\"]\nextras = [\"audio\"]\nruntime = \"x-runtime\"\n\
+             [[closure.member]]\nname = \"ray\"\nplace = \"dropped\"\nwithout = \"w\"\nreason = \"r\"\n\
+             [[closure.member]]\nname = \"six\"\nfrom = \"wheel\"\nlicense = \"MIT\"\nreason = \"r\"\n",
+        );
+        assert_eq!(problems, [""; 0]);
+        let rules = rules.unwrap();
+        let values = |list: &[At<String>]| list.iter().map(|at| at.value.clone()).collect::<Vec<_>>();
+        assert_eq!([values(&rules.requirements), values(&rules.extras)], [["a/b.txt"], ["audio"]]);
+        let ray = rules.member("ray").unwrap();
+        assert_eq!((ray.place, ray.without.as_deref()), (Some(Place::Dropped), Some("w")));
+        let six = rules.member("six").unwrap();
+        assert_eq!(
+            (six.place, six.from, six.license.as_deref()),
+            (None, Some(BuiltFrom::Wheel), Some("MIT"))
+        );
+        assert!(rules.member("numpy").is_none());
+        assert_eq!(read("[closure]\n"), (Some(ClosureRules::default()), vec![]));
+        assert_eq!(read(""), (None, vec![]));
+    }
+
+    #[test]
+    fn places_and_sources_are_read_by_their_names() {
+        for place in Place::ALL {
+            let without = if place == Place::Dropped { "without = \"w\"\n" } else { "" };
+            let text = format!(
+                "[[closure.member]]\nname = \"a\"\nplace = \"{}\"\nreason = \"r\"\n{without}",
+                place.name()
+            );
+            let (rules, problems) = read(&text);
+            assert_eq!(problems, [""; 0]);
+            assert_eq!(rules.unwrap().members[0].place, Some(place));
+        }
+        for from in [BuiltFrom::Sdist, BuiltFrom::Wheel] {
+            let text =
+                format!("[[closure.member]]\nname = \"a\"\nfrom = \"{}\"\nreason = \"r\"\n", from.name());
+            assert_eq!(read(&text).0.unwrap().members[0].from, Some(from));
+        }
+        let (_, problems) = read("[[closure.member]]\nname = \"a\"\nplace = \"\"\nreason = \" \"\n");
+        assert_eq!(problems, ["unknown place ``", "`reason` must not be empty"]);
+    }
+}

@@ -1,0 +1,433 @@
+//! `rocmrpm closure` from the resolution to the lock, with the real uv and an index of tiny
+//! distributions on 127.0.0.1: what is taken, what is refused and why. Three real distributions
+//! come from the pip index. Needs uv's environment of tools.txt, and so python3-venv.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+
+#[path = "closure/index.rs"]
+mod index;
+#[path = "closure/places.rs"]
+mod places;
+#[path = "closure/real.rs"]
+mod real;
+mod support;
+#[path = "wheel_index/tools.rs"]
+mod tools;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use index::{Dist, Index, Lie};
+use rocmrpm::digest::Sha256;
+use rocmrpm::error::{Diagnose, Kind};
+use rocmrpm::events::Silent;
+use rocmrpm::sources::{Cache, Distribution, Fetcher};
+use support::server::{Reply, TestServer};
+use support::{Ran, Workspace, ran, wait_until};
+
+/// A workspace with the component `app`, whose closure is asked for.
+pub struct Lab {
+    /// Its files.
+    pub workspace: Workspace,
+}
+
+const CHROOT: &str = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+    rocm-provider = \"r\"\nbase-config = \"c.cfg\"\npackages = [\"t\"]\n\n[symbol-versions]\nGLIBC = \"2.42\"\n";
+
+const SPEC: &str = "Name: <{ source_dir }>\n%files -n python3-x\n";
+
+impl Lab {
+    /// Makes one whose `app` requires these, and whose release has these packages.
+    pub fn new(requires: &[&str], packages: &[(&str, &str)]) -> Self {
+        let lab = Self { workspace: Workspace::new() };
+        let table: String = packages.iter().map(|(name, version)| format!("{name}\t{version}\n")).collect();
+        for (path, text) in [
+            (
+                "rocmrpm.toml",
+                "[stack]\nname = \"t\"\ngpu-targets = [\"gfx1151\"]\ndefault-chroot = \"c\"\ndefault-pins = \"p\"\n",
+            ),
+            ("mock-configs/c.toml", CHROOT),
+            ("mock-configs/rocm/r.toml", "prefix = \"/usr\"\nversion = \"7.1\"\n"),
+            ("mock-configs/packages/t.tsv", &table),
+            ("pins/p.toml", "[app]\nversion = \"1.0\"\npath = \"src/app\"\n"),
+            ("specs-templates/app/component.toml", "[closure]\n"),
+            ("specs-templates/app/app.spec.tera", SPEC),
+        ] {
+            lab.workspace.write(path, text);
+        }
+        lab.requires(requires);
+        lab
+    }
+
+    /// Changes what `app` requires.
+    fn requires(&self, requires: &[&str]) {
+        let list: Vec<String> = requires.iter().map(|requirement| format!("{requirement:?}")).collect();
+        let project =
+            format!("[project]\nname = \"app\"\nversion = \"1.0\"\ndependencies = [{}]\n", list.join(", "));
+        self.workspace.write("src/app/pyproject.toml", project);
+    }
+
+    /// Adds a component of the stack that is a Python distribution of version 2.0.
+    fn own(&self, name: &str) {
+        self.workspace.write(format!("src/{name}/setup.py"), "");
+        let pins = self.workspace.read("pins/p.toml");
+        self.workspace
+            .write("pins/p.toml", format!("{pins}\n[{name}]\nversion = \"2.0\"\npath = \"src/{name}\"\n"));
+        self.workspace.write(format!("specs-templates/{name}/component.toml"), "");
+        self.workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
+    }
+
+    /// Returns `rocmrpm closure` with an index and with uv.
+    pub fn command(&self, index: Option<&str>, args: &[&str]) -> Command {
+        let mut command = self.workspace.command(&[&["closure"], args].concat());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("UV_") {
+                command.env_remove(name);
+            }
+        }
+        let uv = tools::environment("python-tools", include_str!("wheel_index/tools.txt")).join("bin/uv");
+        let bin = self.workspace.holder().join("bin");
+        if !bin.join("uv").exists() {
+            fs_err::create_dir_all(&bin).unwrap();
+            fs_err::os::unix::fs::symlink(uv, bin.join("uv")).unwrap();
+        }
+        command.env("PATH", with_path(&bin)).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+        if let Some(index) = index {
+            command.env("PIP_INDEX_URL", index).env("UV_CACHE_DIR", self.workspace.holder().join("uv-cache"));
+        }
+        command
+    }
+
+    fn run(&self, server: &TestServer, args: &[&str]) -> Ran {
+        ran(&mut self.command(Some(&server.url("/simple")), args))
+    }
+
+    /// Returns the members with versions and places.
+    fn members(&self, server: &TestServer) -> BTreeMap<String, (String, String)> {
+        members(self.run(server, &["app", "--json"]).exits(0))
+    }
+
+    fn lock(&self) -> String {
+        self.workspace.read("pins/p.requirements.lock")
+    }
+}
+
+fn with_path(bin: &Path) -> std::ffi::OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let parts = [bin.to_owned()].into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(parts.collect::<Vec<PathBuf>>()).unwrap()
+}
+
+/// Returns the members that `--json` tells: version and place by name.
+pub fn members(ran: &Ran) -> BTreeMap<String, (String, String)> {
+    let document = ran.json();
+    assert_eq!(document["schema"], "rocmrpm/closure/1");
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let member = |member: &serde_json::Value| {
+        (text(&member["name"]), (text(&member["version"]), text(&member["place"])))
+    };
+    document["members"].as_array().unwrap().iter().map(member).collect()
+}
+
+fn versions(members: &BTreeMap<String, (String, String)>) -> Vec<String> {
+    members.iter().map(|(name, (version, _))| format!("{name} {version}")).collect()
+}
+
+const MIT: &str = "License-Expression: MIT";
+
+#[test]
+fn members_are_found_through_extras_markers_and_every_kind_of_file() {
+    let server = Index::default()
+        .wheel("a", "1.0", &["Requires-Dist: b[more]>=1", "Requires-Dist: gone ; python_version < '3.9'"])
+        .wheel("a", "2.0", &[])
+        .bare_wheel(
+            "b",
+            "1.0",
+            &[
+                "Provides-Extra: more",
+                "Requires-Dist: c ; extra == 'more'",
+                "Requires-Dist: d ; extra == 'other'",
+            ],
+        )
+        .wheel("b", "1.5", &["Provides-Extra: more", "Requires-Dist: c ; extra == 'more'"])
+        .sdist("c", "0.5", &["Requires-Dist: e"])
+        .wheel("e", "3.0", &[MIT])
+        .wheel("e", "4.0rc1", &[])
+        .serve();
+    // Fedora's b satisfies, so that it is taken, and its e does not exist.
+    let lab =
+        Lab::new(&["a<2", "e!=9 ; sys_platform == 'linux'"], &[("python3-b", "1.0"), ("python3-a", "2.0")]);
+    let members = lab.members(&server);
+    assert_eq!(versions(&members), ["a 1.0", "b 1.0", "c 0.5", "e 3.0"]);
+    let place = |name: &str| members[name].1.as_str();
+    assert_eq!([place("a"), place("b"), place("c"), place("e")], ["private", "system", "rpm", "rpm"]);
+}
+
+#[test]
+fn what_is_locked_is_not_resolved_again_until_something_changes() {
+    let server = Index::default()
+        .wheel("a", "1.0", &[])
+        .wheel("a", "1.1", &[])
+        .wheel("b", "1.0", &["Requires-Dist: a"])
+        .serve();
+    let lab = Lab::new(&["b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    lab.run(&server, &["app", "--write"]).exits(0);
+    let lock = lab.lock();
+    assert!(lock.contains("\na==1.0 \\\n    --hash=sha256:"), "{lock}");
+    assert!(!lock.contains("127.0.0.1") && !lock.contains("http"), "{lock}");
+    let asked = server.seen().len();
+    let mut warm = lab.command(Some(&server.url("/simple")), &["app", "--json", "--offline"]);
+    // Nothing that could resolve or fetch is needed.
+    warm.env("PATH", lab.workspace.holder().join("nothing"));
+    let again = ran(&mut warm);
+    assert_eq!(versions(&members(again.exits(0))), ["a 1.0", "b 1.0"]);
+    lab.run(&server, &["app", "--check"]).exits(0);
+    assert_eq!(server.seen().len(), asked, "the index is not asked");
+    // A release with a newer package, and a requirement that changes.
+    lab.workspace.write("mock-configs/packages/t.tsv", "python3-a\t1.1\npython3-b\t1.0\n");
+    let ran = lab.run(&server, &["app", "--offline"]);
+    ran.exits(30).says([
+        "`--offline` forbids it",
+        "p.requirements.lock is of other",
+        "hint: run the same command once",
+    ]);
+    assert_eq!(versions(&lab.members(&server)), ["a 1.1", "b 1.0"]);
+    lab.run(&server, &["app", "--check"]).exits(1);
+    lab.requires(&["a<1.1"]);
+    assert_eq!(versions(&lab.members(&server)), ["a 1.0"]);
+    assert_eq!(lab.lock(), lock, "nothing is written without --write");
+}
+
+#[test]
+fn the_stacks_own_distributions_are_held_at_its_versions() {
+    let nvidia = ["Requires-Dist: nvidia-cublas==13 ; sys_platform == 'linux'", "Requires-Dist: a>=1"];
+    let server = Index::default()
+        .wheel("torch", "2.0", &nvidia)
+        .wheel("torch", "3.0", &nvidia)
+        .wheel("nvidia-cublas", "13", &[])
+        .wheel("a", "1.0", &[])
+        .wheel("taker", "1.0", &["Requires-Dist: torch>=1"])
+        .wheel("refuser", "1.0", &["Requires-Dist: torch>=3"])
+        .wheel("middle", "1.0", &["Requires-Dist: refuser"])
+        .serve();
+    let lab = Lab::new(&["taker"], &[]);
+    lab.own("torch");
+    assert_eq!(versions(&lab.members(&server)), ["a 1.0", "taker 1.0", "torch 2.0"]);
+    lab.requires(&["taker", "middle"]);
+    let refused = lab.run(&server, &["app"]);
+    refused.exits(3).says([
+        "`app` has no closure: the stack has torch 2.0, which is refused",
+        "app -> middle 1.0 -> refuser 1.0 -> torch>=3",
+        "hint: pin another version of `torch`",
+    ]);
+    refused.never_says("taker 1.0 -> torch");
+}
+
+#[test]
+fn two_chains_that_collide_are_told() {
+    let server = Index::default()
+        .wheel("left", "1.0", &["Requires-Dist: base>=2"])
+        .wheel("right", "1.0", &["Requires-Dist: inner"])
+        .wheel("inner", "1.0", &["Requires-Dist: base<2"])
+        .wheel("other", "1.0", &["Requires-Dist: base"])
+        .wheel("base", "1.0", &[])
+        .wheel("base", "2.0", &[])
+        .add(
+            &Dist { name: "old", version: "1.0", lines: &[] },
+            "cp313-cp313-manylinux_2_28_x86_64",
+            true,
+            Lie::None,
+        )
+        .serve();
+    let lab = Lab::new(&["left", "right", "other"], &[]);
+    let said = lab.run(&server, &["app"]);
+    said.exits(3).says([
+        "two requirements on `base` exclude each other",
+        "app -> left 1.0 -> base>=2",
+        "app -> right 1.0 -> inner 1.0 -> base<2",
+    ]);
+    said.never_says("other 1.0 -> base");
+    lab.requires(&["old>=1"]);
+    lab.run(&server, &["app"]).exits(3).says(["`old`", "old-1.0-cp313-cp313", "rocmrpm add old"]);
+    lab.requires(&["base>=7"]);
+    lab.run(&server, &["app"]).exits(3).says(["no version of `base` that is required", "app -> base>=7"]);
+}
+
+#[test]
+fn placeholders_and_other_builds_never_come_from_the_index() {
+    let server = Index::default()
+        .wheel("rocm", "0.1", &["Requires-Dist: rocm-sdk-core"])
+        .wheel("rocm-sdk-core", "0.1", &[])
+        .wheel("torch", "2.0", &[])
+        .wheel("wants", "1.0", &["Requires-Dist: torch"])
+        .serve();
+    let lab = Lab::new(&["wants"], &[]);
+    lab.run(&server, &["app"])
+        .exits(3)
+        .says(["`torch` must not come from a package index", "app -> wants 1.0 -> torch"]);
+    lab.requires(&["rocm"]);
+    lab.run(&server, &["app"]).exits(3).says([
+        "must not come from a package index",
+        "placeholder",
+        "hint: required by app -> rocm",
+    ]);
+    let rule = "[closure]\n[[closure.member]]\nname = \"rocm\"\nplace = \"dropped\"\nreason = \"r\"\nwithout = \"w\"\n";
+    lab.workspace.write("specs-templates/app/component.toml", rule);
+    let left = lab.members(&server);
+    assert!(!left.contains_key("rocm-sdk-core"), "what only a dropped member needs goes with it: {left:?}");
+}
+
+#[test]
+fn a_damaged_lock_is_told_with_its_line() {
+    let server = Index::default().wheel("a", "1.0", &["Requires-Dist: b>=1"]).wheel("b", "1.0", &[]).serve();
+    let lab = Lab::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    lab.run(&server, &["app", "--write"]).exits(0);
+    let lock = lab.lock();
+    let b = lock.find("# file: b-").unwrap();
+    for (text, code, wrong) in [
+        (lock.replace("a==1.0 ", "a=1.0 "), 3, "p.requirements.lock:10: this is not the lock of a closure"),
+        (lock.replace("# python: 3.14", "# python: 3.13"), 3, "is for Python `3.13`, not for Python `3.14`"),
+        (lock.replace("# component: app", "# component: other"), 3, "is for the component `other`"),
+        (lock.replace("# file: a-1.0", "# file: ../a-1.0"), 3, "is not a file's name"),
+        // Whole, but not what was written.
+        (lock[..b].to_owned(), 0, "b"),
+    ] {
+        assert_ne!(text, lock, "{wrong}");
+        lab.workspace.write("pins/p.requirements.lock", &text);
+        let ran = lab.run(&server, &["app"]);
+        ran.exits(code);
+        if code != 0 {
+            ran.says([wrong, "hint: restore it from the workspace's history"]);
+        }
+        lab.run(&server, &["app", "--upgrade"]).exits(0);
+    }
+}
+
+#[test]
+fn without_uv_index_or_cache_the_remedy_is_told() {
+    let lab = Lab::new(&["a"], &[]);
+    let server = Index::default().wheel("a", "1.0", &[]).serve();
+    lab.run(&server, &["app", "--offline"]).exits(30).says(["there is no pins/p.requirements.lock"]);
+    let tools = lab.workspace.holder().join("tools");
+    fs_err::create_dir_all(&tools).unwrap();
+    for tool in ["curl", "tar", "python3"] {
+        let path = rocmrpm::process::find_program(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
+        fs_err::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
+    }
+    let mut bare = lab.command(Some(&server.url("/simple")), &["app"]);
+    ran(bare.env("PATH", &tools)).exits(40).says(["`uv` is not installed", "pip install uv"]);
+    let closed = server.url("/simple").replace("http://", "http://user:s3cret@");
+    drop(server);
+    let unreachable = ran(&mut lab.command(Some(&closed), &["app"]));
+    unreachable.exits(30).never_says("s3cret");
+}
+
+#[test]
+fn a_lying_index_is_refused() {
+    let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "1.0", &[]).serve();
+    let lab = Lab::new(&["a", "b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    lab.run(&server, &["app", "--write"]).exits(0);
+    drop(server);
+    fs_err::remove_dir_all(lab.workspace.cache()).unwrap();
+    // The same file names with other bytes, and a file that is gone.
+    let server = Index::default().wheel("a", "1.0", &["Summary: other"]).wheel("b", "1.0", &[]).serve();
+    let ran = lab.run(&server, &["app"]);
+    ran.exits(30).says(["the index has `a-1.0-py3-none-any.whl` with sha256", "is locked"]);
+    ran.says(["hint: upstream never replaces", "hint: `rocmrpm closure --upgrade --write` makes it anew"]);
+    let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "2.0", &[]).serve();
+    lab.run(&server, &["app"]).exits(3).says(["no longer has `b-1.0-py3-none-any.whl`"]);
+}
+
+#[test]
+fn metadata_come_from_wherever_they_can_be_had() {
+    let big: String =
+        (0..40_000u32).map(|n| format!("{n:x}{}\n", Sha256::of_bytes(n.to_le_bytes()))).collect();
+    let mut index = Index::default()
+        .wheel("beside", "1.0", &["Requires-Dist: x"])
+        .bare_wheel("inside", "1.0", &["Requires-Dist: y"])
+        .sdist("source", "1.0", &["Requires-Dist: z"])
+        .add(&Dist { name: "liar", version: "1.0", lines: &[] }, "py3-none-any", true, Lie::MetadataDigest)
+        .add(&Dist { name: "other", version: "1.0", lines: &[] }, "py3-none-any", false, Lie::Version)
+        .add(&Dist { name: "sent", version: "1.0", lines: &[] }, "py3-none-any", false, Lie::Digest);
+    index.put("broken", "broken-1.0-py3-none-any.whl", b"no archive".to_vec(), "", Lie::None);
+    index.put("empty", "empty-1.0.tar.gz", index::archive("empty-1.0", &[("big", &big)]), "", Lie::None);
+    let file = |name: &str, file: &str| Distribution {
+        project: name.into(),
+        version: "1.0".parse().unwrap(),
+        file: file.into(),
+        sha256: index.digest(file),
+    };
+    let wheel = |name: &str| file(name, &format!("{name}-1.0-py3-none-any.whl"));
+    let good = [wheel("beside"), wheel("inside"), file("source", "source-1.0.tar.gz")];
+    let bad = [
+        (wheel("liar"), "the digest of `liar-1.0-py3-none-any.whl.metadata`"),
+        (wheel("other"), "they are of other 99"),
+        (wheel("sent"), "sha256"),
+        (wheel("broken"), "is not a zip file"),
+        (file("empty", "empty-1.0.tar.gz"), "no PKG-INFO"),
+        (
+            Distribution {
+                file: "inside-1.1-py3-none-any.whl".into(),
+                sha256: Sha256::of_bytes("x"),
+                ..wheel("inside")
+            },
+            "no longer has",
+        ),
+        (Distribution { project: "none".into(), ..wheel("inside") }, "none"),
+    ];
+    let bad: Vec<_> = bad.into_iter().collect();
+    let server = index.serve();
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = |offline| {
+        Fetcher::new(Cache::at(dir.path().join("cache")), dir.path(), &Silent)
+            .index(server.url("/simple"))
+            .offline(offline)
+    };
+    let error = fetcher(true).metadata(&good).unwrap_err();
+    assert_eq!(error.kind(), Kind::Network, "{error}");
+    let texts = fetcher(false).metadata(&good).unwrap();
+    for (text, required) in texts.iter().zip(["x", "y", "z"]) {
+        assert!(text.contains(&format!("Requires-Dist: {required}\n")), "{text}");
+    }
+    let asked = server.seen();
+    let ranged = asked.iter().filter(|seen| seen.header("range").is_some()).count();
+    assert_eq!(ranged, 1, "only the wheel without METADATA beside it is looked into: {asked:?}");
+    assert_eq!(fetcher(true).metadata(&good).unwrap(), texts, "from the cache");
+    for (one, wrong) in bad {
+        let error = fetcher(false).metadata(std::slice::from_ref(&one)).unwrap_err();
+        let causes = rocmrpm::error::Error::from(error);
+        let told = format!("{causes} {:?}", causes.causes());
+        assert!(told.contains(wrong), "{}: {told}", one.file);
+        assert!(fetcher(true).metadata(&[one]).is_err(), "nothing of it is kept");
+    }
+}
+
+#[test]
+fn a_stop_ends_the_resolution_and_leaves_nothing() {
+    let asked = Arc::new(AtomicBool::new(false));
+    let ask = asked.clone();
+    let server = TestServer::start(move |_| {
+        ask.store(true, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_secs(3));
+        Reply::status(503)
+    });
+    let lab = Lab::new(&["a"], &[]);
+    let index = server.url("/simple");
+    let command = lab.command(Some(&index), &["app", "--write"]);
+    let running = lab.workspace.start_with(&["closure", "app", "--write"], |start| {
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => start.env(name, value),
+                None => start.env_remove(name),
+            };
+        }
+    });
+    wait_until("uv asks the index", || asked.load(Ordering::SeqCst));
+    running.signal("INT");
+    running.finish().exits(130);
+    assert!(!lab.workspace.path("pins/p.requirements.lock").exists());
+}

@@ -1,0 +1,153 @@
+//! A package index on 127.0.0.1 with tiny distributions, which tests make up: wheels with
+//! METADATA beside them or not, source distributions, and lies.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use rocmrpm::digest::Sha256;
+use rocmrpm::text::{BASE64_URL, base64};
+
+use crate::support::server::{Reply, TestServer};
+
+/// A distribution to put on the index.
+pub struct Dist<'a> {
+    pub name: &'a str,
+    pub version: &'a str,
+    /// Lines of METADATA behind name and version.
+    pub lines: &'a [&'a str],
+}
+
+impl Dist<'_> {
+    fn stem(&self) -> String {
+        format!("{}-{}", self.name.replace('-', "_"), self.version)
+    }
+
+    fn metadata(&self) -> String {
+        let mut text = format!("Metadata-Version: 2.2\nName: {}\nVersion: {}\n", self.name, self.version);
+        self.lines.iter().for_each(|line| text += &format!("{line}\n"));
+        text
+    }
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// Nothing.
+    None,
+    /// The page states another digest of it.
+    Digest,
+    /// The page states another digest of its METADATA.
+    MetadataDigest,
+    /// Its METADATA are of another version.
+    Version,
+}
+
+/// The files of an index, and its pages.
+#[derive(Default)]
+pub struct Index {
+    files: BTreeMap<String, Vec<u8>>,
+    pages: BTreeMap<String, String>,
+}
+
+impl Index {
+    /// Adds a wheel for any Python, with METADATA beside it.
+    pub fn wheel(self, name: &str, version: &str, lines: &[&str]) -> Self {
+        self.add(&Dist { name, version, lines }, "py3-none-any", true, Lie::None)
+    }
+
+    /// Adds a wheel whose METADATA must be looked for in it.
+    pub fn bare_wheel(self, name: &str, version: &str, lines: &[&str]) -> Self {
+        self.add(&Dist { name, version, lines }, "py3-none-any", false, Lie::None)
+    }
+
+    /// Adds a wheel with this tag.
+    pub fn add(mut self, dist: &Dist<'_>, tag: &str, beside: bool, lie: Lie) -> Self {
+        let file = format!("{}-{tag}.whl", dist.stem());
+        let mut metadata = dist.metadata();
+        if lie == Lie::Version {
+            metadata = metadata.replace(&format!("Version: {}\n", dist.version), "Version: 99\n");
+        }
+        let bytes = wheel(dist, tag, &metadata);
+        let announced = match lie {
+            Lie::MetadataDigest => format!(" data-core-metadata=\"sha256={}\"", Sha256::of_bytes("lie")),
+            _ => String::new(),
+        };
+        if beside {
+            self.files.insert(format!("{file}.metadata"), metadata.into_bytes());
+        }
+        self.put(dist.name, &file, bytes, &announced, lie);
+        self
+    }
+
+    /// Adds a source distribution.
+    pub fn sdist(mut self, name: &str, version: &str, lines: &[&str]) -> Self {
+        let dist = Dist { name, version, lines };
+        let pyproject = "[build-system]\nrequires = []\n";
+        let bytes = archive(&dist.stem(), &[("PKG-INFO", &dist.metadata()), ("pyproject.toml", pyproject)]);
+        self.put(name, &format!("{}.tar.gz", dist.stem()), bytes, "", Lie::None);
+        self
+    }
+
+    /// Adds a file of a project.
+    pub fn put(&mut self, project: &str, file: &str, bytes: Vec<u8>, attributes: &str, lie: Lie) {
+        let digest = match lie {
+            Lie::Digest => Sha256::of_bytes("lie"),
+            _ => Sha256::of_bytes(&bytes),
+        };
+        let link = format!("<a href=\"../../files/{file}#sha256={digest}\"{attributes}>{file}</a>\n");
+        *self.pages.entry(project.to_owned()).or_default() += &link;
+        self.files.insert(file.to_owned(), bytes);
+    }
+
+    /// Returns a file's digest.
+    pub fn digest(&self, file: &str) -> Sha256 {
+        Sha256::of_bytes(&self.files[file])
+    }
+
+    /// Starts to serve it, until what is returned is dropped.
+    pub fn serve(self) -> TestServer {
+        TestServer::start(move |request| {
+            let path = request.path.trim_end_matches('/');
+            let page = path.strip_prefix("/simple/").and_then(|project| self.pages.get(project));
+            let file = path.strip_prefix("/files/").and_then(|file| self.files.get(file));
+            match (page, file) {
+                (Some(page), _) => Reply::file(format!("<!DOCTYPE html>\n{page}"))
+                    .without_ranges()
+                    .header("Content-Type", "text/html"),
+                (None, Some(bytes)) => Reply::file(bytes.clone()),
+                (None, None) => Reply::status(404),
+            }
+        })
+    }
+}
+
+fn wheel(dist: &Dist<'_>, tag: &str, metadata: &str) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    let info = format!("{}.dist-info", dist.stem());
+    let about = format!("Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n");
+    let mut record = String::new();
+    for (file, text) in [("METADATA", metadata), ("WHEEL", &about)] {
+        let digest = base64(Sha256::of_bytes(text).as_bytes(), BASE64_URL);
+        record += &format!("{info}/{file},sha256={digest},{}\n", text.len());
+        archive.start_file(format!("{info}/{file}"), options).unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+    }
+    record += &format!("{info}/RECORD,,\n");
+    archive.start_file(format!("{info}/RECORD"), options).unwrap();
+    archive.write_all(record.as_bytes()).unwrap();
+    archive.finish().unwrap().into_inner()
+}
+
+/// Returns a `.tar.gz` of files below one folder.
+pub fn archive(top: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut archive = tar::Builder::new(gzip);
+    for (path, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, format!("{top}/{path}"), text.as_bytes()).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap()
+}

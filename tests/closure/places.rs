@@ -1,0 +1,209 @@
+//! What a packager sees of a closure: the places and why, what is decided in component.toml, the
+//! page, the difference of two locks, and the files that `--write` writes and `--check` minds.
+
+use super::{Index, Lab, MIT};
+use crate::support::server::TestServer;
+
+const DROPPED: &str = "[closure]\n\n[[closure.member]]\nname = \"ray\"\nplace = \"dropped\"\n\
+    without = \"serving on several machines\"\nreason = \"one machine is enough here\"\n";
+
+const COMPONENT: &str = "specs-templates/app/component.toml";
+const TABLE: &str = "mock-configs/packages/t.tsv";
+
+/// A lab with a member in each place, and its index.
+fn lab() -> (Lab, TestServer) {
+    let server = Index::default()
+        .wheel("api", "1.0", &["Requires-Dist: pyd>=2.13", MIT])
+        .wheel("num", "2.0", &[MIT])
+        .wheel("only", "1.0", &["Requires-Dist: num", MIT])
+        .wheel("pyd", "2.13", &[MIT])
+        .serve();
+    let lab = Lab::new(
+        &["api", "num>=1", "only", "ray[serve]>=2"],
+        &[("python3-num", "2.0"), ("python3-pyd", "2.12.0~a1")],
+    );
+    lab.workspace.write(COMPONENT, DROPPED);
+    (lab, server)
+}
+
+#[test]
+fn each_member_has_a_place_and_the_reason_that_a_packager_needs() {
+    let (lab, server) = lab();
+    let shown = lab.run(&server, &[]);
+    shown.exits(0);
+    for part in [
+        "app  for c with the pins of p",
+        "\nsystem\n  num 2.0\n",
+        "\nrpm\n  only 1.0\n",
+        "requires pyd>=2.13, which is private",
+        "c has python3-pyd 2.12.0~a1; api 1.0 wants pyd>=2.13",
+        "  ray   serving on several machines  one machine is enough here",
+    ] {
+        assert!(shown.stdout.contains(part), "{part}: {shown}");
+    }
+    assert!(shown.stdout.lines().all(|line| line.trim_end() == line), "{shown}");
+
+    let why = lab.run(&server, &["why", "PYD"]);
+    let told = "pyd 2.13  private\n  because    c has python3-pyd 2.12.0~a1; api 1.0 wants pyd>=2.13\n  \
+                chain      app wants api\n             api 1.0 wants pyd>=2.13\n\n  \
+                REQUIRED BY  PLACE    AS\n  api 1.0      private  pyd>=2.13\n";
+    assert_eq!(why.exits(0).stdout, told);
+    let why = lab.run(&server, &["why", "ray", "--component", "app", "--json"]);
+    let document = why.exits(0).json();
+    assert_eq!(document["schema"], "rocmrpm/closure-why/1");
+    assert_eq!((&document["place"], &document["decided"]), (&"dropped".into(), &true.into()));
+    assert_eq!(document["chain"][0]["requirement"], "ray[serve]>=2");
+    lab.run(&server, &["why", "pid"]).exits(2).says([
+        "`pid` is no member of the closure of `app`",
+        "hint: did you mean `pyd`?",
+        "c has no such distribution either",
+    ]);
+    lab.run(&server, &["why", "num", "--component", "ap"]).exits(2).says(["did you mean `app`?"]);
+
+    let page = lab.run(&server, &["--html"]);
+    page.exits(0);
+    for name in ["api", "num", "only", "pyd", "ray"] {
+        assert!(page.stdout.contains(&format!("id=\"m-{name}\"")), "{name}");
+    }
+    lab.run(&server, &["--html", "--json"]).exits(2);
+}
+
+#[test]
+fn a_later_release_takes_members_back_by_itself() {
+    let (lab, server) = lab();
+    lab.workspace.write(TABLE, "python3-num\t2.0\npython3-pyd\t2.13\n");
+    let members = lab.members(&server);
+    let place = |name: &str| members[name].1.as_str();
+    assert_eq!([place("pyd"), place("api"), place("ray")], ["system", "rpm", "dropped"]);
+    lab.requires(&["api"]);
+    lab.run(&server, &[]).exits(0).says([
+        "nothing requires `ray` any more: the decision to drop it can go from specs-templates/app/component.toml",
+    ]);
+}
+
+#[test]
+fn decisions_that_cannot_hold_are_shown_where_they_stand() {
+    let (lab, server) = lab();
+    let decided: String = [("pyd", "system"), ("num", "rpm"), ("onyl", "private")]
+        .map(|(name, place)| {
+            format!("\n[[closure.member]]\nname = \"{name}\"\nplace = \"{place}\"\nreason = \"x\"\n")
+        })
+        .concat();
+    lab.workspace.write(COMPONENT, format!("{DROPPED}{decided}"));
+    lab.run(&server, &[]).exits(3).says([
+        "error: `pyd` cannot be taken from the system",
+        "--> specs-templates/app/component.toml:10:8",
+        "c has python3-pyd 2.12.0~a1; api 1.0 wants pyd>=2.13",
+        "error: `num` cannot have an RPM of its own",
+        "c has python3-num 2.0, which it would replace",
+        "error: `onyl` is no member of the closure",
+        "did you mean `only`?",
+        "error: 3 members of the closure have no place",
+    ]);
+    lab.workspace.write(COMPONENT, DROPPED.replace("without", "wihtout"));
+    lab.run(&server, &[]).exits(3).says(["did you mean `without`?", "a dropped member needs `without`"]);
+}
+
+#[test]
+fn the_stacks_own_must_not_need_the_private_prefix() {
+    let server =
+        Index::default().wheel("torch", "2.0", &["Requires-Dist: sym>=2"]).wheel("sym", "2.1", &[]).serve();
+    let lab = Lab::new(&["torch"], &[("python3-sym", "1.0")]);
+    lab.own("torch");
+    lab.run(&server, &["app"]).exits(1).says([
+        "component torch requires sym>=2, and only the private prefix has it",
+        "sym is private: c has python3-sym 1.0; torch 2.0 wants sym>=2",
+    ]);
+}
+
+#[test]
+fn two_locks_are_compared() {
+    let (lab, server) = lab();
+    lab.run(&server, &["--write"]).exits(0);
+    let old = lab.workspace.holder().join("old.lock");
+    fs_err::write(&old, lab.lock()).unwrap();
+    let old = old.to_str().unwrap();
+    let same = lab.run(&server, &["diff", old, "p"]);
+    assert_eq!(same.exits(0).stdout, "no difference\n");
+
+    lab.requires(&["num>=1", "pyd<2.13"]);
+    let newer = Index::default().wheel("num", "2.0", &[MIT]).wheel("pyd", "2.12", &[MIT]).serve();
+    lab.run(&newer, &["--write"]).exits(0).says(["nothing requires `ray` any more"]);
+    let differs = lab.run(&newer, &["diff", old, "p"]);
+    let told = "         NAME  BEFORE  AFTER  PLACE\nremoved  api   1.0\nremoved  only  1.0\n\
+                down     pyd   2.13    2.12\n\n3 differences: 2 removed, 1 down\n";
+    assert_eq!(differs.exits(1).stdout, told);
+    let document = lab.run(&newer, &["diff", old, "p", "--json"]).exits(1).json();
+    assert_eq!(document["schema"], "rocmrpm/closure-diff/1");
+    assert_eq!(document["differences"][2]["what"], "down");
+    lab.run(&newer, &["diff", "q", "p"]).exits(2).says(["there is no pin set `q`", "did you mean `p`?"]);
+    lab.run(&newer, &["diff", "no.lock", "p"]).exits(2).says(["`no.lock` is neither a file nor a pin set"]);
+}
+
+/// The files below a folder of the workspace, with their texts.
+fn below(lab: &Lab, folder: &str) -> Vec<(String, String)> {
+    let files = walkdir::WalkDir::new(lab.workspace.path(folder)).sort_by_file_name();
+    let files = files.into_iter().map(Result::unwrap).filter(|entry| entry.file_type().is_file());
+    files
+        .map(|entry| (entry.path().display().to_string(), fs_err::read_to_string(entry.path()).unwrap()))
+        .collect()
+}
+
+#[test]
+fn what_is_written_is_minded_mended_and_removed() {
+    let (lab, server) = lab();
+    let generated = "specs-templates/generated/p";
+    lab.run(&server, &["--check"]).exits(1).says(["Differs pins/p.requirements.lock", "closure --write"]);
+    assert!(!lab.workspace.path("specs-templates/generated").exists(), "--check writes nothing");
+    lab.run(&server, &["--write"]).exits(0).says(["Wrote pins/p.generated.toml"]);
+    let written = [below(&lab, "pins"), below(&lab, generated)].concat();
+    for path in
+        ["p.requirements.lock", "p.generated.toml", "only/component.toml", "app-runtime/component.toml"]
+    {
+        assert!(written.iter().any(|(file, _)| file.ends_with(path)), "{path}");
+    }
+    lab.run(&server, &["--write"]).exits(0).says(["Unchanged"]);
+    let checked = lab.run(&server, &["--check", "--json"]).exits(0).json();
+    assert_eq!((&checked["differs"], &checked["written"]), (&serde_json::json!([]), &false.into()));
+
+    // What a killed run or a hand leaves: half of the files, others, and files of another closure.
+    let only = format!("{generated}/only/component.toml");
+    for damage in 0..4 {
+        match damage {
+            0 => fs_err::remove_file(lab.workspace.path(&only)).unwrap(),
+            1 => fs_err::write(lab.workspace.path(&only), "generated = \"elsewhere\"\n[[[").unwrap(),
+            2 => fs_err::remove_file(lab.workspace.path("pins/p.generated.toml")).unwrap(),
+            _ => fs_err::remove_dir_all(lab.workspace.path(generated)).unwrap(),
+        }
+        lab.run(&server, &["--check"]).exits(1);
+        lab.run(&server, &["--write"]).exits(0);
+        assert_eq!([below(&lab, "pins"), below(&lab, generated)].concat(), written, "damage {damage}");
+    }
+
+    // Two members become the release's.
+    lab.workspace.write(TABLE, "python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t1.0\n");
+    lab.run(&server, &["--write"]).exits(0).says(["Removed specs-templates/generated/p/only/component.toml"]);
+    for gone in ["only", "app-runtime"] {
+        assert!(!lab.workspace.path(format!("{generated}/{gone}")).exists(), "{gone}");
+    }
+    lab.run(&server, &["--check"]).exits(0);
+}
+
+#[test]
+fn nothing_is_written_where_something_is_wrong() {
+    let (lab, server) = lab();
+    // A licence that nobody knows is found before the first file.
+    let unlicensed = Index::default()
+        .wheel("api", "1.0", &["Requires-Dist: pyd>=2.13", MIT])
+        .wheel("num", "2.0", &[MIT])
+        .wheel("only", "1.0", &[])
+        .wheel("pyd", "2.13", &[MIT])
+        .serve();
+    let before = below(&lab, ".");
+    lab.run(&unlicensed, &["--write"]).exits(3).says(["`only`"]);
+    assert_eq!(below(&lab, "."), before);
+    lab.workspace.write(COMPONENT, "");
+    lab.run(&server, &["--write"]).exits(2).says(["no component of the workspace has a table `[closure]`"]);
+    lab.run(&server, &["app", "--write"]).exits(2).says(["`app` has no table `[closure]`"]);
+    lab.run(&server, &["app", "why", "num"]).exits(2);
+}
