@@ -18,7 +18,7 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-.PHONY: help quickstart test compiled lab lab-test lab-llama bench build install clean
+.PHONY: help quickstart test compiled lab lab-test lab-llama lab-vllm bench build install clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -53,6 +53,12 @@ lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; 66 minutes of CPU
 	@bash tests/lab/make llama
 	cargo build --locked
 	@bash tests/laboratory/llama
+
+lab-vllm: ## install vLLM and its Python closure in the laboratory; about a quarter of an hour
+	@bash tools/setup.sh test
+	@bash tests/lab/make vllm
+	cargo build --locked
+	@bash tests/laboratory/vllm
 
 bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test

@@ -6,6 +6,8 @@
 
 #[path = "laboratory/build.rs"]
 mod build;
+#[path = "laboratory/closure.rs"]
+mod closure;
 #[path = "laboratory/container.rs"]
 mod container;
 #[path = "laboratory/install.rs"]
@@ -18,6 +20,8 @@ mod mock;
 mod mock_hermetic;
 #[path = "laboratory/quickstart.rs"]
 mod quickstart;
+#[path = "laboratory/solver.rs"]
+mod solver;
 mod support;
 #[path = "wheel_index/tools.rs"]
 mod tools;

@@ -25,6 +25,7 @@ quickstart | their build backend         | python3-setuptools python3-wheel     
 quickstart | rpm's python3dist() names   | python3-packaging                      |
 quickstart | trying the wheels           | python3-venv                           |
 test       | installing the built RPMs   | dnf                                    |
+test       | an extension module in C    | gcc python3-dev                        | gcc python3-devel
 test       | reading ELF and bundles     | binutils                               | binutils llvm clang-tools-extra
 test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
 test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio

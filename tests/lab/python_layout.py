@@ -8,8 +8,9 @@ to Fedora's. Once Python is there, `standard-library` changes two files of it:
 
 - sysconfig: the scheme that pip and setuptools install with is posix_prefix, whose folder
   for compiled modules is in /usr/lib64. (Fedora's takes /usr/local outside of rpmbuild.)
-- sitecustomize, which every start of Python imports: the two folders are searched. The
-  module site itself cannot be changed: it is frozen into the program.
+- sitecustomize, which every start of Python imports: the two folders are searched, also by
+  virtual environments that see the system's packages. The module site itself cannot be
+  changed: it is frozen into the program.
 """
 
 import pathlib
@@ -20,7 +21,7 @@ SITECUSTOMIZE = '''
 import site
 import sys
 
-if sys.prefix == "/usr":
+if "/usr" in site.PREFIXES:
     _folders = [f"/usr/{lib}/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
                 for base in ("local/", "") for lib in (base + "lib64", base + "lib")]
     site.getsitepackages = lambda prefixes=None, _debian=site.getsitepackages: (

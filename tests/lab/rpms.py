@@ -26,7 +26,7 @@ LEFT_OUT_FOLDERS = [
 # Mount points, and folders that programs expect.
 EMPTY_FOLDERS = ["boot", "dev", "proc", "run", "sys", "tmp", "usr/lib/sysimage/rpm", "var/cache", "var/log"]
 # RPMs that hold many things and whose names Fedora does not have.
-NOT_FEDORAS = ["fedora-base", "lab-tools", "llama-cpp-needs", "mock-needs"]
+NOT_FEDORAS = ["fedora-base", "lab-tools", "llama-cpp-needs", "mock-needs", "vllm-build-needs", "vllm-needs"]
 GROUP = "buildsys-build"
 GROUP_PACKAGES = ["fedora-base", "rpm-build"]
 
@@ -44,6 +44,9 @@ License: Various
 %global __script_requires %{nil}
 %global __script_magic ^$
 %global __pkgconfig_requires %{nil}
+# Requirements that Debian's packages drop or bend in their dependencies, and not in the metadata:
+# nothing in the laboratory has them in these versions.
+%global __requires_exclude ^\\\\(*python3\\\\.[0-9]+dist\\\\((click|docutils|grpcio|hf-xet|jiter|mpmath|protobuf|triton)\\\\)
 # Everything is root's: the names of other owners would become requirements.
 %global _use_weak_usergroup_deps 1
 

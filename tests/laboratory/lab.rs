@@ -11,9 +11,11 @@ pub const WORKSPACE: &str = "/home/builder/test/workspace";
 const CACHE: &str = "/home/builder/test/cache";
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
-/// Where the program and our script are in the laboratory: /run there is empty at first.
-const PROGRAM: &str = "/run/rocmrpm/rocmrpm";
+/// Where the program and our scripts are in the laboratory: /run there is empty at first.
+pub const PROGRAM: &str = "/run/rocmrpm/rocmrpm";
 const SCRATCH: &str = "/run/rocmrpm/scratch";
+/// Where the script is that asks dnf5's solver.
+pub const SOLVER: &str = "/run/rocmrpm/solver.py";
 
 /// Returns the laboratory's folder.
 pub fn folder() -> PathBuf {
@@ -33,6 +35,7 @@ fn enter(workspace: &Workspace, user: &str) -> Command {
         .args(["--bind", &bind(&workspace.holder(), "/home/builder/test")])
         .args(["--bind", &bind(Path::new(env!("CARGO_BIN_EXE_rocmrpm")), PROGRAM)])
         .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/scratch"), SCRATCH)])
+        .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/solver.py"), SOLVER)])
         .args(["--env", &format!("ROCMRPM_CACHE={CACHE}"), "--env", "GNUPGHOME=/home/builder/test/gnupg"])
         .stdin(std::process::Stdio::null())
         .arg("--");

@@ -1,0 +1,131 @@
+//! A small component whose Python closure has all four places, from the laboratory's own
+//! repository to a program that runs: computed, built, installed by dnf5, run without a network.
+//! Needs the pip index of this machine's pip.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use super::lab;
+use super::support::{Workspace, copy, text_of};
+use super::tools;
+
+/// The built workspace.
+struct Greeter {
+    workspace: Workspace,
+    closure: serde_json::Value,
+    /// Keeps another test program out of the folder.
+    _lock: std::fs::File,
+}
+
+fn greeter() -> &'static Greeter {
+    static GREETER: OnceLock<Greeter> = OnceLock::new();
+    GREETER.get_or_init(|| {
+        let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let lock = std::fs::File::create(store.join("laboratory-greeter.lock")).unwrap();
+        lock.lock().unwrap();
+        let workspace = Workspace::small("laboratory-greeter");
+        for vecsum in ["vecsum", "vecsum-python", "vecsum-report"] {
+            std::fs::remove_dir_all(workspace.path("specs-templates").join(vecsum)).unwrap();
+        }
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/greeter"), &workspace.root());
+        // What dnf is asked is the laboratory's repository, and not Fedora's.
+        let chroot = "mock-configs/fedora-43.toml";
+        workspace.replace(chroot, "\"fedora-43-x86_64.cfg\"", "\"laboratory.cfg\"");
+        let repository = "\n[[repositories]]\nid = \"laboratory\"\nurl = \"file:///lab/fedora\"\n";
+        workspace.write(chroot, workspace.read(chroot) + repository);
+        let environment = tools::environment("python-tools", include_str!("../wheel_index/tools.txt"));
+        // A program without libraries of its own: it runs there as it does here.
+        std::fs::copy(environment.join("bin/uv"), workspace.holder().join("uv")).unwrap();
+        lab::hand_over(&workspace);
+        let closure = rocmrpm(&workspace, "closure --live --write --json").exits(0).json();
+        rocmrpm(&workspace, "build --builder host --until rpm").exits(0);
+        Greeter { workspace, closure, _lock: lock }
+    })
+}
+
+/// Runs rocmrpm as the laboratory's ordinary user, with uv on the path, which trusts whom this
+/// machine trusts when it is told.
+#[track_caller]
+fn rocmrpm(workspace: &Workspace, args: &str) -> super::support::Ran {
+    lab::script(
+        workspace,
+        &format!(
+            "export PATH=$PATH:/home/builder/test SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt\n{} {args}",
+            lab::PROGRAM
+        ),
+    )
+}
+
+#[test]
+fn each_member_of_a_closure_has_its_place_and_stays_there() {
+    let Greeter { workspace, closure, .. } = greeter();
+    let places: BTreeMap<String, String> = closure["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|member| (text_of(&member["name"]), text_of(&member["place"])))
+        .collect();
+    let expected =
+        [("colorama", "dropped"), ("idna", "private"), ("iniconfig", "rpm"), ("packaging", "system")];
+    assert_eq!(places, expected.map(|(name, place)| (name.into(), place.into())).into(), "{closure}");
+    // Nothing is resolved or written anew, without a network.
+    rocmrpm(workspace, "closure --live --offline --check").exits(0);
+}
+
+/// dnf5 for an empty root, with the laboratory's repository and the stack's.
+const DNF: &str = "root=/mnt/root\n\
+     dnf5 -y --installroot=$root --releasever=43 --use-host-config --setopt=reposdir=/nonexistent \
+     --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache --setopt=gpgcheck=0 \
+     --repofrompath=fedora,file:///lab/fedora --repofrompath=stack,file://$PWD/build/fedora-43/repository ";
+
+#[test]
+fn it_runs_with_its_private_members_and_the_system_keeps_its_own() {
+    let Greeter { workspace, .. } = greeter();
+    let script = format!(
+        "{DNF} install python3-greeter mock-needs >&2\n\
+         rpm --root $root -V python3-greeter greeter-runtime python3-iniconfig >&2\n\
+         run() {{ unshare --net chroot $root env -i PATH=/usr/bin LANG=C.UTF-8 \"$@\"; }}\n\
+         run greeter\n\
+         run python3 -c 'import idna, sys; print(idna.__file__, idna.__version__)'\n\
+         rpm --root $root -q --provides greeter-runtime\n\
+         rpm --root $root -q --qf '%{{DESCRIPTION}}\\n' python3-greeter"
+    );
+    let ran = lab::root(workspace, &script);
+    let said = &ran.exits(0).stdout;
+    let prefix = "/usr/lib64/greeter/lib/python3.14/site-packages";
+    for part in [
+        "greeter 1.0 in black and white\n",
+        &format!("idna 3.10 {prefix}/idna/__init__.py\n"),
+        " /usr/lib/python3.14/site-packages/iniconfig/__init__.py\n",
+        " /usr/lib/python3.14/site-packages/packaging/__init__.py\n",
+        "\n/usr/lib/python3.14/site-packages/idna/__init__.py 3.",
+        "bundled(python3dist(idna)) = 3.10\n",
+        "colorama: it greets without colours",
+    ] {
+        assert!(said.contains(part), "no {part:?}: {ran}");
+    }
+    assert!(!said.contains("python3.14dist(idna)"), "{ran}");
+}
+
+#[test]
+fn dnf5_names_the_member_that_is_taken_away() {
+    let Greeter { workspace, .. } = greeter();
+    let script = format!(
+        "python3 {} solve $PWD/build/fedora-43/repository /lab/fedora --install python3-greeter \
+         --without greeter-runtime python3-iniconfig python3-pip",
+        lab::SOLVER
+    );
+    let solved = lab::script(workspace, &script).exits(0).json();
+    assert_eq!(solved["alone"]["solved"], true, "{solved}");
+    for (package, missing) in [
+        ("greeter-runtime", "nothing provides greeter-runtime(x86-64) = 1.0"),
+        ("python3-iniconfig", "nothing provides python3.14dist(iniconfig) >= 2"),
+        ("python3-pip", "nothing provides python3.14dist(packaging) >= 24"),
+    ] {
+        let answer = &solved["without"][package];
+        assert_eq!(answer["solved"], false, "without {package}: {answer}");
+        let said = text_of(&answer["said"]);
+        assert!(said.contains(missing) && said.contains("python3-greeter-1.0"), "without {package}: {said}");
+    }
+}
