@@ -354,7 +354,13 @@ fn metadata_come_from_wherever_they_can_be_had() {
         .add(&Dist { name: "other", version: "1.0", lines: &[] }, "py3-none-any", false, Lie::Version)
         .add(&Dist { name: "sent", version: "1.0", lines: &[] }, "py3-none-any", false, Lie::Digest);
     index.put("broken", "broken-1.0-py3-none-any.whl", b"no archive".to_vec(), "", Lie::None);
-    index.put("empty", "empty-1.0.tar.gz", index::archive("empty-1.0", &[("big", &big)]), "", Lie::None);
+    index.put(
+        "empty",
+        "empty-1.0.tar.gz",
+        support::archive::tar_gz("empty-1.0", &[("big", &big)]),
+        "",
+        Lie::None,
+    );
     let file = |name: &str, file: &str| Distribution {
         project: name.into(),
         version: "1.0".parse().unwrap(),

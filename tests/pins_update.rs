@@ -7,6 +7,7 @@ mod common;
 
 use std::path::Path;
 
+use common::archive::tar_gz;
 use common::{Lab, Ran};
 use rocmrpm::digest::Sha256;
 use snapbox::{IntoData, assert_data_eq, str};
@@ -155,15 +156,8 @@ fn commit_of(lab: &Lab, name: &str, tag: &str) -> String {
 }
 
 fn sdist(name: &str, version: &str, setup: &str) -> Vec<u8> {
-    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    let mut archive = tar::Builder::new(gzip);
-    for (path, text) in [("setup.py", setup), ("PKG-INFO", "Metadata-Version: 2.1\n")] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, format!("{name}-{version}/{path}"), text.as_bytes()).unwrap();
-    }
-    archive.into_inner().unwrap().finish().unwrap()
+    let files = [("setup.py", setup), ("PKG-INFO", "Metadata-Version: 2.1\n")];
+    tar_gz(&format!("{name}-{version}"), &files)
 }
 
 /// Puts an sdist of `wheel` on the lab's index and returns its link.

@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::archive::tar_gz;
 use common::{Index, Lab, Ran};
 
 /// The components that the stand-in workspace has.
@@ -123,15 +124,7 @@ impl Stand {
 
     /// Puts a vLLM on the index.
     fn vllm(&self, version: &str, files: &[(&str, &str)]) {
-        let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        let mut archive = tar::Builder::new(gzip);
-        for (path, text) in files {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(text.len() as u64);
-            header.set_mode(0o644);
-            archive.append_data(&mut header, format!("vllm-{version}/{path}"), text.as_bytes()).unwrap();
-        }
-        self.index.add("vllm", version, &archive.into_inner().unwrap().finish().unwrap());
+        self.index.add("vllm", version, &tar_gz(&format!("vllm-{version}"), files));
     }
 
     fn run(&self, args: &[&str]) -> Ran {

@@ -106,6 +106,27 @@ pub struct Graph {
     pub edges: Vec<Edge>,
 }
 
+impl Graph {
+    /// Returns the requirements by what requires.
+    pub fn by_requirer(&self) -> BTreeMap<&str, Vec<&Edge>> {
+        let mut edges: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
+        for edge in &self.edges {
+            edges.entry(&edge.from).or_default().push(edge);
+        }
+        edges
+    }
+
+    /// Returns the requirements by what is required, those of the component first.
+    pub fn by_required(&self) -> BTreeMap<&str, Vec<&Edge>> {
+        let mut edges: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
+        for edge in &self.edges {
+            edges.entry(&edge.to).or_default().push(edge);
+        }
+        edges.values_mut().for_each(|edges| edges.sort_by_key(|edge| edge.from != self.root));
+        edges
+    }
+}
+
 /// A distribution of a closure.
 #[derive(Debug, Clone)]
 pub struct Node {

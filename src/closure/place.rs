@@ -119,20 +119,13 @@ struct View<'g> {
 
 impl<'g> View<'g> {
     fn new(graph: &'g Graph, offers: &'g Offers, rules: &'g ClosureRules, chroot: &'g str) -> Self {
-        let mut wanted: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
-        let mut wants: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
-        for edge in &graph.edges {
-            wanted.entry(&edge.to).or_default().push(edge);
-            wants.entry(&edge.from).or_default().push(edge);
-        }
-        wanted.values_mut().for_each(|edges| edges.sort_by_key(|edge| edge.from != graph.root));
         Self {
             graph,
             offers,
             rules,
             chroot,
-            wanted,
-            wants,
+            wanted: graph.by_required(),
+            wants: graph.by_requirer(),
             private: BTreeMap::new(),
             places: BTreeMap::new(),
             problems: Vec::new(),

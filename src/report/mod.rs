@@ -4,6 +4,7 @@
 mod closure;
 mod comparison;
 mod errors;
+mod html;
 mod index_check;
 mod inspection;
 mod lint;

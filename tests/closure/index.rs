@@ -7,6 +7,7 @@ use std::io::Write;
 use rocmrpm::digest::Sha256;
 use rocmrpm::text::{BASE64_URL, base64};
 
+use crate::support::archive::tar_gz;
 use crate::support::server::{Reply, TestServer};
 
 /// A distribution to put on the index.
@@ -83,7 +84,8 @@ impl Index {
     pub fn sdist(mut self, name: &str, version: &str, lines: &[&str]) -> Self {
         let dist = Dist { name, version, lines };
         let pyproject = "[build-system]\nrequires = []\n";
-        let bytes = archive(&dist.stem(), &[("PKG-INFO", &dist.metadata()), ("pyproject.toml", pyproject)]);
+        let bytes =
+            tar_gz(&dist.stem(), &[("PKG-INFO", dist.metadata().as_str()), ("pyproject.toml", pyproject)]);
         self.put(name, &format!("{}.tar.gz", dist.stem()), bytes, "", Lie::None);
         self
     }
@@ -137,17 +139,4 @@ fn wheel(dist: &Dist<'_>, tag: &str, metadata: &str) -> Vec<u8> {
     archive.start_file(format!("{info}/RECORD"), options).unwrap();
     archive.write_all(record.as_bytes()).unwrap();
     archive.finish().unwrap().into_inner()
-}
-
-/// Returns a `.tar.gz` of files below one folder.
-pub fn archive(top: &str, files: &[(&str, &str)]) -> Vec<u8> {
-    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let mut archive = tar::Builder::new(gzip);
-    for (path, text) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, format!("{top}/{path}"), text.as_bytes()).unwrap();
-    }
-    archive.into_inner().unwrap().finish().unwrap()
 }

@@ -4,9 +4,12 @@
 #![allow(dead_code, reason = "every test file uses another part of this")]
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 
+pub mod archive;
+
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
+use archive::tar_gz;
 use rocmrpm::process::Command;
 
 /// The folder of this repository.
@@ -328,16 +331,7 @@ pub fn sdist(name: &str, version: &str) -> Vec<u8> {
     );
     let mut files = project(name, version);
     files.push(("PKG-INFO".into(), info));
-    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    let mut archive = tar::Builder::new(gzip);
-    for (path, text) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        let path = format!("{name}-{version}/{path}");
-        archive.append_data(&mut header, path, text.as_bytes()).unwrap();
-    }
-    archive.into_inner().unwrap().finish().unwrap()
+    tar_gz(&format!("{name}-{version}"), &files)
 }
 
 /// What `rpmspec` makes of a spec, with the macros that the host builder brings.

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::common::archive::tar_gz;
 use super::common::{Lab, Ran};
 use super::server::{Reply, TestServer};
 use super::{Repository, SPEC, forget, lock_text, set_pins};
@@ -121,17 +122,9 @@ fn manifest(name: &str, version: &str) -> String {
 /// Returns a `.crate` file with one module. A file that no build of ours would pack is in
 /// it: all of a crate counts for its digest.
 fn crate_file(name: &str, version: &str, code: &str) -> Vec<u8> {
-    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    let mut archive = tar::Builder::new(gzip);
     let manifest = manifest(name, version);
-    for (path, text) in [("Cargo.toml", manifest.as_str()), ("src/lib.rs", code), ("build/made.pyc", "made")]
-    {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, format!("{name}-{version}/{path}"), text.as_bytes()).unwrap();
-    }
-    archive.into_inner().unwrap().finish().unwrap()
+    let files = [("Cargo.toml", manifest.as_str()), ("src/lib.rs", code), ("build/made.pyc", "made")];
+    tar_gz(&format!("{name}-{version}"), &files)
 }
 
 const WORKSPACE: &str = "[workspace]\nmembers = [\"demo\", \"part\"]\nresolver = \"2\"\n";

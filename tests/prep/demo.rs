@@ -3,6 +3,7 @@
 use rocmrpm::digest::Sha256;
 
 use crate::common::Lab;
+use crate::common::archive::tar_gz;
 
 /// The spec's `%prep` as components have it.
 pub const PREP: &str = "%autosetup -p1 -n <{ source_dir }>\n<@ include \"_shared/edits.tera\" @>";
@@ -35,15 +36,7 @@ pub fn pin(lab: &Lab, set: &str, version: &str, files: &[(&str, &str)]) {
 
 /// Makes an archive with this top folder; returns what pins it.
 pub fn source(lab: &Lab, folder: &str, files: &[(&str, &str)]) -> String {
-    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    let mut archive = tar::Builder::new(gzip);
-    for (path, text) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, format!("{folder}/{path}"), text.as_bytes()).unwrap();
-    }
-    let bytes = archive.into_inner().unwrap().finish().unwrap();
+    let bytes = tar_gz(folder, files);
     let path = lab.dir().join(format!("{folder}.tar.gz"));
     fs_err::write(&path, &bytes).unwrap();
     let digest = Sha256::of_bytes(&bytes);

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rocmrpm::digest::Sha256;
 
+#[path = "../common/archive.rs"]
+pub mod archive;
 #[path = "../../src/sources/testserver.rs"]
 pub mod server;
 

@@ -11,8 +11,9 @@ use crate::closure::place::package;
 use crate::closure::why::chains;
 use crate::closure::{Closure, Edge, Member};
 use crate::digest::Sha256;
+use crate::report::html::{capital, escape};
 use crate::report::{count, human_size};
-use crate::text::{BASE64, base64, escaped, visible};
+use crate::text::{BASE64, base64};
 use crate::workspace::Place;
 
 /// What all pages share, and what this one has beyond it.
@@ -38,19 +39,12 @@ struct Page<'c> {
 
 /// Returns a closure as a self-contained HTML page.
 pub fn closure_html(closure: &Closure) -> String {
-    let mut wants: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
-    let mut wanted: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
-    for edge in &closure.graph.edges {
-        wants.entry(&edge.from).or_default().push(edge);
-        wanted.entry(&edge.to).or_default().push(edge);
-    }
-    wanted.values_mut().for_each(|edges| edges.sort_by_key(|edge| edge.from != closure.graph.root));
     let page = Page {
         closure,
         groups: groups(closure),
         chains: chains(closure),
-        wants,
-        wanted,
+        wants: closure.graph.by_requirer(),
+        wanted: closure.graph.by_required(),
         most: closure.members.values().filter_map(size).max().unwrap_or(0).max(1),
     };
     let title = escape(closure.graph.component.as_str());
@@ -345,19 +339,4 @@ fn signs() -> String {
     };
     let signs: String = Place::ALL.map(sign).concat();
     format!("<svg width=\"0\" height=\"0\" aria-hidden=\"true\" style=\"position:absolute\">{signs}</svg>\n")
-}
-
-fn capital(text: &str) -> String {
-    let word = text.split([' ', ',']).next().unwrap_or_default();
-    match text.chars().next() {
-        Some(first) if word.chars().all(char::is_alphabetic) => {
-            format!("{}{}", first.to_uppercase(), &text[first.len_utf8()..])
-        }
-        _ => text.to_owned(),
-    }
-}
-
-/// Writes text of strangers as HTML, between tags or in a quoted attribute.
-fn escape(text: &str) -> String {
-    escaped(&visible(text))
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{escape, mark, prose};
+use super::{mark, prose};
 use crate::inspect::{ElfFacts, FileFacts, Finding, Need, Relro, Report, Severity, Storage, rule};
+use crate::report::html::{capital, escape};
 use crate::report::inspection::{
     Group, groups, is_wanted, list, needs_by_file, number, partial, place, severity_word,
 };
@@ -114,17 +115,6 @@ fn same(group: &Group<'_>, of: fn(&Finding) -> &str) -> bool {
 fn sentence(text: &str) -> String {
     let end = if text.is_empty() || text.ends_with('.') { "" } else { "." };
     format!("{}{end}", capital(text))
-}
-
-/// A text with a capital letter, unless it begins with a path, a macro or a command.
-fn capital(text: &str) -> String {
-    let word = text.split([' ', ',']).next().unwrap_or_default();
-    match text.chars().next() {
-        Some(first) if word.chars().all(char::is_alphabetic) => {
-            format!("{}{}", first.to_uppercase(), &text[first.len_utf8()..])
-        }
-        _ => text.to_owned(),
-    }
 }
 
 fn place_html(report: &Report, finding: &Finding) -> String {

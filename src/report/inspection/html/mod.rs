@@ -7,8 +7,8 @@ mod graph;
 
 use super::{TargetSum, Verdict, is_wanted, number, severity_count, sums, tally, total_size, verdicts};
 use crate::inspect::{Depth, Report, Severity, Subject};
+use crate::report::html::escape;
 use crate::report::{count, human_size};
-use crate::text::{escaped, visible};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -215,11 +215,6 @@ fn prose(text: &str) -> String {
         code = !code;
     }
     out
-}
-
-/// Writes text of strangers as HTML, between tags or in a quoted attribute.
-fn escape(text: &str) -> String {
-    escaped(&visible(text))
 }
 
 #[cfg(test)]
