@@ -21,6 +21,8 @@ mod crash;
 mod fetch;
 #[path = "wheel_index/fixtures.rs"]
 mod fixtures;
+#[path = "wheel_index/held.rs"]
+mod held;
 #[path = "wheel_index/index.rs"]
 mod index;
 #[path = "wheel_index/link_modes.rs"]

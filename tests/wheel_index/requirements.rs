@@ -62,7 +62,7 @@ impl Stack {
 }
 
 /// Returns a `PATH` with the tests' uv, and nothing else of their tools.
-fn with_uv(dir: &Path) -> String {
+pub(crate) fn with_uv(dir: &Path) -> String {
     let bin = dir.join("uv-bin");
     if !bin.exists() {
         fs_err::create_dir(&bin).unwrap();
