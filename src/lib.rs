@@ -20,6 +20,7 @@ pub mod machine;
 pub mod names;
 pub mod outputs;
 pub mod packages;
+mod parallel;
 pub mod patches;
 pub mod pins;
 pub mod prep;

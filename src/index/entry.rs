@@ -2,8 +2,6 @@
 //! wheels belong into an index.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 
@@ -11,7 +9,7 @@ use super::IndexError;
 use super::page::File;
 use crate::digest::Sha256;
 use crate::machine;
-use crate::process;
+use crate::parallel;
 use crate::wheel::{self, WheelError};
 
 /// A wheel that was checked.
@@ -76,38 +74,12 @@ fn timestamp(time: zip::DateTime) -> Option<Timestamp> {
 
 /// Does the work for every item, on all cores, and returns the results in their order.
 /// Where some fail, the error is that of the first of them in this order that was begun.
-pub(super) fn each<T: Sync, R: Send + Sync>(
+pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, IndexError> + Sync,
 ) -> Result<Vec<R>, IndexError> {
-    let results: Vec<OnceLock<Result<R, IndexError>>> = items.iter().map(|_| OnceLock::new()).collect();
-    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
-    let worker = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= items.len() || failed.load(Ordering::Relaxed) < at {
-                return;
-            }
-            let result = process::check_stop().map_err(IndexError::from).and_then(|()| work(&items[at]));
-            if result.is_err() {
-                failed.fetch_min(at, Ordering::Relaxed);
-            }
-            let _ = results[at].set(result);
-        }
-    };
-    match machine::cores().min(items.len()) {
-        0 | 1 => worker(),
-        threads => std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(worker);
-            }
-            worker();
-        }),
-    }
-    // None is missing before the first error: they were handed out in this order.
-    results.into_iter().map_while(OnceLock::into_inner).collect()
+    parallel::try_map(items, machine::cores(), work)
 }
-
 /// Returns the distributions that a METADATA requires, by normalized name (PEP 508: the
 /// name comes first). What is no name is passed over: this is for an order, not a check.
 pub(super) fn requires(metadata: &str) -> Vec<String> {
@@ -123,17 +95,6 @@ pub(super) fn requires(metadata: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn results_keep_their_order_and_the_first_error_counts() {
-        let items: Vec<usize> = (0..1000).collect();
-        assert_eq!(each(&items, |at| Ok(at * 2)).unwrap(), (0..2000).step_by(2).collect::<Vec<_>>());
-        let error = each(&items, |at| match at % 500 {
-            499 => Err(IndexError::Selection(at.to_string())),
-            _ => Ok(()),
-        });
-        assert!(error.unwrap_err().to_string().contains("`499`"));
-    }
 
     #[test]
     fn names_of_requirements_are_found() {

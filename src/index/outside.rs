@@ -2,14 +2,12 @@
 //! by side. Not whether that is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pep440_rs::{Operator, Version};
 
 use super::environment::Environment;
 use super::needs::Need;
-use crate::process;
+use crate::parallel;
 use crate::sources::{self, Cache, ProjectFile, SourceError};
 use crate::wheel::FileName;
 use crate::workspace::IndexSource;
@@ -141,36 +139,20 @@ pub(super) fn ask(
     let cache = Cache::from_env()?;
     let tasks: Vec<(&str, &Outside)> =
         names.iter().flat_map(|name| indexes.iter().map(move |index| (*name, index))).collect();
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let work = || {
-        while let Some((name, index)) = tasks.get(next.fetch_add(1, Ordering::SeqCst)) {
-            if process::stop_requested() {
-                return;
-            }
-            let answer = sources::project_files(&cache, &index.url, name);
-            let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            found.insert((*name, index.shown.as_str()), answer);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..tasks.len().min(SIDE_BY_SIDE) {
-            scope.spawn(work);
-        }
-    });
-    process::check_stop()?;
-    let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let found = parallel::map(&tasks, SIDE_BY_SIDE, |(name, index)| {
+        sources::project_files(&cache, &index.url, name)
+    })?;
     let mut answers: BTreeMap<String, Answers> = BTreeMap::new();
-    for (name, index) in tasks {
+    for ((name, index), found) in tasks.into_iter().zip(found) {
         let of = answers.entry(name.to_owned()).or_default();
-        match found.remove(&(name, index.shown.as_str())) {
-            Some(Ok(files)) => {
+        match found {
+            Ok(files) => {
                 let files = files.unwrap_or_default();
                 let offers = files.iter().filter_map(|file| Offer::of(file, name)).collect();
                 of.offers.push((index.shown.clone(), offers));
             }
-            Some(Err(error @ SourceError::Process(_))) => return Err(error),
-            Some(Err(error)) => of.failures.push(error.to_string()),
-            None => {}
+            Err(error @ SourceError::Process(_)) => return Err(error),
+            Err(error) => of.failures.push(error.to_string()),
         }
     }
     Ok(answers)

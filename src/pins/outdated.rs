@@ -8,6 +8,7 @@ use pep440_rs::{Version, VersionSpecifiers};
 use serde::Serialize;
 
 use super::{PinsError, SetText};
+use crate::parallel;
 use crate::sources::{Fetcher, newer, shown_url};
 use crate::workspace::{Component, Pin, Source, Workspace};
 
@@ -80,18 +81,8 @@ pub fn outdated(
             }
         }
     }
-    let mut rows = Vec::new();
-    for some in asked.chunks(AT_ONCE) {
-        std::thread::scope(|scope| {
-            let work = |(main, source, pin)| move || row(workspace, fetcher, main, source, pin, pre);
-            let threads: Vec<_> = some.iter().map(|asked| scope.spawn(work(*asked))).collect();
-            for thread in threads {
-                rows.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-        });
-        crate::process::check_stop().map_err(|error| PinsError::Source(error.into()))?;
-    }
-    Ok(rows)
+    let work = |(main, source, pin): &(&Pin, &str, &Pin)| row(workspace, fetcher, main, source, pin, pre);
+    parallel::map(&asked, AT_ONCE, work).map_err(|error| PinsError::Source(error.into()))
 }
 
 fn row(

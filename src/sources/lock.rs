@@ -1,14 +1,13 @@
 //! What a lock file records of every pin's sources, found out; and whether a file is what
 //! was recorded. The lock's format is `workspace`'s business.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::{Fetched, Fetcher, Resolved, SourceError, url};
 use crate::error::{Diagnose, Kind};
 use crate::events::{Event, Outcome};
-use crate::process::{self, ProcessError};
+use crate::parallel;
+use crate::process::ProcessError;
 use crate::workspace::pin::{Evidence, Pin, Source};
 use crate::workspace::{Lock, LockEntry, PinSet, source_name};
 
@@ -98,24 +97,9 @@ impl Fetcher<'_> {
         let sources = pins.iter().flat_map(|pin| pin.all_sources());
         let total = sources.filter(|(_, pin)| !matches!(pin.source, Source::Folder { .. })).count();
         self.tell(Event::Planned { total });
-        let done: Vec<OnceLock<Vec<Found>>> = pins.iter().map(|_| OnceLock::new()).collect();
-        let next = AtomicUsize::new(0);
-        let worker = || {
-            while let Some((pin, done)) = {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                pins.get(at).zip(done.get(at)).filter(|_| !process::stop_requested())
-            } {
-                let _ = done.set(self.lock_pin(pin, old));
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(pins.len()) {
-                scope.spawn(worker);
-            }
-        });
-        process::check_stop()?;
+        let found = parallel::map(&pins, AT_ONCE, |pin| self.lock_pin(pin, old))?;
         let (mut locked, mut failed) = (Locked::default(), Vec::new());
-        for Found { key, result } in done.into_iter().filter_map(OnceLock::into_inner).flatten() {
+        for Found { key, result } in found.into_iter().flatten() {
             let name = source_name(key.0.as_str(), &key.1);
             match result {
                 Ok(None) => {}

@@ -10,13 +10,11 @@ mod runtime;
 mod text;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::offers::Offers;
 use super::{Closure, Member, Origin};
 use crate::names::ComponentName;
-use crate::process;
+use crate::parallel;
 use crate::sources::Fetcher;
 use crate::workspace::{
     CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, Place, Workspace, WrittenClosure,
@@ -69,27 +67,14 @@ pub fn files(
         matches!(origin, Some(Origin::Index { .. })) && matches!(member.place, Place::Rpm | Place::Private)
     };
     let members: Vec<&Member> = closure.members.values().filter(from_index).collect();
-    let looked: Vec<OnceLock<Result<Facts, GenerateError>>> =
-        members.iter().map(|_| OnceLock::new()).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some((member, looked)) = {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            members.get(at).zip(looked.get(at)).filter(|_| !process::stop_requested())
-        } {
-            let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
-            let _ = looked.set(Facts::of(member, rule, offers, fetcher));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(members.len()) {
-            scope.spawn(work);
-        }
-    });
-    process::check_stop().map_err(|error| GenerateError::Source(error.into()))?;
+    let looked = parallel::map(&members, AT_ONCE, |member| {
+        let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
+        Facts::of(member, rule, offers, fetcher)
+    })
+    .map_err(|error| GenerateError::Source(error.into()))?;
     let mut found = Vec::new();
     let mut refused = Vec::new();
-    for (member, facts) in members.into_iter().zip(looked.into_iter().filter_map(OnceLock::into_inner)) {
+    for (member, facts) in members.into_iter().zip(looked) {
         match facts {
             Ok(facts) => found.push((member, facts)),
             Err(GenerateError::Refused { members, .. }) => refused.extend(members),

@@ -3,13 +3,12 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fs_err as fs;
 
 use super::PublishError;
 use crate::error::IoError;
+use crate::parallel;
 use crate::process::{Command, Finished, last_lines};
 
 /// How many lines of a tool's own words an error shows.
@@ -41,21 +40,7 @@ pub(super) fn side_by_side<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, PublishError> + Sync,
 ) -> Result<Vec<R>, PublishError> {
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let results = Mutex::new(Vec::new());
-    let lane = || {
-        while !failed.load(Ordering::Relaxed) {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { return };
-            let result = work(item);
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((index, result));
-        }
-    };
-    std::thread::scope(|scope| (0..SIDE_BY_SIDE.min(items.len())).for_each(|_| drop(scope.spawn(lane))));
-    let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
+    parallel::try_map(items, SIDE_BY_SIDE, work)
 }
 
 /// A folder laid out as the index is, for tools that copy folders: links to packages, and pages.

@@ -11,8 +11,7 @@ mod wheel;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use fs_err as fs;
@@ -22,6 +21,8 @@ use super::facts::{FileFacts, Subject, SubjectKind};
 use super::file::facts;
 use super::image;
 use super::report::Depth;
+use crate::machine;
+use crate::parallel;
 use crate::process::check_stop;
 
 /// Reads everything at `paths`, in no order of subjects.
@@ -39,7 +40,9 @@ pub(super) fn read(paths: &[PathBuf], depth: Depth) -> Result<Vec<Subject>, Insp
     }
     let mut subjects = Vec::new();
     let mut with_packages = vec![false; folders.len()];
-    for (done, job) in parallel(&jobs, |job| job.run(depth))?.into_iter().zip(&jobs) {
+    for (done, job) in
+        parallel::try_map(&jobs, machine::cores(), |job| job.run(depth))?.into_iter().zip(&jobs)
+    {
         let folder = job.folder.as_ref().map(|(index, _)| *index);
         match (done, folder) {
             (Done::File(file), Some(index)) => folders[index].files.extend(file.map(|file| *file)),
@@ -98,34 +101,6 @@ impl Job {
             }
         }
     }
-}
-
-/// Runs the jobs over all cores. The results have the jobs' order; the error is that of
-/// the first job that failed.
-fn parallel<J: Sync, T: Send>(
-    jobs: &[J],
-    run: impl Fn(&J) -> Result<T, InspectError> + Sync,
-) -> Result<Vec<T>, InspectError> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let results = Mutex::new(Vec::new());
-    let work = || {
-        // Jobs are begun in order, so that all before a failed one were begun as well.
-        while !failed.load(Ordering::Relaxed) {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(index) else { return };
-            let result = run(job);
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((index, result));
-        }
-    };
-    match workers {
-        0 | 1 => work(),
-        _ => thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work)))),
-    }
-    let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn archive_kind(path: &Path) -> io::Result<Option<SubjectKind>> {

@@ -223,16 +223,3 @@ fn archives_cut_or_changed_anywhere_are_no_panic() {
         });
     }
 }
-
-#[test]
-fn the_first_error_is_told_whatever_the_others_do() {
-    let jobs: Vec<usize> = (0..100).collect();
-    for _ in 0..20 {
-        let fails = |job: &usize| match job % 7 {
-            3 => Err(InspectError::Unknown { path: job.to_string().into() }),
-            _ => Ok(*job),
-        };
-        assert!(parallel(&jobs, fails).unwrap_err().to_string().starts_with("3: "));
-        assert_eq!(parallel(&jobs, |job| Ok(*job)).unwrap(), jobs);
-    }
-}

@@ -1,0 +1,94 @@
+//! Work on many items at once, on threads of this process. What is done and how often at a
+//! time, the caller knows: on all cores what computes, on a few threads what waits.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::process::{ProcessError, check_stop};
+
+/// Does the work for every item, on up to `threads` threads, and returns the results in the
+/// items' order. Once the process is asked to stop no more is begun, which is the only error.
+pub(crate) fn map<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Result<Vec<R>, ProcessError> {
+    try_map(items, threads, |item| Ok(work(item)))
+}
+
+/// As [`map`], for work that can fail: then no more is begun, and the error is that of the
+/// first item that fails, whatever the others do.
+pub(crate) fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let results: Vec<Mutex<Option<Result<R, E>>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    let worker = || {
+        // Items are begun in their order, so that all before a failed one were begun as well.
+        while failed.load(Ordering::Relaxed) == usize::MAX {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((item, place)) = items.get(at).zip(results.get(at)) else { return };
+            let result = check_stop().map_err(E::from).and_then(|()| work(item));
+            if result.is_err() {
+                failed.fetch_min(at, Ordering::Relaxed);
+            }
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    };
+    match threads.min(items.len()) {
+        0 | 1 => worker(),
+        threads => std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(worker);
+            }
+            worker();
+        }),
+    }
+    let results = results.into_iter().map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner));
+    results.map_while(|result| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Failed(usize);
+
+    impl From<ProcessError> for Failed {
+        fn from(_: ProcessError) -> Self {
+            unreachable!("nobody asks to stop")
+        }
+    }
+
+    #[test]
+    fn results_keep_their_order_and_the_first_error_counts() {
+        let items: Vec<usize> = (0..1000).collect();
+        for threads in [0, 1, 2, 8, 2000] {
+            let doubled = map(&items, threads, |at| at * 2).unwrap();
+            assert_eq!(doubled, (0..2000).step_by(2).collect::<Vec<_>>());
+            let found: Result<Vec<()>, _> = try_map(&items, threads, |at| match at % 500 {
+                499 => Err(Failed(*at)),
+                _ => Ok(()),
+            });
+            assert_eq!(found, Err(Failed(499)));
+        }
+        assert_eq!(map(&[0; 0], 4, |_| ()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_slow_failure_before_a_fast_one_is_told() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let receiver = Mutex::new(receiver);
+        let found: Result<Vec<()>, _> = try_map(&[0, 1], 2, |at| {
+            match at {
+                0 => receiver.lock().unwrap().recv().unwrap(),
+                _ => sender.send(()).unwrap(),
+            }
+            Err(Failed(*at))
+        });
+        assert_eq!(found, Err(Failed(0)));
+    }
+}
