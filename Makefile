@@ -62,6 +62,7 @@ lab-vllm: ## install vLLM and its Python closure in the laboratory; about a quar
 
 bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test
+	cargo bench --locked --bench closure
 	cargo bench --locked --bench inspect
 	cargo bench --locked --bench wheel
 	cargo bench --locked --bench index

@@ -141,7 +141,7 @@ impl fmt::Display for Table {
             value(&cpu, "model name"),
             value(&memory, "MemTotal")
         )?;
-        writeln!(f, "warm cache; best run (median); ratios are of the best runs\n")?;
+        writeln!(f, "page cache warm; best run (median); ratios are of the best runs\n")?;
         let head = ["what", "rocmrpm", "beside", "takes", "ratio", "aim", ""];
         crate::aligned::write(f, head, &self.rows)
     }

@@ -144,8 +144,8 @@ impl Ended {
     }
 }
 
-/// How many transfers go on at a time.
-const SIDE_BY_SIDE: &str = "16";
+/// How many transfers go on at a time: as many as with uv (its settings, "concurrent-downloads").
+const SIDE_BY_SIDE: &str = "50";
 
 /// The largest piece, in bytes, where the server says how large it is: the largest page of an
 /// index has a few million.

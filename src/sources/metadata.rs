@@ -16,7 +16,8 @@ use super::url::{self, Credentials};
 use super::{Fetcher, SourceError, sdist_info};
 use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::process::check_stop;
+use crate::machine;
+use crate::parallel;
 use crate::wheel;
 
 /// How much of a wheel's end is fetched: METADATA comes last but for RECORD, as the binary
@@ -25,6 +26,9 @@ const TAIL: u64 = 64 << 10;
 
 /// How large METADATA may be, in bytes. The largest real ones have some hundred thousand.
 const MAX_METADATA: u64 = 16 << 20;
+
+/// How many whole distributions are fetched at the same time: each has a curl of its own.
+const AT_ONCE: usize = 8;
 
 /// A distribution's file on the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,17 +130,15 @@ impl Fetcher<'_> {
             .collect();
         let accept = format!("Accept: {}", index::ACCEPT);
         let ends = curl::run_many(&pieces, &["--header", &accept])?;
-        let mut projects = Vec::with_capacity(names.len());
-        for (piece, end) in pieces.iter().zip(&ends) {
-            check_stop()?;
+        let pages: Vec<(&Piece<'_>, &Ended)> = pieces.iter().zip(&ends).collect();
+        parallel::try_map(&pages, machine::cores(), |(piece, end)| {
             let missing = end.is_missing() || (end.status == 0 && super::simple::is_missing(&piece.url));
-            projects.push(match (missing, end.well()) {
-                (true, _) => Vec::new(),
-                (false, false) => return Err(end.error(piece)?),
-                (false, true) => index::files(&super::simple::read_page(&piece.to, &end.url)?, &end.url)?,
-            });
-        }
-        Ok(projects)
+            match (missing, end.well()) {
+                (true, _) => Ok(Vec::new()),
+                (false, false) => Err(end.error(piece)?),
+                (false, true) => index::files(&super::simple::read_page(&piece.to, &end.url)?, &end.url),
+            }
+        })
     }
 
     /// Fetches METADATA: each way for those for which the ones before it did not do.
@@ -149,11 +151,10 @@ impl Fetcher<'_> {
         let mut texts: Vec<Option<String>> = vec![None; wanted.len()];
         self.beside(wanted, &files, &mut texts)?;
         self.read_ends(wanted, &files, &mut texts)?;
-        for ((one, file), text) in wanted.iter().zip(&files).zip(&mut texts) {
-            if text.is_none() {
-                check_stop()?;
-                *text = Some(self.read_whole(one, file)?);
-            }
+        let open: Vec<usize> = (0..wanted.len()).filter(|at| texts[*at].is_none()).collect();
+        let whole = parallel::try_map(&open, AT_ONCE, |at| self.read_whole(wanted[*at], &files[*at]))?;
+        for (at, text) in open.into_iter().zip(whole) {
+            texts[at] = Some(text);
         }
         Ok(texts.into_iter().flatten().collect())
     }
