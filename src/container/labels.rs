@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::sources;
 use crate::spec::rocm_version;
 use crate::stack::Stack;
-use crate::workspace::{Component, Flavour, Source, Workspace};
+use crate::workspace::{Component, Flavour, Pin, Source, Workspace};
 
 /// What all labels of ours begin with.
 const OWN: &str = "io.rocmrpm";
@@ -79,10 +79,17 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
             labels.push(("source", format!("pkg:pypi/{project}@{}", pin.version)));
             labels.push(("sha256", digest(*sha256)));
         }
-        Source::Wheel { file, sha256 } => {
-            let project = sources::wheel_project(file).unwrap_or_default();
-            labels.push(("source", format!("pkg:pypi/{project}@{}", pin.version)));
-            labels.push(("sha256", digest(*sha256)));
+        Source::Wheel { sha256, .. } => {
+            labels.push(("source", wheels(pin).join(" ")));
+            // Of several wheels one digest stands for all of theirs.
+            labels.push(match pin.sources.is_empty() {
+                true => ("sha256", digest(*sha256)),
+                false => {
+                    let all = sources::identities(pin, &workspace.root)?;
+                    let lines: String = all.into_iter().map(|(_, identity)| identity + "\n").collect();
+                    ("digest", format!("wheels:{}", Sha256::of_bytes(lines)))
+                }
+            });
         }
         Source::Git { url, commit, .. } => {
             labels.push(("source", sources::shown_url(url)));
@@ -98,6 +105,37 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
     Ok(labels)
 }
 
+/// Returns the package URLs of a pin's wheels, by the names of the files: a component that holds
+/// several distributions is called otherwise than each of them.
+fn wheels(pin: &Pin) -> Vec<String> {
+    let of = |(_, pin): (&str, &Pin)| match &pin.source {
+        Source::Wheel { file, .. } => {
+            let version = file.split('-').nth(1).unwrap_or_default();
+            sources::wheel_project(file).map(|project| format!("pkg:pypi/{project}@{version}"))
+        }
+        _ => None,
+    };
+    pin.all_sources().filter_map(of).collect()
+}
+
 fn digest(sha256: Option<Sha256>) -> String {
     sha256.map_or_else(|| "not pinned".to_owned(), |digest| digest.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::ComponentName;
+
+    #[test]
+    fn wheels_are_named_by_their_files() {
+        let wheel = |version: &str, file: &str| {
+            let component = ComponentName::parse("runtime").unwrap();
+            Pin::new(component, version, Source::Wheel { file: file.into(), sha256: None })
+        };
+        let mut pin = wheel("7", "aio_http-3.14.5-cp314-cp314-manylinux_2_28_x86_64.whl");
+        assert_eq!(wheels(&pin), ["pkg:pypi/aio-http@3.14.5"]);
+        pin.sources.insert("click".into(), wheel("8.5.1", "click-8.5.1-py3-none-any.whl"));
+        assert_eq!(wheels(&pin), ["pkg:pypi/aio-http@3.14.5", "pkg:pypi/click@8.5.1"]);
+    }
 }

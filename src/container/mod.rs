@@ -179,8 +179,13 @@ fn packages<'w>(
     };
     let vulkan = flavour == Flavour::Vulkan;
     let of = |c: &'w Component| if vulkan { &c.vulkan_packages } else { &c.container_packages };
-    let components: Vec<&Component> =
-        stack.order().iter().copied().filter(|c| !vulkan || !of(c).is_empty()).collect();
+    // No wheels are made of what was generated for a closure.
+    let there = |c: &&'w Component| match flavour {
+        Flavour::Vulkan => !of(c).is_empty(),
+        Flavour::Ubuntu => c.generated.is_none(),
+        _ => true,
+    };
+    let components: Vec<&Component> = stack.order().iter().copied().filter(there).collect();
     let mut packages: Vec<&str> = components.iter().flat_map(|c| of(c)).map(|at| at.value.as_str()).collect();
     packages.sort_unstable();
     packages.dedup();
