@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use index::{Dist, Index, Lie};
@@ -436,4 +436,44 @@ fn a_stop_ends_the_resolution_and_leaves_nothing() {
     running.signal("INT");
     running.finish().exits(130);
     assert!(!lab.workspace.path("pins/p.requirements.lock").exists());
+}
+
+#[test]
+fn one_who_writes_waits_for_another() {
+    let (asked, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (asks, may) = (asked.clone(), go_on.clone());
+    let index = Index::default().wheel("a", "1.0", &["License-Expression: MIT"]);
+    let server = index.serve_after(move || {
+        asks.fetch_add(1, Ordering::SeqCst);
+        while !may.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let lab = Lab::new(&["a"], &[]);
+    let start = || {
+        let mut command = lab.command(Some(&server.url("/simple")), &["app", "--write"]);
+        std::thread::spawn(move || ran(&mut command))
+    };
+    let first = start();
+    wait_until("the first one asks the index", || asked.load(Ordering::SeqCst) > 0);
+    let second = start();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "the second one waits");
+    go_on.store(true, Ordering::SeqCst);
+    first.join().unwrap().exits(0);
+    second.join().unwrap().exits(0).says(["Unchanged"]);
+}
+
+#[test]
+fn repositories_without_anything_for_python_are_no_release() {
+    let lab = Lab::new(&["a"], &[]);
+    let server = Index::default().wheel("a", "1.0", &[]).serve();
+    let repository = lab.workspace.holder().join("repository");
+    fs_err::create_dir(&repository).unwrap();
+    rocmrpm::process::Command::new("createrepo_c").arg("-q").arg(&repository).output().unwrap();
+    let url = format!("\n[[repositories]]\nid = \"r\"\nurl = \"file://{}\"\n", repository.display());
+    lab.workspace.write("mock-configs/c.toml", CHROOT.to_owned() + &url);
+    lab.run(&server, &["app", "--live"])
+        .exits(3)
+        .says(["no repository of `c` has a package for Python 3.14", "mock-configs/c.toml"]);
 }

@@ -100,7 +100,11 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     }
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
-    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.how.offline);
+    let cache = Cache::from_env()?;
+    // Of two that write, the second one waits, and then finds everything as it should be.
+    let closures = format!("closures of {}", workspace.root.display());
+    let _lock = args.write.then(|| cache.lock(&closures)).transpose()?;
+    let fetcher = Fetcher::new(cache, &workspace.root, events).offline(args.how.offline);
     let computed = compute(&stack, component, &args.how, &fetcher, events)?;
     let Computed { closure, lock, offers, .. } = &computed;
     let mut changes = Changes::default();

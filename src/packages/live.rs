@@ -96,7 +96,13 @@ pub(crate) fn dist_provides(
     }
     let query = ["repoquery", "--latest-limit=1", "--qf", "package %{name} %{evr}\n%{provides}\n"];
     let output = dnf.args(query).args(["--whatprovides", &format!("{kind}*)")]).text()?;
-    Ok(provided(&output, &kind))
+    let found = provided(&output, &kind);
+    // Every release has packages for its Python: something is wrong with what was asked.
+    if found.is_empty() {
+        let (chroot, python) = (chroot.name.clone(), chroot.python.clone());
+        return Err(PackagesError::NoPython { chroot, python });
+    }
+    Ok(found)
 }
 
 /// Reads dnf's answer: a line for each package, and below it what that provides.

@@ -43,6 +43,16 @@ pub enum PackagesError {
         /// The line's number.
         line: usize,
     },
+    /// The repositories have nothing for the chroot's Python.
+    #[error(
+        "no repository of `{chroot}` has a package for Python {python}: none provides a `python{python}dist(…)`"
+    )]
+    NoPython {
+        /// The chroot.
+        chroot: String,
+        /// Its Python.
+        python: String,
+    },
     /// dnf could not be run, or could not read a repository.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -54,7 +64,7 @@ pub enum PackagesError {
 impl Diagnose for PackagesError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Table { .. } | Self::Line { .. } => Kind::Config,
+            Self::Table { .. } | Self::Line { .. } | Self::NoPython { .. } => Kind::Config,
             Self::Process(error) => error.kind(),
             Self::Io(error) => error.kind(),
         }
@@ -69,6 +79,12 @@ impl Diagnose for PackagesError {
                 ]
             }
             Self::Line { .. } => vec!["the columns are name, version, package, with tabs between".into()],
+            Self::NoPython { chroot, .. } => {
+                vec![
+                    format!("`python` and `[[repositories]]` stand in mock-configs/{chroot}.toml"),
+                    "without `--live` the package tables of mock-configs/packages are asked".into(),
+                ]
+            }
             Self::Process(ProcessError::Failed { .. }) => {
                 vec!["without `--live` the package tables of mock-configs/packages are asked".into()]
             }

@@ -108,7 +108,13 @@ impl Index {
 
     /// Starts to serve it, until what is returned is dropped.
     pub fn serve(self) -> TestServer {
+        self.serve_after(|| ())
+    }
+
+    /// Starts to serve it; before each answer something is done.
+    pub fn serve_after(self, before: impl Fn() + Send + Sync + 'static) -> TestServer {
         TestServer::start(move |request| {
+            before();
             let path = request.path.trim_end_matches('/');
             let page = path.strip_prefix("/simple/").and_then(|project| self.pages.get(project));
             let file = path.strip_prefix("/files/").and_then(|file| self.files.get(file));
