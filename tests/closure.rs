@@ -443,7 +443,7 @@ fn one_who_writes_waits_for_another() {
     let (asked, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (asks, may) = (asked.clone(), go_on.clone());
     let index = Index::default().wheel("a", "1.0", &["License-Expression: MIT"]);
-    let server = index.serve_after(move || {
+    let server = index.serve_after(move |_| {
         asks.fetch_add(1, Ordering::SeqCst);
         while !may.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(20));
@@ -462,6 +462,26 @@ fn one_who_writes_waits_for_another() {
     go_on.store(true, Ordering::SeqCst);
     first.join().unwrap().exits(0);
     second.join().unwrap().exits(0).says(["Unchanged"]);
+}
+
+#[test]
+fn what_was_locked_is_asked_for_while_uv_resolves() {
+    let lab = Lab::new(&["a"], &[]);
+    let index = || Index::default().wheel("a", "1.0", &["License-Expression: MIT"]);
+    lab.run(&index().serve(), &["app", "--write"]).exits(0);
+    fs_err::remove_dir_all(lab.workspace.cache()).unwrap();
+    let (ours, others) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (asks, uv_asks) = (ours.clone(), others.clone());
+    let server = index().serve_after(move |request| match request.header("user-agent") {
+        Some(agent) if agent.starts_with("uv/") => {
+            uv_asks.store(true, Ordering::SeqCst);
+            wait_until("METADATA are asked for", || asks.load(Ordering::SeqCst));
+        }
+        _ => asks.store(true, Ordering::SeqCst),
+    });
+    fs_err::remove_dir_all(lab.workspace.holder().join("uv-cache")).unwrap();
+    lab.run(&server, &["app", "--upgrade"]).exits(0);
+    assert!(others.load(Ordering::SeqCst) && ours.load(Ordering::SeqCst));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::lock::Lock;
 use super::never::never;
 use super::resolve::Question;
 use super::roots::{self, Stated};
-use super::{About, ClosureError, Edge, Graph, Node, Origin, metadata};
+use super::{About, ClosureError, Edge, Graph, Locked, Node, Origin, metadata};
 use crate::index::needs::Need;
 use crate::sources::{Distribution, Fetcher};
 
@@ -101,23 +101,14 @@ fn known(
     fetcher: &Fetcher<'_>,
 ) -> Result<BTreeMap<String, Known>, ClosureError> {
     let mut known = BTreeMap::new();
-    let mut files = Vec::new();
     for locked in &lock.packages {
-        let (project, version) = (locked.name.clone(), locked.version.clone());
-        match &locked.origin {
-            Origin::Stack(_) => {
-                if let Some(own) = question.own.get(&project) {
-                    let stated = Stated { name: project.clone(), needs: own.needs.clone(), metadata: None };
-                    known.insert(project, Known { stated, about: own.about.clone() });
-                }
-            }
-            Origin::Index { wheel, sdist } => {
-                let Some(file) = wheel.as_ref().or(sdist.as_ref()) else { continue };
-                let (file, sha256) = (file.name.clone(), file.sha256);
-                files.push(Distribution { project, version, file, sha256 });
-            }
+        if let (Origin::Stack(_), Some(own)) = (&locked.origin, question.own.get(&locked.name)) {
+            let name = locked.name.clone();
+            let stated = Stated { name: name.clone(), needs: own.needs.clone(), metadata: None };
+            known.insert(name, Known { stated, about: own.about.clone() });
         }
     }
+    let files = files(lock);
     for (file, text) in files.iter().zip(fetcher.metadata(&files)?) {
         let of = format!("{} {}", file.project, file.version);
         let (name, needs) = (file.project.clone(), roots::needs(&text, &of)?);
@@ -125,6 +116,17 @@ fn known(
         known.insert(name, Known { stated, about: metadata::about(&text) });
     }
     Ok(known)
+}
+
+/// Returns the files whose METADATA say what is required.
+pub(super) fn files(lock: &Lock) -> Vec<Distribution> {
+    let of = |locked: &Locked| {
+        let Origin::Index { wheel, sdist } = &locked.origin else { return None };
+        let file = wheel.as_ref().or(sdist.as_ref())?;
+        let (project, version) = (locked.name.clone(), locked.version.clone());
+        Some(Distribution { project, version, file: file.name.clone(), sha256: file.sha256 })
+    };
+    lock.packages.iter().filter_map(of).collect()
 }
 
 fn edge(from: &str, need: &Need) -> Edge {

@@ -66,7 +66,15 @@ pub fn graph(
     }
     let detail = format!("the closure of {} with uv", component.name);
     events.event(Event::Step { word: "Resolving", detail });
-    let lock = question.resolve(old.as_ref(), fetcher)?;
+    // Most of what was locked stays, and its METADATA come meanwhile; what cannot be had is told
+    // where it is needed.
+    let expected = Lock::read(&path).ok().flatten().filter(|_| component.closure.is_some());
+    let lock = std::thread::scope(|scope| {
+        if let Some(expected) = expected {
+            scope.spawn(move || drop(fetcher.metadata(&assemble::files(&expected))));
+        }
+        question.resolve(old.as_ref(), fetcher)
+    })?;
     for (name, own) in question.own.iter().filter(|(name, own)| !own.known && lock.version(name).is_some()) {
         let text = format!("what {name} {} requires is not known until it is built", own.version);
         events.event(Event::Warning(text));

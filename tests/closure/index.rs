@@ -8,7 +8,7 @@ use rocmrpm::digest::Sha256;
 use rocmrpm::text::{BASE64_URL, base64};
 
 use crate::support::archive::tar_gz;
-use crate::support::server::{Reply, TestServer};
+use crate::support::server::{Reply, Seen, TestServer};
 
 /// A distribution to put on the index.
 pub struct Dist<'a> {
@@ -108,13 +108,13 @@ impl Index {
 
     /// Starts to serve it, until what is returned is dropped.
     pub fn serve(self) -> TestServer {
-        self.serve_after(|| ())
+        self.serve_after(|_| ())
     }
 
     /// Starts to serve it; before each answer something is done.
-    pub fn serve_after(self, before: impl Fn() + Send + Sync + 'static) -> TestServer {
+    pub fn serve_after(self, before: impl Fn(&Seen) + Send + Sync + 'static) -> TestServer {
         TestServer::start(move |request| {
-            before();
+            before(request);
             let path = request.path.trim_end_matches('/');
             let page = path.strip_prefix("/simple/").and_then(|project| self.pages.get(project));
             let file = path.strip_prefix("/files/").and_then(|file| self.files.get(file));
