@@ -93,6 +93,7 @@ py-modules = ["pure_one"]
 sources = {"pyproject.toml": pyproject, "pure_one.py": "name = 'pure'\n", "LICENSE": "licence of pure-one\n"}
 page("pure-one", [sdist("pure-one", "1.2", sources),
     wheel("pure-one", "1.2", "py3-none-any", ["Requires-Dist: dropped-one"], {"pure_one.py": b"name = 'pure'\n"})])
+page("rust-one", [sdist("rust-one", "1.0", {"pyproject.toml": "", "Cargo.toml": "", "Cargo.lock": ""})])
 "#;
 
 /// The component whose closure it is.
@@ -565,6 +566,17 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     let generated = lab.generate(&closure).unwrap();
     let spec = &generated.files["specs-templates/generated/stable/pure-one/python-pure-one.spec.tera"];
     assert!(spec.contains("License:        BSD-3-Clause\n"), "{spec}");
+    // Nothing that the private package could be built from.
+    let mut with_rust = closure.clone();
+    let mut member = with_rust.members.remove("private-one").unwrap();
+    (member.name, member.node) = ("rust-one".into(), Some(lab.node("rust-one", "1.0")));
+    with_rust.members.insert(member.name.clone(), member);
+    let error = lab.generate(&with_rust).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`rust-one` cannot become a package: its source is written in Rust, whose crates the private \
+         package cannot take"
+    );
     // A wheel under another name than its own.
     let wheel = closure.members.get_mut("native-one").unwrap();
     let Origin::Index { wheel: Some(file), .. } = &mut wheel.node.as_mut().unwrap().locked.origin else {

@@ -135,8 +135,13 @@ fn is_here(source: &Source) -> bool {
     }
 }
 
+/// Returns cargo in a folder.
+pub(super) fn cargo(dir: &Path) -> Command {
+    Command::new("cargo").cwd(dir).env("CARGO_TERM_COLOR", "never").env("CARGO_TERM_PROGRESS_WHEN", "never")
+}
+
 /// Why cargo did not vendor.
-enum Failed {
+pub(super) enum Failed {
     Cargo { stderr: Vec<u8>, how: String },
     Other(SourceError),
 }
@@ -147,10 +152,7 @@ enum Failed {
 fn vendor(manifest: &Path, to: &Path) -> Result<String, Failed> {
     let other = |error: process::ProcessError| Failed::Other(error.into());
     // Without `--respect-source-config`, cargo would pass over the user's mirrors.
-    let cargo = Command::new("cargo")
-        .cwd(to)
-        .env("CARGO_TERM_COLOR", "never")
-        .env("CARGO_TERM_PROGRESS_WHEN", "never")
+    let cargo = cargo(to)
         .args(["vendor", "--locked", "--versioned-dirs", "--respect-source-config", "--manifest-path"])
         .arg(manifest)
         .arg(FOLDER);
@@ -163,7 +165,7 @@ fn vendor(manifest: &Path, to: &Path) -> Result<String, Failed> {
 
 impl Failed {
     /// Says what cargo's messages mean. They are those of cargo 1.95.
-    fn into_error(self, of: &Pin, lock_file: &str) -> SourceError {
+    pub(super) fn into_error(self, of: &Pin, lock_file: &str) -> SourceError {
         let (stderr, how) = match self {
             Self::Other(error) => return error,
             Self::Cargo { stderr, how } => (stderr, how),
@@ -196,7 +198,13 @@ impl Failed {
     }
 }
 
-fn crates_error(of: &Pin, lock_file: &str, reason: String, said: Vec<String>, kind: Kind) -> SourceError {
+pub(super) fn crates_error(
+    of: &Pin,
+    lock_file: &str,
+    reason: String,
+    said: Vec<String>,
+    kind: Kind,
+) -> SourceError {
     let lock_file = format!("`{lock_file}` of `{}` {}", of.component, of.version);
     SourceError::Crates { lock_file, reason, said, kind }
 }

@@ -12,7 +12,7 @@ use crate::closure::offers::Offers;
 use crate::closure::{LockedFile, Member, Origin, license};
 use crate::error::IoError;
 use crate::names::ComponentName;
-use crate::sources::{Fetcher, SourceError, Tree, normalized, source_dir};
+use crate::sources::{Fetcher, LinkedCrate, SourceError, Tree, normalized, source_dir};
 use crate::wheel;
 use crate::workspace::{BuiltFrom, MemberRule, Pin, Place, Source};
 
@@ -83,6 +83,7 @@ impl Facts {
         rule: Option<&MemberRule>,
         offers: &Offers,
         fetcher: &Fetcher<'_>,
+        arch: &str,
     ) -> Result<Self, GenerateError> {
         let refused = |problem: String, remedy: String| GenerateError::Refused {
             file: String::new(),
@@ -94,7 +95,8 @@ impl Facts {
         let Origin::Index { wheel, sdist } = &node.locked.origin else { return Err(none()) };
         let version = &node.locked.version;
 
-        let license = rule.and_then(|rule| rule.license.clone()).or_else(|| node.about.license.clone());
+        let decided = rule.and_then(|rule| rule.license.clone());
+        let license = decided.clone().or_else(|| node.about.license.clone());
         let Some(license) = license else {
             let remedy = decide("`license = \"SPDX\"`, as its source has it,");
             return Err(refused("its metadata do not say its licence".into(), remedy));
@@ -115,7 +117,25 @@ impl Facts {
         };
         let of_sdist = |facts: SdistFacts, reason: String| {
             let pure = pure && facts.cargo_lock.is_none();
-            Ok(Self { built_from: Built::Sdist(facts), reason, license: license.clone(), pure })
+            if member.place == Place::Private && facts.cargo_lock.is_some() {
+                // The private package has one source for each member.
+                let problem = "its source is written in Rust, whose crates the private package cannot take";
+                let remedy = "let it be built from a wheel: `rocmrpm closure --write --upgrade` looks for a \
+                              version that has one; or decide another place of it";
+                return Err(refused(problem.into(), remedy.into()));
+            }
+            let license = match &facts.cargo_lock {
+                // What is decided is the licence of all that the package holds.
+                Some(lock) if decided.is_none() => {
+                    let crates =
+                        fetcher.linked_crates(&sdist_pin(&member.name, version, &facts.file)?, lock, arch)?;
+                    with_crates(&license, &crates).map_err(|problem| {
+                        refused(problem, decide("`license = \"SPDX\"`, of it and of all its crates,"))
+                    })?
+                }
+                _ => license.clone(),
+            };
+            Ok(Self { built_from: Built::Sdist(facts), reason, license, pure })
         };
         match (asked, wheel, sdist) {
             // Nobody builds against what is private, and one package cannot have everyone's tools.
@@ -155,9 +175,30 @@ impl Facts {
     }
 }
 
+/// Returns the licence of what is linked from these crates too, or what is wrong with theirs.
+fn with_crates(license: &str, crates: &[LinkedCrate]) -> Result<String, String> {
+    let mut all = vec![license.to_owned()];
+    for LinkedCrate { name, version, license } in crates {
+        let of = format!("the crate {name} {version} that it is linked from");
+        let Some(license) = license else { return Err(format!("{of} does not say its licence")) };
+        // Source: The Cargo Book, "The license and license-file fields": `/` was once allowed.
+        let license = license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ");
+        if let Some(problem) = license::refused(&license) {
+            return Err(format!("{of} cannot be taken: {problem}"));
+        }
+        all.push(license);
+    }
+    Ok(license::all(all.iter().map(String::as_str)))
+}
+
 /// Returns the pin of a file of a member.
 fn pin_of(name: &str, version: &Version, source: Source) -> Option<Pin> {
     Some(Pin::new(ComponentName::parse(name)?, version.to_string(), source))
+}
+
+fn sdist_pin(name: &str, version: &Version, file: &LockedFile) -> Result<Pin, GenerateError> {
+    let source = Source::Sdist { project: name.to_owned(), sha256: Some(file.sha256) };
+    pin_of(name, version, source).ok_or_else(|| no_name(name))
 }
 
 fn no_name(name: &str) -> GenerateError {
@@ -272,6 +313,13 @@ impl Build {
 }
 
 impl SdistFacts {
+    /// Returns the folder that its `Cargo.lock` lies in, from the top folder on.
+    pub fn cargo_folder(&self) -> Option<&str> {
+        self.cargo_lock
+            .as_deref()
+            .map(|lock| lock.strip_suffix("Cargo.lock").unwrap_or(lock).trim_end_matches('/'))
+    }
+
     /// Also returns what builds it, or why that is not known.
     fn of(
         name: &str,
@@ -279,9 +327,7 @@ impl SdistFacts {
         file: &LockedFile,
         fetcher: &Fetcher<'_>,
     ) -> Result<(Self, Result<Build, String>), GenerateError> {
-        let sha256 = Some(file.sha256);
-        let pin = pin_of(name, version, Source::Sdist { project: name.to_owned(), sha256 });
-        let pin = pin.ok_or_else(|| no_name(name))?;
+        let pin = sdist_pin(name, version, file)?;
         let tree = fetcher.tree(&pin)?;
         let build = Build::read(&tree)?;
         let requires = build.as_ref().map_or(&[][..], |build| &build.requires);
@@ -334,4 +380,34 @@ fn cargo_lock(dir: &Path, names: &[String]) -> Option<String> {
     let lock = format!("{folder}/Cargo.lock");
     let inside = !folder.starts_with('/') && folder.split('/').all(|part| part != ".." && !part.is_empty());
     (inside && dir.join(&lock).is_file()).then_some(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_licence_is_that_of_all_crates() {
+        let of = |name: &str, license: Option<&str>| LinkedCrate {
+            name: name.into(),
+            version: "1.0.0".into(),
+            license: license.map(str::to_owned),
+        };
+        let good =
+            [of("a", Some("MIT/Apache-2.0")), of("b", Some("MIT OR Apache-2.0")), of("c", Some("MIT"))];
+        assert_eq!(
+            with_crates("BSD-3-Clause", &good).unwrap(),
+            "(MIT OR Apache-2.0) AND BSD-3-Clause AND MIT"
+        );
+        for (bad, said) in [
+            (of("d", None), "the crate d 1.0.0 that it is linked from does not say its licence"),
+            (
+                of("e", Some("SSPL-1.0")),
+                "the crate e 1.0.0 that it is linked from cannot be taken: \
+                 `SSPL-1.0` is not among the licences that Fedora allows",
+            ),
+        ] {
+            assert_eq!(with_crates("MIT", &[bad]).unwrap_err(), said);
+        }
+    }
 }

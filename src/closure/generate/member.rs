@@ -83,6 +83,9 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &summary(said, name));
+    if let Built::Sdist(SdistFacts { cargo_lock: Some(_), .. }) = &facts.built_from {
+        out += "# With what it is linked from; LICENSE.dependencies says whose terms these are.\n";
+    }
     out += &tag("License", &facts.license);
     home.iter().for_each(|home| out += &tag("URL", home));
     out += "<{ source_lines }>\n";
@@ -229,17 +232,33 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     out += "\n%generate_buildrequires\n%pyproject_buildrequires -R\n\n%build\n";
     if rust {
         out += "export CARGO_NET_OFFLINE=true\nexport RUSTFLAGS='%{?build_rustflags}'\n";
-        out += "%cargo_vendor_manifest\n";
     }
-    out += "%pyproject_wheel\n\n%install\n%pyproject_install\n%pyproject_save_files '*' +auto\n";
+    out += "%pyproject_wheel\n";
+    if let Some(folder) = sdist.cargo_folder() {
+        let (enter, leave) = match folder {
+            "" => (String::new(), ""),
+            folder => (format!("pushd {folder}\n"), "popd\n"),
+        };
+        out += &format!(
+            "# The crates that are linked in, and their terms.\n\
+             {enter}%cargo_vendor_manifest\n\
+             %{{cargo_license_summary}}\n\
+             %{{cargo_license}} > LICENSE.dependencies\n{leave}"
+        );
+    }
+    out += "\n%install\n%pyproject_install\n%pyproject_save_files '*' +auto\n";
     out
 }
 
 /// Returns the lines of `%files` for licences that the metadata need not name.
 fn license_lines(sdist: &SdistFacts) -> String {
     let mut out: String = sdist.license_files.iter().map(|name| format!("%license {name}\n")).collect();
-    if sdist.cargo_lock.is_some() {
-        out += "# Read by Fedora's generator of bundled(crate(...)).\n%license cargo-vendor.txt\n";
+    if let Some(folder) = sdist.cargo_folder() {
+        let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        out += &format!(
+            "%license {folder}LICENSE.dependencies\n\
+             # Read by Fedora's generator of bundled(crate(...)).\n%license {folder}cargo-vendor.txt\n"
+        );
     }
     out
 }

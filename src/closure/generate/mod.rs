@@ -66,10 +66,12 @@ pub fn files(
         let origin = member.node.as_ref().map(|node| &node.locked.origin);
         matches!(origin, Some(Origin::Index { .. })) && matches!(member.place, Place::Rpm | Place::Private)
     };
+    // Of the host no definition says it.
+    let arch = if workspace.chroot.is_host() { std::env::consts::ARCH } else { &workspace.chroot.arch };
     let members: Vec<&Member> = closure.members.values().filter(from_index).collect();
     let looked = parallel::map(&members, AT_ONCE, |member| {
         let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
-        Facts::of(member, rule, offers, fetcher)
+        Facts::of(member, rule, offers, fetcher, arch)
     })
     .map_err(|error| GenerateError::Source(error.into()))?;
     let mut found = Vec::new();
@@ -106,8 +108,6 @@ pub fn files(
     }
 
     let version = &workspace.pin(component).version;
-    // Of the host no definition says it.
-    let arch = if workspace.chroot.is_host() { std::env::consts::ARCH } else { &workspace.chroot.arch };
     let context = Context { closure, component, version, arch };
     let (rpms, private): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|(member, _)| member.place == Place::Rpm);
