@@ -20,6 +20,8 @@ mod mock;
 mod mock_hermetic;
 #[path = "laboratory/quickstart.rs"]
 mod quickstart;
+#[path = "laboratory/rust.rs"]
+mod rust;
 #[path = "laboratory/solver.rs"]
 mod solver;
 mod support;

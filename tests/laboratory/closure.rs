@@ -74,7 +74,7 @@ fn each_member_of_a_closure_has_its_place_and_stays_there() {
 }
 
 /// dnf5 for an empty root, with the laboratory's repository and the stack's.
-const DNF: &str = "root=/mnt/root\n\
+pub const DNF: &str = "root=/mnt/root\n\
      dnf5 -y --installroot=$root --releasever=43 --use-host-config --setopt=reposdir=/nonexistent \
      --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache --setopt=gpgcheck=0 \
      --repofrompath=fedora,file:///lab/fedora --repofrompath=stack,file://$PWD/build/fedora-43/repository ";
