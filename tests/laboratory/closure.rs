@@ -21,27 +21,34 @@ struct Greeter {
 fn greeter() -> &'static Greeter {
     static GREETER: OnceLock<Greeter> = OnceLock::new();
     GREETER.get_or_init(|| {
-        let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let lock = std::fs::File::create(store.join("laboratory-greeter.lock")).unwrap();
-        lock.lock().unwrap();
-        let workspace = Workspace::small("laboratory-greeter");
-        for vecsum in ["vecsum", "vecsum-python", "vecsum-report"] {
-            std::fs::remove_dir_all(workspace.path("specs-templates").join(vecsum)).unwrap();
-        }
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/greeter"), &workspace.root());
-        // What dnf is asked is the laboratory's repository, and not Fedora's.
-        let chroot = "mock-configs/fedora-43.toml";
-        workspace.replace(chroot, "\"fedora-43-x86_64.cfg\"", "\"laboratory.cfg\"");
-        let repository = "\n[[repositories]]\nid = \"laboratory\"\nurl = \"file:///lab/fedora\"\n";
-        workspace.write(chroot, workspace.read(chroot) + repository);
-        let environment = tools::environment("python-tools", include_str!("../wheel_index/tools.txt"));
-        // A program without libraries of its own: it runs there as it does here.
-        std::fs::copy(environment.join("bin/uv"), workspace.holder().join("uv")).unwrap();
+        let (workspace, _lock) = prepared("laboratory-greeter");
         lab::hand_over(&workspace);
         let closure = rocmrpm(&workspace, "closure --live --write --json").exits(0).json();
         rocmrpm(&workspace, "build --builder host --until rpm").exits(0);
-        Greeter { workspace, closure, _lock: lock }
+        Greeter { workspace, closure, _lock }
     })
+}
+
+/// Returns a workspace with the greeter and uv beside it, and the lock that keeps other test
+/// programs out of its folder.
+pub fn prepared(name: &str) -> (Workspace, std::fs::File) {
+    let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let lock = std::fs::File::create(store.join(format!("{name}.lock"))).unwrap();
+    lock.lock().unwrap();
+    let workspace = Workspace::small(name);
+    for vecsum in ["vecsum", "vecsum-python", "vecsum-report"] {
+        std::fs::remove_dir_all(workspace.path("specs-templates").join(vecsum)).unwrap();
+    }
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/greeter"), &workspace.root());
+    // What dnf is asked is the laboratory's repository, and not Fedora's.
+    let chroot = "mock-configs/fedora-43.toml";
+    workspace.replace(chroot, "\"fedora-43-x86_64.cfg\"", "\"laboratory.cfg\"");
+    let repository = "\n[[repositories]]\nid = \"laboratory\"\nurl = \"file:///lab/fedora\"\n";
+    workspace.write(chroot, workspace.read(chroot) + repository);
+    let environment = tools::environment("python-tools", include_str!("../wheel_index/tools.txt"));
+    // A program without libraries of its own: it runs there as it does here.
+    std::fs::copy(environment.join("bin/uv"), workspace.holder().join("uv")).unwrap();
+    (workspace, lock)
 }
 
 /// Runs rocmrpm as the laboratory's ordinary user, with uv on the path, which trusts whom this

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use rocmrpm::digest::Sha256;
 
+use super::closure::{DNF, prepared};
 use super::lab;
 use super::support::archive::tar_gz;
-use super::support::{Ran, Workspace, copy, names_in};
-use super::tools;
+use super::support::{Ran, Workspace, names_in};
 
 /// The crate that both are linked from. How it says its licence was once allowed.
 const MINI: &[(&str, &str)] = &[
@@ -95,14 +95,7 @@ struct Crated {
 fn crated() -> &'static Crated {
     static CRATED: OnceLock<Crated> = OnceLock::new();
     CRATED.get_or_init(|| {
-        let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let lock = std::fs::File::create(store.join("laboratory-crated.lock")).unwrap();
-        lock.lock().unwrap();
-        let workspace = Workspace::small("laboratory-crated");
-        for vecsum in ["vecsum", "vecsum-python", "vecsum-report"] {
-            std::fs::remove_dir_all(workspace.path("specs-templates").join(vecsum)).unwrap();
-        }
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/greeter"), &workspace.root());
+        let (workspace, _lock) = prepared("laboratory-crated");
         let project = "src/greeter/pyproject.toml";
         let requires = "\"packaging>=24\", \"iniconfig>=2\", \"idna>=3.6,<3.11\", \"colorama>=0.4\"";
         workspace.replace(project, requires, "\"quick-one\", \"told-one\"");
@@ -110,11 +103,6 @@ fn crated() -> &'static Crated {
             "specs-templates/greeter/component.toml",
             "[closure]\n\n[[closure.member]]\nname = \"quick-one\"\nfrom = \"sdist\"\nreason = \"it can be\"\n",
         );
-        let chroot = "mock-configs/fedora-43.toml";
-        workspace.replace(chroot, "\"fedora-43-x86_64.cfg\"", "\"laboratory.cfg\"");
-        let repository = "\n[[repositories]]\nid = \"laboratory\"\nurl = \"file:///lab/fedora\"\n";
-        workspace.write(chroot, workspace.read(chroot) + repository);
-
         let holder = workspace.holder();
         let archive = tar_gz("mini-1.0.0", MINI);
         let digest = Sha256::of_bytes(&archive);
@@ -131,8 +119,6 @@ fn crated() -> &'static Crated {
         std::fs::write(holder.join("cargo/config.toml"), config).unwrap();
         sdist(&holder.join("index"), "quick-one", "0.1.0", QUICK, "Cargo.lock", &digest);
         sdist(&holder.join("index"), "told-one", "0.2.0", TOLD, "rust/Cargo.lock", &digest);
-        let environment = tools::environment("python-tools", include_str!("../wheel_index/tools.txt"));
-        std::fs::copy(environment.join("bin/uv"), holder.join("uv")).unwrap();
         lab::hand_over(&workspace);
 
         let script = format!(
@@ -154,7 +140,7 @@ fn crated() -> &'static Crated {
         );
         let built = lab::root(&workspace, &script);
         built.exits(0);
-        Crated { workspace, built, _lock: lock }
+        Crated { workspace, built, _lock }
     })
 }
 
@@ -213,7 +199,7 @@ fn members_in_rust_are_installed_and_run() {
          run told-one\n\
          run python3 -c 'import quick_one, told_one; print(quick_one.fast.__file__, quick_one.seven, told_one.name)'\n\
          rpm --root $root -q cargo rust || true",
-        super::closure::DNF
+        DNF
     );
     let ran = lab::root(&crated.workspace, &script);
     let said = &ran.exits(0).stdout;
