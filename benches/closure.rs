@@ -26,12 +26,15 @@ const RUNS: usize = 5;
 /// What the stack makes itself of vLLM's requirements.
 const OWN: [&str; 4] = ["torch", "torchaudio", "torchvision", "triton"];
 
+/// What else of the stack vLLM requires, and is asked for its requirements by its source.
+const SDISTS: [&str; 3] = ["aiter", "amdsmi", "flash-attn"];
+
 fn main() {
     // `cargo test --benches` and the like only want to know whether it is built.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
-    eprintln!("fetching vLLM's sources");
+    eprintln!("fetching sources");
     let bench = Bench::new();
     let mut table = Table::default();
     eprintln!("resolving with empty caches");
@@ -65,8 +68,9 @@ impl Bench {
             Self { source: PathBuf::new(), index: pip_index().unwrap(), bin: dir.path().join("bin"), dir };
         fs_err::create_dir(&bench.bin).unwrap();
         fs_err::os::unix::fs::symlink(tools.join("bin/uv"), bench.bin.join("uv")).unwrap();
-        let source = bench.rocmrpm(&bench.dir.path().join("sources"), &["prep", "vllm"]);
-        let source = PathBuf::from(source.trim());
+        let prep = |name| bench.rocmrpm(&bench.dir.path().join("sources"), &["prep", name]);
+        let source = PathBuf::from(prep("vllm").trim());
+        SDISTS.iter().for_each(|name| drop(prep(name)));
         let pins = fs_err::read_to_string(root().join("pins/stable.toml")).unwrap();
         let pins: toml::Table = pins.parse().unwrap();
         let own = OWN.map(|name| format!("{name}=={}\n", pins[name]["version"].as_str().unwrap()));
