@@ -59,6 +59,7 @@ const TOLD: &[(&str, &str)] = &[
         "[package]\nname = \"told-one\"\nversion = \"0.2.0\"\nedition = \"2021\"\n\
          [dependencies]\nmini = \"1\"\n",
     ),
+    (".cargo/config", "[net]\nretry = 1\n"),
     ("rust/src/main.rs", "fn main() { println!(\"told {}\", mini::seven()); }\n"),
 ];
 

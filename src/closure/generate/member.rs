@@ -218,8 +218,9 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     if rust {
         out += " -a <{ sources.crates.number }>\n\
                 # cargo looks for them, and for what says so, from the folder that it runs in.\n\
-                # Upstream may have settings of its own.\n\
+                # Upstream may have settings of its own; cargo reads an old `config` first.\n\
                 mkdir -p .cargo\n\
+                if [ -e .cargo/config ]; then mv .cargo/config .cargo/config.toml; fi\n\
                 cat <{ sources.crates.dir }>/.cargo/config.toml >> .cargo/config.toml\n\
                 mv <{ sources.crates.dir }>/vendor .";
     }
