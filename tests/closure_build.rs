@@ -591,6 +591,17 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
 }
 
 #[test]
+fn a_build_without_the_closure_of_its_pins_and_chroot_warns() {
+    let lab = Lab::new();
+    lab.write(&lab.generate(&lab.closure()).unwrap());
+    let warning = "its Python closure is not written for the pins of stable on host";
+    lab.workspace.run(&["plan"]).exits(0).says(["`demo` requires", warning]);
+    lab.workspace.run(&["plan", "pure-one"]).exits(0).never_says(warning);
+    lab.workspace.write("pins/stable.requirements.lock", "");
+    lab.workspace.run(&["plan"]).exits(0).never_says(warning);
+}
+
+#[test]
 fn mistakes_in_generated_files_are_shown_at_their_place() {
     let lab = Lab::new();
     lab.write(&lab.generate(&lab.closure()).unwrap());

@@ -182,6 +182,7 @@ pub fn prepare<'s, 'w>(
     }
     let mut warnings: Vec<String> = history.warning.iter().cloned().collect();
     warnings.extend(end_of_life(workspace));
+    warnings.extend(unwritten_closure(workspace, &selected));
     for (name, reason) in &stack.left_out {
         warnings.push(format!("`{name}` is left out: {reason}"));
     }
@@ -248,6 +249,18 @@ fn end_of_life(workspace: &Workspace) -> Option<String> {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     (today > day)
         .then(|| format!("the release of chroot `{}` is not supported since {day}", workspace.chroot.name))
+}
+
+/// Warns of a package of which nobody has looked who brings what it requires.
+fn unwritten_closure(workspace: &Workspace, selected: &[&Component]) -> Option<String> {
+    let component = selected.iter().find(|component| component.closure.is_some())?;
+    let (name, pins, chroot) = (&component.name, &workspace.pins.name, &workspace.chroot.name);
+    (!workspace.closure_lock().exists()).then(|| {
+        format!(
+            "dnf may not find all that `{name}` requires: its Python closure is not written for the pins of \
+             {pins} on {chroot}; `rocmrpm closure --write --pins {pins} --chroot {chroot}` writes it"
+        )
+    })
 }
 
 /// Builds what the plan calls stale.

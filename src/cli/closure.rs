@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Done, args};
 use crate::closure::diff::{Places, diff};
-use crate::closure::lock::{self, Lock};
+use crate::closure::lock::Lock;
 use crate::closure::offers::Offers;
 use crate::closure::place::{needless, place};
 use crate::closure::resolve::{How, graph};
@@ -156,7 +156,7 @@ struct Changes {
 impl Changes {
     fn of(workspace: &Workspace, lock: &Lock, generated: generate::Generated) -> Result<Self, Error> {
         let root = &workspace.root;
-        let path = lock::path(workspace);
+        let path = workspace.closure_lock();
         let lock_path = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let generate::Generated { files, gone } = generated;
         // A pin without its component is an error for every command, a component without its pin
@@ -265,7 +265,7 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
     }
     let choice = args::Choice { chroot: None, pins: Some(name.to_owned()) };
     let workspace = workspace(dir, &choice)?;
-    let lock = Lock::read(&lock::path(&workspace))?.ok_or_else(|| {
+    let lock = Lock::read(&workspace.closure_lock())?.ok_or_else(|| {
         let message = format!("the pin set `{name}` has no locked closure");
         let hint = format!("`rocmrpm closure --pins {name} --write` locks it");
         Error::new(Kind::Usage, message).hinted(hint)

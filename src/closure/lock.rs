@@ -2,7 +2,7 @@
 //! installers take as well. What is in a closure is decided elsewhere.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use pep440_rs::Version;
@@ -31,21 +31,10 @@ pub struct Lock {
     pub packages: Vec<Locked>,
 }
 
-/// Returns where the lock of a workspace's pin set and chroot lies: the chroot's name is part
-/// of it unless it is the workspace's usual one.
-pub fn path(workspace: &Workspace) -> PathBuf {
-    let (pins, chroot) = (&workspace.pins.name, &workspace.chroot.name);
-    let stem = match *chroot == workspace.manifest.default_chroot.value {
-        true => pins.clone(),
-        false => format!("{pins}.{chroot}"),
-    };
-    workspace.root.join(format!("pins/{stem}.requirements.lock"))
-}
-
 /// Returns the versions at which the lock of a workspace's pin set and chroot holds what comes
 /// from an index; none where there is no lock.
 pub fn held(workspace: &Workspace) -> Result<BTreeMap<String, Version>, ClosureError> {
-    let packages = Lock::read(&path(workspace))?.map_or_else(Vec::new, |lock| lock.packages);
+    let packages = Lock::read(&workspace.closure_lock())?.map_or_else(Vec::new, |lock| lock.packages);
     let outside = packages.into_iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
     Ok(outside.map(|locked| (locked.name, locked.version)).collect())
 }

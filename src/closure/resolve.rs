@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lock::{self, Lock};
+use super::lock::Lock;
 use super::offers::Offers;
 use super::own::{self, Own};
 use super::roots::{self, Stated};
@@ -44,7 +44,7 @@ pub fn graph(
     let own = own::of_stack(stack, component, &environment, fetcher, how.upgrade)?;
     let question =
         Question { component, chroot: &workspace.chroot.name, environment, root, own, rules, offers };
-    let path = lock::path(workspace);
+    let path = workspace.closure_lock();
     // The lock is that of the component with a table; others are computed each time.
     let locked = component.closure.is_some() && !how.upgrade;
     let old = if locked { Lock::read(&path)? } else { None };

@@ -267,8 +267,12 @@ impl Workspace {
         self.components.values().find(|component| component.closure.is_some())
     }
 
-    /// Returns what the files of the closure for the chosen pin set and chroot begin with:
-    /// `pins/<stem>.requirements.lock`.
+    /// Returns where the lock of the closure for the chosen pin set and chroot lies.
+    pub fn closure_lock(&self) -> PathBuf {
+        self.root.join(format!("pins/{}.requirements.lock", self.closure_stem()))
+    }
+
+    /// Returns what the files of that closure begin with.
     pub fn closure_stem(&self) -> String {
         closure_stem(&self.pins.name, &self.chroot.name, &self.manifest.default_chroot.value)
     }
