@@ -21,6 +21,11 @@ pub enum Event {
         /// What exactly, such as a file name; may be empty.
         detail: String,
     },
+    /// Nothing more is told of a further source of a component, which has a name of its own.
+    Left {
+        /// The name of the source.
+        source: ComponentName,
+    },
     /// A component is done.
     Finished {
         /// Which component.

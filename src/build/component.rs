@@ -325,8 +325,13 @@ pub(crate) fn lay_out(
     dir: &Path,
 ) -> Result<(Vec<FileRecord>, Vec<FileRecord>), Error> {
     let mut sources = Vec::new();
-    for (_, source) in pin.all_sources() {
-        let fetched = fetcher.obtain(source)?;
+    for (name, source) in pin.all_sources() {
+        let fetched = fetcher.obtain(source);
+        // Of the main source is told by the component's name, which goes on.
+        if !name.is_empty() {
+            fetcher.leave(source);
+        }
+        let fetched = fetched?;
         fetcher.copy_to(&fetched, dir)?;
         sources.push(FileRecord { file: fetched.file_name, sha256: fetched.sha256, size: fetched.size });
     }

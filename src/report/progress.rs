@@ -69,12 +69,17 @@ impl<'s> Progress<'s> {
         state.running.insert(component, Row { phase, since, bar });
     }
 
-    fn finished(&self, component: &ComponentName, outcome: Outcome, seconds: f64, detail: &str) {
-        let mut state = lock(&self.state);
-        state.done += 1;
-        if let Some(bar) = state.running.remove(component).and_then(|row| row.bar) {
+    /// What has this name is no longer under way.
+    fn ended(&self, name: &ComponentName) {
+        if let Some(bar) = lock(&self.state).running.remove(name).and_then(|row| row.bar) {
             bar.finish_and_clear();
         }
+    }
+
+    fn finished(&self, component: &ComponentName, outcome: Outcome, seconds: f64, detail: &str) {
+        self.ended(component);
+        let mut state = lock(&self.state);
+        state.done += 1;
         if let Some(bar) = &state.total_bar {
             bar.set_position(state.done as u64);
         }
@@ -100,6 +105,7 @@ impl Events for Progress<'_> {
                 state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total));
             }
             Event::Phase { component, phase, detail } => self.phase(component, phase, &detail),
+            Event::Left { source } => self.ended(&source),
             Event::Finished { component, outcome, seconds, detail } => {
                 self.finished(&component, outcome, seconds, &detail);
             }
@@ -166,4 +172,30 @@ fn heartbeat(state: std::sync::Arc<Mutex<State>>) -> (Sender<()>, std::thread::J
         }
     });
     (stop, thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_no_longer_under_way() {
+        let shell = Shell::new(true);
+        let progress = Progress::new(&shell);
+        let name = |name: &str| ComponentName::parse(name).unwrap();
+        for part in ["demo", "demo-crates"] {
+            progress.event(Event::Phase { component: name(part), phase: "Fetching", detail: String::new() });
+        }
+        let running = || lock(&progress.state).running.keys().cloned().collect::<Vec<_>>();
+        progress.event(Event::Left { source: name("demo-crates") });
+        assert_eq!(running(), [name("demo")]);
+        let outcome = Outcome::Built;
+        progress.event(Event::Finished {
+            component: name("demo"),
+            outcome,
+            seconds: 1.0,
+            detail: String::new(),
+        });
+        assert_eq!(running(), []);
+    }
 }

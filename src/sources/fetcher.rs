@@ -305,6 +305,11 @@ impl<'a> Fetcher<'a> {
         Err(SourceError::Offline { what: what(), cache: self.cache.dir().to_owned() })
     }
 
+    /// Tells that nothing more is to be told of a further source.
+    pub(crate) fn leave(&self, source: &Pin) {
+        self.events.event(Event::Left { source: source.component.clone() });
+    }
+
     pub(super) fn phase(&self, pin: &Pin, phase: &'static str, detail: String) {
         self.events.event(Event::Phase { component: pin.component.clone(), phase, detail });
     }
