@@ -93,7 +93,9 @@ py-modules = ["pure_one"]
 sources = {"pyproject.toml": pyproject, "pure_one.py": "name = 'pure'\n", "LICENSE": "licence of pure-one\n"}
 page("pure-one", [sdist("pure-one", "1.2", sources),
     wheel("pure-one", "1.2", "py3-none-any", ["Requires-Dist: dropped-one"], {"pure_one.py": b"name = 'pure'\n"})])
-page("rust-one", [sdist("rust-one", "1.0", {"pyproject.toml": "", "Cargo.toml": "", "Cargo.lock": ""})])
+rust = {"pyproject.toml": "", "Cargo.toml": "", "Cargo.lock": ""}
+page("rust-one", [sdist("rust-one", "1.0", rust)])
+page("rust-two", [sdist("rust-two", "1.0", rust), wheel("rust-two", "1.0", tag, [], {"rust_two.py": b""})])
 "#;
 
 /// The component whose closure it is.
@@ -559,13 +561,14 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     assert_eq!(error.to_string(), "2 members of the closure cannot become packages");
     assert!(error.details()[0].starts_with("private-one: `SSPL-1.0` is not among"), "{:?}", error.details());
     // What a packager writes counts.
-    let more =
-        "\n[[closure.member]]\nname = \"pure-one\"\nlicense = \"BSD-3-Clause\"\nreason = \"its LICENSE\"\n";
+    let more = "\n[[closure.member]]\nname = \"pure-one\"\nlicense = \"BSD-3-Clause\"\n\
+                build-requires = [\"make >= 3\"]\nreason = \"its LICENSE\"\n";
     lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{more}"));
     license(&mut closure, "private-one", Some("MIT"));
     let generated = lab.generate(&closure).unwrap();
     let spec = &generated.files["specs-templates/generated/stable/pure-one/python-pure-one.spec.tera"];
     assert!(spec.contains("License:        BSD-3-Clause\n"), "{spec}");
+    assert!(spec.contains("BuildRequires:  make >= 3\n"), "{spec}");
     // Nothing that the private package could be built from.
     let mut with_rust = closure.clone();
     let mut member = with_rust.members.remove("private-one").unwrap();
@@ -588,6 +591,22 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
         error.to_string(),
         "`native-one`: the wheel liar-1.0-py3-none-any.whl cannot be taken: its METADATA are of private-one 2.0"
     );
+}
+
+#[test]
+fn a_private_member_in_rust_comes_as_its_wheel_whatever_is_decided() {
+    let lab = Lab::new();
+    let decided =
+        "\n[[closure.member]]\nname = \"rust-two\"\nfrom = \"sdist\"\nreason = \"where it is an RPM\"\n";
+    lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{decided}"));
+    let mut closure = lab.closure();
+    let mut member = closure.members.remove("private-one").unwrap();
+    (member.name, member.node) = ("rust-two".into(), Some(lab.node("rust-two", "1.0")));
+    closure.members.insert(member.name.clone(), member);
+    let generated = lab.generate(&closure).unwrap();
+    let pins = &generated.files["pins/stable.generated.toml"];
+    assert!(pins.contains("wheel = \"rust_two-1.0-cp"), "{pins}");
+    assert!(!pins.contains("cargo-vendor"), "{pins}");
 }
 
 #[test]

@@ -92,6 +92,7 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
         name: At { value: (*name).into(), span: 0..1 },
         place: *place,
         from: None,
+        build_requires: Vec::new(),
         license: None,
         without: (*place == Some(Place::Dropped)).then(|| format!("what {name} does")),
         reason: (*reason).into(),

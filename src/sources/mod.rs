@@ -38,7 +38,7 @@ pub(crate) use curl::download_plain;
 pub use error::SourceError;
 pub use fetcher::Fetcher;
 pub use index::{ProjectFile, Sdist, version_of_sdist};
-pub use linked::LinkedCrate;
+pub use linked::{CargoProject, LinkedCrate};
 pub use lock::{LockError, Locked};
 pub use metadata::Distribution;
 pub use name::{file_name, normalized, source_dir, wheel_project};

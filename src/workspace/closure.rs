@@ -76,6 +76,8 @@ pub struct MemberRule {
     pub place: Option<Place>,
     /// What it is built from; chosen where absent.
     pub from: Option<BuiltFrom>,
+    /// The packages that building it from source needs beside what its metadata ask for.
+    pub build_requires: Vec<String>,
     /// Its licence as an SPDX expression, where its metadata have none.
     pub license: Option<String>,
     /// What stops working without it; there if and only if it is dropped.
@@ -153,6 +155,17 @@ impl MemberRule {
         let place = choice(table, "place", &Place::ALL.map(|place| (place.name(), place)));
         let from =
             choice(table, "from", &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)));
+        let build_requires = table.strings("build-requires");
+        for At { value, span } in &build_requires {
+            if from == Some(BuiltFrom::Wheel) {
+                let label = "a wheel is not built";
+                table.problem(span.clone(), "`build-requires` is for source distributions", label, None);
+            } else if value.is_empty() || value.contains(|c: char| c.is_control() || "%{@#".contains(c)) {
+                let label = "expected a requirement as in a spec, such as \"openssl-devel\"";
+                table.problem(span.clone(), format!("`{value}` is no requirement"), label, None);
+            }
+        }
+        let build_requires = build_requires.into_iter().map(|at| at.value).collect();
         let license = table.string("license").map(|at| at.value);
         let without = table.string("without");
         let reason = table.required_string("reason", "why it is decided so");
@@ -176,7 +189,7 @@ impl MemberRule {
                 table.problem(span, "`without` is for dropped members", label, None);
             }
         }
-        Some(Self { name: name?, place, from, license, without, reason: reason?.value })
+        Some(Self { name: name?, place, from, build_requires, license, without, reason: reason?.value })
     }
 }
 
@@ -247,5 +260,14 @@ mod tests {
         }
         let (_, problems) = read("[[closure.member]]\nname = \"a\"\nplace = \"\"\nreason = \" \"\n");
         assert_eq!(problems, ["unknown place ``", "`reason` must not be empty"]);
+        let member =
+            |lines: &str| read(&format!("[[closure.member]]\nname = \"a\"\nreason = \"r\"\n{lines}\n"));
+        let (rules, problems) = member("build-requires = [\"cmake\", \"zlib-devel < 3\"]");
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(rules.unwrap().members[0].build_requires, ["cmake", "zlib-devel < 3"]);
+        let (_, problems) = member("build-requires = [\"%(reboot)\", \"\"]");
+        assert_eq!(problems, ["`%(reboot)` is no requirement", "`` is no requirement"]);
+        let (_, problems) = member("build-requires = [\"cmake\"]\nfrom = \"wheel\"");
+        assert_eq!(problems, ["`build-requires` is for source distributions"]);
     }
 }

@@ -1,18 +1,20 @@
 //! What a package needs to know of a member: what it is built from, its licence, what its wheel
 //! holds, what its source asks for. Texts are made of it elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::fs::FileType;
 use std::path::Path;
 
 use pep440_rs::Version;
 use pep508_rs::VersionOrUrl;
 
 use super::error::{GenerateError, Refused};
+use super::rust;
 use crate::closure::offers::Offers;
 use crate::closure::{LockedFile, Member, Origin, license};
 use crate::error::IoError;
 use crate::names::ComponentName;
-use crate::sources::{Fetcher, LinkedCrate, SourceError, Tree, normalized, source_dir};
+use crate::sources::{CargoProject, Fetcher, SourceError, Tree, normalized, source_dir};
 use crate::wheel;
 use crate::workspace::{BuiltFrom, MemberRule, Pin, Place, Source};
 
@@ -27,7 +29,7 @@ const PLAIN_BACKENDS: &[&str] = &[
     "setuptools.build_meta:__legacy__",
 ];
 
-/// Files of a source's top folder that hold its licence, by their beginning in lower case.
+/// Files of a source that hold its licence, by their beginning in lower case.
 const LICENSE_FILES: &[&str] = &["copying", "licence", "license", "notice"];
 
 /// What is known of a member.
@@ -68,11 +70,13 @@ pub(super) struct SdistFacts {
     pub top_folder: Option<String>,
     /// The normalized names of what builds it.
     pub build_requires: BTreeSet<String>,
-    /// The `Cargo.lock`, where it has one.
-    pub cargo_lock: Option<String>,
+    /// The packages that a packager knows the build to need beside those.
+    pub packages: Vec<String>,
+    /// What is written in Rust, where it has a `Cargo.lock`.
+    pub rust: Option<CargoProject>,
     /// Whether it has a toolchain file that rustup would follow.
     pub toolchain_files: Vec<String>,
-    /// The licence files in its top folder.
+    /// Its licence files, from the top folder on.
     pub license_files: Vec<String>,
 }
 
@@ -95,8 +99,7 @@ impl Facts {
         let Origin::Index { wheel, sdist } = &node.locked.origin else { return Err(none()) };
         let version = &node.locked.version;
 
-        let decided = rule.and_then(|rule| rule.license.clone());
-        let license = decided.clone().or_else(|| node.about.license.clone());
+        let license = rule.and_then(|rule| rule.license.clone()).or_else(|| node.about.license.clone());
         let Some(license) = license else {
             let remedy = decide("`license = \"SPDX\"`, as its source has it,");
             return Err(refused("its metadata do not say its licence".into(), remedy));
@@ -116,24 +119,32 @@ impl Facts {
             Ok(Self { built_from: Built::Wheel(facts), reason, license: license.clone(), pure })
         };
         let of_sdist = |facts: SdistFacts, reason: String| {
-            let pure = pure && facts.cargo_lock.is_none();
-            if member.place == Place::Private && facts.cargo_lock.is_some() {
+            let packages = rule.map_or_else(Vec::new, |rule| rule.build_requires.clone());
+            let facts = SdistFacts { packages, ..facts };
+            let pure = pure && facts.rust.is_none();
+            let private = member.place == Place::Private;
+            let license = match (&facts.rust, wheel) {
                 // The private package has one source for each member.
-                let problem = "its source is written in Rust, whose crates the private package cannot take";
-                let remedy = "let it be built from a wheel: `rocmrpm closure --write --upgrade` looks for a \
-                              version that has one; or decide another place of it";
-                return Err(refused(problem.into(), remedy.into()));
-            }
-            let license = match &facts.cargo_lock {
-                // What is decided is the licence of all that the package holds.
-                Some(lock) if decided.is_none() => {
-                    let crates =
-                        fetcher.linked_crates(&sdist_pin(&member.name, version, &facts.file)?, lock, arch)?;
-                    with_crates(&license, &crates).map_err(|problem| {
-                        refused(problem, decide("`license = \"SPDX\"`, of it and of all its crates,"))
-                    })?
+                (Some(_), Some(wheel)) if private => {
+                    return of_wheel(wheel, "it is private, and its source is written in Rust".into());
                 }
-                _ => license.clone(),
+                (Some(_), None) if private => {
+                    let problem =
+                        "its source is written in Rust, whose crates the private package cannot take";
+                    let remedy = "`rocmrpm closure --write --upgrade` looks for a version that has a wheel; \
+                                  or decide another place of it";
+                    return Err(refused(problem.into(), remedy.into()));
+                }
+                (Some(project), _) => {
+                    let pin = sdist_pin(&member.name, version, &facts.file)?;
+                    let crates = fetcher.linked_crates(&pin, project, arch)?;
+                    let remedy = match wheel {
+                        Some(_) => decide("`from = \"wheel\"`"),
+                        None => "decide another place of it".into(),
+                    };
+                    rust::with_crates(&license, &crates).map_err(|problem| refused(problem, remedy))?
+                }
+                (None, _) => license.clone(),
             };
             Ok(Self { built_from: Built::Sdist(facts), reason, license, pure })
         };
@@ -173,22 +184,6 @@ impl Facts {
             (None, None, None) => Err(none()),
         }
     }
-}
-
-/// Returns the licence of what is linked from these crates too, or what is wrong with theirs.
-fn with_crates(license: &str, crates: &[LinkedCrate]) -> Result<String, String> {
-    let mut all = vec![license.to_owned()];
-    for LinkedCrate { name, version, license } in crates {
-        let of = format!("the crate {name} {version} that it is linked from");
-        let Some(license) = license else { return Err(format!("{of} does not say its licence")) };
-        // Source: The Cargo Book, "The license and license-file fields": `/` was once allowed.
-        let license = license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ");
-        if let Some(problem) = license::refused(&license) {
-            return Err(format!("{of} cannot be taken: {problem}"));
-        }
-        all.push(license);
-    }
-    Ok(license::all(all.iter().map(String::as_str)))
 }
 
 /// Returns the pin of a file of a member.
@@ -313,13 +308,6 @@ impl Build {
 }
 
 impl SdistFacts {
-    /// Returns the folder that its `Cargo.lock` lies in, from the top folder on.
-    pub fn cargo_folder(&self) -> Option<&str> {
-        self.cargo_lock
-            .as_deref()
-            .map(|lock| lock.strip_suffix("Cargo.lock").unwrap_or(lock).trim_end_matches('/'))
-    }
-
     /// Also returns what builds it, or why that is not known.
     fn of(
         name: &str,
@@ -333,12 +321,7 @@ impl SdistFacts {
         let requires = build.as_ref().map_or(&[][..], |build| &build.requires);
         let parsed = requires.iter().filter_map(|text| wheel::requirement(text).ok());
         let build_requires = parsed.map(|requirement| normalized(requirement.name.as_ref())).collect();
-        let names = names_in(&tree.dir)?;
-        let of_license = |name: &&String| {
-            let lower = name.to_lowercase();
-            LICENSE_FILES.iter().any(|begin| lower.starts_with(begin)) && !lower.ends_with(".py")
-        };
-        let plain = |name: &&String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        let names = names_in(&tree.dir, FileType::is_file)?;
         let toolchain = ["rust-toolchain", "rust-toolchain.toml"];
         let toolchain_files = toolchain.iter().filter(|file| names.iter().any(|name| name == *file));
         let top_folder = tree.fetched.top_folder.clone().filter(|folder| *folder != source_dir(&pin));
@@ -347,67 +330,42 @@ impl SdistFacts {
             project: name.to_owned(),
             top_folder,
             build_requires,
-            cargo_lock: cargo_lock(&tree.dir, &names),
+            packages: Vec::new(),
+            rust: rust::project(&tree.dir, &names),
             toolchain_files: toolchain_files.map(|name| (*name).to_owned()).collect(),
-            license_files: names.iter().filter(of_license).filter(plain).cloned().collect(),
+            license_files: license_files(&tree.dir, &names)?,
         };
         Ok((facts, build))
     }
 }
 
-/// Returns the files in a folder, sorted.
-fn names_in(dir: &Path) -> Result<Vec<String>, SourceError> {
+/// Returns the licence files among these in the top folder; where there are none, those one
+/// folder below.
+fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceError> {
+    let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    let is_license = |name: &&String| {
+        let lower = name.to_lowercase();
+        LICENSE_FILES.iter().any(|begin| lower.starts_with(begin)) && !lower.ends_with(".py") && plain(name)
+    };
+    let mut found: Vec<String> = names.iter().filter(is_license).cloned().collect();
+    if found.is_empty() {
+        for folder in names_in(dir, FileType::is_dir)?.iter().filter(|name| plain(name)) {
+            let below = names_in(&dir.join(folder), FileType::is_file)?;
+            found.extend(below.iter().filter(is_license).map(|name| format!("{folder}/{name}")));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns what is of a kind in a folder, sorted.
+fn names_in(dir: &Path, kind: fn(&FileType) -> bool) -> Result<Vec<String>, SourceError> {
     let action = || IoError::doing("read an unpacked source");
-    let mut names = BTreeMap::new();
+    let mut names = BTreeSet::new();
     for entry in fs_err::read_dir(dir).map_err(action())? {
         let entry = entry.map_err(action())?;
-        if entry.file_type().map_err(action())?.is_file() {
-            names.insert(entry.file_name().to_string_lossy().into_owned(), ());
+        if kind(&entry.file_type().map_err(action())?) {
+            names.insert(entry.file_name().to_string_lossy().into_owned());
         }
     }
-    Ok(names.into_keys().collect())
-}
-
-/// Returns where the `Cargo.lock` is that a build reads: in the top folder, or where maturin's
-/// `manifest-path` leads.
-fn cargo_lock(dir: &Path, names: &[String]) -> Option<String> {
-    if names.iter().any(|name| name == "Cargo.lock") {
-        return Some("Cargo.lock".into());
-    }
-    let table = std::fs::read_to_string(dir.join("pyproject.toml")).ok()?.parse::<toml::Table>().ok()?;
-    let manifest = table.get("tool")?.get("maturin")?.get("manifest-path")?.as_str()?;
-    let folder = manifest.strip_suffix("/Cargo.toml")?;
-    let lock = format!("{folder}/Cargo.lock");
-    let inside = !folder.starts_with('/') && folder.split('/').all(|part| part != ".." && !part.is_empty());
-    (inside && dir.join(&lock).is_file()).then_some(lock)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_licence_is_that_of_all_crates() {
-        let of = |name: &str, license: Option<&str>| LinkedCrate {
-            name: name.into(),
-            version: "1.0.0".into(),
-            license: license.map(str::to_owned),
-        };
-        let good =
-            [of("a", Some("MIT/Apache-2.0")), of("b", Some("MIT OR Apache-2.0")), of("c", Some("MIT"))];
-        assert_eq!(
-            with_crates("BSD-3-Clause", &good).unwrap(),
-            "(MIT OR Apache-2.0) AND BSD-3-Clause AND MIT"
-        );
-        for (bad, said) in [
-            (of("d", None), "the crate d 1.0.0 that it is linked from does not say its licence"),
-            (
-                of("e", Some("SSPL-1.0")),
-                "the crate e 1.0.0 that it is linked from cannot be taken: \
-                 `SSPL-1.0` is not among the licences that Fedora allows",
-            ),
-        ] {
-            assert_eq!(with_crates("MIT", &[bad]).unwrap_err(), said);
-        }
-    }
+    Ok(names.into_iter().collect())
 }

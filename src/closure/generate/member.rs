@@ -8,6 +8,7 @@ use super::text::{
 };
 use super::{Context, Part, text};
 use crate::closure::Member;
+use crate::sources::CargoProject;
 
 /// Returns the component of a member.
 pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Part {
@@ -35,8 +36,9 @@ fn pin(member: &Member, facts: &Facts) -> String {
     let table = quoted_key(&member.name);
     let source = source(&facts.built_from);
     let mut text = format!("[{table}]\nversion = {}\n{source}", quoted(&version));
-    if let Built::Sdist(SdistFacts { cargo_lock: Some(lock), .. }) = &facts.built_from {
-        text += &format!("\n[{table}.sources.crates]\ncargo-vendor = {}\n", quoted(lock));
+    if let Built::Sdist(SdistFacts { rust: Some(project), .. }) = &facts.built_from {
+        let lock = quoted(&project.lock_file);
+        text += &format!("\n[{table}.sources.crates]\ncargo-vendor = {lock}\n");
     }
     text
 }
@@ -83,7 +85,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &summary(said, name));
-    if let Built::Sdist(SdistFacts { cargo_lock: Some(_), .. }) = &facts.built_from {
+    if let Built::Sdist(SdistFacts { rust: Some(_), .. }) = &facts.built_from {
         out += "# With what it is linked from; LICENSE.dependencies says whose terms these are.\n";
     }
     out += &tag("License", &facts.license);
@@ -156,15 +158,20 @@ fn requires_torch(context: &Context<'_>, name: &str) -> bool {
     context.closure.graph.edges.iter().any(|edge| edge.from == name && edge.to == "torch")
 }
 
-fn build_requires(facts: &Facts) -> Vec<&'static str> {
-    match &facts.built_from {
-        Built::Wheel(_) => vec!["pyproject-rpm-macros", "python3-devel", "python3-pip"],
-        Built::Sdist(SdistFacts { cargo_lock: Some(_), .. }) => {
-            vec!["cargo-rpm-macros >= 26", "gcc", "python3-devel"]
-        }
-        Built::Sdist(_) if facts.pure => vec!["python3-devel"],
-        Built::Sdist(_) => vec!["gcc", "gcc-c++", "python3-devel"],
+fn build_requires(facts: &Facts) -> Vec<&str> {
+    let Built::Sdist(sdist) = &facts.built_from else {
+        return vec!["pyproject-rpm-macros", "python3-devel", "python3-pip"];
+    };
+    let mut all = vec!["python3-devel"];
+    if !facts.pure {
+        all.extend(["gcc", "gcc-c++"]);
     }
+    if sdist.rust.is_some() {
+        all.push("cargo-rpm-macros >= 26");
+    }
+    all.extend(sdist.packages.iter().map(String::as_str));
+    all.sort_unstable();
+    all
 }
 
 /// Returns the body of `%description`.
@@ -214,8 +221,8 @@ fn from_wheel(wheel: &WheelFacts) -> String {
 
 fn from_sdist(sdist: &SdistFacts) -> String {
     let mut out = "\n%prep\n%autosetup -p1 -n <{ source_dir }>".to_owned();
-    let rust = sdist.cargo_lock.is_some();
-    if rust {
+    let rust = sdist.rust.as_ref();
+    if rust.is_some() {
         out += " -a <{ sources.crates.number }>\n\
                 # cargo looks for them, and for what says so, from the folder that it runs in.\n\
                 # Upstream may have settings of its own; cargo reads an old `config` first.\n\
@@ -231,31 +238,42 @@ fn from_sdist(sdist: &SdistFacts) -> String {
         );
     }
     out += "\n%generate_buildrequires\n%pyproject_buildrequires -R\n\n%build\n";
-    if rust {
+    if rust.is_some() {
         out += "export CARGO_NET_OFFLINE=true\nexport RUSTFLAGS='%{?build_rustflags}'\n";
     }
     out += "%pyproject_wheel\n";
-    if let Some(folder) = sdist.cargo_folder() {
-        let (enter, leave) = match folder {
+    if let Some(project) = rust {
+        let (enter, leave) = match folder(project) {
             "" => (String::new(), ""),
             folder => (format!("pushd {folder}\n"), "popd\n"),
         };
+        let features = match project.features.join(",") {
+            features if features.is_empty() => features,
+            features => format!(" -f {features}"),
+        };
         out += &format!(
-            "# The crates that are linked in, and their terms.\n\
+            "# The crates of upstream's workspace, and their terms.\n\
              {enter}%cargo_vendor_manifest\n\
-             %{{cargo_license_summary}}\n\
-             %{{cargo_license}} > LICENSE.dependencies\n{leave}"
+             # What is no crate of a registry would be refused by the generator of bundled(crate(...)).\n\
+             sed -i '/ [(][/]/d' cargo-vendor.txt\n\
+             %{{cargo_license_summary{features}}}\n\
+             %{{cargo_license{features}}} > LICENSE.dependencies\n{leave}"
         );
     }
     out += "\n%install\n%pyproject_install\n%pyproject_save_files '*' +auto\n";
     out
 }
 
+/// Returns the folder of its manifest, from the top folder on.
+fn folder(project: &CargoProject) -> &str {
+    project.manifest.strip_suffix("Cargo.toml").unwrap_or_default().trim_end_matches('/')
+}
+
 /// Returns the lines of `%files` for licences that the metadata need not name.
 fn license_lines(sdist: &SdistFacts) -> String {
     let mut out: String = sdist.license_files.iter().map(|name| format!("%license {name}\n")).collect();
-    if let Some(folder) = sdist.cargo_folder() {
-        let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    if let Some(project) = &sdist.rust {
+        let folder = project.manifest.strip_suffix("Cargo.toml").unwrap_or_default();
         out += &format!(
             "%license {folder}LICENSE.dependencies\n\
              # Read by Fedora's generator of bundled(crate(...)).\n%license {folder}cargo-vendor.txt\n"

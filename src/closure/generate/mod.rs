@@ -7,6 +7,7 @@ mod facts;
 mod member;
 mod requires;
 mod runtime;
+mod rust;
 mod text;
 
 use std::collections::BTreeMap;

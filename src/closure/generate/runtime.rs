@@ -131,6 +131,7 @@ fn build_requires(members: &[(&Member, Facts)]) -> BTreeSet<String> {
     for (_, facts) in members {
         let Built::Sdist(sdist) = &facts.built_from else { continue };
         all.extend(sdist.build_requires.iter().map(|name| format!("python3dist({name})")));
+        all.extend(sdist.packages.iter().cloned());
         if !facts.pure {
             all.extend(["gcc".to_owned(), "gcc-c++".to_owned()]);
         }
