@@ -89,10 +89,15 @@ fn what_the_workspaces_share_is_the_same() {
     }
 }
 
-/// Of the many that are generated, one of each kind: compiled from a wheel, pure from a wheel, from
+/// Of the many that are generated, one of each kind: pure and compiled, each from a wheel and from
 /// a source distribution, and the private prefix.
-const GENERATED: &[&str] =
-    &["python-blake3.spec", "python-gguf.spec", "python-httpcore2.spec", "vllm-rocm-runtime.spec"];
+const GENERATED: &[&str] = &[
+    "python-gguf.spec",
+    "python-httpcore2.spec",
+    "python-llguidance.spec",
+    "python-rignore.spec",
+    "vllm-rocm-runtime.spec",
+];
 
 /// Returns the specs of the components that are generated.
 fn generated(lab: &Lab) -> Vec<String> {
