@@ -13,7 +13,10 @@ pub(crate) fn map<T: Sync, R: Send>(
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
 ) -> Result<Vec<R>, ProcessError> {
-    try_map(items, threads, |item| Ok(work(item)))
+    let done = try_map(items, threads, |item| Ok(work(item)))?;
+    // What was under way may have ended before its time.
+    check_stop()?;
+    Ok(done)
 }
 
 /// As [`map`], for work that can fail: then no more is begun, and the error is that of the

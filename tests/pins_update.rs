@@ -451,3 +451,21 @@ fn files_that_can_mean_two_things_are_refused_with_the_place() {
     lab.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
     run(&lab, &["pins", "import", "m.json"]).exits(3).says(&["the branch `main` and no commit"]);
 }
+
+#[test]
+fn a_ctrl_c_while_origins_are_asked_is_no_origin_that_does_not_answer() {
+    let lab = lab();
+    // It takes the connection, and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git = \"http://{}/engine.git\"", silent.local_addr().unwrap());
+    lab.replace("pins/stable.toml", &format!("git = \"{}/engine\"", lab.dir().display()), &url);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+    let cache = lab.dir().join("cache");
+    command.args(["pins", "outdated", "engine"]).current_dir(lab.root()).env("ROCMRPM_CACHE", cache);
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let _connection = silent.accept().unwrap();
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+}
