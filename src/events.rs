@@ -21,10 +21,11 @@ pub enum Event {
         /// What exactly, such as a file name; may be empty.
         detail: String,
     },
-    /// Nothing more is told of a further source of a component, which has a name of its own.
+    /// Nothing more is told of something that phases were told of: a source that was fetched for
+    /// itself, or is one of several of a component.
     Left {
-        /// The name of the source.
-        source: ComponentName,
+        /// What it was called.
+        name: ComponentName,
     },
     /// A component is done.
     Finished {

@@ -94,6 +94,7 @@ sources = {"pyproject.toml": pyproject, "pure_one.py": "name = 'pure'\n", "LICEN
 page("pure-one", [sdist("pure-one", "1.2", sources),
     wheel("pure-one", "1.2", "py3-none-any", ["Requires-Dist: dropped-one"], {"pure_one.py": b"name = 'pure'\n"})])
 rust = {"pyproject.toml": "", "Cargo.toml": "", "Cargo.lock": ""}
+page("alone", [sdist("alone", "0.5", {"pyproject.toml": "", "alone.py": ""})])
 page("rust-one", [sdist("rust-one", "1.0", rust)])
 page("rust-two", [sdist("rust-two", "1.0", rust), wheel("rust-two", "1.0", tag, [], {"rust_two.py": b""})])
 "#;
@@ -562,7 +563,7 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     assert!(error.details()[0].starts_with("private-one: `SSPL-1.0` is not among"), "{:?}", error.details());
     // What a packager writes counts.
     let more = "\n[[closure.member]]\nname = \"pure-one\"\nlicense = \"BSD-3-Clause\"\n\
-                build-requires = [\"make >= 3\"]\nreason = \"its LICENSE\"\n";
+                from = \"sdist\"\nbuild-requires = [\"make >= 3\"]\nreason = \"its LICENSE\"\n";
     lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{more}"));
     license(&mut closure, "private-one", Some("MIT"));
     let generated = lab.generate(&closure).unwrap();
@@ -590,6 +591,26 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     assert_eq!(
         error.to_string(),
         "`native-one`: the wheel liar-1.0-py3-none-any.whl cannot be taken: its METADATA are of private-one 2.0"
+    );
+}
+
+#[test]
+fn the_first_source_of_the_private_package_is_a_wheel() {
+    let lab = Lab::new();
+    let mut closure = lab.closure();
+    let mut member = closure.members["private-one"].clone();
+    (member.name, member.node) = ("alone".into(), Some(lab.node("alone", "0.5")));
+    closure.members.insert(member.name.clone(), member);
+    let pins = &lab.generate(&closure).unwrap().files["pins/stable.generated.toml"];
+    let pin = &pins[pins.find("[demo-runtime]").unwrap()..];
+    assert!(pin.starts_with("[demo-runtime]\nversion = \"1.0\"\nwheel = \"private_native-3.0-"), "{pins}");
+    assert!(pin.contains("[demo-runtime.sources.alone]\nversion = \"0.5\"\nsdist = \"alone\"\n"), "{pins}");
+    // Its package has the version of another distribution: a source distribution would be looked for by it.
+    closure.members.retain(|name, _| !name.starts_with("private-"));
+    let error = lab.generate(&closure).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`alone` cannot become a package: no private member has a wheel, and the private package needs one"
     );
 }
 

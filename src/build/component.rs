@@ -329,7 +329,7 @@ pub(crate) fn lay_out(
         let fetched = fetcher.obtain(source);
         // Of the main source is told by the component's name, which goes on.
         if !name.is_empty() {
-            fetcher.leave(source);
+            fetcher.leave(&source.component);
         }
         let fetched = fetched?;
         fetcher.copy_to(&fetched, dir)?;

@@ -111,7 +111,9 @@ fn fetch_sources(
         workspace.pin(component).all_sources().map(|(name, source)| (component.name.as_str(), name, source))
     });
     for (component, name, source) in all {
-        match fetcher.obtain(source) {
+        let fetched = fetcher.obtain(source);
+        fetcher.leave(&source.component);
+        match fetched {
             Ok(fetched) => sources.push(json!({
                 "component": component, "source": name, "file": fetched.file_name, "path": fetched.path,
                 "sha256": fetched.sha256, "size": fetched.size,

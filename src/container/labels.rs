@@ -80,7 +80,7 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
             labels.push(("sha256", digest(*sha256)));
         }
         Source::Wheel { sha256, .. } => {
-            labels.push(("source", wheels(pin).join(" ")));
+            labels.push(("source", distributions(pin).join(" ")));
             // Of several wheels one digest stands for all of theirs.
             labels.push(match pin.sources.is_empty() {
                 true => ("sha256", digest(*sha256)),
@@ -105,14 +105,15 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
     Ok(labels)
 }
 
-/// Returns the package URLs of a pin's wheels, by the names of the files: a component that holds
-/// several distributions is called otherwise than each of them.
-fn wheels(pin: &Pin) -> Vec<String> {
+/// Returns the package URLs of the distributions that a pin's sources are; of wheels by the names of
+/// the files: a component that holds several is called otherwise than each of them.
+fn distributions(pin: &Pin) -> Vec<String> {
     let of = |(_, pin): (&str, &Pin)| match &pin.source {
         Source::Wheel { file, .. } => {
             let version = file.split('-').nth(1).unwrap_or_default();
             sources::wheel_project(file).map(|project| format!("pkg:pypi/{project}@{version}"))
         }
+        Source::Sdist { project, .. } => Some(format!("pkg:pypi/{project}@{}", pin.version)),
         _ => None,
     };
     pin.all_sources().filter_map(of).collect()
@@ -128,14 +129,17 @@ mod tests {
     use crate::names::ComponentName;
 
     #[test]
-    fn wheels_are_named_by_their_files() {
+    fn distributions_are_named_each() {
         let wheel = |version: &str, file: &str| {
             let component = ComponentName::parse("runtime").unwrap();
             Pin::new(component, version, Source::Wheel { file: file.into(), sha256: None })
         };
         let mut pin = wheel("7", "aio_http-3.14.5-cp314-cp314-manylinux_2_28_x86_64.whl");
-        assert_eq!(wheels(&pin), ["pkg:pypi/aio-http@3.14.5"]);
+        assert_eq!(distributions(&pin), ["pkg:pypi/aio-http@3.14.5"]);
         pin.sources.insert("click".into(), wheel("8.5.1", "click-8.5.1-py3-none-any.whl"));
-        assert_eq!(wheels(&pin), ["pkg:pypi/aio-http@3.14.5", "pkg:pypi/click@8.5.1"]);
+        let sdist = Source::Sdist { project: "docopt".into(), sha256: None };
+        pin.sources.insert("docopt".into(), Pin { source: sdist, ..wheel("0.6.2", "") });
+        let all = ["pkg:pypi/aio-http@3.14.5", "pkg:pypi/click@8.5.1", "pkg:pypi/docopt@0.6.2"];
+        assert_eq!(distributions(&pin), all);
     }
 }

@@ -105,7 +105,7 @@ impl Events for Progress<'_> {
                 state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total));
             }
             Event::Phase { component, phase, detail } => self.phase(component, phase, &detail),
-            Event::Left { source } => self.ended(&source),
+            Event::Left { name } => self.ended(&name),
             Event::Finished { component, outcome, seconds, detail } => {
                 self.finished(&component, outcome, seconds, &detail);
             }
@@ -187,7 +187,7 @@ mod tests {
             progress.event(Event::Phase { component: name(part), phase: "Fetching", detail: String::new() });
         }
         let running = || lock(&progress.state).running.keys().cloned().collect::<Vec<_>>();
-        progress.event(Event::Left { source: name("demo-crates") });
+        progress.event(Event::Left { name: name("demo-crates") });
         assert_eq!(running(), [name("demo")]);
         let outcome = Outcome::Built;
         progress.event(Event::Finished {

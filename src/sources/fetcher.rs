@@ -19,6 +19,7 @@ use super::{
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::events::{Event, Events};
+use crate::names::ComponentName;
 use crate::workspace::pin::{Pin, Source};
 
 /// The time that the members of packed folders get: 1990-01-01, which both rpm and zip
@@ -305,9 +306,9 @@ impl<'a> Fetcher<'a> {
         Err(SourceError::Offline { what: what(), cache: self.cache.dir().to_owned() })
     }
 
-    /// Tells that nothing more is to be told of a further source.
-    pub(crate) fn leave(&self, source: &Pin) {
-        self.events.event(Event::Left { source: source.component.clone() });
+    /// Tells that nothing more is to be told of what has this name.
+    pub(crate) fn leave(&self, name: &ComponentName) {
+        self.events.event(Event::Left { name: name.clone() });
     }
 
     pub(super) fn phase(&self, pin: &Pin, phase: &'static str, detail: String) {

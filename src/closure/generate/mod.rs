@@ -21,7 +21,7 @@ use crate::workspace::{
     CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, Place, Workspace, WrittenClosure,
 };
 pub use error::{GenerateError, Refused};
-use facts::Facts;
+use facts::{Built, Facts};
 pub use requires::pattern as requires_pattern;
 use requires::{Corrections, corrections};
 
@@ -72,7 +72,11 @@ pub fn files(
     let members: Vec<&Member> = closure.members.values().filter(from_index).collect();
     let looked = parallel::map(&members, AT_ONCE, |member| {
         let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
-        Facts::of(member, rule, offers, fetcher, arch)
+        let facts = Facts::of(member, rule, offers, fetcher, arch);
+        if let Some(name) = ComponentName::parse(&member.name) {
+            fetcher.leave(&name);
+        }
+        facts
     })
     .map_err(|error| GenerateError::Source(error.into()))?;
     let mut found = Vec::new();
@@ -110,12 +114,21 @@ pub fn files(
 
     let version = &workspace.pin(component).version;
     let context = Context { closure, component, version, arch };
-    let (rpms, private): (Vec<_>, Vec<_>) =
+    let (rpms, mut private): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|(member, _)| member.place == Place::Rpm);
     let mut parts: Vec<Part> =
         rpms.iter().map(|(member, facts)| member::part(&context, member, facts)).collect();
-    if !private.is_empty() {
+    // The first one's pin has the version of the component, by which a source distribution would
+    // be looked for.
+    if let Some(at) = private.iter().position(|(_, facts)| matches!(facts.built_from, Built::Wheel(_))) {
+        private[..=at].rotate_right(1);
         parts.push(runtime::part(&context, &private));
+    } else if let Some((member, _)) = private.first() {
+        let member = member.name.clone();
+        let problem = "no private member has a wheel, and the private package needs one".into();
+        let remedy = "decide `from = \"wheel\"` or another place of one".into();
+        let members = vec![Refused { member, problem, remedy }];
+        return Err(GenerateError::Refused { file: component.file.name.clone(), members });
     }
     parts.sort_by(|a, b| a.name.cmp(&b.name));
     let private = private.iter().map(|(member, _)| member.name.clone()).collect();
