@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::text::visible;
+
 /// What the tables know.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,9 +61,9 @@ pub fn spdx(expression: Option<&str>, license: Option<&str>, classifiers: &[&str
 /// Says what is wrong with a licence for a package in Fedora; `None` where nothing is.
 pub fn refused(expression: &str) -> Option<String> {
     let Some(tree) = parse(expression) else {
-        return Some(format!("`{expression}` is not an SPDX expression"));
+        return Some(format!("`{}` is not an SPDX expression", visible(expression)));
     };
-    tree.refused().map(|id| format!("`{id}` is not among the licences that Fedora allows"))
+    tree.refused().map(|id| format!("`{}` is not among the licences that Fedora allows", visible(&id)))
 }
 
 /// Returns the licence of what is under all of these: `A AND (B OR C)`, each once, sorted.

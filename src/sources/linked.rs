@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::crates::{Failed, cargo, crates_error};
 use super::{Fetcher, SourceError, identity};
 use crate::error::Kind;
+use crate::text::visible;
 use crate::workspace::pin::Pin;
 
 /// A crate of another project that something is linked from.
@@ -26,10 +27,15 @@ pub struct LinkedCrate {
 pub struct CargoProject {
     /// Its `Cargo.lock`, from the source's top folder on.
     pub lock_file: String,
-    /// Its `Cargo.toml`: of a package, or of a workspace, of which all is made.
+    /// Its `Cargo.toml`: of a package, or of a workspace without one of its own, of which all
+    /// is made.
     pub manifest: String,
-    /// The features of cargo's that are asked for, beside the default ones.
+    /// The features of cargo's that are asked for.
     pub features: Vec<String>,
+    /// Whether all features are asked for.
+    pub all_features: bool,
+    /// Whether the default ones are not.
+    pub no_default_features: bool,
 }
 
 /// How `cargo tree` is asked to print a package, and its licence. Source: cargo-tree(1),
@@ -44,13 +50,14 @@ fn linked(text: &str) -> Result<Vec<LinkedCrate>, String> {
         let read = || {
             let (package, license) = line.split_once('|')?;
             let (name, rest) = package.split_once(" v")?;
-            let (version, place) = rest.split_once(' ').unwrap_or((rest, ""));
+            let (version, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             let license = Some(license.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-            let own = place.starts_with("(/");
+            // Before it stands `(proc-macro)` of such a package.
+            let own = rest.contains("(/");
             Some((own, LinkedCrate { name: name.to_owned(), version: version.to_owned(), license }))
         };
         match read() {
-            None => return Err(format!("`cargo tree` says `{line}`, which is not understood")),
+            None => return Err(format!("`cargo tree` says `{}`, which is not understood", visible(line))),
             Some((true, _)) => {}
             Some((false, linked)) => drop(found.insert(linked)),
         }
@@ -67,12 +74,10 @@ impl Fetcher<'_> {
         project: &CargoProject,
         arch: &str,
     ) -> Result<Vec<LinkedCrate>, SourceError> {
-        let CargoProject { lock_file, manifest, features } = project;
+        let CargoProject { lock_file, manifest, features, .. } = project;
         let error = |reason: String| crates_error(of, lock_file, reason, Vec::new(), Kind::Config);
-        let recipe = format!(
-            "linked crates 2\n{lock_file} {manifest} {features:?} of {}\n{arch}\n",
-            identity(of, self.workspace_root())?
-        );
+        let recipe =
+            format!("linked crates 2\n{project:?} of {}\n{arch}\n", identity(of, self.workspace_root())?);
         let known = self.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
         if let Some(crates) = known {
             return Ok(crates);
@@ -88,8 +93,10 @@ impl Fetcher<'_> {
         let args = ["tree", "--locked", "--edges", "no-build,no-dev,no-proc-macro", "--no-dedupe"];
         let cargo = cargo(scratch.path()).args(args).args(["--prefix", "none", "--format", FORMAT]);
         let cargo = cargo.arg("--target").arg(format!("{rust_arch}-unknown-linux-gnu"));
-        let features = features.iter().flat_map(|name| ["--features", name]);
-        let finished = cargo.arg("--manifest-path").arg(manifest).args(features).run()?;
+        let cargo = cargo.args(features.iter().flat_map(|name| ["--features", name]));
+        let cargo = cargo.args(project.all_features.then_some("--all-features"));
+        let cargo = cargo.args(project.no_default_features.then_some("--no-default-features"));
+        let finished = cargo.arg("--manifest-path").arg(manifest).run()?;
         if !finished.success() {
             let failed = Failed::Cargo { how: finished.how(), stderr: finished.stderr };
             return Err(failed.into_error(of, lock_file));
@@ -108,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_cargo_prints_is_read() {
-        let said = "own v0.1.0 (/tmp/own)|MIT\nbeta v2.0.0-rc.1|\nalpha v1.2.0+build|MIT/Zlib\n\
+        let said = "own v0.1.0 (/tmp/own)|MIT\nderives v0.1.0 (proc-macro) (/tmp/derives)|\nbeta v2.0.0-rc.1|\nalpha v1.2.0+build|MIT/Zlib\n\
                     alpha v1.2.0+build|MIT/Zlib\n\nfar v0.3.0 (https://example.org/far?rev=1#0a1b2c3d)|ISC\n";
         let of = |name: &str, version: &str, license: Option<&str>| LinkedCrate {
             name: name.into(),

@@ -157,8 +157,8 @@ impl MemberRule {
             choice(table, "from", &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)));
         let build_requires = table.strings("build-requires");
         for At { value, span } in &build_requires {
-            if from == Some(BuiltFrom::Wheel) {
-                let label = "a wheel is not built";
+            if from != Some(BuiltFrom::Sdist) {
+                let label = "expected `from = \"sdist\"` beside it";
                 table.problem(span.clone(), "`build-requires` is for source distributions", label, None);
             } else if value.is_empty() || value.contains(|c: char| c.is_control() || "%{@#".contains(c)) {
                 let label = "expected a requirement as in a spec, such as \"openssl-devel\"";
@@ -262,12 +262,12 @@ mod tests {
         assert_eq!(problems, ["unknown place ``", "`reason` must not be empty"]);
         let member =
             |lines: &str| read(&format!("[[closure.member]]\nname = \"a\"\nreason = \"r\"\n{lines}\n"));
-        let (rules, problems) = member("build-requires = [\"cmake\", \"zlib-devel < 3\"]");
+        let (rules, problems) = member("from = \"sdist\"\nbuild-requires = [\"cmake\", \"zlib-devel < 3\"]");
         assert_eq!(problems, [""; 0]);
         assert_eq!(rules.unwrap().members[0].build_requires, ["cmake", "zlib-devel < 3"]);
-        let (_, problems) = member("build-requires = [\"%(reboot)\", \"\"]");
+        let (_, problems) = member("from = \"sdist\"\nbuild-requires = [\"%(reboot)\", \"\"]");
         assert_eq!(problems, ["`%(reboot)` is no requirement", "`` is no requirement"]);
-        let (_, problems) = member("build-requires = [\"cmake\"]\nfrom = \"wheel\"");
+        let (_, problems) = member("build-requires = [\"cmake\"]");
         assert_eq!(problems, ["`build-requires` is for source distributions"]);
     }
 }

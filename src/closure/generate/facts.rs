@@ -342,10 +342,14 @@ impl SdistFacts {
 /// Returns the licence files among these in the top folder; where there are none, those one
 /// folder below.
 fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceError> {
-    let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    let plain = |name: &str| {
+        !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+    };
     let is_license = |name: &&String| {
         let lower = name.to_lowercase();
-        LICENSE_FILES.iter().any(|begin| lower.starts_with(begin)) && !lower.ends_with(".py") && plain(name)
+        let (stem, extension) = lower.split_once('.').unwrap_or((&lower, ""));
+        let text = matches!(extension, "" | "txt" | "md" | "rst") || LICENSE_FILES.contains(&extension);
+        LICENSE_FILES.iter().any(|begin| stem.starts_with(begin)) && text && plain(name)
     };
     let mut found: Vec<String> = names.iter().filter(is_license).cloned().collect();
     if found.is_empty() {

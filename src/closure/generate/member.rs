@@ -9,6 +9,7 @@ use super::text::{
 use super::{Context, Part, text};
 use crate::closure::Member;
 use crate::sources::CargoProject;
+use crate::text::visible;
 
 /// Returns the component of a member.
 pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Part {
@@ -28,7 +29,7 @@ pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Par
 }
 
 fn comment(text: &str) -> String {
-    wrapped(text).lines().map(|line| format!("# {line}\n")).collect()
+    wrapped(&visible(text)).lines().map(|line| format!("# {line}\n")).collect()
 }
 
 fn pin(member: &Member, facts: &Facts) -> String {
@@ -86,7 +87,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &summary(said, name));
     if let Built::Sdist(SdistFacts { rust: Some(_), .. }) = &facts.built_from {
-        out += "# With what it is linked from; LICENSE.dependencies says whose terms these are.\n";
+        out += "# With what it is linked from; LICENSE.dependencies says what is whose.\n";
     }
     out += &tag("License", &facts.license);
     home.iter().for_each(|home| out += &tag("URL", home));
@@ -223,13 +224,12 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     let mut out = "\n%prep\n%autosetup -p1 -n <{ source_dir }>".to_owned();
     let rust = sdist.rust.as_ref();
     if rust.is_some() {
-        out += " -a <{ sources.crates.number }>\n\
-                # cargo looks for them, and for what says so, from the folder that it runs in.\n\
-                # Upstream may have settings of its own; cargo reads an old `config` first.\n\
-                mkdir -p .cargo\n\
-                if [ -e .cargo/config ]; then mv .cargo/config .cargo/config.toml; fi\n\
-                cat <{ sources.crates.dir }>/.cargo/config.toml >> .cargo/config.toml\n\
-                mv <{ sources.crates.dir }>/vendor .";
+        out += " -b <{ sources.crates.number }>\n\
+                # cargo looks upward from the folder that it runs in for what says where its crates\n\
+                # are. In the source there may be settings of upstream's.\n\
+                mkdir -p ../.cargo\n\
+                sed 's|^directory = \"|&<{ sources.crates.dir }>/|' \\\n    \
+                ../<{ sources.crates.dir }>/.cargo/config.toml > ../.cargo/config.toml";
     }
     out += "\n";
     for file in &sdist.toolchain_files {
@@ -245,23 +245,44 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     if let Some(project) = rust {
         let (enter, leave) = match folder(project) {
             "" => (String::new(), ""),
-            folder => (format!("pushd {folder}\n"), "popd\n"),
+            folder => (format!("cd {folder}\n"), "cd - > /dev/null\n"),
         };
-        let features = match project.features.join(",") {
-            features if features.is_empty() => features,
-            features => format!(" -f {features}"),
-        };
+        let options = options(project);
         out += &format!(
             "# The crates of upstream's workspace, and their terms.\n\
              {enter}%cargo_vendor_manifest\n\
-             # What is no crate of a registry would be refused by the generator of bundled(crate(...)).\n\
+             # What lies in a folder would be refused by the generator of bundled(crate(...)).\n\
              sed -i '/ [(][/]/d' cargo-vendor.txt\n\
-             %{{cargo_license_summary{features}}}\n\
-             %{{cargo_license{features}}} > LICENSE.dependencies\n{leave}"
+             %{{cargo_license_summary{options}}}\n\
+             %{{cargo_license{options}}} > LICENSE.dependencies\n{leave}"
         );
+    }
+    for path in sdist.license_files.iter().filter(|path| path.contains('/')) {
+        out += &format!("cp -p {path} {}\n", flat(path));
     }
     out += "\n%install\n%pyproject_install\n%pyproject_save_files '*' +auto\n";
     out
+}
+
+/// Returns the options of the macros for licences, which are those of cargo-rpm-macros.
+fn options(project: &CargoProject) -> String {
+    let mut options = String::new();
+    if project.no_default_features {
+        options += " -n";
+    }
+    if project.all_features {
+        options += " -a";
+    }
+    if !project.features.is_empty() {
+        options += &format!(" -f {}", project.features.join(","));
+    }
+    options
+}
+
+/// Returns the name under which a licence file is installed: without its folder two could be
+/// called the same.
+fn flat(path: &str) -> String {
+    path.replace('/', "-")
 }
 
 /// Returns the folder of its manifest, from the top folder on.
@@ -271,7 +292,8 @@ fn folder(project: &CargoProject) -> &str {
 
 /// Returns the lines of `%files` for licences that the metadata need not name.
 fn license_lines(sdist: &SdistFacts) -> String {
-    let mut out: String = sdist.license_files.iter().map(|name| format!("%license {name}\n")).collect();
+    let mut out: String =
+        sdist.license_files.iter().map(|path| format!("%license {}\n", flat(path))).collect();
     if let Some(project) = &sdist.rust {
         let folder = project.manifest.strip_suffix("Cargo.toml").unwrap_or_default();
         out += &format!(

@@ -1,46 +1,74 @@
 //! What a package needs to know of a source distribution with Rust in it. What follows for its
 //! spec is decided elsewhere.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::closure::license;
 use crate::sources::{CargoProject, LinkedCrate};
 
-/// Returns what cargo makes of a source distribution with these files in its top folder; `None`
-/// without a `Cargo.lock`, in the top folder or where maturin's `manifest-path` leads.
+/// Returns what cargo makes of a source distribution with these files in its top folder, as
+/// maturin or setuptools-rust asks it; `None` without a `Cargo.lock`, in the top folder or beside
+/// the manifest.
 ///
-/// Source: Maturin User Guide, "Configuration".
+/// Sources: Maturin User Guide, "Configuration" and "Project Layout"; setuptools-rust,
+/// "pyproject.toml".
 pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
     let text = std::fs::read_to_string(dir.join("pyproject.toml")).unwrap_or_default();
     let table = text.parse::<toml::Table>().unwrap_or_default();
-    let maturin = |key: &str| table.get("tool")?.get("maturin")?.get(key);
-    let manifest = maturin("manifest-path").and_then(toml::Value::as_str).filter(|path| is_inside(path));
-    let manifest = manifest.unwrap_or("Cargo.toml").to_owned();
+    let tool = |name: &str| table.get("tool")?.get(name);
+    let maturin = |key: &str| tool("maturin")?.get(key);
+    let parts = ["ext-modules", "bins"].into_iter().filter_map(|key| tool("setuptools-rust")?.get(key));
+    let parts: Vec<&toml::Value> = parts.filter_map(toml::Value::as_array).flatten().collect();
+
+    let manifests =
+        maturin("manifest-path").into_iter().chain(parts.iter().filter_map(|part| part.get("path")));
+    let manifest = manifests.filter_map(toml::Value::as_str).find(|path| is_inside(path));
+    let in_top = |name: &str| names.iter().any(|other| other == name);
+    let manifest = match manifest {
+        Some(path) => path,
+        None if !in_top("Cargo.toml") && dir.join("rust/Cargo.toml").is_file() => "rust/Cargo.toml",
+        None => "Cargo.toml",
+    };
     let beside = match manifest.rsplit_once('/') {
         Some((folder, _)) => format!("{folder}/Cargo.lock"),
         None => "Cargo.lock".to_owned(),
     };
-    let lock_file = match names.iter().any(|name| name == "Cargo.lock") {
+    let lock_file = match in_top("Cargo.lock") {
         true => "Cargo.lock".to_owned(),
         false => dir.join(&beside).is_file().then_some(beside)?,
     };
-    // Those for some Pythons alone are tables.
-    let features = maturin("features").and_then(toml::Value::as_array).into_iter().flatten();
-    let features = features.filter_map(toml::Value::as_str).filter(|name| is_feature(name));
-    Some(CargoProject { lock_file, manifest, features: features.map(str::to_owned).collect() })
+    let lists = maturin("features").into_iter().chain(parts.iter().filter_map(|part| part.get("features")));
+    let features = lists.filter_map(toml::Value::as_array).flatten();
+    // A table is for some Pythons alone. Those count too: better a licence too many.
+    let named =
+        |value: &toml::Value| value.as_str().or_else(|| value.get("feature")?.as_str()).map(str::to_owned);
+    // Others cargo refuses.
+    let features: BTreeSet<String> = features.filter_map(named).filter(|name| is_feature(name)).collect();
+    let is_set = |key: &str| maturin(key).and_then(toml::Value::as_bool) == Some(true);
+    Some(CargoProject {
+        lock_file,
+        manifest: manifest.to_owned(),
+        features: features.into_iter().collect(),
+        all_features: is_set("all-features"),
+        no_default_features: is_set("no-default-features"),
+    })
 }
 
 /// Tells whether a path leads to a manifest in the source, and is plain enough for a spec.
 fn is_inside(path: &str) -> bool {
     let plain = |part: &str| {
-        !matches!(part, "" | "..") && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        !matches!(part, "" | "..")
+            && !part.starts_with('-')
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
     };
     (path == "Cargo.toml" || path.ends_with("/Cargo.toml")) && path.split('/').all(plain)
 }
 
 /// Source: The Cargo Book, "Features": letters, digits, `_`, `-`, `+`, `.`; `/` after a dependency.
 fn is_feature(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-+./?".contains(&b))
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-+./?".contains(&b);
+    !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
 }
 
 /// Returns the licence of what is linked from these crates too, or what is wrong with theirs.
@@ -77,36 +105,50 @@ mod tests {
     }
 
     #[test]
-    fn maturin_says_which_package_is_built_with_which_features() {
-        let of = |lock_file: &str, manifest: &str, features: &[&str]| CargoProject {
-            lock_file: lock_file.into(),
-            manifest: manifest.into(),
-            features: features.iter().map(|&name| name.to_owned()).collect(),
+    fn what_builds_it_says_which_package_with_which_features() {
+        let of = |lock_file: &str, manifest: &str, features: &[&str]| {
+            Some(CargoProject {
+                lock_file: lock_file.into(),
+                manifest: manifest.into(),
+                features: features.iter().map(|&name| name.to_owned()).collect(),
+                all_features: false,
+                no_default_features: false,
+            })
         };
-        let maturin = |lines: &str| format!("[tool.maturin]\n{lines}");
-        let deep = maturin("manifest-path = \"py/own/Cargo.toml\"");
-        let features =
-            maturin("features = [\"pyo3/abi3\", \"%{x}\", {feature = \"old\", python-version = \"<3\"}]");
-        let outside = maturin("manifest-path = \"../Cargo.toml\"");
+        let (lock, top) = (("Cargo.lock", ""), of("Cargo.lock", "Cargo.toml", &[]));
         assert_eq!(found(&[("pyproject.toml", "")]), None);
-        assert_eq!(found(&[("Cargo.lock", "")]), Some(of("Cargo.lock", "Cargo.toml", &[])));
+        assert_eq!(found(&[lock]), top);
+        assert_eq!(found(&[lock, ("Cargo.toml", ""), ("rust/Cargo.toml", "")]), top);
+        let beside = [("rust/Cargo.toml", ""), ("rust/Cargo.lock", "")];
+        assert_eq!(found(&beside), of("rust/Cargo.lock", "rust/Cargo.toml", &[]));
+        assert_eq!(found(&[("Cargo.toml", ""), ("rust/Cargo.lock", "")]), None);
+
+        let deep = ("pyproject.toml", "[tool.maturin]\nmanifest-path = \"py/own/Cargo.toml\"");
+        assert_eq!(found(&[deep, lock]), of("Cargo.lock", "py/own/Cargo.toml", &[]));
         assert_eq!(
-            found(&[("pyproject.toml", &features), ("Cargo.lock", "")]),
-            Some(of("Cargo.lock", "Cargo.toml", &["pyo3/abi3"]))
+            found(&[deep, ("py/own/Cargo.lock", "")]),
+            of("py/own/Cargo.lock", "py/own/Cargo.toml", &[])
         );
+        assert_eq!(found(&[deep, ("py/Cargo.lock", "")]), None);
+        for outside in
+            ["../Cargo.toml", "/etc/Cargo.toml", "-n/Cargo.toml", "$(x)/Cargo.toml", "py/Cargo.lock"]
+        {
+            let text = format!("[tool.maturin]\nmanifest-path = \"{outside}\"");
+            assert_eq!(found(&[("pyproject.toml", &text), lock]), top, "{outside}");
+        }
+
+        let text = "[tool.maturin]\nfeatures = [\"pyo3/abi3\", \"%{x}\", \"-Z\", \
+                    {feature = \"old\", python-version = \"<3\"}]";
         assert_eq!(
-            found(&[("pyproject.toml", &deep), ("Cargo.lock", ""), ("py/own/Cargo.toml", "")]),
-            Some(of("Cargo.lock", "py/own/Cargo.toml", &[]))
+            found(&[("pyproject.toml", text), lock]),
+            of("Cargo.lock", "Cargo.toml", &["old", "pyo3/abi3"])
         );
-        assert_eq!(
-            found(&[("pyproject.toml", &deep), ("py/own/Cargo.lock", "")]),
-            Some(of("py/own/Cargo.lock", "py/own/Cargo.toml", &[]))
-        );
-        assert_eq!(found(&[("pyproject.toml", &deep), ("py/Cargo.lock", "")]), None);
-        assert_eq!(
-            found(&[("pyproject.toml", &outside), ("Cargo.lock", "")]),
-            Some(of("Cargo.lock", "Cargo.toml", &[]))
-        );
+        let text = "[[tool.setuptools-rust.ext-modules]]\npath = \"a/Cargo.toml\"\nfeatures = [\"b\"]\n\
+                    [[tool.setuptools-rust.bins]]\nfeatures = [\"c\"]";
+        assert_eq!(found(&[("pyproject.toml", text), lock]), of("Cargo.lock", "a/Cargo.toml", &["b", "c"]));
+        let text = "[tool.maturin]\nall-features = true\nno-default-features = true";
+        let all = CargoProject { all_features: true, no_default_features: true, ..top.unwrap() };
+        assert_eq!(found(&[("pyproject.toml", text), lock]), Some(all));
     }
 
     #[test]
