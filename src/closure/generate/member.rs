@@ -252,7 +252,8 @@ fn from_sdist(sdist: &SdistFacts) -> String {
             "# The crates of upstream's workspace, and their terms.\n\
              {enter}%cargo_vendor_manifest\n\
              # What lies in a folder would be refused by the generator of bundled(crate(...)).\n\
-             sed -i '/ [(][/]/d' cargo-vendor.txt\n\
+             sed '/ [(][/]/d' cargo-vendor.txt > cargo-vendor.crates\n\
+             mv cargo-vendor.crates cargo-vendor.txt\n\
              %{{cargo_license_summary{options}}}\n\
              %{{cargo_license{options}}} > LICENSE.dependencies\n{leave}"
         );
