@@ -263,7 +263,8 @@ impl Known<'_> {
         }
         if let Some(name) = &satisfier.file {
             let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-            return folder.ancestors().find_map(|folder| {
+            // The last is where `%prep` has unpacked it.
+            return folder.ancestors().chain([Path::new("..")]).find_map(|folder| {
                 let path = folder.join(name);
                 let full = self.root.join(&path);
                 let regular = std::fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_file());

@@ -43,6 +43,13 @@ fn general_settings_satisfy() {
         "by file: .cargo/config.toml",
         "2 download points in 2 build scripts, all satisfied",
     ]);
+    // Beside the source, where upstream's own settings are not in the way.
+    spec(
+        &lab,
+        &format!("{PREP}\n{}", config.replace(".cargo", "../.cargo")),
+        "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON",
+    );
+    lab.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints(&["by file: ../.cargo/config.toml"]);
 }
 
 #[test]
