@@ -317,6 +317,13 @@ impl Lab {
         Closure { graph, chroot: "host".into(), pins: "stable".into(), members }
     }
 
+    /// Puts another member, of version 1.0, in the place of one.
+    fn replace(&self, closure: &mut Closure, old: &str, new: &str) {
+        let member = closure.members.remove(old).unwrap();
+        let member = Member { name: new.into(), node: Some(self.node(new, "1.0")), ..member };
+        closure.members.insert(new.into(), member);
+    }
+
     fn generate(&self, closure: &Closure) -> Result<Generated, GenerateError> {
         let root = self.workspace.root();
         let workspace = rocmrpm::workspace::Workspace::load(&root, &Selection::default()).unwrap();
@@ -505,9 +512,7 @@ fn a_closure_is_built_and_runs() {
 fn a_wheel_that_needs_cuda_enters_no_repository() {
     let lab = Lab::new();
     let mut closure = lab.closure();
-    let mut member = closure.members.remove("native-one").unwrap();
-    (member.name, member.node) = ("cuda-one".into(), Some(lab.node("cuda-one", "1.0")));
-    closure.members.insert(member.name.clone(), member);
+    lab.replace(&mut closure, "native-one", "cuda-one");
     lab.write(&lab.generate(&closure).unwrap());
     let mut build = lab.workspace.command(&["build", "cuda-one"]);
     let ran = support::ran(build.env("PIP_INDEX_URL", lab.index_url()));
@@ -572,9 +577,7 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     assert!(spec.contains("BuildRequires:  make >= 3\n"), "{spec}");
     // Nothing that the private package could be built from.
     let mut with_rust = closure.clone();
-    let mut member = with_rust.members.remove("private-one").unwrap();
-    (member.name, member.node) = ("rust-one".into(), Some(lab.node("rust-one", "1.0")));
-    with_rust.members.insert(member.name.clone(), member);
+    lab.replace(&mut with_rust, "private-one", "rust-one");
     let error = lab.generate(&with_rust).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -621,9 +624,7 @@ fn a_private_member_in_rust_comes_as_its_wheel_whatever_is_decided() {
         "\n[[closure.member]]\nname = \"rust-two\"\nfrom = \"sdist\"\nreason = \"where it is an RPM\"\n";
     lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{decided}"));
     let mut closure = lab.closure();
-    let mut member = closure.members.remove("private-one").unwrap();
-    (member.name, member.node) = ("rust-two".into(), Some(lab.node("rust-two", "1.0")));
-    closure.members.insert(member.name.clone(), member);
+    lab.replace(&mut closure, "private-one", "rust-two");
     let generated = lab.generate(&closure).unwrap();
     let pins = &generated.files["pins/stable.generated.toml"];
     assert!(pins.contains("wheel = \"rust_two-1.0-cp"), "{pins}");

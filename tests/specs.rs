@@ -115,12 +115,12 @@ fn the_rendered_specs_are_the_golden_ones() {
         let left_out = generated(&lab);
         let shown =
             |name: &String| GENERATED.contains(&name.as_str()) || left_out.iter().all(|other| other != name);
-        for (name, text) in rendered(&lab, "fedora-43").into_iter().filter(|(name, _)| shown(name)) {
-            golden(&format!("{folder}/{name}"), &text);
-        }
-        // rpm's shell on Debian is no bash.
         for (name, text) in rendered(&lab, "fedora-43") {
+            // rpm's shell on Debian is no bash.
             assert!(!text.lines().any(|line| line.starts_with("pushd ")), "{name}");
+            if shown(&name) {
+                golden(&format!("{folder}/{name}"), &text);
+            }
         }
     }
 }

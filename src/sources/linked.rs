@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn what_cargo_prints_is_read() {
-        let said = "own v0.1.0 (/tmp/own)|MIT\nderives v0.1.0 (proc-macro) (/tmp/derives)|\nbeta v2.0.0-rc.1|\nalpha v1.2.0+build|MIT/Zlib\n\
+        let said = "own v0.1.0 (/tmp/own)|MIT\nderives v0.1.0 (proc-macro) (/tmp/derives)|\n\
+                    beta v2.0.0-rc.1|\nalpha v1.2.0+build|MIT/Zlib\n\
                     alpha v1.2.0+build|MIT/Zlib\n\nfar v0.3.0 (https://example.org/far?rev=1#0a1b2c3d)|ISC\n";
         let of = |name: &str, version: &str, license: Option<&str>| LinkedCrate {
             name: name.into(),

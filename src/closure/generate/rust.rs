@@ -30,10 +30,7 @@ pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
         None if !in_top("Cargo.toml") && dir.join("rust/Cargo.toml").is_file() => "rust/Cargo.toml",
         None => "Cargo.toml",
     };
-    let beside = match manifest.rsplit_once('/') {
-        Some((folder, _)) => format!("{folder}/Cargo.lock"),
-        None => "Cargo.lock".to_owned(),
-    };
+    let beside = format!("{}Cargo.lock", manifest.strip_suffix("Cargo.toml").unwrap_or_default());
     let lock_file = match in_top("Cargo.lock") {
         true => "Cargo.lock".to_owned(),
         false => dir.join(&beside).is_file().then_some(beside)?,
