@@ -497,3 +497,69 @@ fn repositories_without_anything_for_python_are_no_release() {
         .exits(3)
         .says(["no repository of `c` has a package for Python 3.14", "mock-configs/c.toml"]);
 }
+
+/// Returns an index where `app` 1.0 was released on 2026-05-10, and of which three distributions
+/// have a version from before and one from after that day.
+fn dated_index() -> Index {
+    let mut index =
+        Index::default().on("2026-05-10").sdist("app", "1.0", &["Requires-Dist: x", "Requires-Dist: y"]);
+    for (day, version) in [("2026-05-10", "1.0"), ("2026-05-11", "1.1")] {
+        index = index.on(day).wheel("x", version, &["Requires-Dist: z"]);
+        index = index.wheel("y", version, &[]).wheel("z", version, &[]);
+    }
+    index
+}
+
+#[test]
+fn resolves_as_of_the_release_day_of_the_component() {
+    let lab = Lab::new(&[], &[("python3-setuptools", "80")]);
+    let index = dated_index();
+    let digest = index.digest("app-1.0.tar.gz");
+    let server = index.serve();
+    let pin = format!("[app]\nversion = \"1.0\"\nsdist = \"app\"\nsha256 = \"{digest}\"\n");
+    lab.workspace.write("pins/p.toml", pin);
+    assert_eq!(versions(&lab.members(&server)), ["x 1.0", "y 1.0", "z 1.0"]);
+    let ran = lab.run(&server, &["app", "--json"]);
+    assert_eq!(ran.exits(0).json()["not_after"], "2026-05-10");
+    assert!(lab.run(&server, &["app"]).exits(0).stdout.contains("with the pins of p, as of 2026-05-10\n"));
+
+    // A later version of one member is a decision.
+    let toml = |text: &str| lab.workspace.write("specs-templates/app/component.toml", text);
+    toml("[closure]\n[[closure.member]]\nname = \"z\"\nnot-after = \"2026-05-11\"\nreason = \"a fix\"\n");
+    assert_eq!(versions(&lab.members(&server)), ["x 1.0", "y 1.0", "z 1.1"]);
+    toml("[closure]\nnot-after = \"2026-05-11\"\n");
+    assert_eq!(versions(&lab.members(&server)), ["x 1.1", "y 1.1", "z 1.1"]);
+    toml("[closure]\nnot-after = \"May\"\n");
+    lab.run(&server, &["app"]).exits(3).says(["this is not a day", "component.toml:2"]);
+}
+
+#[test]
+fn a_lock_as_of_another_day_is_resolved_again_or_refused_offline() {
+    let lab = Lab::new(&[], &[("python3-setuptools", "80")]);
+    let index = dated_index();
+    let digest = index.digest("app-1.0.tar.gz");
+    let wheel = index.digest("x-1.0-py3-none-any.whl");
+    let server = index.serve();
+    let pin = format!("[app]\nversion = \"1.0\"\nsdist = \"app\"\nsha256 = \"{digest}\"\n");
+    lab.workspace.write("pins/p.toml", pin);
+    let rest = "[[closure.member]]\nname = \"x\"\nlicense = \"MIT\"\nreason = \"r\"\n\
+                [[closure.member]]\nname = \"y\"\nlicense = \"MIT\"\nreason = \"r\"\n\
+                [[closure.member]]\nname = \"z\"\nlicense = \"MIT\"\nreason = \"r\"\n";
+    let toml =
+        |head: &str| lab.workspace.write("specs-templates/app/component.toml", format!("{head}{rest}"));
+    toml("[closure]\n");
+    lab.run(&server, &["--write"]).exits(0);
+    let lock = lab.lock();
+    assert!(lock.contains("\n# not-after: 2026-05-10\n") && lock.contains(&wheel.to_string()), "{lock}");
+    lab.run(&server, &["--check"]).exits(0);
+    lab.run(&server, &["--check", "--offline"]).exits(0);
+
+    toml("[closure]\nnot-after = \"2026-06-01\"\n");
+    lab.run(&server, &["--offline"])
+        .exits(30)
+        .says(["pins/p.requirements.lock is as of 2026-05-10, not of 2026-06-01"]);
+    assert_eq!(lab.lock(), lock);
+    lab.run(&server, &["--check"]).exits(1).says(["Differs pins/p.requirements.lock"]);
+    lab.run(&server, &["--write", "--upgrade"]).exits(0);
+    assert!(lab.lock().contains("\n# not-after: 2026-06-01\n"));
+}

@@ -88,6 +88,7 @@ pub(super) fn connected(
         root: root.clone(),
         nodes: nodes.collect(),
         edges: edges.into_values().flatten().collect(),
+        not_after: question.cutoff.day,
     };
     graph.edges.sort_by(|a, b| (&a.from, &a.to, &a.text).cmp(&(&b.from, &b.to, &b.text)));
     graph.edges.dedup();
@@ -217,7 +218,7 @@ mod tests {
             edge("root", "c", "c>3"),
         ];
         let component = crate::names::ComponentName::parse("root").unwrap();
-        let graph = Graph { component, root: "root".into(), nodes: BTreeMap::new(), edges };
+        let graph = Graph { component, root: "root".into(), nodes: BTreeMap::new(), edges, not_after: None };
         assert_eq!(chain(&graph, "d").as_deref(), Some("root -> c -> d<2"));
         assert_eq!(chain(&graph, "b").as_deref(), Some("root -> a -> b>=1"));
         assert_eq!(chain(&graph, "x"), None);

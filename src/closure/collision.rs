@@ -89,6 +89,13 @@ impl Collision {
                 "what can be done without is dropped: `[[closure.member]]` with `place = \"dropped\"`".into(),
             );
         }
+        if self.said.iter().any(|line| line.contains("exclude-newer")) {
+            hints.push(
+                "to take a version that was published later, write `not-after = \"DAY\"` and a reason into its \
+                 `[[closure.member]]`"
+                    .into(),
+            );
+        }
         hints.push("an `[[edit]]` in component.toml can change a requirement of the component's own".into());
         hints
     }

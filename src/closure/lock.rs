@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
-use super::{ClosureError, Locked, LockedFile, Origin};
+use super::{ClosureError, Locked, LockedFile, Origin, cutoff};
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 use crate::text::visible;
@@ -25,6 +25,8 @@ pub struct Lock {
     pub python: String,
     /// The chroot's architecture.
     pub arch: String,
+    /// The last day, in UTC, whose files were taken from the index; `None` if nothing limits them.
+    pub not_after: Option<jiff::civil::Date>,
     /// A digest of all that decided over it.
     pub inputs: Sha256,
     /// The distributions, sorted by name.
@@ -40,7 +42,7 @@ pub fn held(workspace: &Workspace) -> Result<BTreeMap<String, Version>, ClosureE
 }
 
 /// The fields of the header, in their order.
-const FIELDS: [&str; 5] = ["component", "chroot", "python", "arch", "inputs"];
+const FIELDS: [&str; 6] = ["component", "chroot", "python", "arch", "not-after", "inputs"];
 
 /// What stands before the stack's own distributions.
 const OWN: &str = "# of the stack: ";
@@ -78,7 +80,8 @@ impl Lock {
                         # changes are lost at its next run. It installs with `pip install --require-hashes --no-deps`.\n"
             .to_owned();
         let inputs = format!("sha256:{}", self.inputs);
-        let values = [&self.component, &self.chroot, &self.python, &self.arch, &inputs];
+        let not_after = cutoff::day_text(self.not_after);
+        let values = [&self.component, &self.chroot, &self.python, &self.arch, &not_after, &inputs];
         for (field, value) in FIELDS.iter().zip(values) {
             text += &format!("# {field}: {value}\n");
         }
@@ -126,6 +129,8 @@ impl Lock {
             found.ok_or_else(|| (1, format!("its header has no line `# {name}: ...`")))
         };
         let text_of = |name: &str| field(name).map(|(_, value)| value.to_owned());
+        let (line, not_after) = field("not-after")?;
+        let not_after = cutoff::day_of(not_after).map_err(|wrong| (line, wrong))?;
         let (line, inputs) = field("inputs")?;
         let inputs = inputs.strip_prefix("sha256:").and_then(Sha256::parse);
         Ok(Self {
@@ -133,6 +138,7 @@ impl Lock {
             chroot: text_of("chroot")?,
             python: text_of("python")?,
             arch: text_of("arch")?,
+            not_after,
             inputs: inputs.ok_or_else(|| (line, "`inputs` is no sha256 of 64 digits".to_owned()))?,
             packages: reading.packages,
         })
@@ -271,6 +277,7 @@ mod tests {
             chroot: "fedora-43".into(),
             python: "3.14".into(),
             arch: "x86_64".into(),
+            not_after: Some("2026-05-10".parse().unwrap()),
             inputs: Sha256::of_bytes("x"),
             packages: vec![
                 locked("a-b", "1.0", Origin::Index { wheel, sdist: Some(file("a-b-1.0.tar.gz", None)) }),
@@ -315,6 +322,7 @@ mod tests {
             ("c==1!2.0", "a-b==1!2.0", "c==1!2.0", "not a file of a-b"),
             ("# inputs: sha256:", "# inputs: sha256:0", "# inputs", "no sha256"),
             ("# python: 3.14\n", "", "# All", "no line `# python"),
+            ("# not-after: 2026-05-10", "# not-after: 2026-5", "# not-after", "neither a day"),
             ("# python: 3.14\n", "# python: 3.14\n# python: 3\n", "# arch", "twice"),
         ] {
             let damaged = text.replacen(from, to, 1);

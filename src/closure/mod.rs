@@ -3,6 +3,7 @@
 
 mod assemble;
 mod collision;
+mod cutoff;
 pub mod diff;
 mod error;
 pub mod generate;
@@ -104,6 +105,8 @@ pub struct Graph {
     /// All requirements that hold, sorted; those of the component itself have `root` as `from`.
     /// Requirements on what is dropped are among them.
     pub edges: Vec<Edge>,
+    /// The last day, in UTC, whose files were taken from the index; `None` if nothing limits them.
+    pub not_after: Option<jiff::civil::Date>,
 }
 
 impl Graph {

@@ -117,7 +117,8 @@ fn makes_python(component: &Component) -> Result<bool, ClosureError> {
     Ok(text.lines().any(|line| starts.iter().any(|start| line.starts_with(start))))
 }
 
-fn name_of(workspace: &Workspace, component: &Component) -> String {
+/// Returns the normalized name under which an index would have a component.
+pub(super) fn name_of(workspace: &Workspace, component: &Component) -> String {
     match &workspace.pin(component).source {
         Source::Sdist { project, .. } => normalized(project),
         _ => normalized(component.name.as_str()),

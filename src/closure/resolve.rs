@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cutoff::{Cutoff, day_text};
 use super::lock::Lock;
 use super::offers::Offers;
 use super::own::{self, Own};
@@ -42,12 +43,14 @@ pub fn graph(
     let rules = component.closure.as_ref().unwrap_or(&none);
     let root = roots::stated(workspace, component, rules, fetcher)?;
     let own = own::of_stack(stack, component, &environment, fetcher, how.upgrade)?;
-    let question =
-        Question { component, chroot: &workspace.chroot.name, environment, root, own, rules, offers };
     let path = workspace.closure_lock();
     // The lock is that of the component with a table; others are computed each time.
     let locked = component.closure.is_some() && !how.upgrade;
     let old = if locked { Lock::read(&path)? } else { None };
+    let locked_day = old.as_ref().and_then(|old| old.not_after);
+    let cutoff = Cutoff::of(workspace, component, rules, fetcher, locked_day)?;
+    let chroot = &workspace.chroot.name;
+    let question = Question { component, chroot, environment, root, own, cutoff, rules, offers };
     let shown = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
     if let Some(old) = &old {
         question.must_be_of(old, &shown)?;
@@ -59,6 +62,11 @@ pub fn graph(
     if how.offline {
         let component = component.name.to_string();
         let why = match old {
+            Some(old) if old.not_after != question.cutoff.day => format!(
+                "{shown} is as of {}, not of {}",
+                day_text(old.not_after),
+                day_text(question.cutoff.day)
+            ),
             Some(_) => format!("{shown} is of other requirements, versions or packages"),
             None => format!("there is no {shown}"),
         };
@@ -90,6 +98,7 @@ pub(super) struct Question<'a> {
     pub environment: Environment,
     pub root: Stated,
     pub own: BTreeMap<String, Own>,
+    pub cutoff: Cutoff,
     pub rules: &'a ClosureRules,
     pub offers: &'a Offers,
 }
@@ -127,14 +136,16 @@ impl Question<'_> {
     /// Returns a digest of all that decides over the closure, given what is in it: of the
     /// release's offers only those of its members count.
     fn inputs(&self, lock: &Lock) -> Sha256 {
+        let glibc = self.environment.glibc().map(|(major, minor)| format!("{major}.{minor}"));
         let mut text = format!(
-            "rocmrpm closure 1\n{} {} {} {} {:?}\n",
+            "rocmrpm closure 2\n{} {} {} {} {}\n",
             self.component.name,
             self.chroot,
             self.environment.python(),
             self.environment.arch(),
-            self.environment.glibc()
+            glibc.as_deref().unwrap_or("none")
         );
+        text += &self.cutoff.lines();
         text += &self.requirements();
         for name in self.dropped() {
             text += &format!("without {name}\n");
@@ -209,7 +220,9 @@ impl Question<'_> {
         let overrides: String = without.chain(free).collect();
         fs_err::write(scratch.path().join(OVERRIDES), overrides).map_err(action())?;
         let indexes = [stand_in.url(), fetcher.index_url()?.to_owned()];
-        let args = ["--format", "pylock.toml", "--output-file", OUTPUT, "--override", OVERRIDES];
+        let cutoff = self.cutoff.uv_args(self.own.keys());
+        let mut args = vec!["--format", "pylock.toml", "--output-file", OUTPUT, "--override", OVERRIDES];
+        args.extend(cutoff.iter().map(String::as_str));
         match uv::compile(&self.environment, scratch.path(), self.requirements(), &indexes, &args) {
             Ok(_) => {}
             Err(Failure::Process(error)) => return Err(error.into()),
@@ -228,6 +241,7 @@ impl Question<'_> {
             chroot: self.chroot.to_owned(),
             python: self.environment.python(),
             arch: self.environment.arch().to_owned(),
+            not_after: self.cutoff.day,
             inputs: Sha256::of_bytes(""),
             packages: pylock::read(&text, &self.own, &self.environment)?,
         };

@@ -19,8 +19,13 @@ impl Sketch {
     /// Returns a graph of what `demo` requires.
     pub fn of(requires: &[&str]) -> Self {
         let component = ComponentName::parse("demo").unwrap();
-        let graph =
-            Graph { component, root: "demo".into(), nodes: std::collections::BTreeMap::new(), edges: vec![] };
+        let graph = Graph {
+            component,
+            root: "demo".into(),
+            nodes: std::collections::BTreeMap::new(),
+            edges: vec![],
+            not_after: None,
+        };
         let mut sketch = Self(graph);
         sketch.requires("demo", requires);
         sketch
@@ -92,6 +97,7 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
         name: At { value: (*name).into(), span: 0..1 },
         place: *place,
         from: None,
+        not_after: None,
         build_requires: Vec::new(),
         license: None,
         without: (*place == Some(Place::Dropped)).then(|| format!("what {name} does")),
@@ -101,6 +107,7 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
         requirements: vec![],
         extras: vec![],
         runtime: None,
+        not_after: None,
         members: list.iter().map(rule).collect(),
     }
 }

@@ -58,7 +58,7 @@ impl<'a> Fetcher<'a> {
     }
 
     /// Tells whether the network is forbidden.
-    pub(super) fn is_offline(&self) -> bool {
+    pub(crate) fn is_offline(&self) -> bool {
         self.offline
     }
 

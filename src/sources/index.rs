@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use pep440_rs::Version;
 
 use super::name::normalized;
@@ -48,6 +49,8 @@ pub struct ProjectFile {
     pub yanked: bool,
     /// The digest of the wheel's METADATA, if that lies beside it (PEP 658, PEP 714).
     pub metadata: Option<Sha256>,
+    /// When it was uploaded, if the page says it (PEP 700; JSON pages only).
+    pub upload_time: Option<Timestamp>,
 }
 
 /// Returns the version that the name of a project's source distribution states, whatever
@@ -129,6 +132,8 @@ struct JsonFile {
     requires_python: Option<String>,
     #[serde(default, rename = "core-metadata")]
     core_metadata: serde_json::Value,
+    #[serde(rename = "upload-time")]
+    upload_time: Option<String>,
 }
 
 fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError> {
@@ -144,6 +149,7 @@ fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
         yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
         metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
         requires_python: file.requires_python,
+        upload_time: file.upload_time.and_then(|time| time.parse().ok()),
         name: file.filename,
     };
     Ok(page.files.into_iter().map(entry).collect())
@@ -166,6 +172,7 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
             metadata: attribute("data-core-metadata").and_then(|v| Sha256::parse(v.strip_prefix("sha256=")?)),
             sha256: fragment.split('&').find_map(|part| Sha256::parse(part.strip_prefix("sha256=")?)),
             size: None,
+            upload_time: None,
             yanked: attribute("data-yanked").is_some(),
         }
     };

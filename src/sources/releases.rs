@@ -4,6 +4,8 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use pep440_rs::Version;
 
 use super::git::tag_prefixes;
@@ -11,6 +13,7 @@ use super::index::{self, ProjectFile};
 use super::{Fetcher, SourceError, name, simple, url};
 use crate::digest::Sha256;
 use crate::names::is_version;
+use crate::wheel::FileName;
 use crate::workspace::compare;
 use crate::workspace::pin::{Pin, Source};
 
@@ -63,6 +66,27 @@ impl Fetcher<'_> {
             Source::Wheel { .. } | Source::Folder { .. } | Source::Crates { .. } => return Ok(None),
         };
         Ok(Some(releases))
+    }
+
+    /// Returns the day, in UTC, on which the index received the first file of a project's
+    /// version; `None` if it does not state that, or may not be asked. Kept in the cache.
+    pub(crate) fn release_day(&self, project: &str, version: &Version) -> Result<Option<Date>, SourceError> {
+        let recipe = format!("release day 1\n{project} {version}\n");
+        if let Some(day) = self.remembered(&recipe)?.and_then(|text| text.parse().ok()) {
+            return Ok(Some(day));
+        }
+        if self.is_offline() {
+            return Ok(None);
+        }
+        let files = self.projects(&[project])?.into_iter().flatten();
+        let of_version = files.filter(|file| {
+            let wheel = || FileName::parse(&file.name).ok().map(|name| name.version);
+            file.sdist_version(project).or_else(wheel).as_ref() == Some(version)
+        });
+        let Some(first) = of_version.filter_map(|file| file.upload_time).min() else { return Ok(None) };
+        let day = first.to_zoned(TimeZone::UTC).date();
+        self.remember(&recipe, &day.to_string())?;
+        Ok(Some(day))
     }
 
     fn sdist_releases(&self, project: &str, pinned: &str) -> Result<Releases, SourceError> {

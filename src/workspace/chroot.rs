@@ -88,7 +88,7 @@ impl Chroot {
                 base_config,
                 rocm_provider: rocm_provider.unwrap_or(At { value: String::new(), span: 0..0 }),
                 container_image: text(root.string("container-image")),
-                end_of_life: end_of_life(root),
+                end_of_life: root.day("end-of-life"),
                 macros: macros(root, host),
                 additional_packages: additional_packages(root),
                 packages: root.strings("packages"),
@@ -206,15 +206,6 @@ fn symbol_versions(root: &mut Table<'_>) -> BTreeMap<String, String> {
         versions.insert(kind, value);
     }
     versions
-}
-
-fn end_of_life(root: &mut Table<'_>) -> Option<jiff::civil::Date> {
-    let At { value, span } = root.string("end-of-life")?;
-    let day = value.parse().ok();
-    if day.is_none() {
-        root.problem(span, "this is not a day", "expected such as `2026-12-02`", None);
-    }
-    day
 }
 
 /// Whose ROCm RPMs a chroot uses.

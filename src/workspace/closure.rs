@@ -1,6 +1,8 @@
 //! `[closure]` of component.toml: from which requirements a component's Python closure is
 //! computed, and what a packager decides of its members. What the closure is is not known here.
 
+use jiff::civil::Date;
+
 use super::document::{At, Table};
 use super::edit::is_inside;
 use crate::names::nearest;
@@ -63,6 +65,9 @@ pub struct ClosureRules {
     pub extras: Vec<At<String>>,
     /// What the package of the private members is called; `<component>-runtime` where absent.
     pub runtime: Option<At<String>>,
+    /// The last day, in UTC, whose files are taken from the index; by default the day on which
+    /// the index received the component's pinned version.
+    pub not_after: Option<Date>,
     /// What is decided of single members.
     pub members: Vec<MemberRule>,
 }
@@ -76,6 +81,8 @@ pub struct MemberRule {
     pub place: Option<Place>,
     /// What it is built from; chosen where absent.
     pub from: Option<BuiltFrom>,
+    /// The last day, in UTC, whose files are taken, instead of that of the whole closure.
+    pub not_after: Option<Date>,
     /// The packages that building it from source needs beside what its metadata ask for.
     pub build_requires: Vec<String>,
     /// Its licence as an SPDX expression, where its metadata have none.
@@ -124,6 +131,7 @@ impl ClosureRules {
         if let Some(name) = &runtime {
             table.must_be_plain(name, "a package's name");
         }
+        let not_after = table.day("not-after");
         let members: Vec<MemberRule> =
             table.tables("member", MemberRule::read).into_iter().flatten().collect();
         for (at, member) in members.iter().enumerate() {
@@ -132,7 +140,7 @@ impl ClosureRules {
                 table.problem(member.name.span.clone(), message, "keep one of the two", None);
             }
         }
-        Self { requirements, extras, runtime, members }
+        Self { requirements, extras, runtime, not_after, members }
     }
 
     /// Returns what is decided of a member.
@@ -155,6 +163,7 @@ impl MemberRule {
         let place = choice(table, "place", &Place::ALL.map(|place| (place.name(), place)));
         let from =
             choice(table, "from", &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)));
+        let not_after = table.day("not-after");
         let build_requires = table.strings("build-requires");
         for At { value, span } in &build_requires {
             if from != Some(BuiltFrom::Sdist) {
@@ -189,7 +198,8 @@ impl MemberRule {
                 table.problem(span, "`without` is for dropped members", label, None);
             }
         }
-        Some(Self { name: name?, place, from, build_requires, license, without, reason: reason?.value })
+        let (name, reason) = (name?, reason?.value);
+        Some(Self { name, place, from, not_after, build_requires, license, without, reason })
     }
 }
 

@@ -179,6 +179,16 @@ impl<'d> Table<'d> {
         Some(string)
     }
 
+    /// Returns a day such as `2026-12-02` that may be absent.
+    pub fn day(&mut self, key: &str) -> Option<jiff::civil::Date> {
+        let At { value, span } = self.string(key)?;
+        let day = value.parse().ok();
+        if day.is_none() {
+            self.problem(span, "this is not a day", "expected such as `2026-12-02`", None);
+        }
+        day
+    }
+
     /// Returns a string of any number of lines that may be absent.
     pub fn lines(&mut self, key: &str) -> Option<At<String>> {
         let value = self.get(key)?;

@@ -48,9 +48,18 @@ pub enum Lie {
 pub struct Index {
     files: BTreeMap<String, Vec<u8>>,
     pages: BTreeMap<String, String>,
+    /// When the files that follow were uploaded; their projects' pages are JSON (PEP 700).
+    uploaded: Option<String>,
+    dated: BTreeMap<String, Vec<serde_json::Value>>,
 }
 
 impl Index {
+    /// States that the files that follow were uploaded at noon of a day.
+    pub fn on(mut self, day: &str) -> Self {
+        self.uploaded = Some(format!("{day}T12:00:00.000000Z"));
+        self
+    }
+
     /// Adds a wheel for any Python, with METADATA beside it.
     pub fn wheel(self, name: &str, version: &str, lines: &[&str]) -> Self {
         self.add(&Dist { name, version, lines }, "py3-none-any", true, Lie::None)
@@ -98,6 +107,14 @@ impl Index {
         };
         let link = format!("<a href=\"../../files/{file}#sha256={digest}\"{attributes}>{file}</a>\n");
         *self.pages.entry(project.to_owned()).or_default() += &link;
+        if let Some(time) = &self.uploaded {
+            self.dated.entry(project.to_owned()).or_default().push(serde_json::json!({
+                "filename": file,
+                "url": format!("../../files/{file}"),
+                "hashes": { "sha256": digest.to_string() },
+                "upload-time": time,
+            }));
+        }
         self.files.insert(file.to_owned(), bytes);
     }
 
@@ -118,6 +135,11 @@ impl Index {
             let path = request.path.trim_end_matches('/');
             let page = path.strip_prefix("/simple/").and_then(|project| self.pages.get(project));
             let file = path.strip_prefix("/files/").and_then(|file| self.files.get(file));
+            if let Some(files) = path.strip_prefix("/simple/").and_then(|project| self.dated.get(project)) {
+                let page = serde_json::json!({ "meta": { "api-version": "1.1" }, "files": files });
+                let json = "application/vnd.pypi.simple.v1+json";
+                return Reply::file(page.to_string()).without_ranges().header("Content-Type", json);
+            }
             match (page, file) {
                 (Some(page), _) => Reply::file(format!("<!DOCTYPE html>\n{page}"))
                     .without_ranges()

@@ -28,6 +28,7 @@ impl Held {
             chroot: "host".into(),
             python: "3.14".into(),
             arch: "x86_64".into(),
+            not_after: None,
             inputs: Sha256::of_bytes(""),
             packages: vec![Locked {
                 name: "plain-lib".into(),

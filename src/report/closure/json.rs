@@ -32,6 +32,7 @@ pub fn closure_json(closure: &Closure, differs: &[String], written: bool) -> Val
         "distribution": closure.graph.root,
         "chroot": closure.chroot,
         "pins": closure.pins,
+        "not_after": closure.graph.not_after.map(|day| day.to_string()),
         "totals": totals,
         "members": closure.members.values().map(member).collect::<Vec<_>>(),
         "differs": differs,

@@ -23,7 +23,11 @@ fn style(place: Place) -> Style {
 
 /// Returns a closure as text for a terminal.
 pub fn closure_text(closure: &Closure) -> String {
-    let about = format!("for {} with the pins of {}", closure.chroot, closure.pins);
+    let as_of = match closure.graph.not_after {
+        Some(day) => format!("as of {day}"),
+        None => "not limited by date".to_owned(),
+    };
+    let about = format!("for {} with the pins of {}, {as_of}", closure.chroot, closure.pins);
     let head = Style::Bold.paint(visible(closure.graph.component.as_str()));
     let mut text = format!("{head}  {}\n\n", Style::Dim.paint(visible(&about)));
     let groups = groups(closure);
