@@ -289,7 +289,7 @@ fn a_damaged_lock_is_told_with_its_line() {
     let lock = lab.lock();
     let b = lock.find("# file: b-").unwrap();
     for (text, code, wrong) in [
-        (lock.replace("a==1.0 ", "a=1.0 "), 3, "p.requirements.lock:10: this is not the lock of a closure"),
+        (lock.replace("a==1.0 ", "a=1.0 "), 3, "p.requirements.lock:11: this is not the lock of a closure"),
         (lock.replace("# python: 3.14", "# python: 3.13"), 3, "is for Python `3.13`, not for Python `3.14`"),
         (lock.replace("# component: app", "# component: other"), 3, "is for the component `other`"),
         (lock.replace("# file: a-1.0", "# file: ../a-1.0"), 3, "is not a file's name"),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use pep440_rs::Version;
 
-use super::resolve::Question;
+use super::resolve::{Attempt, Question};
 use super::{ClosureError, Edge, assemble};
 use crate::error::{Diagnose as _, Kind};
 use crate::sources::{Fetcher, ProjectFile, version_of_sdist};
@@ -154,7 +154,10 @@ fn try_without(
     name: &str,
     fetcher: &Fetcher<'_>,
 ) -> Result<Option<On>, ClosureError> {
-    let Ok(lock) = question.attempt(None, Some(name), fetcher)? else { return Ok(None) };
+    let Ok(lock) = question.attempt(None, &Attempt { free: Some(name), ..Attempt::default() }, fetcher)?
+    else {
+        return Ok(None);
+    };
     let graph = assemble::connected(question, &lock, None, Some(name), fetcher)?;
     let edges: Vec<&Edge> =
         graph.edges.iter().filter(|edge| edge.to == name && !edge.specifiers.is_empty()).collect();

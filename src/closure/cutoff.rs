@@ -39,13 +39,13 @@ impl Cutoff {
         Ok(Self { day, members: rules.members.iter().filter_map(member).collect() })
     }
 
-    /// Returns the arguments by which uv keeps to it. Distributions of the stack's own, which no
-    /// index received, are exempt.
-    pub fn uv_args<'a>(&self, own: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    /// Returns the arguments by which uv keeps to it. `exempt` distributions may be of any day:
+    /// the stack's own, which no index received.
+    pub fn uv_args<'a>(&self, exempt: impl IntoIterator<Item = &'a String>) -> Vec<String> {
         let mut args = Vec::new();
         if let Some(day) = self.day {
             args.extend(["--exclude-newer".to_owned(), end_of(day)]);
-            let exempt = own.into_iter().map(|name| format!("{name}=false"));
+            let exempt = exempt.into_iter().map(|name| format!("{name}=false"));
             args.extend(exempt.flat_map(|text| ["--exclude-newer-package".to_owned(), text]));
         }
         for (name, day) in &self.members {

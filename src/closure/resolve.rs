@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pep440_rs::Version;
+
 use super::cutoff::{Cutoff, day_text};
 use super::lock::Lock;
 use super::offers::Offers;
@@ -16,6 +18,7 @@ use crate::index::environment::Environment;
 use crate::sources::Fetcher;
 use crate::stack::Stack;
 use crate::uv::{self, Failure, Why};
+use crate::workspace::pin::Source;
 use crate::workspace::{ClosureRules, Component, Place, Workspace};
 
 /// How a closure is computed.
@@ -71,6 +74,14 @@ pub fn graph(
             None => format!("there is no {shown}"),
         };
         return Err(ClosureError::Offline { component, why });
+    }
+    let pin = workspace.pin(component);
+    if question.cutoff.day.is_none() && matches!(pin.source, Source::Sdist { .. }) {
+        events.event(Event::Warning(format!(
+            "the index does not state when {} {} was released, so that versions of any day are taken; \
+             `not-after` in `[closure]` of {} limits them",
+            component.name, pin.version, component.file.name
+        )));
     }
     let detail = format!("the closure of {} with uv", component.name);
     events.event(Event::Step { word: "Resolving", detail });
@@ -180,19 +191,35 @@ impl Question<'_> {
     }
 
     fn resolve(&self, old: Option<&Lock>, fetcher: &Fetcher<'_>) -> Result<Lock, ClosureError> {
-        match self.attempt(old, None, fetcher)? {
-            Ok(lock) => Ok(lock),
-            Err(said) => Err(Box::new(collision::explain(self, said, fetcher)?).into()),
+        let lock = match self.attempt(old, &Attempt::default(), fetcher)? {
+            Ok(lock) => lock,
+            Err(said) => return Err(Box::new(collision::explain(self, said, fetcher)?).into()),
+        };
+        let of_release = self.later_in_release(&lock);
+        if of_release.is_empty() {
+            return Ok(lock);
         }
+        let again = self.attempt(old, &Attempt { of_release, ..Attempt::default() }, fetcher)?;
+        Ok(again.unwrap_or(lock))
     }
 
-    /// Has uv resolve; with `free`, as if that distribution were not required or, where it is the
-    /// stack's own, as if any version would do. Where the requirements exclude each other, uv's
-    /// words are returned.
+    /// Returns the versions of the release that are newer than the locked ones, which may be so
+    /// only because of the cutoff: a release has packages of later days, too.
+    fn later_in_release(&self, lock: &Lock) -> BTreeMap<String, Version> {
+        let index = lock.packages.iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
+        let later = index.filter_map(|locked| {
+            let offered = self.offers.of_dist(&locked.name)?.version.as_ref()?;
+            let limited = self.cutoff.day.is_some() && !self.cutoff.members.contains_key(&locked.name);
+            (limited && *offered > locked.version).then(|| (locked.name.clone(), offered.clone()))
+        });
+        later.collect()
+    }
+
+    /// Has uv resolve. If the requirements exclude each other, returns what uv prints.
     pub fn attempt(
         &self,
         old: Option<&Lock>,
-        free: Option<&str>,
+        attempt: &Attempt<'_>,
         fetcher: &Fetcher<'_>,
     ) -> Result<Result<Lock, Vec<String>>, ClosureError> {
         let scratch = tempfile::tempdir().map_err(IoError::doing("make a folder for uv"))?;
@@ -213,15 +240,20 @@ impl Question<'_> {
         }
         // A requirement under a condition that never holds takes the place of all on that name.
         let without = self.dropped().into_iter().map(|name| format!("{name} ; python_version < \"0\"\n"));
-        let free = free.map(|name| match self.own.contains_key(name) {
+        let free = attempt.free.map(|name| match self.own.contains_key(name) {
             true => format!("{name}\n"),
             false => format!("{name} ; python_version < \"0\"\n"),
         });
         let overrides: String = without.chain(free).collect();
         fs_err::write(scratch.path().join(OVERRIDES), overrides).map_err(action())?;
+        // Up to the release's version: beyond it the cutoff holds.
+        let constraint = |(name, version): (&String, &Version)| format!("{name} <= {version}\n");
+        let constraints: String = attempt.of_release.iter().map(constraint).collect();
+        fs_err::write(scratch.path().join(CONSTRAINTS), constraints).map_err(action())?;
         let indexes = [stand_in.url(), fetcher.index_url()?.to_owned()];
-        let cutoff = self.cutoff.uv_args(self.own.keys());
-        let mut args = vec!["--format", "pylock.toml", "--output-file", OUTPUT, "--override", OVERRIDES];
+        let cutoff = self.cutoff.uv_args(self.own.keys().chain(attempt.of_release.keys()));
+        let mut args = vec!["--format", "pylock.toml", "--output-file", OUTPUT];
+        args.extend(["--override", OVERRIDES, "--constraint", CONSTRAINTS]);
         args.extend(cutoff.iter().map(String::as_str));
         match uv::compile(&self.environment, scratch.path(), self.requirements(), &indexes, &args) {
             Ok(_) => {}
@@ -253,3 +285,13 @@ impl Question<'_> {
 /// What uv writes to; its name must be one that PEP 751 allows.
 const OUTPUT: &str = "pylock.toml";
 const OVERRIDES: &str = "overrides.txt";
+const CONSTRAINTS: &str = "constraints.txt";
+
+/// What one run of uv is asked beside the question.
+#[derive(Debug, Default)]
+pub(super) struct Attempt<'a> {
+    /// A distribution that counts as not required; of the stack's own, any version counts.
+    pub free: Option<&'a str>,
+    /// Versions of the release's that may be newer than the cutoff, by normalized name.
+    pub of_release: BTreeMap<String, Version>,
+}

@@ -49,7 +49,7 @@ pub struct ProjectFile {
     pub yanked: bool,
     /// The digest of the wheel's METADATA, if that lies beside it (PEP 658, PEP 714).
     pub metadata: Option<Sha256>,
-    /// When it was uploaded, if the page says it (PEP 700; JSON pages only).
+    /// When it was uploaded, if the page says it (PEP 700).
     pub upload_time: Option<Timestamp>,
 }
 
@@ -172,7 +172,8 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
             metadata: attribute("data-core-metadata").and_then(|v| Sha256::parse(v.strip_prefix("sha256=")?)),
             sha256: fragment.split('&').find_map(|part| Sha256::parse(part.strip_prefix("sha256=")?)),
             size: None,
-            upload_time: None,
+            // In no PEP, but indexes write it and uv reads it.
+            upload_time: attribute("data-upload-time").and_then(|time| time.parse().ok()),
             yanked: attribute("data-yanked").is_some(),
         }
     };
@@ -283,6 +284,19 @@ mod tests {
         let error = picked(&html, Some("1.1")).unwrap_err();
         assert!(error.to_string().ends_with("1.1, only foo_bar-1.1-py3-none-any.whl"), "{error}");
         assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn reads_upload_times_of_both_kinds_of_page() {
+        let html = r#"<a href="foo_bar-1.0.tar.gz" data-upload-time="2026-05-10T07:39:27.942529Z">a</a>"#;
+        let json = r#"{"files":[{"filename":"foo_bar-1.0.tar.gz","url":"x","hashes":{},
+                       "upload-time":"2026-05-10T07:39:27.942529Z"}]}"#;
+        for page in [html, json] {
+            let time = files(page, PAGE).unwrap()[0].upload_time.unwrap();
+            assert_eq!(time.to_string(), "2026-05-10T07:39:27.942529Z");
+        }
+        let wrong = html.replace("2026-05-10T", "yesterday ");
+        assert_eq!(files(&wrong, PAGE).unwrap()[0].upload_time, None);
     }
 
     #[test]
