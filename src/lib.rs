@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod lint;
 pub mod machine;
 pub mod names;
+pub mod osv;
 pub mod outputs;
 pub mod packages;
 mod parallel;

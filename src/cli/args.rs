@@ -17,7 +17,7 @@ mod upstream;
 mod verify;
 
 pub use build::{Build, BuilderName, EnterShell, Reproduce};
-pub use closure::{Closure, ClosureCommand, ClosureDiff, ClosureHow, ClosureWhy};
+pub use closure::{Closure, ClosureAudit, ClosureCommand, ClosureDiff, ClosureHow, ClosureWhy};
 pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
 pub use index::{

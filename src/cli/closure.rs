@@ -1,6 +1,9 @@
 //! `rocmrpm closure`: the Python closure of a component, why a member is in it, and what
 //! differs between two locks.
 
+mod audit;
+mod upgrade;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,7 +14,7 @@ use crate::closure::offers::Offers;
 use crate::closure::place::{needless, place};
 use crate::closure::resolve::{How, graph};
 use crate::closure::why::why;
-use crate::closure::{Closure, generate};
+use crate::closure::{Closure, Upgrade, generate};
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Events, Silent};
 use crate::files;
@@ -19,7 +22,7 @@ use crate::report::{
     Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text, why_json,
     why_text,
 };
-use crate::sources::{Cache, Fetcher};
+use crate::sources::{Cache, Fetcher, normalized};
 use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::{ClosureRules, Component, Selection, Workspace};
@@ -29,6 +32,7 @@ pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         None => show(args, dir, shell),
         Some(args::ClosureCommand::Why(args)) => tell_why(args, dir, shell),
         Some(args::ClosureCommand::Diff(args)) => tell_diff(args, dir, shell),
+        Some(args::ClosureCommand::Audit(args)) => audit::run(args, dir, shell),
     }
 }
 
@@ -81,7 +85,13 @@ fn compute(
 ) -> Result<Computed, Error> {
     let workspace = stack.workspace;
     let offers = Offers::of(workspace, how.live, how.offline)?;
-    let resolve = How { offline: how.offline, upgrade: how.upgrade };
+    let names: Vec<String> = how.upgrade.iter().flatten().map(|name| normalized(name)).collect();
+    let upgrade = match &how.upgrade {
+        None => Upgrade::None,
+        Some(_) if names.is_empty() => Upgrade::All,
+        Some(_) => Upgrade::Members(&names),
+    };
+    let resolve = How { offline: how.offline, upgrade };
     let (graph, lock, fresh) = graph(workspace, stack, component, &offers, &resolve, fetcher, events)?;
     let rules = component.closure.clone().unwrap_or_default();
     let closure = place(graph, &offers, &rules, &workspace.chroot.name, &workspace.pins.name)
@@ -105,24 +115,34 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let closures = format!("closures of {}", workspace.root.display());
     let _lock = args.write.then(|| cache.lock(&closures)).transpose()?;
     let fetcher = Fetcher::new(cache, &workspace.root, events).offline(args.how.offline);
+    let before = component.closure.as_ref().and(args.how.upgrade.as_deref());
+    let before = upgrade::Before::of(&workspace, before);
     let computed = compute(&stack, component, &args.how, &fetcher, events)?;
     let Computed { closure, lock, offers, .. } = &computed;
+    let differences = before.as_ref().map(|before| before.differences(closure, lock));
     let mut changes = Changes::default();
     if args.write || args.check {
         let generated = generate::files(&workspace, closure, component, offers, &fetcher)?;
         changes = Changes::of(&workspace, lock, generated)?;
     }
     drop(progress);
+    if let (Some(before), Some(differences), false) = (&before, &differences, args.json) {
+        before.show(differences, lock, shell)?;
+    }
     // Everything that can be wrong was before the first file.
     if args.write {
         changes.make(&workspace.root)?;
     }
     let differs: Vec<String> = changes.paths().map(str::to_owned).collect();
     if args.json {
-        shell.json(&closure_json(closure, &differs, args.write && !differs.is_empty()))?;
+        let mut document = closure_json(closure, &differs, args.write && !differs.is_empty());
+        if let Some(differences) = &differences {
+            document["upgraded"] = diff_json("", "", differences)["differences"].take();
+        }
+        shell.json(&document)?;
     } else if args.html {
         shell.data(closure_html(closure))?;
-    } else {
+    } else if before.is_none_or(|before| !before.names_members()) {
         shell.data(closure_text(closure))?;
     }
     for rule in needless(closure, &computed.rules) {
@@ -135,8 +155,10 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         return Ok(told(&changes, args.check, shell));
     }
     if computed.fresh && component.closure.is_some() {
+        let names = args.how.upgrade.iter().flatten().fold(String::new(), |list, name| list + " " + name);
+        let upgrade = args.how.upgrade.as_ref().map(|_| format!(" --upgrade{names}")).unwrap_or_default();
         shell.talk(format!(
-            "\n{} `rocmrpm closure --write` keeps what was resolved, and writes what brings the members",
+            "\n{} `rocmrpm closure --write{upgrade}` keeps what was resolved, and writes what brings the members",
             Style::Hint.paint("hint:")
         ));
     }
@@ -273,6 +295,14 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
     Ok((lock, places(&workspace).unwrap_or_default()))
 }
 
+/// Returns the lock of the chosen pin set and chroot with the places of its members, as far as
+/// they are known; nothing without a lock.
+pub(super) fn lock_with_places(dir: &Path, choice: &args::Choice) -> Result<Option<(Lock, Places)>, Error> {
+    let workspace = workspace(dir, choice)?;
+    let lock = Lock::read(&workspace.closure_lock())?;
+    Ok(lock.map(|lock| (lock, places(&workspace).unwrap_or_default())))
+}
+
 fn no_lock(name: &str) -> Error {
     Error::new(Kind::Usage, format!("`{}` is neither a file nor a pin set", visible(name)))
 }
@@ -281,7 +311,7 @@ fn no_lock(name: &str) -> Error {
 fn places(workspace: &Workspace) -> Option<Places> {
     let stack = Stack::new(workspace).ok()?;
     let component = component(&stack, None).ok()?;
-    let how = args::ClosureHow { live: false, offline: true, upgrade: false };
+    let how = args::ClosureHow { live: false, offline: true, upgrade: None };
     let fetcher = Fetcher::new(Cache::from_env().ok()?, &workspace.root, &Silent).offline(true);
     let computed = compute(&stack, component, &how, &fetcher, &Silent).ok()?;
     let members = computed.closure.members.into_iter();

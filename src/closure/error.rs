@@ -1,6 +1,7 @@
 //! Why the closure of a component cannot be computed. Why a member has no place is `place`'s
 //! business.
 
+use super::UpgradeError;
 use super::collision::Collision;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem};
 use crate::packages::PackagesError;
@@ -44,6 +45,9 @@ pub enum ClosureError {
         /// The edits.
         problems: Vec<Problem>,
     },
+    /// A member cannot be moved to another version.
+    #[error(transparent)]
+    Upgrade(#[from] UpgradeError),
     /// No set of versions satisfies all requirements.
     #[error(transparent)]
     Collision(#[from] Box<Collision>),
@@ -188,6 +192,7 @@ impl Diagnose for ClosureError {
             | Self::Offline { .. }
             | Self::LockedDigest { .. }
             | Self::Metadata { .. } => Kind::Network,
+            Self::Upgrade(error) => error.kind(),
             Self::Answer(_) | Self::Refused { .. } => Kind::Environment,
             Self::Source(error) => error.kind(),
             Self::Packages(error) => error.kind(),
@@ -209,6 +214,7 @@ impl Diagnose for ClosureError {
                 own("an `[[edit]]` in component.toml can correct the line, or leave it out")
             }
             Self::Edits { .. } => own("`rocmrpm patch check` tells of each edit whether it fits"),
+            Self::Upgrade(error) => error.hints(),
             Self::Collision(collision) => collision.hints(),
             Self::Unreachable { .. } => own("is the network up? what is locked needs no index"),
             Self::Answer(_) | Self::Refused { .. } => own("is this uv much newer or older than 2026's?"),

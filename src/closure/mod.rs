@@ -2,6 +2,7 @@
 //! where each comes from in a chroot, and why. How a member is built is `generate`'s business.
 
 mod assemble;
+pub mod audit;
 mod collision;
 mod cutoff;
 pub mod diff;
@@ -19,6 +20,7 @@ pub mod resolve;
 mod roots;
 #[cfg(test)]
 pub(crate) mod testing;
+mod upgrade;
 pub mod version;
 pub mod why;
 
@@ -31,6 +33,7 @@ use crate::names::ComponentName;
 use crate::workspace::Place;
 pub use collision::{Collision, On, Why};
 pub use error::ClosureError;
+pub use upgrade::{Upgrade, UpgradeError};
 
 /// A file of a distribution on an index.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::lock::Lock;
 use super::offers::Offers;
 use super::own::{self, Own};
 use super::roots::{self, Stated};
-use super::{ClosureError, Graph, Origin, assemble, collision, pylock};
+use super::{ClosureError, Graph, Origin, Upgrade, assemble, collision, pylock};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::events::{Event, Events};
@@ -23,11 +23,11 @@ use crate::workspace::{ClosureRules, Component, Place, Workspace};
 
 /// How a closure is computed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct How {
+pub struct How<'a> {
     /// Whether no index may be asked.
     pub offline: bool,
-    /// Whether to resolve anew, whatever is locked.
-    pub upgrade: bool,
+    /// Which members may move, whatever is locked.
+    pub upgrade: Upgrade<'a>,
 }
 
 /// Returns the closure of a component, its lock, and whether that was resolved just now.
@@ -37,7 +37,7 @@ pub fn graph(
     stack: &Stack<'_>,
     component: &Component,
     offers: &Offers,
-    how: &How,
+    how: &How<'_>,
     fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<(Graph, Lock, bool), ClosureError> {
@@ -45,19 +45,21 @@ pub fn graph(
     let none = ClosureRules::default();
     let rules = component.closure.as_ref().unwrap_or(&none);
     let root = roots::stated(workspace, component, rules, fetcher)?;
-    let own = own::of_stack(stack, component, &environment, fetcher, how.upgrade)?;
+    let upgrade = how.upgrade;
+    let own = own::of_stack(stack, component, &environment, fetcher, upgrade == Upgrade::All)?;
     let path = workspace.closure_lock();
     // The lock is that of the component with a table; others are computed each time.
-    let locked = component.closure.is_some() && !how.upgrade;
+    let locked = component.closure.is_some() && upgrade != Upgrade::All;
     let old = if locked { Lock::read(&path)? } else { None };
     let locked_day = old.as_ref().and_then(|old| old.not_after);
     let cutoff = Cutoff::of(workspace, component, rules, fetcher, locked_day)?;
     let chroot = &workspace.chroot.name;
-    let question = Question { component, chroot, environment, root, own, cutoff, rules, offers };
+    let question = Question { component, chroot, environment, root, own, cutoff, rules, offers, upgrade };
     let shown = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
+    upgrade.check(component.name.as_str(), old.as_ref())?;
     if let Some(old) = &old {
         question.must_be_of(old, &shown)?;
-        if old.inputs == question.inputs(old) {
+        if upgrade == Upgrade::None && old.inputs == question.inputs(old) {
             let graph = assemble::graph(&question, old, Some(&shown), fetcher)?;
             return Ok((graph, old.clone(), false));
         }
@@ -112,6 +114,7 @@ pub(super) struct Question<'a> {
     pub cutoff: Cutoff,
     pub rules: &'a ClosureRules,
     pub offers: &'a Offers,
+    pub upgrade: Upgrade<'a>,
 }
 
 impl Question<'_> {
@@ -230,9 +233,15 @@ impl Question<'_> {
         for locked in old.into_iter().flat_map(|old| &old.packages) {
             preferred.insert(&locked.name, &locked.version);
         }
-        preferred
-            .extend(self.offers.iter().filter_map(|(name, offer)| Some((name, offer.version.as_ref()?))));
-        preferred.retain(|name, _| !self.own.contains_key(*name));
+        for (name, version) in self.offers.iter().filter_map(|(n, offer)| Some((n, offer.version.as_ref()?)))
+        {
+            // Where single members move, a refused offer must not free another one.
+            if self.upgrade == Upgrade::None || !preferred.contains_key(name) {
+                preferred.insert(name, version);
+            }
+        }
+        let moves = |name: &str| self.upgrade != Upgrade::All && self.upgrade.moves(name);
+        preferred.retain(|name, _| !self.own.contains_key(*name) && !moves(name));
         let output = scratch.path().join(OUTPUT);
         // Without packages it would not be a file that uv reads.
         if !preferred.is_empty() {

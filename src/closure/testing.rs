@@ -109,6 +109,7 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
         runtime: None,
         not_after: None,
         members: list.iter().map(rule).collect(),
+        accepts: vec![],
     }
 }
 

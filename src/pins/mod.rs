@@ -8,6 +8,7 @@ pub mod compat;
 pub mod derive;
 mod error;
 mod import;
+mod members;
 mod outdated;
 mod requirements_file;
 mod set_text;
@@ -18,6 +19,7 @@ mod versions_env;
 
 pub use error::PinsError;
 pub use import::{Import, Imported, apply as import};
+pub use members::{MemberOutdated, outdated_members};
 pub use outdated::{Outdated, State, outdated};
 pub use set_text::{Changed, SetText, write_set};
 pub use source_manifest::{export as source_manifest, read as read_source_manifest};

@@ -19,7 +19,10 @@ mod shell;
 mod table;
 mod verify;
 
-pub use closure::{closure_html, closure_json, closure_text, diff_json, diff_text, why_json, why_text};
+pub use closure::{
+    audit_json, audit_text, closure_html, closure_json, closure_text, diff_json, diff_text, why_json,
+    why_text,
+};
 pub use comparison::comparison_text;
 pub use errors::{show_error, show_problems};
 pub use index_check::index_check_text;

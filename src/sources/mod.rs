@@ -2,6 +2,7 @@
 //! addressed by content. What a pin says is `workspace`'s business, what is built from
 //! the file is `build`'s.
 
+mod api;
 mod archive;
 mod cache;
 mod commit;
@@ -48,7 +49,7 @@ pub use releases::{Release, Releases, newer};
 pub(crate) use sdist_info::with_requires;
 pub use simple::{files_of_page, path_of_url, project_files};
 pub use tree::{Tree, read_inside};
-pub(crate) use url::last_segment as last_url_segment;
+pub(crate) use url::{last_segment as last_url_segment, percent_decode};
 pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;

@@ -140,7 +140,7 @@ pub(crate) fn last_segment(url: &str) -> String {
 }
 
 /// Undoes percent-encoding; what is not valid UTF-8 becomes U+FFFD.
-pub(super) fn percent_decode(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).and_then(|b| (*b as char).to_digit(16));
     let mut decoded = Vec::with_capacity(bytes.len());

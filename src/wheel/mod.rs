@@ -2,6 +2,7 @@
 //! two formats: nothing is compiled here, and no index is written.
 
 mod archive;
+mod components;
 mod container;
 mod deflate;
 mod distributions;
@@ -27,6 +28,7 @@ mod stable_abi;
 mod tags;
 mod verify;
 
+pub(crate) use components::{Purl, Sboms, sboms_in};
 pub use distributions::{distributions, metadata_of};
 pub(crate) use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};

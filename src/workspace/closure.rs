@@ -70,7 +70,25 @@ pub struct ClosureRules {
     pub not_after: Option<Date>,
     /// What is decided of single members.
     pub members: Vec<MemberRule>,
+    /// The vulnerabilities and yanked files that are accepted.
+    pub accepts: Vec<AcceptRule>,
 }
+
+/// `[[closure.accept]]`: a finding of `closure audit` that is accepted until a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptRule {
+    /// The ID of an advisory or one of its aliases; [`YANKED`] for yanked files.
+    pub id: At<String>,
+    /// The member for which alone it holds, normalized; all if missing.
+    pub package: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// The last day on which it holds.
+    pub until: Date,
+}
+
+/// Stands for the yanked files of a member in place of an advisory's ID.
+pub const YANKED: &str = "yanked";
 
 /// `[[closure.member]]`: what a packager decides of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,12 +158,49 @@ impl ClosureRules {
                 table.problem(member.name.span.clone(), message, "keep one of the two", None);
             }
         }
-        Self { requirements, extras, runtime, not_after, members }
+        let accepts: Vec<AcceptRule> =
+            table.tables("accept", AcceptRule::read).into_iter().flatten().collect();
+        for (at, accept) in accepts.iter().enumerate() {
+            let same =
+                |other: &AcceptRule| other.id.value == accept.id.value && other.package == accept.package;
+            if accepts[..at].iter().any(same) {
+                let message = format!("`{}` is accepted twice", accept.id.value);
+                table.problem(accept.id.span.clone(), message, "keep one of the two", None);
+            }
+        }
+        Self { requirements, extras, runtime, not_after, members, accepts }
     }
 
     /// Returns what is decided of a member.
     pub fn member(&self, name: &str) -> Option<&MemberRule> {
         self.members.iter().find(|member| member.name.value == name)
+    }
+}
+
+impl AcceptRule {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let id = table.required_string("id", "the ID of an advisory, such as `GHSA-...` or `CVE-...`");
+        let package = table.string("package");
+        if let Some(At { value, span }) = package.as_ref().filter(|at| normalized(&at.value) != at.value) {
+            let help = format!("did you mean `{}`?", normalized(value));
+            let label = "expected a normalized name: lower case, with `-`";
+            table.problem(span.clone(), "this is not a normalized name", label, Some(help));
+        }
+        if let Some(At { span, .. }) = id.as_ref().filter(|at| at.value == YANKED && package.is_none()) {
+            let label = "expected `package` beside it";
+            table.problem(span.clone(), "yanked files are accepted for one package", label, None);
+        }
+        let reason = table.required_string("reason", "why it is accepted");
+        if let Some(At { span, .. }) = reason.as_ref().filter(|at| at.value.trim().is_empty()) {
+            table.problem(span.clone(), "`reason` must not be empty", "expected a few words", None);
+        }
+        let until = table.required_string("until", "the last day on which it is accepted")?;
+        let day = until.value.parse().ok();
+        if day.is_none() {
+            let message = format!("`{}` is not a day", until.value);
+            table.problem(until.span, message, "expected such as `2027-01-31`", None);
+        }
+        Some(Self { id: id?, package: package.map(|at| at.value), reason: reason?.value, until: day? })
     }
 }
 
@@ -279,5 +334,37 @@ mod tests {
         assert_eq!(problems, ["`%(reboot)` is no requirement", "`` is no requirement"]);
         let (_, problems) = member("build-requires = [\"cmake\"]");
         assert_eq!(problems, ["`build-requires` is for source distributions"]);
+    }
+
+    #[test]
+    fn reads_what_is_accepted_and_until_when() {
+        let (rules, problems) = read(
+            "[[closure.accept]]\nid = \"CVE-2026-1\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n\
+             [[closure.accept]]\nid = \"yanked\"\npackage = \"a\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n",
+        );
+        assert_eq!(problems, [""; 0]);
+        let accepts = rules.unwrap().accepts;
+        assert_eq!(
+            (accepts[0].id.value.as_str(), accepts[0].until.to_string()),
+            ("CVE-2026-1", "2027-01-31".into())
+        );
+        assert_eq!(accepts[1].package.as_deref(), Some("a"));
+        let (_, problems) = read(
+            "[[closure.accept]]\nid = \"yanked\"\nreason = \" \"\nuntil = \"soon\"\n\
+             [[closure.accept]]\nid = \"X-1\"\npackage = \"A_b\"\nreason = \"r\"\n\
+             [[closure.accept]]\nid = \"X-2\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n\
+             [[closure.accept]]\nid = \"X-2\"\nreason = \"r\"\nuntil = \"2027-02-28\"\n",
+        );
+        assert_eq!(
+            problems,
+            [
+                "yanked files are accepted for one package",
+                "`reason` must not be empty",
+                "`soon` is not a day",
+                "this is not a normalized name",
+                "`until` is missing in `[closure.accept]`",
+                "`X-2` is accepted twice",
+            ]
+        );
     }
 }

@@ -18,7 +18,7 @@ pub mod pins;
 pub mod range;
 
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
-pub use closure::{BuiltFrom, ClosureRules, MemberRule, Place, WrittenClosure};
+pub use closure::{AcceptRule, BuiltFrom, ClosureRules, MemberRule, Place, WrittenClosure, YANKED};
 pub use component::Component;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;

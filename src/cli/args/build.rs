@@ -64,7 +64,7 @@ fn parse_stage(text: &str) -> Result<Stage, String> {
     })
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     crate::duration::parse(text).ok_or_else(|| "expected a duration, such as `90 min` or `8 h`".to_owned())
 }
 

@@ -1,8 +1,12 @@
 //! Arguments of `rocmrpm closure`.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use super::Choice;
+use super::build::parse_duration;
 
 /// `rocmrpm closure`.
 #[derive(Debug, Args)]
@@ -50,9 +54,10 @@ pub struct ClosureHow {
     #[arg(long)]
     pub offline: bool,
 
-    /// Resolve anew, whatever is locked
-    #[arg(long, conflicts_with = "offline")]
-    pub upgrade: bool,
+    /// Move these members to their newest allowed versions, and others only as far as these force
+    /// them; all members if no NAME is given
+    #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "offline")]
+    pub upgrade: Option<Vec<String>>,
 }
 
 /// The commands below `rocmrpm closure`.
@@ -62,6 +67,8 @@ pub enum ClosureCommand {
     Why(ClosureWhy),
     /// Tell what differs between two locks
     Diff(ClosureDiff),
+    /// List known vulnerabilities and yanked files of the members
+    Audit(ClosureAudit),
 }
 
 /// `rocmrpm closure why`.
@@ -93,6 +100,42 @@ pub struct ClosureDiff {
 
     /// The later lock: a file, or the name of a pin set
     pub new: String,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rocmrpm closure audit`.
+#[derive(Debug, Args)]
+pub struct ClosureAudit {
+    /// The component [default: the one that has a table `[closure]`]
+    #[arg(value_name = "COMPONENT")]
+    pub component: Option<String>,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Read advisories from an export of OSV, a zip archive or a folder, instead of asking its
+    /// service (can be repeated)
+    #[arg(long, value_name = "PATH")]
+    pub export: Vec<PathBuf>,
+
+    /// Show advisories about the release's own packages, too; they do not count
+    #[arg(long)]
+    pub system: bool,
+
+    /// Ask the chroot's repositories by dnf what they have, instead of the package tables
+    #[arg(long)]
+    pub live: bool,
+
+    /// Use only the lock, the cache and exports
+    #[arg(long)]
+    pub offline: bool,
+
+    /// How long one answer of OSV's service may take
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "60 s")]
+    pub timeout: Duration,
 
     /// Print JSON
     #[arg(long)]

@@ -13,7 +13,7 @@ pub enum Pins {
     Derive(PinsDerive),
     /// Compare a pin set with upstream's files and with the table of what goes together
     Check(PinsCheck),
-    /// Tell for which pins upstream has a newer release
+    /// List the pins and members of the closure for which there is a newer release
     Outdated(PinsOutdated),
     /// Change a pin to another version and show what that changes for a packager
     Update(PinsUpdate),
@@ -69,13 +69,12 @@ pub struct PinsCheck {
 /// `rocmrpm pins outdated`.
 #[derive(Debug, Args)]
 pub struct PinsOutdated {
-    /// Look at these components alone
-    #[arg(value_name = "COMPONENT")]
-    pub components: Vec<String>,
+    /// Compare only these components and members of the Python closure
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
 
-    /// Look at this pin set
-    #[arg(long, value_name = "NAME")]
-    pub pins: Option<String>,
+    #[command(flatten)]
+    pub choice: Choice,
 
     /// Count pre-releases too
     #[arg(long)]

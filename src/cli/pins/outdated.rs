@@ -5,10 +5,16 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Done, args, context};
+use crate::cli::closure::lock_with_places;
+use crate::closure::diff::Places;
+use crate::closure::lock::Lock;
+use crate::closure::{Locked, Origin};
+use crate::error::Error;
 use crate::events::Events;
-use crate::pins::{Outdated, PinsError, State, outdated};
+use crate::pins::{MemberOutdated, Outdated, PinsError, State, outdated, outdated_members};
 use crate::report::{Progress, Shell, Style, Table, count};
-use crate::sources::{Cache, Fetcher};
+use crate::sources::{Cache, Fetcher, normalized};
+use crate::workspace::{Component, Place, Workspace, WorkspaceError};
 
 #[derive(Serialize)]
 struct Report<'r> {
@@ -17,17 +23,24 @@ struct Report<'r> {
     chroot: &'r str,
     python: &'r str,
     components: &'r [Outdated],
+    members: &'r [MemberOutdated],
 }
 
 pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done {
-    let choice = args::Choice { chroot: None, pins: args.pins.clone() };
-    let workspace = context::workspace(dir, &choice, &[])?;
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let locked = lock_with_places(dir, &args.choice)?;
+    let wanted = Wanted::of(&workspace, locked.as_ref(), &args.names)?;
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
-    let components: Vec<_> =
-        args.components.iter().map(|name| workspace.component(name)).collect::<Result<_, _>>()?;
-    let rows = outdated(&workspace, &components, &fetcher, args.pre)?;
+    let rows = match args.names.is_empty() || !wanted.components.is_empty() {
+        true => outdated(&workspace, &wanted.components, &fetcher, args.pre)?,
+        false => Vec::new(),
+    };
+    let members = match &locked {
+        Some((lock, _)) => outdated_members(lock, &wanted.members, &fetcher, args.pre)?,
+        None => Vec::new(),
+    };
     drop(progress);
     let python = &workspace.chroot.python;
     if args.json {
@@ -37,26 +50,131 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
             chroot: &workspace.chroot.name,
             python,
             components: &rows,
+            members: &members,
         })?;
     } else {
-        shell.data(table(&rows, python))?;
+        if !rows.is_empty() {
+            shell.data(table(&rows, python))?;
+        }
+        if !members.is_empty() {
+            let between = if rows.is_empty() { "" } else { "\n" };
+            shell.data(format!("{between}{}", members_text(&members, args.names.is_empty())))?;
+        }
     }
+    reach(&rows, &members, shell)?;
+    let stale = rows.iter().any(|row| row.state == State::Outdated);
+    let first = rows.iter().find(|row| row.state == State::Outdated && row.source.is_none());
+    let first_member = members.iter().find(|member| member.state == State::Outdated);
+    let pins = args.choice.pins.as_ref().map(|name| format!(" --pins {name}")).unwrap_or_default();
+    let next = match (first, first_member) {
+        (Some(row), _) => Some(format!(
+            "`rocmrpm pins update {}{pins} --dry-run` shows what another version changes",
+            row.component
+        )),
+        (None, Some(member)) => Some(format!(
+            "`rocmrpm closure{pins} --upgrade {}` shows what another version changes",
+            member.name
+        )),
+        (None, None) => None,
+    };
+    if let Some(next) = next {
+        shell.talk(format!("\n{} {next}", Style::Hint.paint("next:")));
+    }
+    Ok(u8::from(stale || first_member.is_some()))
+}
+
+/// What was asked for.
+struct Wanted<'w> {
+    /// All if empty and nothing was named.
+    components: Vec<&'w Component>,
+    members: Vec<(&'w str, Option<&'static str>)>,
+}
+
+impl<'w> Wanted<'w> {
+    /// Sorts names out; without any, the members are those that our packages bring.
+    fn of(
+        workspace: &'w Workspace,
+        locked: Option<&'w (Lock, Places)>,
+        names: &[String],
+    ) -> Result<Self, Error> {
+        let all = || locked.iter().flat_map(|(lock, _)| &lock.packages);
+        let of_index = |locked: &&Locked| matches!(locked.origin, Origin::Index { .. });
+        let place = |name: &str| locked.and_then(|(_, places)| places.get(name)).copied();
+        let with_place = |member: &'w Locked| (member.name.as_str(), place(&member.name).map(Place::name));
+        if names.is_empty() {
+            let ours = all().filter(of_index).filter(|one| place(&one.name) != Some(Place::System));
+            return Ok(Self { components: Vec::new(), members: ours.map(with_place).collect() });
+        }
+        let mut wanted = Self { components: Vec::new(), members: Vec::new() };
+        for name in names {
+            match all().filter(of_index).find(|one| one.name == normalized(name)) {
+                Some(member) => wanted.members.push(with_place(member)),
+                None => wanted.components.push(workspace.component(name).map_err(|error| match error {
+                    WorkspaceError::Unknown { name, mut known, .. } => {
+                        known.extend(all().filter(of_index).map(|one| one.name.clone()));
+                        WorkspaceError::Unknown { kind: "component or member of the closure", name, known }
+                    }
+                    error => error,
+                })?),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+/// Warns of origins that could not be asked; an error if none could.
+fn reach(rows: &[Outdated], members: &[MemberOutdated], shell: &Shell) -> Result<(), Error> {
     let of = |state: State| rows.iter().filter(|row| row.state == state).count();
-    let (unreachable, asked) = (of(State::Unreachable), rows.len() - of(State::NotKnown));
-    if let Some(error) = rows.iter().find_map(|row| row.error.as_ref()) {
+    let (mut unreachable, mut asked) = (of(State::Unreachable), rows.len() - of(State::NotKnown));
+    let error = rows.iter().find_map(|row| row.error.as_ref());
+    // The index is one origin for all members.
+    let of_members = members.iter().find_map(|member| member.error.as_ref());
+    asked += usize::from(!members.is_empty());
+    unreachable += usize::from(of_members.is_some());
+    if let Some(error) = error.or(of_members) {
         let origins = count(asked, "origin");
         shell.warning(format!("{unreachable} of {origins} could not be asked, the first because: {error}"));
     }
     if unreachable > 0 && unreachable == asked {
         return Err(PinsError::NoneReached { origins: count(asked, "origin") }.into());
     }
-    let outdated: Vec<&Outdated> = rows.iter().filter(|row| row.state == State::Outdated).collect();
-    if let Some(first) = outdated.iter().find(|row| row.source.is_none()) {
-        let pins = args.pins.as_ref().map(|name| format!(" --pins {name}")).unwrap_or_default();
-        let update = format!("`rocmrpm pins update {}{pins} --dry-run`", first.component);
-        shell.talk(format!("\n{} {update} shows what another version changes", Style::Hint.paint("next:")));
+    Ok(())
+}
+
+/// Returns a table of members. Of `all`, those without a newer release are only counted.
+fn members_text(members: &[MemberOutdated], all: bool) -> String {
+    let newest = |member: &&MemberOutdated| matches!(member.state, State::Newest | State::Ahead);
+    let shown: Vec<&MemberOutdated> = members.iter().filter(|member| !all || !newest(member)).collect();
+    let mut table = Table::new(&["member", "place", "locked", "newest"]);
+    for member in &shown {
+        let (style, newest) = newest_cell(member.state, member.newest.clone());
+        table.styled_row(vec![
+            (None, member.name.clone()),
+            (Some(Style::Dim), member.place.unwrap_or_default().to_owned()),
+            (None, member.locked.clone()),
+            (style, newest),
+        ]);
     }
-    Ok(u8::from(!outdated.is_empty()))
+    let mut text = if shown.is_empty() { String::new() } else { table.text() };
+    let rest = members.len() - shown.len();
+    if rest > 0 {
+        let noun = if shown.is_empty() { "member" } else { "other member" };
+        let verb = if rest == 1 { "is" } else { "are" };
+        let line = format!("{} of the closure {verb} up to date", count(rest, noun));
+        text.push_str(&format!("{}\n", Style::Dim.paint(line)));
+    }
+    text
+}
+
+fn newest_cell(state: State, newest: Option<String>) -> (Option<Style>, String) {
+    let (style, newest) = match state {
+        State::Newest => (Some(Style::Dim), newest),
+        State::Outdated => (Some(Style::Warning), newest),
+        State::Ahead => (None, newest),
+        State::NotKnown => (Some(Style::Dim), Some("not known".into())),
+        State::Unreachable => (Some(Style::Bad), Some("not reached".into())),
+    };
+    (style, newest.unwrap_or_default())
 }
 
 fn table(rows: &[Outdated], python: &str) -> String {
@@ -67,17 +185,11 @@ fn table(rows: &[Outdated], python: &str) -> String {
             Some(source) => format!("{}/{source}", row.component),
             None => row.component.clone(),
         };
-        let (style, newest) = match row.state {
-            State::Newest => (Some(Style::Dim), row.newest.clone()),
-            State::Outdated => (Some(Style::Warning), row.newest.clone()),
-            State::Ahead => (None, row.newest.clone()),
-            State::NotKnown => (Some(Style::Dim), Some("not known".into())),
-            State::Unreachable => (Some(Style::Bad), Some("not reached".into())),
-        };
+        let (style, newest) = newest_cell(row.state, row.newest.clone());
         table.styled_row(vec![
             (None, name),
             (None, row.pinned.clone()),
-            (style, newest.unwrap_or_default()),
+            (style, newest),
             fits(row),
             (Some(Style::Dim), row.place.clone()),
         ]);

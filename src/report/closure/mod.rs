@@ -1,12 +1,14 @@
 //! A Python closure as text, JSON and a page for a browser; why a member is in it, and what
 //! differs between two. What is said is decided in `closure`.
 
+mod audit;
 mod html;
 mod json;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use audit::{audit_json, audit_text};
 pub use html::closure_html;
 pub use json::{closure_json, diff_json, why_json};
 pub use text::{closure_text, diff_text, why_text};

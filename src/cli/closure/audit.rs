@@ -1,0 +1,76 @@
+//! `rocmrpm closure audit`.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::{component, compute, workspace};
+use crate::cli::{Done, args};
+use crate::closure::audit::{Finding, Holder, Request, What, audit};
+use crate::error::{Error, Kind};
+use crate::events::Events;
+use crate::osv::{ADDRESS, Service};
+use crate::report::{Progress, Shell, Style, audit_json, audit_text};
+use crate::sources::{Cache, Fetcher};
+use crate::stack::Stack;
+
+/// Names another address of the service, such as a mirror's.
+const VARIABLE: &str = "ROCMRPM_OSV_URL";
+
+pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done {
+    if args.offline && args.export.is_empty() {
+        return Err(Error::new(Kind::Usage, "`--offline` forbids asking for advisories")
+            .hinted("read an export: `rocmrpm closure audit --offline --export all.zip`"));
+    }
+    let workspace = workspace(dir, &args.choice)?;
+    let stack = Stack::new(&workspace)?;
+    let component = component(&stack, args.component.as_deref())?;
+    let progress = Progress::new(shell);
+    let events: &dyn Events = &progress;
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.offline);
+    let how = args::ClosureHow { live: args.live, offline: args.offline, upgrade: None };
+    let computed = compute(&stack, component, &how, &fetcher, events)?;
+    let address = std::env::var(VARIABLE).ok().filter(|address| !address.is_empty());
+    let request = Request {
+        closure: &computed.closure,
+        version: &workspace.pin(component).version,
+        accepts: &computed.rules.accepts,
+        system: args.system,
+        exports: &args.export,
+        service: Service { address: address.as_deref().unwrap_or(ADDRESS), limit: args.timeout },
+        offline: args.offline,
+        now: Timestamp::now(),
+    };
+    let audit = audit(&request, &fetcher)?;
+    drop(progress);
+    if computed.fresh && component.closure.is_some() {
+        shell.warning("the closure is not locked: this is about what was resolved just now");
+    }
+    audit.warnings.iter().for_each(|warning| shell.warning(warning));
+    if args.json {
+        shell.json(&audit_json(&computed.closure, &audit))?;
+    } else {
+        shell.data(audit_text(&computed.closure, &audit))?;
+    }
+    if audit.passed_over > 0 {
+        let (n, chroot) = (audit.passed_over, &workspace.chroot.name);
+        shell.talk(format!(
+            "\n{} {n} members are packages of {chroot}, which fixes them; `--system` lists them too",
+            Style::Hint.paint("note:")
+        ));
+    }
+    if let Some(name) = audit.open().find_map(upgradable) {
+        shell.talk(format!("{} `rocmrpm closure --upgrade {name}` moves {name}", Style::Hint.paint("help:")));
+    }
+    Ok(u8::from(!audit.is_clean()))
+}
+
+/// Returns the member that another version of would help.
+fn upgradable(finding: &Finding) -> Option<&str> {
+    let ours = matches!(finding.holder, Holder::Rpm | Holder::Private);
+    let fixed = match &finding.what {
+        What::Yanked(_) => true,
+        What::Vulnerable(one) => one.fixed.is_some() && one.part.is_none(),
+    };
+    (ours && fixed).then_some(&finding.package)
+}

@@ -1,0 +1,52 @@
+//! `[[closure.accept]]`: which findings a packager accepts, and until when.
+
+use jiff::civil::Date;
+
+use super::{Finding, Status, What};
+use crate::workspace::{AcceptRule, YANKED};
+
+/// Marks what is accepted on this day; returns warnings of rules that match nothing, if all was
+/// looked at.
+pub(super) fn apply(
+    rules: &[AcceptRule],
+    findings: &mut [Finding],
+    today: Date,
+    complete: bool,
+) -> Vec<String> {
+    let mut used = vec![false; rules.len()];
+    for finding in findings.iter_mut().filter(|finding| finding.status == Status::Open) {
+        let matching = rules.iter().enumerate().filter(|(_, rule)| covers(rule, finding));
+        // Of several rules one that still holds counts.
+        let mut chosen: Option<&AcceptRule> = None;
+        for (at, rule) in matching {
+            used[at] = true;
+            if chosen.is_none_or(|other| other.until < rule.until) {
+                chosen = Some(rule);
+            }
+        }
+        if let Some(AcceptRule { reason, until, .. }) = chosen {
+            finding.status = match *until < today {
+                true => Status::Expired(reason.clone(), *until),
+                false => Status::Accepted(reason.clone(), *until),
+            };
+        }
+    }
+    let unused = rules.iter().zip(used).filter(|(_, used)| complete && !used);
+    unused
+        .map(|(rule, _)| {
+            let of = rule.package.as_ref().map(|name| format!(" of `{name}`")).unwrap_or_default();
+            format!(
+                "nothing matches the acceptance of `{}`{of}: remove its `[[closure.accept]]`",
+                rule.id.value
+            )
+        })
+        .collect()
+}
+
+fn covers(rule: &AcceptRule, finding: &Finding) -> bool {
+    rule.package.as_ref().is_none_or(|package| *package == finding.package)
+        && match &finding.what {
+            What::Yanked(_) => rule.id.value == YANKED,
+            What::Vulnerable(one) => one.ids().any(|id| id.eq_ignore_ascii_case(&rule.id.value)),
+        }
+}

@@ -1,0 +1,39 @@
+//! The locked files that upstream took back (PEP 592), by the pages of the index.
+
+use super::scope::Scope;
+use super::{AuditError, Finding, Holder, Status, What};
+use crate::closure::{LockedFile, Origin};
+use crate::sources::Fetcher;
+use crate::workspace::Place;
+
+/// Returns what is yanked; warns of files that the index no longer has.
+pub(super) fn findings(
+    scope: &Scope<'_>,
+    fetcher: &Fetcher<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Finding>, AuditError> {
+    let names: Vec<&str> = scope.ours.iter().map(|member| member.name.as_str()).collect();
+    let mut findings = Vec::new();
+    for (member, offered) in scope.ours.iter().zip(fetcher.projects(&names)?) {
+        let Some(locked) = member.node.as_ref().map(|node| &node.locked) else { continue };
+        let Origin::Index { wheel, sdist } = &locked.origin else { continue };
+        let mut yanked = Vec::new();
+        for LockedFile { name, .. } in [wheel, sdist].into_iter().flatten() {
+            match offered.iter().find(|file| file.name == *name) {
+                Some(file) if file.yanked => yanked.push(name.clone()),
+                Some(_) => {}
+                None => warnings.push(format!("the index no longer has `{name}`")),
+            }
+        }
+        if !yanked.is_empty() {
+            findings.push(Finding {
+                package: member.name.clone(),
+                version: locked.version.to_string(),
+                holder: if member.place == Place::Rpm { Holder::Rpm } else { Holder::Private },
+                what: What::Yanked(yanked),
+                status: Status::Open,
+            });
+        }
+    }
+    Ok(findings)
+}

@@ -1,0 +1,79 @@
+//! Requests to a web service that speaks JSON, bounded in time and size. What the answers mean is
+//! the caller's business.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use fs_err as fs;
+
+use super::curl::{self, Piece};
+use super::url;
+use super::{Fetcher, SourceError};
+use crate::error::IoError;
+
+/// How large an answer may be, in bytes; curl refuses the same size where the server states it.
+const MAX_ANSWER: u64 = 64 << 20;
+
+impl Fetcher<'_> {
+    /// Posts a JSON document and returns the answer, for which the server has `limit`.
+    pub(crate) fn post_json(&self, url: &str, body: &str, limit: Duration) -> Result<Vec<u8>, SourceError> {
+        let folder = self.cache().scratch()?;
+        let path = folder.path().join("body");
+        fs::write(&path, body).map_err(IoError::doing("write a request"))?;
+        let data = format!("@{}", path.display());
+        // curl waits for a server's consent to a large body, which proxies may never pass on.
+        let args =
+            ["--header", "Content-Type: application/json", "--header", "Expect:", "--data-binary", &data];
+        let mut answers = self.answers(&[url.to_owned()], &args, limit)?;
+        Ok(answers.pop().unwrap_or_default())
+    }
+
+    /// Gets documents side by side and returns them in the order of their URLs; the server has
+    /// `limit` for each.
+    pub(crate) fn get_all(&self, urls: &[String], limit: Duration) -> Result<Vec<Vec<u8>>, SourceError> {
+        self.answers(urls, &[], limit)
+    }
+
+    fn answers(&self, urls: &[String], args: &[&str], limit: Duration) -> Result<Vec<Vec<u8>>, SourceError> {
+        let Some(first) = urls.first() else { return Ok(Vec::new()) };
+        self.needs_network(|| format!("the answer of {}", url::shown(first)))?;
+        let folder = self.cache().scratch()?;
+        let split: Vec<_> = urls.iter().map(|url| url::split_credentials(url)).collect();
+        let pieces: Vec<Piece<'_>> = split
+            .iter()
+            .enumerate()
+            .map(|(at, (url, credentials))| Piece {
+                url: url.clone(),
+                credentials: credentials.as_ref(),
+                to: folder.path().join(at.to_string()),
+            })
+            .collect();
+        let seconds = limit.as_secs().max(1).to_string();
+        let mut bounded = vec!["--max-time", &seconds, "--retry-max-time", &seconds];
+        bounded.extend(args);
+        let ends = curl::run_many(&pieces, &bounded)?;
+        pieces
+            .iter()
+            .zip(&ends)
+            .map(|(piece, end)| match end.well() {
+                true => read(&piece.to, &piece.url),
+                false => Err(end.error(piece)?),
+            })
+            .collect()
+    }
+}
+
+fn read(path: &Path, url: &str) -> Result<Vec<u8>, SourceError> {
+    let mut bytes = Vec::new();
+    // curl writes no file for an empty answer.
+    if path.exists() {
+        let file = fs::File::open(path).map_err(IoError::doing("read an answer"))?;
+        file.take(MAX_ANSWER + 1).read_to_end(&mut bytes).map_err(IoError::doing("read an answer"))?;
+    }
+    if bytes.len() as u64 > MAX_ANSWER {
+        let reason = format!("the answer has more than {MAX_ANSWER} bytes");
+        return Err(SourceError::Transfer { url: url::shown(url), reason, status: 0, hint: None });
+    }
+    Ok(bytes)
+}
