@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 
+#[path = "closure/audit.rs"]
+mod audit;
 #[path = "closure/index.rs"]
 mod index;
 #[path = "closure/places.rs"]
@@ -13,6 +15,8 @@ mod real;
 mod support;
 #[path = "wheel_index/tools.rs"]
 mod tools;
+#[path = "closure/upgrade.rs"]
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,7 +87,12 @@ impl Lab {
 
     /// Returns `rocmrpm closure` with an index and with uv.
     pub fn command(&self, index: Option<&str>, args: &[&str]) -> Command {
-        let mut command = self.workspace.command(&[&["closure"], args].concat());
+        self.any_command(index, &[&["closure"], args].concat())
+    }
+
+    /// Returns any command of rocmrpm with an index and with uv.
+    pub fn any_command(&self, index: Option<&str>, args: &[&str]) -> Command {
+        let mut command = self.workspace.command(args);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("UV_") {
                 command.env_remove(name);

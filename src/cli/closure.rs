@@ -154,7 +154,8 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     if args.check || args.write {
         return Ok(told(&changes, args.check, shell));
     }
-    if computed.fresh && component.closure.is_some() {
+    let differs = differences.is_none_or(|differences| !differences.is_empty());
+    if computed.fresh && component.closure.is_some() && differs {
         let names = args.how.upgrade.iter().flatten().fold(String::new(), |list, name| list + " " + name);
         let upgrade = args.how.upgrade.as_ref().map(|_| format!(" --upgrade{names}")).unwrap_or_default();
         shell.talk(format!(

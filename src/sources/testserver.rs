@@ -2,7 +2,7 @@
 //! wrong content. It ends when it is dropped.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +15,8 @@ pub struct Seen {
     pub path: String,
     /// Names in lower case.
     pub headers: BTreeMap<String, String>,
+    /// What was posted.
+    pub body: Vec<u8>,
 }
 
 impl Seen {
@@ -110,7 +112,8 @@ fn serve(
     answer: &(impl Fn(&Seen) -> Reply + ?Sized),
 ) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut lines = reader.by_ref().lines();
     let first = lines.next().transpose()?.unwrap_or_default();
     let path = first.split(' ').nth(1).unwrap_or("/").to_owned();
     let mut headers = BTreeMap::new();
@@ -119,7 +122,10 @@ fn serve(
         let Some((name, value)) = line.split_once(':') else { break };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let request = Seen { path, headers };
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let request = Seen { path, headers, body };
     let mut reply = answer(&request);
     let asked = request.header("range").and_then(|range| range.strip_prefix("bytes="));
     let range = asked.and_then(|range| range.strip_suffix('-')?.parse().ok());

@@ -70,6 +70,21 @@ impl Index {
         self.add(&Dist { name, version, lines }, "py3-none-any", false, Lie::None)
     }
 
+    /// Adds a wheel with an SBOM.
+    pub fn sbom_wheel(mut self, name: &str, version: &str, lines: &[&str], sbom: &str) -> Self {
+        let dist = Dist { name, version, lines };
+        let bytes = wheel(&dist, "py3-none-any", &dist.metadata(), &[("sboms/made.cyclonedx.json", sbom)]);
+        self.put(name, &format!("{}-py3-none-any.whl", dist.stem()), bytes, "", Lie::None);
+        self
+    }
+
+    /// Takes the files of a project back (PEP 592).
+    pub fn yank(mut self, name: &str) -> Self {
+        let page = self.pages.get_mut(name).unwrap();
+        *page = page.replace("<a ", "<a data-yanked=\"broken\" ");
+        self
+    }
+
     /// Adds a wheel with this tag.
     pub fn add(mut self, dist: &Dist<'_>, tag: &str, beside: bool, lie: Lie) -> Self {
         let file = format!("{}-{tag}.whl", dist.stem());
@@ -77,10 +92,14 @@ impl Index {
         if lie == Lie::Version {
             metadata = metadata.replace(&format!("Version: {}\n", dist.version), "Version: 99\n");
         }
-        let bytes = wheel(dist, tag, &metadata);
+        let bytes = wheel(dist, tag, &metadata, &[]);
         let announced = match lie {
             Lie::MetadataDigest => format!(" data-core-metadata=\"sha256={}\"", Sha256::of_bytes("lie")),
-            _ => String::new(),
+            _ => {
+                let python = dist.lines.iter().find_map(|line| line.strip_prefix("Requires-Python: "));
+                let escaped = |text: &str| text.replace('<', "&lt;").replace('>', "&gt;");
+                python.map_or(String::new(), |text| format!(" data-requires-python=\"{}\"", escaped(text)))
+            }
         };
         if beside {
             self.files.insert(format!("{file}.metadata"), metadata.into_bytes());
@@ -151,13 +170,13 @@ impl Index {
     }
 }
 
-fn wheel(dist: &Dist<'_>, tag: &str, metadata: &str) -> Vec<u8> {
+fn wheel(dist: &Dist<'_>, tag: &str, metadata: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     let info = format!("{}.dist-info", dist.stem());
     let about = format!("Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n");
     let mut record = String::new();
-    for (file, text) in [("METADATA", metadata), ("WHEEL", &about)] {
+    for (file, text) in [("METADATA", metadata), ("WHEEL", &about)].iter().chain(more) {
         let digest = base64(Sha256::of_bytes(text).as_bytes(), BASE64_URL);
         record += &format!("{info}/{file},sha256={digest},{}\n", text.len());
         archive.start_file(format!("{info}/{file}"), options).unwrap();

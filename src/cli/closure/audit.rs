@@ -53,11 +53,12 @@ pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done 
         shell.data(audit_text(&computed.closure, &audit))?;
     }
     if audit.passed_over > 0 {
-        let (n, chroot) = (audit.passed_over, &workspace.chroot.name);
-        shell.talk(format!(
-            "\n{} {n} members are packages of {chroot}, which fixes them; `--system` lists them too",
-            Style::Hint.paint("note:")
-        ));
+        let chroot = &workspace.chroot.name;
+        let what = match audit.passed_over {
+            1 => format!("1 member is a package of {chroot}, which fixes it; `--system` lists it too"),
+            n => format!("{n} members are packages of {chroot}, which fixes them; `--system` lists them too"),
+        };
+        shell.talk(format!("\n{} {what}", Style::Hint.paint("note:")));
     }
     if let Some(name) = audit.open().find_map(upgradable) {
         shell.talk(format!("{} `rocmrpm closure --upgrade {name}` moves {name}", Style::Hint.paint("help:")));

@@ -133,7 +133,7 @@ fn total(open: &[&Finding], accepted: usize) -> String {
     let yanked = (yanked > 0).then(|| format!("yanked files of {}", count(yanked, "package")));
     let parts: Vec<String> = known.into_iter().chain(yanked).collect();
     let line = match parts.is_empty() {
-        true => Style::Good.paint("nothing known"),
+        true => Style::Good.paint("no known vulnerabilities"),
         false => {
             let parts = parts.join(" and ");
             Style::Bad.paint(format!("{parts}, in {}", count(packages.len(), "package")))
