@@ -1,9 +1,11 @@
-//! Release and changelog of a component, derived from the git history of its pin,
-//! its folder, and its source if that lies in the workspace.
+//! Release and changelog of a component, derived from the git history of its pin, its folder,
+//! and its source if that lies in the workspace. Which files count is decided in `scope`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use super::scope::{Family, Scope};
 use crate::error::{Diagnose, Kind};
 use crate::names::ComponentName;
 use crate::process::{Command, ProcessError, quote};
@@ -12,7 +14,7 @@ use crate::stack::Stack;
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{
-    CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, Lock, MANIFEST, Pin, PinSet, Source, Workspace,
+    CLOSURE_FILE, Component, GENERATED, Lock, MANIFEST, Pin, PinSet, Source, Workspace, compare,
 };
 
 /// The most changelog entries that a spec carries; older ones stay in git.
@@ -36,6 +38,8 @@ const JUDGEMENTS: &[&str] = &[
     "index",
     "offline",
     "packages",
+    "end-of-life",
+    "container-image",
     "repository",
     "signing",
     "container",
@@ -67,20 +71,31 @@ struct Commit {
 #[derive(Debug, Clone, Default)]
 pub struct History {
     commits: Vec<Commit>,
-    /// The pin set as each commit that touched it left it.
-    sets: BTreeMap<String, PinSet>,
+    /// The pins as each commit that touched them left them.
+    sets: BTreeMap<String, Pinned>,
     /// Files with changes that are not committed.
     uncommitted: BTreeSet<String>,
-    /// The pin set's path in the workspace.
-    pins_path: String,
-    /// The path of its lock file.
-    lock_path: String,
-    /// The path of the pins of its Python closure.
-    closure_path: String,
-    /// Files and folders that concern every component.
-    shared: Vec<String>,
+    scope: Scope,
     /// Something the user should know about the history.
     pub warning: Option<String>,
+}
+
+/// The pins of a set as they were once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pinned {
+    /// Those that packagers write.
+    pub own: Option<Arc<PinSet>>,
+    /// Those of its closures, by the paths of their files.
+    pub closures: BTreeMap<String, Arc<PinSet>>,
+}
+
+/// A commit that concerns a component.
+struct Entry<'h> {
+    commit: &'h Commit,
+    /// The versions that the component then had, in whatever chroot; none if it had no pin.
+    versions: BTreeSet<&'h str>,
+    /// The version that it had in the chosen chroot.
+    here: Option<&'h str>,
 }
 
 /// A component's Release and changelog, as they go into its spec.
@@ -123,23 +138,7 @@ impl Diagnose for HistoryError {
 impl History {
     /// Reads the history of a workspace; an empty one if it is not in git.
     pub fn read(workspace: &Workspace) -> Result<Self, HistoryError> {
-        let set = &workspace.pins.name;
-        let mut history = Self {
-            pins_path: format!("pins/{set}.toml"),
-            lock_path: format!("pins/{set}.lock"),
-            closure_path: format!("pins/{}{GENERATED_PINS}.toml", workspace.closure_stem()),
-            // What every component's spec depends on.
-            shared: vec![
-                MANIFEST.to_owned(),
-                "specs-templates/_shared".to_owned(),
-                format!("mock-configs/{}.toml", workspace.chroot.name),
-                format!("mock-configs/rocm/{}.toml", workspace.provider.name),
-            ],
-            ..Self::default()
-        };
-        if !workspace.chroot.is_host() {
-            history.shared.push("mock-configs/mock.cfg.tera".to_owned());
-        }
+        let mut history = Self { scope: Scope::of(workspace), ..Self::default() };
         if workspace.root.ancestors().any(|dir| dir.join(".git").exists()) {
             let fail = |source| HistoryError { root: workspace.root.clone(), source };
             history.load(workspace).map_err(fail)?;
@@ -155,9 +154,8 @@ impl History {
         };
         let folders: Vec<String> =
             workspace.pins.pins.values().filter_map(|at| folder(&at.value)).map(str::to_owned).collect();
-        let pin_paths = [&self.pins_path, &self.lock_path, &self.closure_path].map(String::clone);
-        let mut paths = [pin_paths.as_slice(), &["specs-templates".to_owned()]].concat();
-        paths.extend(self.shared.iter().chain(&folders).cloned());
+        let mut paths = self.scope.pathspecs();
+        paths.extend(folders.iter().cloned());
 
         let prefix = git(&["rev-parse", "--show-prefix"]).text()?;
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignored", "--no-renames"];
@@ -199,26 +197,48 @@ impl History {
                 false => Ok(split_batch(&git(&["cat-file", "--batch"]).stdin(wanted).output()?)),
             }
         };
-        self.forget_judgements(workspace, |commit, path| format!("{commit}:{prefix}{path}\n"), texts)?;
-        let pins = pin_paths;
-        let touching: Vec<&Commit> =
-            self.commits.iter().filter(|c| c.paths.iter().any(|path| pins.contains(path))).collect();
-        let wanted: String = touching
-            .iter()
-            .flat_map(|commit| pins.iter().map(|path| format!("{}:{prefix}{path}\n", commit.hash)))
-            .collect();
-        let texts = texts(wanted)?;
-        for (commit, texts) in touching.iter().zip(texts.chunks(pins.len())) {
-            let file =
-                |at: usize| File { name: pins[at].clone(), text: texts.get(at).cloned().unwrap_or_default() };
-            // Mistakes of the past are not reported: what is unreadable is no pin.
-            let mut ignored = Vec::new();
-            let lock = Lock::read(&file(1), &mut ignored);
-            let none = Overrides::new();
-            let mut set = PinSet::read("", file(0), &lock, &none, &mut ignored);
-            set.add_generated(PinSet::read("", file(2), &Lock::default(), &none, &mut ignored));
-            self.sets.insert(commit.hash.clone(), set);
+        let object = |commit: &str, path: &str| format!("{commit}:{prefix}{path}\n");
+        self.forget_judgements(workspace, object, texts)?;
+        self.read_pins(object, texts)
+    }
+
+    /// Reads the pins as each commit that touched them left them.
+    fn read_pins(
+        &mut self,
+        object: impl Fn(&str, &str) -> String,
+        texts: impl Fn(String) -> Result<Vec<String>, ProcessError>,
+    ) -> Result<(), ProcessError> {
+        let Scope { pins, lock, .. } = &self.scope;
+        // Oldest first; the lock file always behind the pins that it completes.
+        let mut files: Vec<(&str, &str)> = Vec::new();
+        for commit in self.commits.iter().rev() {
+            let hash = commit.hash.as_str();
+            if commit.paths.iter().any(|path| path == pins || path == lock) {
+                files.extend([(hash, pins.as_str()), (hash, lock)]);
+            }
+            let closures = commit.paths.iter().filter(|path| self.scope.is_closure_pins(path));
+            files.extend(closures.map(|path| (hash, path.as_str())));
         }
+        let texts = texts(files.iter().map(|(hash, path)| object(hash, path)).collect())?;
+        let mut files = files.into_iter().zip(texts);
+        let mut now = Pinned::default();
+        let none = Overrides::new();
+        // Mistakes of the past are not reported: what is unreadable is no pin.
+        let mut ignored = Vec::new();
+        let mut sets = BTreeMap::new();
+        while let Some(((hash, path), text)) = files.next() {
+            let file = |name: &str, text| File { name: name.to_owned(), text };
+            if path == pins {
+                let text_of_lock = files.next().map(|(_, text)| text).unwrap_or_default();
+                let lock = Lock::read(&file(lock, text_of_lock), &mut ignored);
+                now.own = Some(Arc::new(PinSet::read("", file(path, text), &lock, &none, &mut ignored)));
+            } else {
+                let set = PinSet::read("", file(path, text), &Lock::default(), &none, &mut ignored);
+                now.closures.insert(path.to_owned(), Arc::new(set));
+            }
+            sets.insert(hash.to_owned(), now.clone());
+        }
+        self.sets = sets;
         Ok(())
     }
 
@@ -265,9 +285,8 @@ impl History {
         let pin = workspace.pin(component);
         let own = self.own_paths(workspace, component, pin);
         let touched = |path: &String| own.iter().any(|own| below(path, own));
-        let pins_touched = [&self.pins_path, &self.lock_path, &self.closure_path]
-            .iter()
-            .any(|path| self.uncommitted.contains(*path));
+        let Scope { pins, lock, closure, .. } = &self.scope;
+        let pins_touched = [pins, lock, closure].iter().any(|path| self.uncommitted.contains(*path));
         pin.overridden
             || (pins_touched && self.committed_pin(component) != Some(pin))
             || self.uncommitted.iter().any(touched)
@@ -275,11 +294,17 @@ impl History {
 
     /// Returns the pin as the newest commit has it.
     fn committed_pin(&self, component: &Component) -> Option<&Pin> {
-        let set = self.commits.iter().find_map(|commit| self.sets.get(&commit.hash))?;
-        find(set, &component.name)
+        let pinned = self.commits.iter().find_map(|commit| self.sets.get(&commit.hash))?;
+        self.here(pinned, &component.name)
     }
 
-    /// Returns the paths whose changes concern a component.
+    /// Returns a component's pin for the chosen chroot.
+    fn here<'p>(&self, pinned: &'p Pinned, name: &ComponentName) -> Option<&'p Pin> {
+        let own = pinned.own.as_ref().and_then(|set| find(set, name));
+        own.or_else(|| pinned.closures.get(&self.scope.closure).and_then(|set| find(set, name)))
+    }
+
+    /// Returns the paths whose changes concern a component of the chosen chroot.
     fn own_paths(&self, workspace: &Workspace, component: &Component, pin: &Pin) -> Vec<String> {
         let dir = component.dir.strip_prefix(&workspace.root).unwrap_or(&component.dir);
         let mut own = vec![dir.to_string_lossy().into_owned()];
@@ -287,7 +312,7 @@ impl History {
             let stem = workspace.closure_stem();
             own.push(format!("specs-templates/{GENERATED}/{stem}/{CLOSURE_FILE}"));
         }
-        own.extend(self.shared.iter().cloned());
+        own.extend(self.scope.shared.iter().cloned());
         own.extend(folder(pin).map(str::to_owned));
         own
     }
@@ -295,56 +320,28 @@ impl History {
     /// Counts the commits to what every build root is made from: the manifest, the chroot's
     /// definition and the provider's.
     pub fn shared_commits(&self) -> usize {
-        let root: Vec<&String> = self.shared.iter().filter(|path| path.ends_with(".toml")).collect();
+        let shared = self.scope.shared.iter();
+        let root: Vec<&String> = shared.filter(|path| path.ends_with(".toml")).collect();
         let concerns = |commit: &&Commit| commit.paths.iter().any(|path| root.contains(&path));
         self.commits.iter().filter(concerns).count()
     }
 
-    /// Derives a component's Release: how many commits concern it since its version
-    /// last changed.
+    /// Derives a component's Release: how many commits concern it, in whatever chroot, since its
+    /// version last changed. A generated component that is an RPM of its own has `0.` before the
+    /// number, so that a release's own package of the same version is the newer one.
     pub fn release(&self, stack: &Stack<'_>, component: &Component) -> Release {
         let workspace = stack.workspace;
         let pin = workspace.pin(component);
-        // What is built on something new is itself something new.
-        let family = stack.select(&[component]);
-        let own: Vec<String> =
-            family.iter().flat_map(|c| self.own_paths(workspace, c, workspace.pin(c))).collect();
-        let concerns = |path: &String| own.iter().any(|own| below(path, own));
-        let family_pins = |set| family.iter().map(|c| find(set, &c.name)).collect::<Vec<_>>();
-        let mut family_before = vec![None; family.len()];
-        // Oldest first, with the version that each commit left pinned.
-        let mut entries: Vec<(&Commit, String)> = Vec::new();
-        let mut before: Option<&Pin> = None;
-        for commit in self.commits.iter().rev() {
-            let now = match self.sets.get(&commit.hash) {
-                Some(set) => find(set, &component.name),
-                None => before,
-            };
-            let family_now = self.sets.get(&commit.hash).map_or_else(|| family_before.clone(), family_pins);
-            if family_now != family_before || commit.paths.iter().any(concerns) {
-                let version = now.map_or_else(|| pin.version.clone(), |p| p.version.clone());
-                entries.push((commit, version));
-            }
-            (before, family_before) = (now, family_now);
-        }
-        let committed = before.is_some_and(|before| before.version == pin.version);
-        let dirty = family.iter().any(|c| self.is_dirty(workspace, c));
-
-        let mut numbered: Vec<(&Commit, &str, usize)> = Vec::new();
-        for (commit, version) in &entries {
-            let number = match numbered.last() {
-                Some((_, last, number)) if last == version => number + 1,
-                _ => 1,
-            };
-            numbered.push((commit, version, number));
-        }
-        let last = numbered.last().filter(|(_, version, _)| committed && *version == pin.version);
-        let number = last.map_or(1, |(_, _, number)| if dirty { number + 1 } else { *number });
+        let entries = self.entries(workspace, component);
+        let dirty = stack.select(&[component]).iter().any(|c| self.is_dirty(workspace, c));
+        let count = count(&entries, &pin.version);
+        let minor = if is_member(workspace, component) { "0." } else { "" };
+        let number = if dirty { count + 1 } else { count.max(1) };
         let suffix = if dirty { "~dirty" } else { "" };
-        let seconds = numbered.last().map_or_else(no_date, |(commit, ..)| commit.seconds);
+        let seconds = entries.last().map_or_else(no_date, |entry| entry.commit.seconds);
 
         let mut changelog = Vec::new();
-        if dirty || last.is_none() {
+        if dirty || count == 0 {
             let what = if pin.overridden {
                 format!("Version {} from the command line", pin.version)
             } else if dirty {
@@ -353,19 +350,74 @@ impl History {
                 format!("Version {}", pin.version)
             };
             let who = "rocmrpm <rocmrpm@localhost>";
-            changelog.push(entry(seconds, who, &pin.version, &format!("{number}{suffix}"), &what));
+            let release = format!("{minor}{number}{suffix}");
+            changelog.push(changelog_entry(seconds, who, &pin.version, &release, &what));
         }
-        for (commit, version, number) in numbered.iter().rev().take(MAX_ENTRIES) {
+        for (at, Entry { commit, versions, here }) in entries.iter().enumerate().rev().take(MAX_ENTRIES) {
+            let newest = || versions.iter().copied().max_by(|a, b| compare(a, b));
+            let version = match at + count >= entries.len() {
+                true => pin.version.as_str(),
+                false => here.or_else(newest).unwrap_or(&pin.version),
+            };
             let who = format!("{} <{}>", commit.author, commit.email);
-            changelog.push(entry(commit.seconds, &who, version, &number.to_string(), &commit.subject));
+            let release = format!("{minor}{}", self::count(&entries[..=at], version));
+            changelog.push(changelog_entry(commit.seconds, &who, version, &release, &commit.subject));
         }
         Release {
-            release: format!("{number}{suffix}%{{?dist}}"),
+            release: format!("{minor}{number}{suffix}%{{?dist}}"),
             changelog: changelog.join("\n"),
             dirty,
             seconds,
         }
     }
+
+    /// Returns the commits that concern a component in some chroot, oldest first.
+    fn entries<'h>(&'h self, workspace: &Workspace, component: &Component) -> Vec<Entry<'h>> {
+        let family = Family::of(&self.scope, workspace, component);
+        let (mut now, mut pins): (Option<&Pinned>, Vec<(&str, &Pin)>) = (None, Vec::new());
+        let mut entries = Vec::new();
+        for commit in self.commits.iter().rev() {
+            let mut changed = false;
+            if let Some(pinned) = self.sets.get(&commit.hash) {
+                let pins_now = family.pins(pinned);
+                changed = pins_now != pins;
+                (now, pins) = (Some(pinned), pins_now);
+            }
+            if changed || commit.paths.iter().any(|path| family.concerns(path)) {
+                entries.push((commit, now));
+            }
+        }
+        let entry = |(commit, pinned): (&'h Commit, Option<&'h Pinned>)| {
+            let versions = pinned.into_iter().flat_map(|pinned| pins_of(pinned, &component.name));
+            let here = pinned.and_then(|pinned| self.here(pinned, &component.name));
+            Entry {
+                commit,
+                versions: versions.map(|pin| pin.version.as_str()).collect(),
+                here: here.map(|pin| pin.version.as_str()),
+            }
+        };
+        entries.into_iter().map(entry).collect()
+    }
+}
+
+/// Counts the newest commits since a component last had another version in all chroots. Those
+/// from before it had a pin count.
+fn count(entries: &[Entry<'_>], version: &str) -> usize {
+    let has = |entry: &&Entry<'_>| entry.versions.is_empty() || entry.versions.contains(version);
+    entries.iter().rev().take_while(has).count()
+}
+
+/// Returns a component's pins in all chroots.
+fn pins_of<'p>(pinned: &'p Pinned, name: &ComponentName) -> impl Iterator<Item = &'p Pin> {
+    let own = pinned.own.as_ref().and_then(|set| find(set, name));
+    let closures = pinned.closures.values().filter_map(|set| find(set, name));
+    own.into_iter().chain(closures.filter(move |_| own.is_none()))
+}
+
+/// Tells whether a component is a member of a Python closure that became an RPM of its own.
+fn is_member(workspace: &Workspace, component: &Component) -> bool {
+    let runtime = || workspace.with_closure().map(Component::runtime_name);
+    component.generated.is_some() && runtime().as_deref() != Some(component.name.as_str())
 }
 
 /// How often files of a workspace changed.
@@ -415,7 +467,7 @@ fn find<'s>(set: &'s PinSet, name: &ComponentName) -> Option<&'s Pin> {
 }
 
 /// Returns the folder that a pin's source is, if it is one.
-fn folder(pin: &Pin) -> Option<&str> {
+pub(super) fn folder(pin: &Pin) -> Option<&str> {
     match &pin.source {
         Source::Folder { path } => path.to_str(),
         _ => None,
@@ -424,7 +476,7 @@ fn folder(pin: &Pin) -> Option<&str> {
 
 /// Tells whether a path is this file or folder, or inside it. git reports a submodule
 /// by the folder's own name.
-fn below(path: &str, folder: &str) -> bool {
+pub(super) fn below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -468,7 +520,7 @@ fn split_batch(mut bytes: &[u8]) -> Vec<String> {
     texts
 }
 
-fn entry(seconds: i64, who: &str, version: &str, release: &str, what: &str) -> String {
+fn changelog_entry(seconds: i64, who: &str, version: &str, release: &str, what: &str) -> String {
     let date = jiff::Timestamp::from_second(seconds).unwrap_or_default();
     let date = date.strftime("%a %b %d %Y");
     format!("* {date} {} - {version}-{release}\n- {}\n", escape(who), escape(what))
@@ -494,7 +546,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let spec = dir.path().join("demo.spec");
         let head = "Name: demo\nVersion: 1\nRelease: 1\nSummary: x\nLicense: MIT\n%description\nx\n%files\n";
-        let changelog = entry(EARLIEST, "A B <a@b>", "1", "1", "x");
+        let changelog = changelog_entry(EARLIEST, "A B <a@b>", "1", "1", "x");
         fs_err::write(&spec, format!("{head}%changelog\n{changelog}")).unwrap();
         let query =
             Command::new("rpmspec").args(["-q", "--qf", "%{CHANGELOGTIME}"]).arg(&spec).text().unwrap();
@@ -504,7 +556,7 @@ mod tests {
 
     #[test]
     fn entries_are_in_rpms_form() {
-        let text = entry(EARLIEST, "A B <a@b>", "1.0", "2", "Use 100% of it");
+        let text = changelog_entry(EARLIEST, "A B <a@b>", "1.0", "2", "Use 100% of it");
         assert_eq!(text, "* Mon Jan 01 1990 A B <a@b> - 1.0-2\n- Use 100%% of it\n");
     }
 }

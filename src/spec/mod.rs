@@ -3,6 +3,7 @@
 
 mod history;
 mod render;
+mod scope;
 pub mod sections;
 
 pub use history::{Commits, History, HistoryError, Release, commits_of};

@@ -54,6 +54,8 @@ pub struct Workspace {
     pub pins: PinSet,
     /// The chosen chroot.
     pub chroot: Chroot,
+    /// The chroots that were not chosen, by name.
+    pub other_chroots: BTreeMap<String, Chroot>,
     /// The chosen chroot's ROCm provider.
     pub provider: Provider,
     /// `copr/project.toml`, if there is one.
@@ -229,7 +231,19 @@ impl Workspace {
         let unpinned = components.keys().filter(|name| !pins.pins.contains_key(name)).cloned().collect();
         components.retain(|name, _| pins.pins.contains_key(name));
         let provider = choose(&mut providers, "ROCm provider", None, &chroot.rocm_provider)?;
-        Ok(Self { root, manifest, components, pins, chroot, provider, copr, closure, unpinned })
+        let other_chroots = chroots;
+        Ok(Self {
+            root,
+            manifest,
+            components,
+            pins,
+            chroot,
+            other_chroots,
+            provider,
+            copr,
+            closure,
+            unpinned,
+        })
     }
 
     /// Returns the component of this name, or an error that names the nearest.
@@ -274,7 +288,12 @@ impl Workspace {
 
     /// Returns what the files of that closure begin with.
     pub fn closure_stem(&self) -> String {
-        closure_stem(&self.pins.name, &self.chroot.name, &self.manifest.default_chroot.value)
+        self.closure_stem_for(&self.chroot.name)
+    }
+
+    /// Returns what the files of the closure for the chosen pin set and this chroot begin with.
+    pub fn closure_stem_for(&self, chroot: &str) -> String {
+        closure_stem(&self.pins.name, chroot, &self.manifest.default_chroot.value)
     }
 
     /// Returns the folder that takes everything built against the chosen chroot.

@@ -16,6 +16,7 @@ pub mod patch;
 pub mod pin;
 pub mod pins;
 pub mod range;
+mod releases;
 
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use closure::{AcceptRule, BuiltFrom, ClosureRules, MemberRule, Place, WrittenClosure, YANKED};
@@ -33,3 +34,4 @@ pub use patch::Patch;
 pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
 pub use range::{VersionRange, compare};
+pub use releases::today;
