@@ -26,6 +26,7 @@ pub mod patches;
 pub mod pins;
 pub mod prep;
 pub mod process;
+pub mod proof;
 pub mod publication;
 pub mod report;
 pub mod reproduce;

@@ -15,6 +15,7 @@ use crate::events::Event;
 use crate::files;
 use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, Waived};
 use crate::process::check_stop;
+use crate::proof;
 use crate::stack::{KeyInputs, Stack, Step};
 use crate::workspace::{Component, Workspace};
 
@@ -105,6 +106,10 @@ impl Way<'_> {
         for Waived { finding, reason, .. } in &report.waived {
             let detail = format!("{}: {finding}, because: {reason}", component.name);
             self.events.event(Event::Step { word: "Waived", detail });
+        }
+        if !report.has_errors() {
+            // Before the judgement: what is not provided today may be tomorrow.
+            proof::provided(self.stack, component, &rpms)?;
         }
         let seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         keep(waiting, &report, step, seconds).map_err(IoError::doing(format!("write {REPORT}")))?;

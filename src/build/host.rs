@@ -31,6 +31,10 @@ const MISSING_BUILDREQUIRES: i32 = 11;
 const DEFAULT_MACRO_PATH: &str = "/usr/lib/rpm/macros:/usr/lib/rpm/macros.d/macros.*:\
      /usr/lib/rpm/platform/%{_target}/macros:/usr/lib/rpm/fileattrs/*.attr:/etc/rpm/macros.*:/etc/rpm/macros";
 
+/// What finds the relations of packages in their files. Source: rpm, fileattrs/elf.attr and
+/// fileattrs/pythondist.attr.
+const GENERATORS: &[&str] = &["/usr/lib/rpm/elfdeps", "/usr/lib/rpm/pythondistdeps.py"];
+
 /// Builds with rpmbuild on this machine.
 pub struct HostBuilder {
     defines: Vec<(String, String)>,
@@ -83,6 +87,25 @@ impl HostBuilder {
     /// Unpacks and patches as the spec's `%prep` does, below [`build_root`].
     pub fn prep(&self, job: &Job<'_>) -> Result<(), BuildError> {
         self.rpmbuild_spec(job, "prep.log", "-bp")
+    }
+
+    /// Packs the files that lie beside the spec, and returns the RPMs; needs nothing that a build
+    /// requires.
+    pub(crate) fn pack(&self, job: &Job<'_>) -> Result<Vec<PathBuf>, BuildError> {
+        self.rpmbuild_spec(job, "pack.log", "-bb")?;
+        Ok(rpms_below(&job.work.join("rpmbuild/RPMS"))?)
+    }
+
+    /// Returns everything but the spec that can change what [`Self::pack`] makes of it.
+    pub(crate) fn packer(&self) -> Result<String, ProcessError> {
+        for generator in GENERATORS {
+            if !Path::new(generator).exists() {
+                return Err(ProcessError::Missing { program: (*generator).to_owned() });
+            }
+        }
+        let version = Command::new("rpmbuild").arg("--version").text()?;
+        let defines = self.defines.iter().map(|(name, value)| format!("{name} {value}\n"));
+        Ok(format!("{}\n{version}{}", self.identity, defines.collect::<String>()))
     }
 
     /// Returns rpmbuild or rpmspec with our macro files and definitions.

@@ -7,7 +7,7 @@ mod upgrade;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Done, args};
+use super::{Done, args, install};
 use crate::closure::diff::{Places, diff};
 use crate::closure::lock::Lock;
 use crate::closure::offers::Offers;
@@ -19,8 +19,8 @@ use crate::error::{Error, IoError, Kind};
 use crate::events::{Events, Silent};
 use crate::files;
 use crate::report::{
-    Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text, why_json,
-    why_text,
+    Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text,
+    install_json, why_json, why_text,
 };
 use crate::sources::{Cache, Fetcher, normalized};
 use crate::stack::Stack;
@@ -125,6 +125,10 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         let generated = generate::files(&workspace, closure, component, offers, &fetcher)?;
         changes = Changes::of(&workspace, lock, generated)?;
     }
+    let proof = match args.check && changes.paths().next().is_none() {
+        true => Some(install::of_closure(dir, &args.choice, &closure.graph, &fetcher, events)?),
+        false => None,
+    };
     drop(progress);
     if let (Some(before), Some(differences), false) = (&before, &differences, args.json) {
         before.show(differences, lock, shell)?;
@@ -139,6 +143,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         if let Some(differences) = &differences {
             document["upgraded"] = diff_json("", "", differences)["differences"].take();
         }
+        document["proof"] = proof.as_ref().map(install_json).into();
         shell.json(&document)?;
     } else if args.html {
         shell.data(closure_html(closure))?;
@@ -150,6 +155,9 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
             "nothing requires `{}` any more: the decision to drop it can go from {}",
             rule.name.value, component.file.name
         ));
+    }
+    if let Some(proof) = &proof {
+        install::show(proof, &workspace.chroot.name, shell)?;
     }
     if args.check || args.write {
         return Ok(told(&changes, args.check, shell));

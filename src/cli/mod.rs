@@ -17,6 +17,7 @@ mod index_check;
 mod index_serve;
 mod init;
 mod inspect;
+mod install;
 mod lint;
 mod lock;
 mod patch;

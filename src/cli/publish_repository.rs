@@ -1,14 +1,16 @@
 //! `rocmrpm publish repository`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::{Done, args, context};
 use crate::build::{BuildLock, refresh_repository};
-use crate::error::Error;
+use crate::error::{Error, IoError};
+use crate::files::names_in;
 use crate::index::folder::Folder;
 use crate::index::publish::Destination;
+use crate::proof::{Unprovided, closed};
 use crate::publication::{Change, PublicationError, Published, Wanted, plan};
 use crate::report::{Shell, Style, count, human_size};
 use crate::rpms::repository::STAMP;
@@ -29,6 +31,9 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
     let (repository, signer) = refresh_repository(&lock, &stack)?;
+    let rpms: Vec<_> = rpms_in(&repository)?;
+    let findings = closed(&workspace, &rpms)?;
+    Unprovided::of(findings.unmet, "the repository", &workspace.chroot.name)?;
     let manifest = &workspace.manifest;
     let wanted = Wanted {
         repository: &repository,
@@ -67,6 +72,12 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
         );
     }
     Ok(0)
+}
+
+/// Returns the packages of the repository that is published.
+fn rpms_in(repository: &Path) -> Result<Vec<PathBuf>, Error> {
+    let names = names_in(repository).map_err(IoError::doing("read the repository"))?;
+    Ok(names.iter().filter(|name| name.ends_with(".rpm")).map(|name| repository.join(name)).collect())
 }
 
 /// Writes what a change consists of: to stdout where it is all that was asked for.

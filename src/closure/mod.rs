@@ -33,6 +33,7 @@ use crate::names::ComponentName;
 use crate::workspace::Place;
 pub use collision::{Collision, On, Why};
 pub use error::ClosureError;
+pub(crate) use own::{makes_python, name_of};
 pub use upgrade::{Upgrade, UpgradeError};
 
 /// A file of a distribution on an index.

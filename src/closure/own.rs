@@ -110,7 +110,7 @@ fn is_generated(component: &Component) -> bool {
 }
 
 /// Tells whether a component makes a package of a Python module, by its spec's template.
-fn makes_python(component: &Component) -> Result<bool, ClosureError> {
+pub(crate) fn makes_python(component: &Component) -> Result<bool, ClosureError> {
     let text =
         fs_err::read_to_string(&component.template).map_err(IoError::doing("read a spec's template"))?;
     let starts = ["%package -n python3-", "%files -n python3-", "Name:           python3-"];
@@ -118,7 +118,7 @@ fn makes_python(component: &Component) -> Result<bool, ClosureError> {
 }
 
 /// Returns the normalized name under which an index would have a component.
-pub(super) fn name_of(workspace: &Workspace, component: &Component) -> String {
+pub(crate) fn name_of(workspace: &Workspace, component: &Component) -> String {
     match &workspace.pin(component).source {
         Source::Sdist { project, .. } => normalized(project),
         _ => normalized(component.name.as_str()),

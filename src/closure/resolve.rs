@@ -104,6 +104,22 @@ pub fn graph(
     Ok((graph, lock, true))
 }
 
+/// Returns the graph of the closure that is written for a stack's pin set and chroot; `None` if
+/// there is none. Asks no index.
+pub fn written(
+    stack: &Stack<'_>,
+    fetcher: &Fetcher<'_>,
+    events: &dyn Events,
+) -> Result<Option<Graph>, ClosureError> {
+    let workspace = stack.workspace;
+    let component =
+        workspace.with_closure().filter(|component| !stack.left_out.contains_key(&component.name));
+    let (Some(component), Some(_)) = (component, &workspace.closure) else { return Ok(None) };
+    let offers = Offers::of(workspace, false, true)?;
+    let how = How { offline: true, upgrade: Upgrade::None };
+    graph(workspace, stack, component, &offers, &how, fetcher, events).map(|(graph, ..)| Some(graph))
+}
+
 /// All that decides over a closure.
 pub(super) struct Question<'a> {
     pub component: &'a Component,

@@ -171,6 +171,14 @@ impl System {
         self.rocm.get(soname).or_else(|| self.libraries.get(soname)).map(String::as_str)
     }
 
+    /// Returns the newest symbol version of the kind that `version` is of, such as `GLIBC_2.42`,
+    /// and whether `version` is at most that; `None` if it is not known.
+    pub fn newest(&self, version: &str) -> Option<(String, bool)> {
+        let (kind, wanted) = split_version(version)?;
+        let newest = self.symbol_versions.get(kind)?;
+        Some((format!("{kind}_{newest}"), wanted <= dotted(newest)?))
+    }
+
     /// Returns the folders in which its ROCm's libraries lie, where they are no
     /// folders that the loader searches anyway.
     pub(super) fn rocm_folders(&self) -> Vec<String> {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 pub use dists::normalised;
 pub(crate) use live::{Provided, dist_provides, repositories_text};
+pub(crate) use requirement::Requirement;
 pub use requirement::split;
 
 use crate::error::{Diagnose, IoError, Kind};
@@ -18,7 +19,7 @@ use crate::process::ProcessError;
 use crate::workspace::Workspace;
 use dists::Dists;
 use live::Repositories;
-use requirement::{Bound, Requirement};
+use requirement::Bound;
 use table::Entry;
 
 /// The folder of the package tables in a workspace.

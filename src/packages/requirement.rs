@@ -3,6 +3,7 @@
 //! satisfies them is not known here.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use crate::workspace::compare;
 
@@ -55,6 +56,22 @@ impl Bound {
 
 /// How deep rich requirements may be nested; rpm's own are two or three deep.
 const MAX_DEPTH: usize = 16;
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, parts: &[Self], operator: &str| {
+            let parts: Vec<String> = parts.iter().map(Self::to_string).collect();
+            write!(f, "({})", parts.join(operator))
+        };
+        match self {
+            Self::Name { name, bound: None } => f.write_str(name),
+            Self::Name { name, bound: Some(Bound { sign, version }) } => write!(f, "{name} {sign} {version}"),
+            Self::All(parts) => list(f, parts, " and "),
+            Self::Any(parts) => list(f, parts, " or "),
+            Self::Conditional(first) => write!(f, "{first}"),
+        }
+    }
+}
 
 impl Requirement {
     /// Reads one requirement; `None` if rpm would not take it.

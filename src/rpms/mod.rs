@@ -5,6 +5,7 @@ mod checked;
 mod files;
 mod payload;
 mod read;
+mod relations;
 pub mod repository;
 pub mod signing;
 pub mod tags;
@@ -12,6 +13,7 @@ pub mod tags;
 mod tests;
 
 pub use read::{Entry, EntryKind, Header, files, for_each_file, header};
+pub use relations::{Relation, Relations, Required, write_headers};
 
 use std::path::{Path, PathBuf};
 

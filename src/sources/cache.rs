@@ -106,7 +106,7 @@ impl Cache {
     }
 
     /// Returns a new folder on the cache's file system, removed on drop.
-    pub(super) fn scratch(&self) -> Result<tempfile::TempDir, SourceError> {
+    pub(crate) fn scratch(&self) -> Result<tempfile::TempDir, SourceError> {
         let make = || {
             fs::create_dir_all(&self.dir)?;
             tempfile::Builder::new().prefix(".scratch-").tempdir_in(&self.dir)

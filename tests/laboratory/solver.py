@@ -1,15 +1,12 @@
-"""Lets dnf5 solve the installation of a package from a stack's packages and a release's, and
-again with each package taken away.
+"""Lets dnf5 solve the installation of packages from a stack's repository and a release's, and
+again with each of the stack's packages taken away, and with a requirement added to each.
 
 usage: solver.py release TABLE... --to FOLDER --known JSON
-       solver.py stubs PLAN --to FOLDER
-       solver.py solve REPOSITORY... --install PACKAGE... [--also PACKAGE...] [--without NAME...]
+       solver.py solve STACK RELEASE --install PACKAGE [--also PACKAGE...] [--each PACKAGE...]
 
 `release` writes the repository metadata of a release from package tables, and from what is known
-beside them of Python packages: `{"python3-x": {"dists": [NAME], "requires": [NAME]}}`, where a
-name is a distribution's. `stubs` makes RPMs
-from rendered specs, without what would be compiled: rpm computes their Provides and Requires
-from the specs and from the real METADATA of the distributions. `solve` prints JSON.
+beside them: `{"package": {"dists": [NAME], "requires": [NAME], "provides": [NAME]}}`, where dists
+and requires are names of Python distributions. `solve` prints JSON.
 
 The metadata's format is that of createrepo_c's own output; see the README of
 rpm-software-management/createrepo_c, and libsolv's ext/repo_rpmmd.c, which reads it.
@@ -35,11 +32,7 @@ COMMON = "http://linux.duke.edu/metadata/common"
 RPM = "http://linux.duke.edu/metadata/rpm"
 REPO = "http://linux.duke.edu/metadata/repo"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-# What rpmbuild finds in the files of packages, which tables do not list.
-FOUND_IN_FILES = {
-    "bash": ["/bin/sh", "/usr/bin/bash", "/usr/bin/sh"],
-    "python3": [f"python(abi) = {PYTHON}", "/usr/bin/python3"],
-}
+NOTHING = "libnothing.so.1()(64bit)"
 
 
 def generator():
@@ -119,7 +112,7 @@ def release(tables, known, folder):
             versions.setdefault(name, evr)
     packages = []
     for name, evr in versions.items():
-        provides = provided.get(name, []) + FOUND_IN_FILES.get(name, [])
+        provides = provided.get(name, []) + known.get(name, {}).get("provides", [])
         if dists := projects(name, known.get(name, {})):
             version = evr.rpartition(":")[2].replace("~", "").replace("^", "+")
             try:
@@ -132,43 +125,6 @@ def release(tables, known, folder):
         packages.append(package(name, evr or "0", provides, requires))
     write_repodata(folder, packages)
     return {"packages": len(packages), "sizes": (folder / "repodata/primary.xml").stat().st_size}
-
-
-def stub(text, dists, folder):
-    """Returns a spec that makes the same packages as a rendered one, with METADATA alone: in
-    a folder of the first package."""
-    head, *rest = re.split(r"^(?=%(?:prep|generate_buildrequires|build|install)\b)", text, maxsplit=1, flags=re.M)
-    head = re.sub(r"^(Source|Patch)[0-9]*:.*\n", "", head, flags=re.M)
-    folder = folder or f"%{{python3_site{'lib' if re.search(r'^BuildArch: *noarch', head, flags=re.M) else 'arch'}}}"
-    install, files = ["%install"], []
-    for arguments in re.findall(r"^%files\b(.*)", "".join(rest), flags=re.M):
-        files.append("%files" + re.sub(r" -f +\S+", "", arguments))
-        for dist in dists:
-            info = f"{folder}/{dist['name'].replace('-', '_')}-{dist['version']}.dist-info"
-            install.append(f"mkdir -p %{{buildroot}}{info} && cp {dist['metadata']} %{{buildroot}}{info}/METADATA")
-            files.append(info)
-        dists = []
-    return head + "\n".join(install + files) + "\n"
-
-
-def stubs(plan, folder):
-    """Makes a repository of stand-ins for a stack's packages."""
-    work = pathlib.Path(tempfile.mkdtemp())
-
-    def build(component):
-        spec = work / f"{component['component']}.spec"
-        spec.write_text(stub(pathlib.Path(component["spec"]).read_text(), component["dists"], component.get("folder")))
-        command = ["rpmbuild", "-bb", "--nodeps", "--quiet", "--define", f"_topdir {work}/{component['component']}"]
-        command += ["--define", f"_rpmdir {folder}", "--define", "debug_package %{nil}", str(spec)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"error: rpmbuild of {spec}: {done.stderr[-2000:]}{spec.read_text()[-3000:]}")
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(build, json.loads(pathlib.Path(plan).read_text())))
-    shutil.rmtree(work)
-    subprocess.run(["createrepo_c", "--quiet", folder], check=True)
-    return {"packages": len(list(folder.rglob("*.rpm")))}
 
 
 def dnf(repositories, install, cache, *options):
@@ -204,33 +160,55 @@ def elements(repository):
     return found
 
 
-def solve(repositories, install, also, without):
-    """Solves in full, with other packages beside it, and without each one of the solution."""
+def requiring_nothing(element):
+    """Adds a library that nothing provides to what a package requires."""
+    package = ET.fromstring(element)
+    relations = package.find(f"{{{COMMON}}}format")
+    requires = relations.find(f"{{{RPM}}}requires")
+    if requires is None:
+        requires = ET.SubElement(relations, f"{{{RPM}}}requires")
+    ET.SubElement(requires, f"{{{RPM}}}entry", name=NOTHING)
+    return ET.tostring(package, encoding="unicode")
+
+
+def solve(stack, release, install, also, each):
+    """Solves in full, with other packages beside it, then over the solution's own packages: all of
+    them, each of the stack's taken away, and each of them with one more requirement."""
     cache = tempfile.mkdtemp()
-    transaction, said = dnf(repositories, install, cache)
-    result = {"transaction": transaction, "said": said, "without": {}}
+    repositories = [stack, release]
+    transaction, said = dnf(repositories, [install], cache)
+    result = {"transaction": transaction, "said": said}
     if also:
-        result["also"], result["also-said"] = dnf(repositories, install + also, cache)
+        result["also"], result["also-said"] = dnf(repositories, [install, *also], cache)
+    result["each"] = {}
+    for name in each:
+        found, words = dnf(repositories, [name], cache)
+        result["each"][name] = {"transaction": found, "said": words}
     taken = {name for section in transaction.values() for name in section}
-    packages = {}
-    for repository in reversed(repositories):
-        packages |= {name: text for name, text in elements(repository).items() if name in taken}
+    own = elements(stack)
+    packages = {name: text for name, text in (elements(release) | own).items() if name in taken}
     missing = sorted(taken - set(packages))
     if missing:
         sys.exit(f"error: dnf5 installs what no repository has: {missing}")
 
-    def one(name):
+    def over(packages):
         with tempfile.TemporaryDirectory() as folder:
-            rest = [text for other, text in packages.items() if other != name]
-            write_repodata(pathlib.Path(folder, "r"), rest)
-            transaction, said = dnf([f"{folder}/r"], install, folder)
-            return name, {"solved": bool(transaction), "said": said}
+            write_repodata(pathlib.Path(folder, "r"), list(packages.values()))
+            found, words = dnf([f"{folder}/r"], [install], folder)
+            return {"solved": bool(found), "said": words}
+
+    def without(name):
+        return name, over({other: text for other, text in packages.items() if other != name})
+
+    def requiring(name):
+        return name, over(packages | {name: requiring_nothing(packages[name])})
 
     # That the solution's own packages are enough, so that what fails below fails of one package.
-    result["alone"] = one("")[1]
-    wanted = sorted(without or taken)
+    result["alone"] = over(packages)
+    wanted = sorted(taken & set(own))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        result["without"] = dict(pool.map(one, wanted))
+        result["without"] = dict(pool.map(without, wanted))
+        result["requiring"] = dict(pool.map(requiring, wanted))
     shutil.rmtree(cache)
     return result
 
@@ -242,21 +220,17 @@ def main():
     command.add_argument("tables", nargs="+")
     command.add_argument("--to", type=pathlib.Path, required=True)
     command.add_argument("--known", required=True)
-    command = commands.add_parser("stubs")
-    command.add_argument("plan")
-    command.add_argument("--to", type=pathlib.Path, required=True)
     command = commands.add_parser("solve")
-    command.add_argument("repositories", nargs="+")
-    command.add_argument("--install", nargs="+", required=True)
+    command.add_argument("stack")
+    command.add_argument("release")
+    command.add_argument("--install", required=True)
     command.add_argument("--also", nargs="*", default=[])
-    command.add_argument("--without", nargs="*", default=[])
+    command.add_argument("--each", nargs="*", default=[])
     args = parser.parse_args()
     if args.command == "release":
         result = release(args.tables, args.known, args.to)
-    elif args.command == "stubs":
-        result = stubs(args.plan, args.to)
     else:
-        result = solve(args.repositories, args.install, args.also, args.without)
+        result = solve(args.stack, args.release, args.install, args.also, args.each)
     json.dump(result, sys.stdout)
 
 

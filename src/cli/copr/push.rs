@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Target, sync};
 use crate::build::{BuildLock, Options, Outcome, Prepared, Run, Stage, prepare, run as run_plan};
-use crate::cli::{Done, args, build, context};
+use crate::cli::{Done, args, build, context, install};
+use crate::closure::resolve;
 use crate::copr::{
     Client, CoprBuilder, CoprError, MacrosPackage, Obstacle, Place, Published, Sent, Sync, package, publish,
 };
@@ -14,6 +15,7 @@ use crate::error::{Error, Kind};
 use crate::events::Events;
 use crate::names::ComponentName;
 use crate::process::own_program;
+use crate::proof::prove;
 use crate::report::{Progress, Shell, Style, Table};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
@@ -104,6 +106,10 @@ impl Push<'_> {
             }
         }
         let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
+        if stale {
+            let graph = resolve::written(&stack, &fetcher, events)?;
+            install::show(&prove(&stack, graph.as_ref(), &fetcher, events)?, &workspace.chroot.name, shell)?;
+        }
         let options = Options { until: Stage::Rpm, keep_going: args.keep_going, timeout: None };
         let done = run_plan(&lock, &prepared, &builder, &fetcher, options, events)?;
         let code = build::report_failures(&done, shell);

@@ -1,0 +1,55 @@
+//! Packages that were just built, before they become results: what they require must come from
+//! the stack or the chroot. Components that are built later count by what their specs say.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::check::{Findings, check};
+use super::target::Target;
+use super::{Unprovided, read};
+use crate::build::{Results, Stage};
+use crate::closure::name_of;
+use crate::error::Error;
+use crate::lint;
+use crate::names::ComponentName;
+use crate::spec::{self, History};
+use crate::stack::Stack;
+use crate::workspace::Component;
+
+/// Refuses RPMs of a component that require what nothing provides. Reads headers only.
+pub(crate) fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> Result<(), Error> {
+    let workspace = stack.workspace;
+    let own = read(rpms)?;
+    let mut target = Target::of(workspace)?;
+    let (mut others, mut missing) = (Vec::new(), BTreeSet::new());
+    for other in stack.order().iter().filter(|other| other.name != component.name) {
+        match Results::of(&workspace.build_dir(), Stage::Rpm, &other.name).rpms() {
+            rpms if rpms.is_empty() => drop(missing.insert(&other.name)),
+            rpms => others.extend(read(&rpms)?),
+        }
+    }
+    let all: Vec<_> = own.iter().chain(&others).collect();
+    let mut findings = check(&own, &all, &target)?;
+    if !findings.unmet.is_empty() && !missing.is_empty() {
+        add_planned(stack, &missing, &mut target)?;
+        findings = check(&own, &all, &target)?;
+    }
+    let Findings { unmet, .. } = findings;
+    Ok(Unprovided::of(unmet, &format!("`{}`", component.name), &workspace.chroot.name)?)
+}
+
+/// Adds what components without results say they make.
+fn add_planned(
+    stack: &Stack<'_>,
+    missing: &BTreeSet<&ComponentName>,
+    target: &mut Target,
+) -> Result<(), Error> {
+    let history = History::read(stack.workspace)?;
+    for component in stack.order().iter().filter(|component| missing.contains(&component.name)) {
+        let rendered = spec::render(stack, component, &history)?;
+        let sections = lint::expand(&rendered.text, &rendered.file_name, None, &stack.workspace.chroot)?;
+        let name = name_of(stack.workspace, component);
+        lint::add_own(&mut target.packages, &sections, &[&name, component.name.as_str()]);
+    }
+    Ok(())
+}

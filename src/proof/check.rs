@@ -1,0 +1,330 @@
+//! Judges what packages require: by what they provide themselves, else by the chroot.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+use super::target::{Library, Target, Verdict};
+use crate::packages::{PackagesError, Requirement};
+use crate::rpms::{Relation, Relations};
+
+/// A requirement that nothing satisfies.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unmet {
+    /// The package that has it.
+    pub package: String,
+    /// The requirement, as rpm writes it.
+    pub requirement: String,
+    /// The files of the package in which rpm found it; empty if the spec states it.
+    pub files: Vec<String>,
+    /// Why nothing satisfies it.
+    pub why: String,
+}
+
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} requires {}", self.package, self.requirement)?;
+        if let Some((first, others)) = self.files.split_first() {
+            let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+            write!(f, ", found in {first}{more}")?;
+        }
+        write!(f, ": {}", self.why)
+    }
+}
+
+/// What a check came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// How many different requirements there are.
+    pub requirements: usize,
+    /// Those that nothing satisfies, sorted.
+    pub unmet: Vec<Unmet>,
+    /// Those of which it is not known, by the reason.
+    pub unchecked: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Judges what the packages `of` require; what all packages provide counts.
+pub fn check<'p>(
+    of: impl IntoIterator<Item = &'p Relations>,
+    all: &[&Relations],
+    target: &Target,
+) -> Result<Findings, PackagesError> {
+    let set = Set::of(all, target);
+    let mut findings = Findings::default();
+    let mut asked: HashMap<String, Verdict> = HashMap::new();
+    for package in of {
+        for required in &package.requires {
+            let text = required.relation.to_string();
+            let verdict = match asked.get(&text) {
+                Some(verdict) => verdict.clone(),
+                None => asked.entry(text.clone()).or_insert(set.judge(&text)?).clone(),
+            };
+            match verdict {
+                Verdict::Met => {}
+                Verdict::Unmet(why) => findings.unmet.push(Unmet {
+                    package: package.package.clone(),
+                    requirement: text,
+                    files: required.files.clone(),
+                    why,
+                }),
+                Verdict::Unchecked(reason) => {
+                    findings.unchecked.entry(reason).or_default().insert(text);
+                }
+            }
+        }
+    }
+    findings.requirements = asked.len();
+    findings.unmet.sort();
+    findings.unmet.dedup();
+    without_versions(&mut findings.unmet);
+    Ok(findings)
+}
+
+/// Leaves out the symbol versions of libraries that are not provided at all.
+fn without_versions(unmet: &mut Vec<Unmet>) {
+    let missing = |unmet: &Unmet| match Library::parse(&unmet.requirement)?.version {
+        "" => Some((unmet.package.clone(), unmet.requirement.clone())),
+        _ => None,
+    };
+    let missing: BTreeSet<(String, String)> = unmet.iter().filter_map(missing).collect();
+    unmet.retain(|unmet| match Library::parse(&unmet.requirement) {
+        Some(Library { version, .. }) if !version.is_empty() => {
+            let library = unmet.requirement.replacen(&format!("({version})"), "()", 1);
+            !missing.contains(&(unmet.package.clone(), library))
+        }
+        _ => true,
+    });
+}
+
+/// Packages that are installed together, and the chroot that they are installed in.
+struct Set<'a> {
+    provides: HashMap<&'a str, Vec<&'a Relation>>,
+    files: HashSet<&'a str>,
+    packages: &'a [&'a Relations],
+    target: &'a Target,
+}
+
+impl<'a> Set<'a> {
+    fn of(packages: &'a [&'a Relations], target: &'a Target) -> Self {
+        let mut provides: HashMap<&str, Vec<&Relation>> = HashMap::new();
+        for relation in packages.iter().flat_map(|package| &package.provides) {
+            provides.entry(&relation.name).or_default().push(relation);
+        }
+        let files = packages.iter().flat_map(|package| &package.files).map(String::as_str).collect();
+        Self { provides, files, packages, target }
+    }
+
+    fn judge(&self, text: &str) -> Result<Verdict, PackagesError> {
+        match Requirement::parse(text) {
+            Some(requirement) => self.rich(&requirement),
+            None => Ok(Verdict::Unchecked("it is not a requirement as rpm writes them".to_owned())),
+        }
+    }
+
+    fn rich(&self, requirement: &Requirement) -> Result<Verdict, PackagesError> {
+        match requirement {
+            Requirement::Name { name, .. } => self.plain(name, requirement),
+            Requirement::All(parts) => {
+                let names: BTreeSet<&str> = parts.iter().filter_map(name_of).collect();
+                if names.len() == 1 && parts.iter().all(|part| name_of(part).is_some()) {
+                    return self.one_package(parts);
+                }
+                let mut all = Verdict::Met;
+                for part in parts {
+                    all = all.and(self.rich(part)?);
+                }
+                Ok(all)
+            }
+            Requirement::Any(parts) => {
+                let mut any: Option<Verdict> = None;
+                for part in parts {
+                    let verdict = self.rich(part)?;
+                    any = Some(any.map_or(verdict.clone(), |any| any.or(verdict)));
+                }
+                Ok(any.unwrap_or(Verdict::Met))
+            }
+            Requirement::Conditional(first) => Ok(match self.rich(first)? {
+                Verdict::Met => Verdict::Met,
+                _ => Verdict::Unchecked("it holds under a condition".to_owned()),
+            }),
+        }
+    }
+
+    /// Judges bounds on one name, which one package must keep together: one of these packages,
+    /// or one of the chroot.
+    fn one_package(&self, parts: &[Requirement]) -> Result<Verdict, PackagesError> {
+        if parts.iter().all(|part| self.provided(part)) {
+            return Ok(Verdict::Met);
+        }
+        let mut all = Verdict::Met;
+        for part in parts {
+            all = all.and(self.of_target(name_of(part).unwrap_or_default(), part)?);
+        }
+        Ok(all)
+    }
+
+    fn plain(&self, name: &str, requirement: &Requirement) -> Result<Verdict, PackagesError> {
+        if self.provided(requirement) || self.files.contains(name) {
+            return Ok(Verdict::Met);
+        }
+        self.of_target(name, requirement)
+    }
+
+    /// Tells whether one of the packages provides a name within its bound.
+    fn provided(&self, requirement: &Requirement) -> bool {
+        let Requirement::Name { name, bound } = requirement else { return false };
+        let provided = self.provides.get(name.as_str());
+        provided.into_iter().flatten().any(|relation| match (&relation.version, bound) {
+            // rpm's rpmdsCompare: without a version on either side there is nothing to compare.
+            (None, _) | (_, None) => true,
+            (Some((_, version)), Some(bound)) => bound.holds(version),
+        })
+    }
+
+    fn of_target(&self, name: &str, requirement: &Requirement) -> Result<Verdict, PackagesError> {
+        let verdict = self.target.judge(name, &requirement.to_string())?;
+        Ok(match verdict {
+            Verdict::Unmet(why) => Verdict::Unmet(self.reason(name, why)),
+            other => other,
+        })
+    }
+
+    /// Returns why a name is not provided, if one of the packages nearly does.
+    fn reason(&self, name: &str, otherwise: String) -> String {
+        if let Some(provided) = self.provides.get(name).and_then(|provided| provided.first()) {
+            let has = |package: &&&Relations| package.provides.contains(provided);
+            let package = self.packages.iter().find(has).map_or("the stack", |package| &package.package);
+            return format!("{package} provides {provided}");
+        }
+        let Some(Library { soname, .. }) = Library::parse(name) else { return otherwise };
+        let file = |package: &Relations| {
+            let is_it = |path: &&String| path.rsplit('/').next() == Some(soname);
+            package.files.iter().find(is_it).map(|path| (package.package.clone(), path.clone()))
+        };
+        match self.packages.iter().find_map(|package| file(package)) {
+            Some((package, path)) => format!("{package} has {path}, and does not provide it"),
+            None => otherwise,
+        }
+    }
+}
+
+fn name_of(requirement: &Requirement) -> Option<&str> {
+    match requirement {
+        Requirement::Name { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpms::Required;
+    use crate::workspace::{Selection, Workspace};
+
+    /// The chroot of a workspace with a package table of its own.
+    fn target(dir: &std::path::Path) -> Target {
+        for (path, text) in [
+            (
+                "rocmrpm.toml",
+                "[stack]\nname = \"s\"\ngpu-targets = [\"gfx1151\"]\ndefault-chroot = \"c\"\n\
+                 default-pins = \"p\"\n",
+            ),
+            (
+                "mock-configs/c.toml",
+                "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+                 rocm-provider = \"r\"\nbase-config = \"c.cfg\"\npackages = [\"t\"]\n\
+                 [symbol-versions]\nGLIBC = \"2.42\"\n",
+            ),
+            ("mock-configs/rocm/r.toml", "prefix = \"/usr\"\nversion = \"7.1\"\n"),
+            ("mock-configs/packages/t.tsv", "python3-num\t2.0\npython3-two\t2.0\n"),
+            ("pins/p.toml", ""),
+            ("specs-templates/README", ""),
+        ] {
+            let path = dir.join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        Target::of(&Workspace::load(dir, &Selection::default()).unwrap()).unwrap()
+    }
+
+    fn relation(text: &str) -> Relation {
+        match text.split_once(" = ") {
+            Some((name, version)) => Relation { name: name.into(), version: Some(("=", version.into())) },
+            None => Relation { name: text.into(), version: None },
+        }
+    }
+
+    fn package(name: &str, requires: &[&str], provides: &[&str], files: &[&str]) -> Relations {
+        let required = |text: &&str| Required { relation: relation(text), files: vec!["/f".into()] };
+        Relations {
+            package: name.into(),
+            provides: provides.iter().map(|text| relation(text)).collect(),
+            requires: requires.iter().map(required).collect(),
+            files: files.iter().map(|path| (*path).to_owned()).collect(),
+        }
+    }
+
+    fn unmet(packages: &[Relations]) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let target = target(dir.path());
+        let all: Vec<&Relations> = packages.iter().collect();
+        let findings = check(packages, &all, &target).unwrap();
+        assert_eq!(findings.unchecked, BTreeMap::new());
+        findings.unmet.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn packages_satisfy_each_other_and_the_chroot_satisfies_the_rest() {
+        let met = [
+            "libown.so.1()(64bit)",
+            "libc.so.6(GLIBC_2.42)(64bit)",
+            "libgomp.so.1(GOMP_4.0)(64bit)",
+            "rtld(GNU_HASH)",
+            "/usr/bin/python3",
+            "/opt/own",
+            "python(abi) = 3.14",
+            "python3dist(num) = 2",
+            "(python3dist(own) >= 1 with python3dist(own) < 2~~)",
+            "(python3dist(nothing) or python3dist(num))",
+        ];
+        let own = package("own", &[], &["libown.so.1()(64bit)", "python3dist(own) = 1.5"], &["/opt/own"]);
+        assert_eq!(unmet(&[package("a", &met, &[], &[]), own]), [""; 0]);
+    }
+
+    #[test]
+    fn what_nothing_provides_is_named_with_its_file_and_the_reason() {
+        let none = "no package of c, its ROCm provider or the stack provides it";
+        let one = |requirement: &str| {
+            let near = package(
+                "near",
+                &[],
+                &["python3dist(two) = 1.5", "python3dist(near) = 1.5"],
+                &["/usr/lib64/near/libnear.so"],
+            );
+            unmet(&[package("a", &[requirement], &[], &[]), near]).join("|")
+        };
+        let told = |requirement: &str, why: &str| format!("a requires {requirement}, found in /f: {why}");
+        for (requirement, why) in [
+            ("libnothing.so.1()(64bit)", none),
+            ("libgomp.so.1.0.0()(64bit)", none),
+            ("libnear.so()(64bit)", "near has /usr/lib64/near/libnear.so, and does not provide it"),
+            ("libc.so.6(GLIBC_2.43)(64bit)", "c has glibc with GLIBC_2.42 at the newest"),
+            ("python(abi) = 3.13", "c has Python 3.14"),
+            ("python3dist(num) = 3", "c has python3-num 2.0"),
+            ("python3dist(near) = 2", "near provides python3dist(near) = 1.5"),
+            ("/usr/bin/nothing", none),
+            ("nothing", none),
+        ] {
+            assert_eq!(one(requirement), told(requirement, why));
+        }
+        // Neither the package's 1.5 nor the release's 2.0 is in the range.
+        let range = "(python3dist(two) >= 1.6 with python3dist(two) < 2)";
+        assert!(one(range).contains("python3dist(two)"), "{}", one(range));
+        assert_eq!(one("(nothing or python3dist(num) = 3)"), told("(nothing or python3dist(num) = 3)", none));
+    }
+
+    #[test]
+    fn a_missing_library_is_named_without_its_symbol_versions() {
+        let requires = ["libx.so()(64bit)", "libx.so(X_1)(64bit)", "libx.so(X_2)(64bit)"];
+        assert_eq!(unmet(&[package("a", &requires, &[], &[])]).len(), 1);
+    }
+}

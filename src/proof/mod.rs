@@ -1,0 +1,133 @@
+//! The proof that the packages of a stack install: every requirement in the headers of its RPMs
+//! is satisfied by one of them, or by a package of the chroot's release or ROCm provider. What was
+//! not built is packed from the locked wheels, or stood in for by its spec.
+
+mod built;
+mod check;
+mod pack;
+mod preamble;
+mod target;
+mod unpack;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub(crate) use built::provided;
+pub use check::{Findings, Unmet, check};
+pub use pack::{Basis, Packed};
+pub use target::Target;
+
+use crate::closure::Graph;
+use crate::error::{Diagnose, Error, Kind};
+use crate::events::Events;
+use crate::machine;
+use crate::names::ComponentName;
+use crate::parallel;
+use crate::rpms::Relations;
+use crate::sources::Fetcher;
+use crate::stack::Stack;
+use crate::workspace::Workspace;
+
+/// What was proved, and of what.
+#[derive(Debug, Clone)]
+pub struct Proof {
+    /// The components with their RPMs, in build order.
+    pub components: Vec<Packed>,
+    /// How many packages there are.
+    pub packages: usize,
+    /// What the check came to.
+    pub findings: Findings,
+}
+
+impl Proof {
+    /// Returns the components by what their RPMs were made from.
+    pub fn by_basis(&self) -> BTreeMap<Basis, Vec<&ComponentName>> {
+        let mut by_basis: BTreeMap<Basis, Vec<&ComponentName>> = BTreeMap::new();
+        for packed in &self.components {
+            by_basis.entry(packed.basis).or_default().push(&packed.component);
+        }
+        by_basis
+    }
+}
+
+/// Requirements that nothing satisfies.
+#[derive(Debug, thiserror::Error)]
+#[error("{} not provided on `{chroot}`", count(unmet.len(), of))]
+pub struct Unprovided {
+    /// What has them, such as `the stack`.
+    pub of: String,
+    /// The chroot.
+    pub chroot: String,
+    /// The requirements.
+    pub unmet: Vec<Unmet>,
+}
+
+fn count(unmet: usize, of: &str) -> String {
+    match unmet {
+        1 => format!("1 requirement of {of} is"),
+        n => format!("{n} requirements of {of} are"),
+    }
+}
+
+impl Unprovided {
+    /// Returns the error, if something is not provided.
+    pub fn of(unmet: Vec<Unmet>, of: &str, chroot: &str) -> Result<(), Self> {
+        match unmet.is_empty() {
+            true => Ok(()),
+            false => Err(Self { of: of.to_owned(), chroot: chroot.to_owned(), unmet }),
+        }
+    }
+}
+
+impl Diagnose for Unprovided {
+    fn kind(&self) -> Kind {
+        Kind::Findings
+    }
+
+    fn details(&self) -> Vec<String> {
+        self.unmet.iter().map(ToString::to_string).collect()
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let library = self.unmet.iter().any(|unmet| unmet.requirement.contains(".so"));
+        match library {
+            true => vec![format!(
+                "if {0} has the library, add it to `[libraries]` of mock-configs/{0}.toml; if it comes beside \
+                 the file, filter the requirement in the spec with `%global __requires_exclude`",
+                self.chroot
+            )],
+            false => {
+                vec!["run `rocmrpm closure --write`, or package what is missing as a component".to_owned()]
+            }
+        }
+    }
+}
+
+/// Proves all packages of a stack. `graph` has what the distributions require that are not built
+/// and have no wheel. Packs what was not packed before; that takes a minute at most.
+pub fn prove<'a>(
+    stack: &'a Stack<'a>,
+    graph: Option<&'a Graph>,
+    fetcher: &'a Fetcher<'a>,
+    events: &'a dyn Events,
+) -> Result<Proof, Error> {
+    let packer = pack::Packer::new(stack, graph, fetcher, events)?;
+    // What is packed from wheels takes longest.
+    let mut order: Vec<_> = stack.order().to_vec();
+    order.sort_by_key(|component| std::cmp::Reverse(stack.workspace.pin(component).sources.len()));
+    let components = parallel::try_map(&order, machine::cores(), |component| packer.component(component))?;
+    let rpms: Vec<PathBuf> = components.iter().flat_map(|packed| packed.rpms.clone()).collect();
+    let findings = closed(stack.workspace, &rpms)?;
+    Ok(Proof { packages: rpms.len(), components, findings })
+}
+
+/// Checks that RPMs require nothing but each other and what the chroot has.
+pub fn closed(workspace: &Workspace, rpms: &[PathBuf]) -> Result<Findings, Error> {
+    let relations = read(rpms)?;
+    let all: Vec<&Relations> = relations.iter().collect();
+    Ok(check(&relations, &all, &Target::of(workspace)?)?)
+}
+
+fn read(rpms: &[PathBuf]) -> Result<Vec<Relations>, Error> {
+    parallel::try_map(rpms, machine::cores(), |rpm| Ok(Relations::read(rpm)?))
+}

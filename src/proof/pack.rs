@@ -1,0 +1,252 @@
+//! RPMs of a component before it is built: rpmbuild packs the locked wheels by the preamble of
+//! the rendered spec, so that rpm itself finds what they provide and require. What was packed is
+//! kept in the cache, without its payload. Whether it is complete is not known here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::preamble::{ROOT, packing};
+use super::unpack::{self, SITE};
+use crate::build::{HostBuilder, Job, Results, Stage, command_again};
+use crate::closure::lock::Lock;
+use crate::closure::{Graph, LockedFile, Origin, makes_python, name_of};
+use crate::digest::Sha256;
+use crate::error::{Error, IoError, Kind};
+use crate::events::{Event, Events};
+use crate::names::ComponentName;
+use crate::rpms::write_headers;
+use crate::sources::{Fetcher, normalized};
+use crate::spec::{self, History, Rendered};
+use crate::stack::Stack;
+use crate::workspace::{Component, Pin, Source};
+
+/// Rises when the same inputs are packed otherwise than before.
+const VERSION: u32 = 1;
+
+/// What RPMs were made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// The component was built.
+    Built,
+    /// The locked wheels that the component is built from.
+    Wheels,
+    /// Upstream's wheel of what the component builds from source.
+    OtherWheels,
+    /// The spec alone: what is in the files is not known.
+    Spec,
+}
+
+/// The RPMs of one component.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// The component.
+    pub component: ComponentName,
+    /// What they were made from.
+    pub basis: Basis,
+    /// The files, sorted; those that were not built have no payload.
+    pub rpms: Vec<PathBuf>,
+    /// Whether they were packed just now.
+    pub fresh: bool,
+}
+
+/// Packs the components of a stack.
+pub(super) struct Packer<'a> {
+    stack: &'a Stack<'a>,
+    fetcher: &'a Fetcher<'a>,
+    events: &'a dyn Events,
+    history: History,
+    builder: HostBuilder,
+    /// What [`HostBuilder::packer`] says of this machine.
+    identity: String,
+    /// The locked wheels by the distribution's normalized name.
+    wheels: BTreeMap<String, LockedFile>,
+    /// What distributions require that have no wheel, if that is known.
+    graph: Option<&'a Graph>,
+}
+
+impl<'a> Packer<'a> {
+    pub(super) fn new(
+        stack: &'a Stack<'a>,
+        graph: Option<&'a Graph>,
+        fetcher: &'a Fetcher<'a>,
+        events: &'a dyn Events,
+    ) -> Result<Self, Error> {
+        let workspace = stack.workspace;
+        let mut builder = HostBuilder::new(workspace);
+        if !workspace.chroot.is_host() {
+            builder = builder.as_chroot(&workspace.chroot);
+        }
+        let lock = Lock::read(&workspace.closure_lock())?;
+        let wheels =
+            lock.into_iter().flat_map(|lock| lock.packages).filter_map(|locked| match locked.origin {
+                Origin::Index { wheel: Some(wheel), .. } => Some((locked.name, wheel)),
+                _ => None,
+            });
+        Ok(Self {
+            stack,
+            fetcher,
+            events,
+            history: History::read(workspace)?,
+            identity: builder.packer()?,
+            builder,
+            wheels: wheels.collect(),
+            graph,
+        })
+    }
+
+    /// Returns the RPMs of a component: those that were built of just this spec, else packed ones.
+    pub(super) fn component(&self, component: &Component) -> Result<Packed, Error> {
+        let rendered = spec::render(self.stack, component, &self.history)?;
+        let name = component.name.clone();
+        let results = Results::of(&self.stack.workspace.build_dir(), Stage::Rpm, &name);
+        let digest = rendered.digest.to_string();
+        if let Some((record, rpms)) = results.accepted()
+            && record.inputs.get("spec") == Some(digest.as_str())
+        {
+            return Ok(Packed { component: name, basis: Basis::Built, rpms, fresh: false });
+        }
+        let contents = self.contents(component)?;
+        let text = packing(&rendered.text);
+        let mut recipe = format!("proof {VERSION}\n{}\n{text}\n", self.identity);
+        for Contents { file, sha256, metadata, .. } in &contents.list {
+            recipe += &format!("{file} {}\n{metadata}", sha256.map(|d| d.to_string()).unwrap_or_default());
+        }
+        let key = Sha256::of_bytes(&recipe).to_string();
+        let folder = self.fetcher.cache().dir().join("proof").join(&key);
+        let _lock = self.fetcher.cache().lock(&format!("proof {key}"))?;
+        let fresh = !folder.is_dir();
+        if fresh {
+            let rendered = Rendered { text, ..rendered };
+            self.pack(component, &rendered, &contents.list, &folder)?;
+        }
+        let names = crate::files::names_in(&folder).map_err(IoError::doing("read packed RPMs"))?;
+        let rpms = names.into_iter().map(|name| folder.join(name)).collect();
+        Ok(Packed { component: name, basis: contents.basis, rpms, fresh })
+    }
+
+    /// Returns what a component's packages hold, as far as that is known before it is built.
+    fn contents(&self, component: &Component) -> Result<All, Error> {
+        let pin = self.stack.workspace.pin(component);
+        if component.generated.is_none() {
+            let python = makes_python(component)?;
+            let list = python.then(|| self.stated(&name_of(self.stack.workspace, component), &pin.version));
+            return Ok(All { basis: Basis::Spec, list: list.into_iter().collect() });
+        }
+        let mut all = All { basis: Basis::Wheels, list: Vec::new() };
+        for (_, pin) in pin.all_sources() {
+            let (basis, contents) = match &pin.source {
+                Source::Wheel { file, sha256: Some(sha256) } => {
+                    (Basis::Wheels, Contents::of(pin, file, *sha256))
+                }
+                Source::Sdist { project, .. } => match self.wheels.get(&normalized(project)) {
+                    Some(LockedFile { name, sha256, .. }) => {
+                        let source = Source::Wheel { file: name.clone(), sha256: Some(*sha256) };
+                        let pin = Pin::new(pin.component.clone(), pin.version.clone(), source);
+                        (Basis::OtherWheels, Contents::of(&pin, name, *sha256))
+                    }
+                    None => (Basis::Spec, self.stated(&normalized(project), &pin.version)),
+                },
+                _ => continue,
+            };
+            all.basis = all.basis.max(basis);
+            all.list.push(contents);
+        }
+        Ok(all)
+    }
+
+    /// Returns a distribution of which only METADATA are known.
+    fn stated(&self, name: &str, version: &str) -> Contents {
+        let mut metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n");
+        let edges = self.graph.into_iter().flat_map(|graph| &graph.edges);
+        let mut requires: Vec<&str> =
+            edges.filter(|edge| edge.from == name).map(|edge| edge.text.as_str()).collect();
+        requires.sort_unstable();
+        requires.dedup();
+        requires.iter().for_each(|text| metadata += &format!("Requires-Dist: {text}\n"));
+        let file = format!("{}-{version}.dist-info", name.replace('-', "_"));
+        Contents { pin: None, file, sha256: None, metadata }
+    }
+
+    fn pack(
+        &self,
+        component: &Component,
+        spec: &Rendered,
+        contents: &[Contents],
+        to: &Path,
+    ) -> Result<(), Error> {
+        let action = || IoError::doing(format!("pack `{}`", component.name));
+        let scratch = self.fetcher.cache().scratch()?;
+        let folder = |name: &str| scratch.path().join(name);
+        let job = Job {
+            component,
+            gpu_targets: self.stack.gpu_targets(component),
+            spec,
+            sources: folder("sources"),
+            work: folder("work"),
+            logs: folder("logs"),
+            timeout: None,
+            jobs: 1,
+            repository: PathBuf::new(),
+            retry: command_again(self.stack.workspace, "closure --check", &[]),
+            enter: None,
+            events: self.events,
+        };
+        let root = job.sources.join(ROOT);
+        for dir in [&root, &job.work, &job.logs] {
+            fs_err::create_dir_all(dir).map_err(action())?;
+        }
+        let private = spec.text.contains("\n%global site ");
+        for Contents { pin, file, metadata, .. } in contents {
+            match pin {
+                Some(pin) => {
+                    let fetched = self.fetcher.obtain(pin)?;
+                    let what = IoError::doing(format!("unpack the wheel `{file}`"));
+                    unpack::wheel(&fetched.path, &root, private).map_err(what)?;
+                }
+                None => {
+                    let info = root.join(SITE).join(file);
+                    fs_err::create_dir_all(&info).map_err(action())?;
+                    fs_err::write(info.join("METADATA"), metadata).map_err(action())?;
+                }
+            }
+        }
+        fs_err::write(job.sources.join(&spec.file_name), &spec.text).map_err(action())?;
+        let detail = spec.file_name.clone();
+        self.events.event(Event::Phase { component: component.name.clone(), phase: "Packing", detail });
+        let rpms = self.builder.pack(&job)?;
+        self.fetcher.leave(&component.name);
+        let done = folder("done");
+        fs_err::create_dir_all(&done).map_err(action())?;
+        for rpm in &rpms {
+            write_headers(rpm, &done.join(rpm.file_name().unwrap_or_default()))?;
+        }
+        if rpms.is_empty() {
+            let message = format!("the spec of `{}` makes no package", component.name);
+            return Err(Error::new(Kind::Config, message).hinted("give it a section `%files`"));
+        }
+        fs_err::create_dir_all(to.parent().unwrap_or(to)).map_err(action())?;
+        fs_err::rename(&done, to).map_err(action())?;
+        Ok(())
+    }
+}
+
+/// What one component's packages hold.
+struct All {
+    basis: Basis,
+    list: Vec<Contents>,
+}
+
+/// One distribution in a package: a wheel, or METADATA alone.
+struct Contents {
+    pin: Option<Pin>,
+    file: String,
+    sha256: Option<Sha256>,
+    metadata: String,
+}
+
+impl Contents {
+    fn of(pin: &Pin, file: &str, sha256: Sha256) -> Self {
+        let pin = Pin { sources: BTreeMap::new(), ..pin.clone() };
+        Self { pin: Some(pin), file: file.to_owned(), sha256: Some(sha256), metadata: String::new() }
+    }
+}

@@ -1,0 +1,137 @@
+//! From a rendered spec to one that packs given files into the same packages: all that decides
+//! over Provides and Requires stays, nothing is built.
+
+/// Where the spec finds what it packs, below the folder of its sources.
+pub(super) const ROOT: &str = "root";
+
+/// The sections that end the part of a spec that describes packages. Source: rpm,
+/// build/parseSpec.c, `partList`, without %package, %description and what is in them.
+const ENDS: &[&str] = &[
+    "%prep",
+    "%generate_buildrequires",
+    "%conf",
+    "%build",
+    "%install",
+    "%check",
+    "%clean",
+    "%pre",
+    "%preun",
+    "%pretrans",
+    "%preuntrans",
+    "%post",
+    "%postun",
+    "%posttrans",
+    "%postuntrans",
+    "%verifyscript",
+    "%files",
+    "%changelog",
+    "%sourcelist",
+    "%patchlist",
+];
+
+/// What is defined before all else: nothing is compressed, stripped or changed.
+const FIRST: &str = "%global _binary_payload w0.ufdio\n%global __os_install_post %{nil}\n\
+                     %global debug_package %{nil}\n%global _build_id_links none\n\
+                     %global __check_files %{nil}\n%global _unpackaged_files_terminate_build 0\n";
+
+/// Lines of the later sections that decide which packages there are.
+const CONDITIONS: &[&str] = &["%if", "%else", "%elif", "%endif"];
+
+/// Returns a spec with the packages of a rendered one, the first of which has all files that lie
+/// in [`ROOT`]: `site` in the folder of Python modules that the spec is for, `bin` and `data`
+/// below `/usr`.
+pub(super) fn packing(rendered: &str) -> String {
+    let (mut spec, mut files) = (FIRST.to_owned(), String::new());
+    let mut ended = false;
+    let python = rendered.lines().any(is_python_files);
+    let mut first = true;
+    for line in rendered.lines() {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        ended |= ENDS.contains(&word) || word.contains("trigger");
+        if !ended {
+            if !is_source(line) {
+                spec += &format!("{line}\n");
+            }
+        } else if word == "%files" {
+            files += &format!("{}\n", without_list(line));
+            if first && (!python || is_python_files(line)) {
+                files += "/usr\n";
+                first = false;
+            }
+        } else if CONDITIONS.iter().any(|condition| word.starts_with(condition)) {
+            files += &format!("{line}\n");
+        }
+    }
+    // The generator of the private package calls the folder so.
+    let site = if rendered.contains("\n%global site ") {
+        "%{site}"
+    } else if rendered.lines().any(|line| line.split_whitespace().eq(["BuildArch:", "noarch"])) {
+        "%{python3_sitelib}"
+    } else {
+        "%{python3_sitearch}"
+    };
+    spec += &format!(
+        "\n%install\nmkdir -p %{{buildroot}}{site} %{{buildroot}}%{{_prefix}}\ncd %{{_sourcedir}}/{ROOT}\n\
+         [ ! -d site ] || mv site/* %{{buildroot}}{site}\n[ ! -d bin ] || mv bin %{{buildroot}}%{{_bindir}}\n\
+         [ ! -d data ] || cp -r data/. %{{buildroot}}%{{_prefix}}\n\n{files}"
+    );
+    spec
+}
+
+fn is_python_files(line: &str) -> bool {
+    line.starts_with("%files -n python3-")
+}
+
+/// Tells whether a line names what only a build has.
+fn is_source(line: &str) -> bool {
+    let tag = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    let numbered = |stem: &str| {
+        tag.strip_prefix(stem).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    line.contains(':') && (numbered("source") || numbered("patch") || tag == "buildrequires")
+}
+
+/// Returns a `%files` line without the lists that a build would write.
+fn without_list(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "-f" => drop(words.next()),
+            word => kept.push(word),
+        }
+    }
+    kept.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = "%global x 1\nName: python-a\nSource0: a.tar.gz\nPatch: a.patch\nBuildRequires: gcc\n\
+        BuildArch: noarch\nRequires: b\n%description\nText.\n%package -n python3-a\n%description -n python3-a\n\
+        %prep\n%setup\n%install\nmake\n%files\n%if 1\n%files -n python3-a -f %{pyproject_files}\n\
+        %license LICENSE\n%endif\n%changelog\n* Mon\n";
+
+    #[test]
+    fn packages_stay_and_what_is_built_goes() {
+        let spec = packing(SPEC);
+        let (head, install) = spec.split_once("\n%install\n").unwrap();
+        let head = head.strip_prefix(FIRST).unwrap();
+        assert_eq!(
+            head,
+            "%global x 1\nName: python-a\nBuildArch: noarch\nRequires: b\n%description\nText.\n\
+             %package -n python3-a\n%description -n python3-a\n"
+        );
+        assert!(install.contains("mv site/* %{buildroot}%{python3_sitelib}\n"), "{install}");
+        let files = install.split_once("\n\n").unwrap().1;
+        assert_eq!(files, "%files\n%if 1\n%files -n python3-a\n/usr\n%endif\n");
+    }
+
+    #[test]
+    fn without_python_the_first_package_has_the_files() {
+        let spec = packing("Name: a\n%description\nx\n%install\n%files\n/usr/bin/a\n%files devel\n");
+        assert!(spec.ends_with("\n\n%files\n/usr\n%files devel\n"), "{spec}");
+        assert!(spec.contains("mv site/* %{buildroot}%{python3_sitearch}\n"));
+    }
+}
