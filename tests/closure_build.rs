@@ -635,8 +635,8 @@ fn a_private_member_in_rust_comes_as_its_wheel_whatever_is_decided() {
 fn a_build_without_the_closure_of_its_pins_and_chroot_warns() {
     let lab = Lab::new();
     lab.write(&lab.generate(&lab.closure()).unwrap());
-    let warning = "its Python closure is not written for the pins of stable on host";
-    lab.workspace.run(&["plan"]).exits(0).says(["`demo` requires", warning]);
+    let warning = "the Python closure of `demo` is not written for the pins of stable on host";
+    lab.workspace.run(&["plan"]).exits(0).says([warning]);
     lab.workspace.run(&["plan", "pure-one"]).exits(0).never_says(warning);
     lab.workspace.write("pins/stable.requirements.lock", "");
     lab.workspace.run(&["plan"]).exits(0).never_says(warning);

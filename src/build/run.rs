@@ -12,6 +12,7 @@ use super::record::Results;
 use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::shelf::Shelf;
 use super::stage::Stage;
+use crate::closure::earlier;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
@@ -20,7 +21,7 @@ use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
 use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Stack, Step, Verdict};
-use crate::workspace::{Component, Workspace};
+use crate::workspace::{Component, Workspace, today};
 
 /// What a run is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -181,8 +182,11 @@ pub fn prepare<'s, 'w>(
         return Err(error.into());
     }
     let mut warnings: Vec<String> = history.warning.iter().cloned().collect();
-    warnings.extend(end_of_life(workspace));
-    warnings.extend(unwritten_closure(workspace, &selected));
+    warnings.extend(workspace.end_of_life(&workspace.chroot, today()));
+    let unwritten = earlier::not_written(workspace, &selected);
+    warnings.extend(unwritten.map(|Problem { message, help, .. }| {
+        [Some(message), help].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }));
     for (name, reason) in &stack.left_out {
         warnings.push(format!("`{name}` is left out: {reason}"));
     }
@@ -241,26 +245,6 @@ pub(crate) fn surroundings(
     let targets: Vec<_> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     inputs.add("GPU targets", targets.join(" "));
     inputs.add("builder", builder.identity());
-}
-
-/// Warns when the chroot's release is no longer supported.
-fn end_of_life(workspace: &Workspace) -> Option<String> {
-    let day = workspace.chroot.end_of_life?;
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    (today > day)
-        .then(|| format!("the release of chroot `{}` is not supported since {day}", workspace.chroot.name))
-}
-
-/// Warns of a package of which nobody has looked who brings what it requires.
-fn unwritten_closure(workspace: &Workspace, selected: &[&Component]) -> Option<String> {
-    let component = selected.iter().find(|component| component.closure.is_some())?;
-    let (name, pins, chroot) = (&component.name, &workspace.pins.name, &workspace.chroot.name);
-    (!workspace.closure_lock().exists()).then(|| {
-        format!(
-            "dnf may not find all that `{name}` requires: its Python closure is not written for the pins of \
-             {pins} on {chroot}; `rocmrpm closure --write --pins {pins} --chroot {chroot}` writes it"
-        )
-    })
 }
 
 /// Builds what the plan calls stale.

@@ -10,7 +10,8 @@ use crate::build::{
     BuildLock, Options, Outcome, Prepared, Results, Run, Stage, check_locks, prepare, result_rpms,
     run as run_plan,
 };
-use crate::error::{Error, IoError, Kind, Problem};
+use crate::closure::earlier;
+use crate::error::{Error, IoError, Kind, Problem, Problems};
 use crate::events::{Event, Events};
 use crate::index;
 use crate::machine;
@@ -38,6 +39,11 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     // What a component requires takes part in building its RPMs, not in what comes before.
     let select = if args.until > Stage::Srpm { context::components } else { context::named };
     let selected = select(&stack, &args.components)?;
+    let unwritten = earlier::not_written(&workspace, &selected);
+    let unwritten = unwritten.filter(|_| args.until > Stage::Srpm && !workspace.chroot.is_host());
+    if let Some(problem) = unwritten {
+        return Err(Problems(vec![problem]).into());
+    }
     if args.until <= Stage::Sources {
         let done = fetch_sources(&workspace, &selected, &fetcher, args, shell);
         drop(progress);

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::args::{BuilderName, Choice};
 use crate::build::{Builder, HostBuilder, MockBuilder, Stage};
-use crate::error::Error;
+use crate::closure::earlier;
+use crate::error::{Error, Problems};
 use crate::process::find_program;
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
@@ -46,6 +47,22 @@ pub fn components<'w>(stack: &Stack<'w>, names: &[String]) -> Result<Vec<&'w Com
         return Err(Error::new(crate::error::Kind::Config, message));
     }
     Ok(stack.select(&wanted))
+}
+
+/// Refuses what users could not install or upgrade: a component whose Python closure is not
+/// written for a chroot, and members that have a lower version than in an earlier release. What is
+/// built for this machine is not installed from a repository.
+pub fn check_closures<'w>(
+    workspaces: impl IntoIterator<Item = &'w Workspace>,
+    names: &[String],
+) -> Result<(), Error> {
+    let mut problems = Problems::default();
+    for workspace in workspaces.into_iter().filter(|workspace| !workspace.chroot.is_host()) {
+        let stack = Stack::new(workspace)?;
+        problems.0.extend(earlier::not_written(workspace, &components(&stack, names)?));
+        problems.0.extend(earlier::held_back(workspace)?);
+    }
+    if problems.0.is_empty() { Ok(()) } else { Err(problems.into()) }
 }
 
 /// What mock is asked for beyond the usual.

@@ -22,6 +22,9 @@ const SCHEMA: &str = "rocmrpm/lint/1";
 
 pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
+    if args.spec.is_none() {
+        context::check_closures([&workspace], &args.components)?;
+    }
     let stack = Stack::new(&workspace)?;
     let mut packages = Packages::of(&workspace, args.live)?;
     let own = of_components(&stack)?;

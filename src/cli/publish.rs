@@ -43,6 +43,7 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     View::of(Some(&args.channel))?;
     let target = Target::open(&args.destination)?;
     let workspace = context::workspace(dir, &args.choice, &[])?;
+    context::check_closures([&workspace], &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;

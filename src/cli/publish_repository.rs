@@ -28,6 +28,7 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     }
     let place = destination.open(!to.dry_run)?;
     let workspace = context::workspace(dir, &args.choice, &[])?;
+    context::check_closures([&workspace], &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
     let (repository, signer) = refresh_repository(&lock, &stack)?;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::later::Later;
 use super::{ClosureError, Offer, version};
 use crate::packages::{self, Packages, Provided};
 use crate::sources::Cache;
@@ -14,6 +15,7 @@ use crate::workspace::{Workspace, compare};
 #[derive(Debug, Clone, Default)]
 pub struct Offers {
     by_dist: BTreeMap<String, Offer>,
+    later: Later,
 }
 
 impl Offers {
@@ -21,12 +23,18 @@ impl Offers {
     /// by its repositories, of which dnf keeps the metadata in our cache; with `offline` these
     /// must do.
     pub fn of(workspace: &Workspace, live: bool, offline: bool) -> Result<Self, ClosureError> {
+        let later = Later::of(workspace)?;
         if live {
             let chroot = &workspace.chroot;
             let cache = Cache::from_env()?.dir().join("dnf").join(&chroot.name);
-            return Ok(Self::from_provides(packages::dist_provides(chroot, &cache, offline)?));
+            let provides = packages::dist_provides(chroot, &cache, offline)?;
+            return Ok(Self::from_provides(provides).with_later(later));
         }
-        let packages = Packages::of(workspace, false)?;
+        Ok(Self::of_tables(&Packages::of(workspace, false)?).with_later(later))
+    }
+
+    /// Returns what package tables have.
+    pub(super) fn of_tables(packages: &Packages) -> Self {
         let offer = |(project, package, evr): (&str, &str, &str)| {
             let (package, evr) = (package.to_owned(), evr.to_owned());
             let version = version::of_package(&evr);
@@ -35,12 +43,23 @@ impl Offers {
         // A table has packages that are named by a macro, too.
         let projects = packages.python_projects();
         let projects = projects.filter(|(project, ..)| normalized(project).as_deref() == Some(*project));
-        Ok(Self::from_list(projects.map(offer)))
+        Self::from_list(projects.map(offer))
+    }
+
+    /// Adds what later releases have.
+    #[must_use]
+    pub fn with_later(self, later: Later) -> Self {
+        Self { later, ..self }
+    }
+
+    /// Returns what later releases have.
+    pub fn later(&self) -> &Later {
+        &self.later
     }
 
     /// Returns exactly these offers.
     pub fn from_list(offers: impl IntoIterator<Item = (String, Offer)>) -> Self {
-        Self { by_dist: offers.into_iter().collect() }
+        Self { by_dist: offers.into_iter().collect(), later: Later::default() }
     }
 
     fn from_provides(provides: Vec<Provided>) -> Self {
@@ -58,7 +77,7 @@ impl Offers {
                 by_dist.insert(project, offer);
             }
         }
-        Self { by_dist }
+        Self { by_dist, later: Later::default() }
     }
 
     /// Returns what the release has of a distribution, given by its normalized name.

@@ -164,7 +164,7 @@ impl<'g> View<'g> {
             let before = self.private.len();
             for name in &free {
                 let must = match self.offers.of_dist(name) {
-                    None => self.only_private(name).is_some(),
+                    None => self.hides(name).is_some() || self.only_private(name).is_some(),
                     Some(offer) => {
                         self.refusal(name, offer).is_some() || self.made_for_another(name).is_some()
                     }
@@ -221,9 +221,10 @@ impl<'g> View<'g> {
 
     fn computed(&self, name: &str) -> (Place, String) {
         let Some(offer) = self.offers.of_dist(name) else {
-            return match self.only_private(name) {
-                Some(edge) => (Place::Private, format!("requires {}, which is private", edge.text)),
-                None => (Place::Rpm, format!("{} has no such distribution", self.chroot)),
+            return match (self.hides(name), self.only_private(name)) {
+                (Some(reason), _) => (Place::Private, reason),
+                (None, Some(edge)) => (Place::Private, format!("requires {}, which is private", edge.text)),
+                (None, None) => (Place::Rpm, format!("{} has no such distribution", self.chroot)),
             };
         };
         let has = format!("{} has {}", self.chroot, package(offer));
@@ -236,6 +237,11 @@ impl<'g> View<'g> {
             }
             (None, None) => (Place::System, has),
         }
+    }
+
+    /// Says which later release's package an RPM of a member would hide, if there is one.
+    fn hides(&self, name: &str) -> Option<String> {
+        self.offers.later().hidden(name, &self.graph.nodes.get(name)?.locked.version)
     }
 
     /// Returns a requirement on something private of a member of which the release has another

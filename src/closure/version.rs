@@ -29,6 +29,18 @@ pub fn to_rpm(version: &Version) -> String {
     format!("{epoch}{}{suffix}", release.join("."))
 }
 
+/// Returns a version as `Version:` of a member's spec has it: a pre-release sorts before its
+/// release (Fedora, "Versioning").
+pub fn of_spec(version: &Version) -> String {
+    if !version.any_prerelease() {
+        return version.to_string();
+    }
+    let release = version.release().iter().map(u64::to_string).collect::<Vec<_>>().join(".");
+    let pre = version.pre().map(|pre| format!("~{}{}", pre.kind, pre.number)).unwrap_or_default();
+    let dev = version.dev().map(|dev| format!("~dev{dev}")).unwrap_or_default();
+    format!("{release}{pre}{dev}")
+}
+
 /// Returns the version that `python3dist(NAME) = VERSION` has, whose epoch is Python's.
 pub fn of_provide(version: &str) -> Option<Version> {
     let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));

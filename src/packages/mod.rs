@@ -8,6 +8,7 @@ mod requirement;
 mod table;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 pub use dists::normalised;
 pub(crate) use live::{Provided, dist_provides, repositories_text};
@@ -16,7 +17,8 @@ pub use requirement::split;
 
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::ProcessError;
-use crate::workspace::Workspace;
+use crate::workspace::document::At;
+use crate::workspace::{Chroot, Workspace};
 use dists::Dists;
 use live::Repositories;
 use requirement::Bound;
@@ -137,13 +139,30 @@ impl Packages {
             packages.live = Some(Repositories::of(chroot)?);
             return Ok(packages);
         }
-        for at in chroot.packages.iter().chain(&provider.packages) {
+        packages.read_tables(&workspace.root, chroot.packages.iter().chain(&provider.packages))?;
+        Ok(packages)
+    }
+
+    /// Returns the packages that a chroot's release has, by its tables, in the workspace of this
+    /// folder.
+    pub fn of_release(root: &Path, chroot: &Chroot) -> Result<Self, PackagesError> {
+        let mut packages = Self::empty(&chroot.name, !chroot.packages.is_empty());
+        packages.read_tables(root, &chroot.packages)?;
+        Ok(packages)
+    }
+
+    fn read_tables<'a>(
+        &mut self,
+        root: &Path,
+        tables: impl IntoIterator<Item = &'a At<String>>,
+    ) -> Result<(), PackagesError> {
+        for at in tables {
             let shown = format!("{TABLES_DIR}/{}.tsv", at.value);
-            for (name, entry) in table::read(&workspace.root.join(&shown), &shown)? {
-                packages.insert(name, entry);
+            for (name, entry) in table::read(&root.join(&shown), &shown)? {
+                self.insert(name, entry);
             }
         }
-        Ok(packages)
+        Ok(())
     }
 
     /// Returns no packages at all; `release_known` tells whether what is not added is

@@ -159,6 +159,8 @@ struct ClosureValues {
     /// What `__requires_exclude` leaves out; empty where that is nothing.
     requires_exclude: String,
     requires: Vec<String>,
+    /// The RPMs of an earlier release that leave on an upgrade.
+    obsoletes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -538,6 +540,7 @@ fn closure_values(workspace: &Workspace, component: &Component) -> ClosureValues
         dropped: dropped.collect(),
         requires_exclude: requires_pattern(&written.not_required, &written.no_extras).unwrap_or_default(),
         requires: written.requires.clone(),
+        obsoletes: written.obsoletes.clone(),
     }
 }
 

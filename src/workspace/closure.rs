@@ -123,6 +123,8 @@ pub struct WrittenClosure {
     pub no_extras: Vec<String>,
     /// What it requires beside what its metadata say, as rpm writes it.
     pub requires: Vec<String>,
+    /// The RPMs of members in earlier releases that leave on an upgrade, as rpm writes it.
+    pub obsoletes: Vec<String>,
 }
 
 impl WrittenClosure {
@@ -133,6 +135,7 @@ impl WrittenClosure {
             not_required: list("not-required"),
             no_extras: list("no-extras"),
             requires: list("requires"),
+            obsoletes: list("obsoletes"),
         }
     }
 }

@@ -189,6 +189,46 @@ fn what_is_written_is_minded_mended_and_removed() {
     lab.run(&server, &["--check"]).exits(0);
 }
 
+/// Fedora 44 gets `only` in the same version and `num` in another one; `pyd` nobody needs there.
+#[test]
+fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
+    let (lab, server) = lab();
+    let second = lab.workspace.read("mock-configs/c.toml");
+    let second = second.replace("\"43\"", "\"44\"").replace(".fc43", ".fc44").replace("\"t\"", "\"u\"");
+    lab.workspace.write("mock-configs/d.toml", second);
+    let table = "mock-configs/packages/u.tsv";
+    // A higher one would hide it; the same one and one of which nothing is known do not differ.
+    for (later, place) in [("0.9", "private"), ("1.0", "rpm"), ("1.1", "rpm")] {
+        lab.workspace.write(table, format!("python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t{later}\n"));
+        assert_eq!(lab.members(&server)["only"].1, place, "{later}");
+    }
+    let reason = "d has python3-only 0.9: an RPM of 1.0 would hide it after an upgrade";
+    lab.workspace.write(table, "python3-only\t0.9\n");
+    assert!(lab.run(&server, &["why", "only"]).exits(0).stdout.contains(reason));
+    lab.workspace.write(table, "python3-num\t2.0\npython3-pyd\t2.13\n");
+    lab.run(&server, &["--write"]).exits(0);
+    lab.workspace.replace(
+        "pins/p.generated.toml",
+        "[only]",
+        "[left]\nversion = \"3.0rc1\"\nsdist = \"left\"\n\n[older]\nversion = \"2.0\"\nsdist = \"older\"\n\n\
+         [taken]\nversion = \"1.0\"\nsdist = \"taken\"\n\n[only]",
+    );
+    lab.workspace
+        .write(table, "python3-num\t2.0\npython3-pyd\t2.13\npython3-taken\t1.0\npython3-older\t1.0\n");
+    lab.run(&server, &["--write", "--chroot", "d"]).exits(0);
+    let written: toml::Table =
+        lab.workspace.read("specs-templates/generated/p.d/closure.toml").parse().unwrap();
+    let obsoletes: Vec<_> =
+        written["obsoletes"].as_array().unwrap().iter().map(|o| o.as_str().unwrap()).collect();
+    assert_eq!(obsoletes, ["python3-left < 3.0~rc1-1", "python3-older = 2.0"]);
+    lab.run(&server, &["--check", "--chroot", "d"]).exits(0);
+    // The earlier closure decides over the later one.
+    lab.workspace.write("pins/p.generated.toml", "[left\n");
+    lab.run(&server, &["--check", "--chroot", "d"])
+        .exits(3)
+        .says(["pins/p.generated.toml", "not valid TOML"]);
+}
+
 #[test]
 fn nothing_is_written_where_something_is_wrong() {
     let (lab, server) = lab();

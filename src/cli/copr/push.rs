@@ -36,6 +36,7 @@ const TEXTS: &[&str] = &[
 
 pub(super) fn run(args: &args::CoprPush, dir: &Path, shell: &Shell) -> Done {
     let target = Target::read(dir, &args.choice)?;
+    context::check_closures(&target.workspaces, &args.components)?;
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let places = sync::places(&target)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::Target;
-use crate::cli::{Done, args};
+use crate::cli::{Done, args, context};
 use crate::copr::{Change, Client, MacrosPackage, Place, Sync};
 use crate::error::Error;
 use crate::report::{Progress, Shell, Style, count};
@@ -14,6 +14,7 @@ use crate::text::visible;
 
 pub(super) fn run(args: &args::CoprSync, dir: &Path, shell: &Shell) -> Done {
     let target = Target::read(dir, &args::Choice { chroot: None, pins: None })?;
+    context::check_closures(&target.workspaces, &[])?;
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let places = places(&target)?;

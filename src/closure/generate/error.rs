@@ -1,6 +1,6 @@
 //! Why a closure's members cannot become packages: all members that stand against it.
 
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Error, Kind, Problem};
 use crate::sources::SourceError;
 
 /// A member that cannot become a package.
@@ -41,6 +41,9 @@ pub enum GenerateError {
         /// Why.
         reason: String,
     },
+    /// What is written for an earlier release cannot be read.
+    #[error("{0}")]
+    Earlier(Error),
 }
 
 impl Diagnose for GenerateError {
@@ -49,6 +52,14 @@ impl Diagnose for GenerateError {
             Self::Refused { .. } => Kind::Config,
             Self::Source(error) => error.kind(),
             Self::Wheel { .. } => Kind::Config,
+            Self::Earlier(error) => error.kind(),
+        }
+    }
+
+    fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Earlier(error) => error.problems(),
+            _ => &[],
         }
     }
 
@@ -76,6 +87,7 @@ impl Diagnose for GenerateError {
                 ),
                 "`rocmrpm closure --write --upgrade` looks for another version".into(),
             ],
+            Self::Earlier(error) => error.hints().to_vec(),
         }
     }
 }

@@ -13,7 +13,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use super::offers::Offers;
-use super::{Closure, Member, Origin};
+use super::{Closure, Member, Origin, earlier};
 use crate::names::ComponentName;
 use crate::parallel;
 use crate::sources::Fetcher;
@@ -24,6 +24,7 @@ pub use error::{GenerateError, Refused};
 use facts::{Built, Facts};
 pub use requires::pattern as requires_pattern;
 use requires::{Corrections, corrections};
+pub(super) use text::package;
 
 /// How many members are looked at at the same time: it is the index that is waited for.
 const AT_ONCE: usize = 4;
@@ -54,8 +55,9 @@ struct Part {
     pin: String,
 }
 
-/// Returns the files that bring the members of a closure which the release does not have. Looks
-/// into their wheels and source distributions, which the fetcher keeps.
+/// Returns the files that bring the members of a closure which the release does not have, and
+/// those that say so where it has them all. Looks into their wheels and source distributions,
+/// which the fetcher keeps.
 pub fn files(
     workspace: &Workspace,
     closure: &Closure,
@@ -132,14 +134,16 @@ pub fn files(
     }
     parts.sort_by(|a, b| a.name.cmp(&b.name));
     let private = private.iter().map(|(member, _)| member.name.clone()).collect();
-    let written = written(closure, private);
+    let obsoletes =
+        earlier::obsoletes(workspace, component, closure, offers).map_err(GenerateError::Earlier)?;
+    let written = written(closure, private, obsoletes);
     Ok(laid_out(workspace, &parts, &written))
 }
 
 /// Returns what the spec of the component itself is rendered with.
-fn written(closure: &Closure, private: Vec<String>) -> WrittenClosure {
+fn written(closure: &Closure, private: Vec<String>, obsoletes: Vec<String>) -> WrittenClosure {
     let Corrections { never, extras, written } = corrections(closure, &closure.graph.root, true);
-    WrittenClosure { private, not_required: never, no_extras: extras, requires: written }
+    WrittenClosure { private, not_required: never, no_extras: extras, requires: written, obsoletes }
 }
 
 /// Gives each text its path, and finds what an earlier closure left there.
@@ -153,13 +157,10 @@ fn laid_out(workspace: &Workspace, parts: &[Part], written: &WrittenClosure) -> 
             generated.files.insert(format!("{folder}/{}/{name}", part.name), text.clone());
         }
     }
-    if !parts.is_empty() || *written != WrittenClosure::default() {
-        generated.files.insert(format!("{folder}/{CLOSURE_FILE}"), text::closure_file(written));
-        let text = parts.iter().map(|part| part.pin.as_str()).collect::<Vec<_>>().join("\n");
-        generated.files.insert(pins.clone(), format!("{}\n{text}", text::PINS_HEADER));
-    }
+    generated.files.insert(format!("{folder}/{CLOSURE_FILE}"), text::closure_file(written));
+    let text = parts.iter().map(|part| part.pin.as_str()).collect::<Vec<_>>().join("\n");
+    generated.files.insert(pins, format!("{}\n{text}", text::PINS_HEADER));
     let mut earlier = files_below(&workspace.root, &folder);
-    earlier.push(pins);
     earlier.retain(|path| !generated.files.contains_key(path) && workspace.root.join(path).is_file());
     earlier.sort();
     generated.gone = earlier;

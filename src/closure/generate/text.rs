@@ -31,7 +31,7 @@ pub(super) fn closure_file(closure: &WrittenClosure) -> String {
         let lines: String = values.iter().map(|value| format!("    {},\n", quoted(value))).collect();
         if values.is_empty() { format!("{key} = []\n") } else { format!("{key} = [\n{lines}]\n") }
     };
-    let WrittenClosure { private, not_required, no_extras, requires } = closure;
+    let WrittenClosure { private, not_required, no_extras, requires, obsoletes } = closure;
     [
         "# Written by `rocmrpm closure --write`; do not edit it: what the spec of the closure's\n\
          # component is rendered with.\n"
@@ -42,6 +42,7 @@ pub(super) fn closure_file(closure: &WrittenClosure) -> String {
         "# Of these the metadata require extras, which packages do not provide.\n".to_owned()
             + &list("no-extras", no_extras),
         "# What the package requires instead.\n".to_owned() + &list("requires", requires),
+        "# RPMs of an earlier release that leave on an upgrade.\n".to_owned() + &list("obsoletes", obsoletes),
     ]
     .join("\n")
 }
@@ -102,15 +103,12 @@ pub(super) fn wrapped(text: &str) -> String {
 }
 
 /// Returns what `Version:` of a spec says: what the template fills in, or the literal that sorts
-/// before the release of a pre-release (Fedora, "Versioning").
+/// before the release of a pre-release.
 pub(super) fn version(version: &Version) -> String {
     if !version.any_prerelease() {
         return "<{ version }>".into();
     }
-    let release = version.release().iter().map(u64::to_string).collect::<Vec<_>>().join(".");
-    let pre = version.pre().map(|pre| format!("~{}{}", pre.kind, pre.number)).unwrap_or_default();
-    let dev = version.dev().map(|dev| format!("~dev{dev}")).unwrap_or_default();
-    format!("{release}{pre}{dev}")
+    crate::closure::version::of_spec(version)
 }
 
 /// Returns a URL that may stand in a spec.
@@ -123,7 +121,7 @@ pub(super) fn url(home: Option<&str>) -> Option<String> {
 
 /// Returns the package of a distribution: Fedora's guidelines leave a `python-` out that the
 /// name begins with.
-pub(super) fn package(name: &str) -> String {
+pub(in crate::closure) fn package(name: &str) -> String {
     format!("python3-{}", stem(name))
 }
 

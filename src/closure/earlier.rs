@@ -1,0 +1,129 @@
+//! What an upgrade from an earlier release of the workspace meets: members that have RPMs of
+//! their own there. Each must be taken over by a newer package, or leave.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use pep440_rs::Version;
+
+use super::generate::package;
+use super::offers::Offers;
+use super::{Closure, version};
+use crate::error::{Error, IoError, Problem, Problems};
+use crate::workspace::document::File;
+use crate::workspace::pins::Overrides;
+use crate::workspace::{Chroot, Component, GENERATED_PINS, Lock, PinSet, Place, Workspace, compare};
+
+/// Reads the members that have RPMs of their own in the written closure of an earlier chroot,
+/// with the versions of their packages. None if no closure is written for it.
+fn members(
+    workspace: &Workspace,
+    component: &Component,
+    chroot: &Chroot,
+) -> Result<BTreeMap<String, String>, Error> {
+    let stem = workspace.closure_stem_for(&chroot.name);
+    let shown = format!("pins/{stem}{GENERATED_PINS}.toml");
+    let path = workspace.root.join(&shown);
+    if !path.is_file() {
+        return Ok(BTreeMap::new());
+    }
+    let file = File::read(&path, &shown).map_err(IoError::doing(format!("read `{shown}`")))?;
+    let mut problems = Vec::new();
+    let set = PinSet::read(&stem, file, &Lock::default(), &Overrides::new(), &mut problems);
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
+    Ok(rpms(&set, component).map(|(name, version)| (name.to_owned(), version)).collect())
+}
+
+/// Returns the members among generated pins, without the package of the private ones.
+fn rpms<'p>(set: &'p PinSet, component: &Component) -> impl Iterator<Item = (&'p str, String)> {
+    let runtime = component.runtime_name();
+    let pins = set.pins.iter().filter(move |(name, _)| name.as_str() != runtime);
+    pins.map(|(name, at)| (name.as_str(), of_spec(&at.value.version)))
+}
+
+/// Returns a pinned version as the package of a member has it.
+fn of_spec(pinned: &str) -> String {
+    Version::from_str(pinned).map_or_else(|_| pinned.to_owned(), |pinned| version::of_spec(&pinned))
+}
+
+/// Returns what the component's package obsoletes, as rpm writes it: the RPMs that an earlier
+/// release has of members which this release neither has an RPM of nor a package as new. The
+/// bounds are ours; a package of the release itself with that version or a later one stays.
+pub fn obsoletes(
+    workspace: &Workspace,
+    component: &Component,
+    closure: &Closure,
+    offers: &Offers,
+) -> Result<Vec<String>, Error> {
+    let mut newest: BTreeMap<String, String> = BTreeMap::new();
+    for chroot in workspace.earlier_chroots() {
+        for (name, version) in members(workspace, component, chroot)? {
+            let known = newest.entry(name).or_default();
+            if compare(&version, known) == Ordering::Greater {
+                *known = version;
+            }
+        }
+    }
+    let is_rpm = |name: &str| closure.members.get(name).is_some_and(|member| member.place == Place::Rpm);
+    let obsolete = |(name, version): (&String, &String)| {
+        let package = package(name);
+        let offer = offers.of_dist(name).filter(|offer| offer.package == package);
+        match offer {
+            // Our Releases begin with 0, those of Fedora with 1.
+            None => Some(format!("{package} < {version}-1")),
+            Some(offer) if compare(&offer.evr, version) != Ordering::Less => None,
+            // The release's own package is older, and must stay installable.
+            Some(_) => Some(format!("{package} = {version}")),
+        }
+    };
+    Ok(newest.iter().filter(|(name, _)| !is_rpm(name)).filter_map(obsolete).collect())
+}
+
+/// Returns the members whose RPMs an upgrade from an earlier release would keep, since theirs
+/// have higher versions there.
+pub fn held_back(workspace: &Workspace) -> Result<Vec<Problem>, Error> {
+    let (Some(component), Some(generated)) = (workspace.with_closure(), &workspace.pins.generated) else {
+        return Ok(Vec::new());
+    };
+    let mut problems = Vec::new();
+    for chroot in workspace.earlier_chroots() {
+        let earlier = members(workspace, component, chroot)?;
+        for name in &generated.names {
+            let at = &workspace.pins.pins[name];
+            let now = of_spec(&at.value.version);
+            let Some(then) =
+                earlier.get(name.as_str()).filter(|then| compare(then, &now) == Ordering::Greater)
+            else {
+                continue;
+            };
+            let (here, there, set) = (&workspace.chroot.name, &chroot.name, &workspace.pins.name);
+            let message = format!("`{name}` {now} for {here} is lower than {then} for {there}");
+            let problem =
+                generated.file.problem(at.span.clone(), message, "an upgrade would keep the earlier package");
+            let help =
+                format!("`rocmrpm closure --pins {set} --chroot {here} --upgrade --write` resolves it again");
+            problems.push(Problem { help: Some(help), ..problem });
+        }
+    }
+    Ok(problems)
+}
+
+/// Returns the problem of a component whose Python closure is not written for the chosen pin set
+/// and chroot: its package would require what nothing provides.
+pub fn not_written(workspace: &Workspace, selected: &[&Component]) -> Option<Problem> {
+    let component = selected.iter().find(|component| component.closure.is_some())?;
+    if workspace.closure.is_some() && workspace.closure_lock().is_file() {
+        return None;
+    }
+    let (name, pins, chroot) = (&component.name, &workspace.pins.name, &workspace.chroot.name);
+    let message = format!("the Python closure of `{name}` is not written for the pins of {pins} on {chroot}");
+    let start = component.file.text.find("[closure]");
+    let span = start.map(|start| start..start + "[closure]".len());
+    let label = "dnf would not find all that its package requires";
+    let problem = component.file.problem(span.clone().unwrap_or(0..0), message, label);
+    let help = format!("`rocmrpm closure --pins {pins} --chroot {chroot} --write` writes it");
+    Some(Problem { span, help: Some(help), ..problem })
+}

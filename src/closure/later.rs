@@ -1,0 +1,118 @@
+//! What the later releases of a workspace have: an RPM of ours with a higher version would stay
+//! in the place of their own package after an upgrade.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use pep440_rs::Version;
+
+use super::offers::Offers;
+use super::{ClosureError, Offer, place, version};
+use crate::packages::Packages;
+use crate::parallel;
+use crate::workspace::{Workspace, compare};
+
+/// The offers of later releases.
+#[derive(Debug, Clone, Default)]
+pub struct Later {
+    /// By the distribution's normalized name: the chroot and its offer, earliest release first.
+    by_dist: BTreeMap<String, Vec<(String, Offer)>>,
+}
+
+impl Later {
+    /// Returns what the package tables of all later releases have.
+    pub(super) fn of(workspace: &Workspace) -> Result<Self, ClosureError> {
+        let chroots = workspace.later_chroots();
+        let tables = parallel::try_map(&chroots, chroots.len(), |chroot| {
+            Ok::<_, ClosureError>(Offers::of_tables(&Packages::of_release(&workspace.root, chroot)?))
+        })?;
+        let releases = chroots.iter().map(|chroot| chroot.name.as_str()).zip(tables);
+        Ok(Self::from_releases(releases))
+    }
+
+    /// Returns exactly these offers, earliest release first.
+    pub fn from_releases<'c>(releases: impl IntoIterator<Item = (&'c str, Offers)>) -> Self {
+        let mut by_dist: BTreeMap<String, Vec<(String, Offer)>> = BTreeMap::new();
+        for (chroot, offers) in releases {
+            for (name, offer) in offers.iter() {
+                by_dist.entry(name.to_owned()).or_default().push((chroot.to_owned(), offer.clone()));
+            }
+        }
+        Self { by_dist }
+    }
+
+    /// Says which release's package an RPM of a distribution would hide. The same version hides
+    /// none: our Release begins with `0.`.
+    pub fn hidden(&self, name: &str, version: &Version) -> Option<String> {
+        let ours = version::of_spec(version);
+        let hidden = |(_, offer): &&(String, Offer)| compare(&offer.evr, &ours) == Ordering::Less;
+        let (chroot, offer) = self.by_dist.get(name)?.iter().find(hidden)?;
+        let package = place::package(offer);
+        Some(match offer.evr.as_str() {
+            "" => format!(
+                "{chroot} has {package} in a version that is not known: an RPM of {ours} could hide it"
+            ),
+            _ => format!("{chroot} has {package}: an RPM of {ours} would hide it after an upgrade"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::closure::testing::{Sketch, offers, rules};
+    use crate::workspace::Place;
+
+    fn later() -> Later {
+        let fedora_44 = offers(&[("old", "1.0"), ("same", "2.0"), ("epoch", "1:0.1"), ("dark", "?")]);
+        Later::from_releases([
+            ("fedora-44", fedora_44),
+            ("fedora-45", offers(&[("old", "3"), ("late", "1~rc1")])),
+        ])
+    }
+
+    #[test]
+    fn only_a_lower_version_is_hidden() {
+        let hidden = |name: &str, version: &str| later().hidden(name, &version.parse().unwrap());
+        assert_eq!(
+            hidden("old", "1.1").as_deref(),
+            Some("fedora-44 has python3-old 1.0: an RPM of 1.1 would hide it after an upgrade")
+        );
+        assert_eq!(
+            hidden("late", "1.0").as_deref(),
+            Some("fedora-45 has python3-late 1~rc1: an RPM of 1.0 would hide it after an upgrade")
+        );
+        assert_eq!(
+            hidden("dark", "0.1").as_deref(),
+            Some("fedora-44 has python3-dark in a version that is not known: an RPM of 0.1 could hide it")
+        );
+        for (name, version) in
+            [("same", "2.0"), ("old", "1.0"), ("late", "1.0rc1"), ("epoch", "9"), ("none", "1")]
+        {
+            assert_eq!(hidden(name, version), None, "{name} {version}");
+        }
+    }
+
+    #[test]
+    fn what_would_hide_a_later_package_is_private_unless_it_is_decided() {
+        let graph = || {
+            Sketch::of(&["old", "same", "above"])
+                .index("old", "1.1", &[])
+                .index("same", "2.0", &[])
+                .index("above", "1.0", &["old>=1.1"])
+                .graph()
+        };
+        let has = || offers(&[]).with_later(later());
+        let closure = place::place(graph(), &has(), &rules(&[]), "fedora-43", "stable").unwrap();
+        let at = |name: &str| (closure.members[name].place, closure.members[name].reason.as_str());
+        let reason = "fedora-44 has python3-old 1.0: an RPM of 1.1 would hide it after an upgrade";
+        assert_eq!(at("old"), (Place::Private, reason));
+        assert_eq!(at("above"), (Place::Private, "requires old>=1.1, which is private"));
+        assert_eq!(at("same"), (Place::Rpm, "fedora-43 has no such distribution"));
+
+        let decided = rules(&[("old", Some(Place::Rpm), "no other program uses it")]);
+        let closure = place::place(graph(), &has(), &decided, "fedora-43", "stable").unwrap();
+        assert_eq!(closure.members["old"].place, Place::Rpm);
+        assert_eq!(closure.members["above"].place, Place::Rpm);
+    }
+}
