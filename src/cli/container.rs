@@ -1,5 +1,6 @@
 //! `rocmrpm container`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -119,37 +120,60 @@ fn check(args: &args::ContainerCheck, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Returns the container files that belong to a workspace: for the chosen chroot if that has an
-/// image, else for the workspace's default one; none if neither has, or if no component belongs
-/// into an image.
+/// image, else for the workspace's default one, and for the chroots that flavours name; none if no
+/// component belongs in an image.
 pub(super) fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
-    if !workspace.chroot.container_image.is_empty() {
-        return rendered(workspace);
-    }
-    let overrides = workspace.pins.pins.iter().filter(|(_, at)| at.value.overridden);
-    let selection = Selection {
-        chroot: None,
-        pins: Some(workspace.pins.name.clone()),
-        overrides: overrides.map(|(name, at)| (name.to_string(), at.value.version.clone())).collect(),
-        ..Selection::default()
+    let load = |chroot: Option<&String>| {
+        let overrides = workspace.pins.pins.iter().filter(|(_, at)| at.value.overridden);
+        let selection = Selection {
+            chroot: chroot.cloned(),
+            pins: Some(workspace.pins.name.clone()),
+            overrides: overrides.map(|(name, at)| (name.to_string(), at.value.version.clone())).collect(),
+            ..Selection::default()
+        };
+        Workspace::load(&workspace.root, &selection)
     };
-    rendered(&Workspace::load(&workspace.root, &selection)?)
+    let default;
+    let chosen = match workspace.chroot.container_image.is_empty() {
+        false => workspace,
+        true => {
+            default = load(None)?;
+            &default
+        }
+    };
+    let mut files = rendered(chosen)?;
+    let containers = &workspace.manifest.containers;
+    let others = containers.values().flat_map(|container| &container.chroots).map(|at| &at.value);
+    for chroot in others.filter(|name| **name != chosen.chroot.name).collect::<BTreeSet<_>>() {
+        let other = load(Some(chroot))?;
+        let stack = Stack::new(&other)?;
+        for (flavour, container) in containers {
+            if container.chroots.iter().any(|at| at.value == *chroot) {
+                files.push((path(&other, *flavour), container::render(&stack, *flavour)?));
+            }
+        }
+    }
+    Ok(files)
 }
 
 fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     let stack = Stack::new(workspace)?;
-    let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
-    // What was made of overridden pins must not end up in the workspace's history.
-    let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
     let mut files = Vec::new();
     for flavour in workspace.manifest.containers.keys().copied() {
         // What the chroot cannot have, `rocmrpm container --flavour` tells of.
-        if !container::is_possible(&stack, flavour) {
-            continue;
+        if container::is_possible(&stack, flavour) {
+            files.push((path(workspace, flavour), container::render(&stack, flavour)?));
         }
-        let path = dir.join(container::file_name(&workspace.chroot.name, flavour));
-        files.push((path, container::render(&stack, flavour)?));
     }
     Ok(files)
+}
+
+/// Returns where a flavour's container file is written.
+fn path(workspace: &Workspace, flavour: Flavour) -> PathBuf {
+    let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
+    // What was made of overridden pins must not end up in the workspace's history.
+    let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
+    dir.join(container::file_name(&workspace.chroot.name, flavour))
 }
 
 /// Writes a container file and says so.

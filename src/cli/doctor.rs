@@ -10,6 +10,7 @@ use crate::machine;
 use crate::process::{Command, find_program, install_hint};
 use crate::report::{Shell, Style, Table, human_size};
 use crate::sources::{Cache, pip_index, shown_url};
+use crate::workspace::{Selection, Workspace, today};
 
 /// A program, what it is for, whether nothing works without it, and the option that
 /// makes it say its version.
@@ -34,7 +35,7 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("rclone", "publishing to S3", false, "version"),
 ];
 
-pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
     let os = machine::os_release();
     let mut missing = 0;
     let mut tools = Vec::new();
@@ -77,6 +78,8 @@ pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {
         ("pip index", index.unwrap_or_else(|| "pip does not say".into())),
         ("cache", Cache::from_env().map(|c| c.dir().display().to_string()).unwrap_or_else(|e| e.to_string())),
     ];
+    let ended = ended(dir);
+    ended.iter().for_each(|text| shell.warning(text));
     if args.json {
         let list: Vec<_> = tools
             .iter()
@@ -86,7 +89,9 @@ pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {
             .collect();
         let machine: serde_json::Map<String, serde_json::Value> =
             facts.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        shell.json(&json!({"schema": "rocmrpm/doctor/1", "machine": machine, "tools": list}))?;
+        shell.json(
+            &json!({"schema": "rocmrpm/doctor/1", "machine": machine, "tools": list, "end-of-life": ended}),
+        )?;
     } else {
         let mut table = Table::new(&["machine", ""]);
         for (name, value) in &facts {
@@ -109,6 +114,15 @@ pub(super) fn run(args: &args::Doctor, _: &Path, shell: &Shell) -> Done {
         shell.data(text)?;
     }
     Ok(if missing > 0 { Kind::MissingTool.exit_code() } else { 0 })
+}
+
+/// Says which chroots of the workspace are of releases that reached their end of life. What is
+/// wrong with a workspace, other commands report.
+fn ended(dir: &Path) -> Vec<String> {
+    let Ok(workspace) = Workspace::load(dir, &Selection::default()) else { return Vec::new() };
+    let mut chroots: Vec<_> = workspace.all_chroots().collect();
+    chroots.sort_by_key(|chroot| &chroot.name);
+    chroots.into_iter().filter_map(|chroot| workspace.end_of_life(chroot, today())).collect()
 }
 
 /// Returns the line of a program's version text that has a number in it.

@@ -72,6 +72,8 @@ pub struct Container {
     pub base: Option<String>,
     /// Where packages come from.
     pub from: PackagesFrom,
+    /// The chroots whose files are rendered beside that of the chosen one.
+    pub chroots: Vec<At<String>>,
     /// Environment variables of the image.
     pub env: BTreeMap<String, String>,
 }
@@ -91,12 +93,17 @@ pub(super) fn read(table: &mut Table<'_>) -> Containers {
         let flavour = Flavour::parse(&key.value);
         let base = table.string("base").and_then(|at| base(table, at));
         let from = table.string("from").map(|at| packages_from(table, at)).unwrap_or_default();
+        let chroots = table.strings("chroots");
+        if let (Some(first), Some(flavour)) = (chroots.first(), flavour.filter(|f| !f.is_built_here())) {
+            let message = format!("a container file of the flavour `{}` is for no chroot", flavour.name());
+            table.problem(first.span.clone(), message, "remove `chroots`", None);
+        }
         let env = table.string_map("env").into_iter().filter_map(|(name, at)| variable(table, name, at));
         let env = env.collect();
         if flavour.is_none() {
             unknown.push(key);
         }
-        Some((flavour?, Container { base, from, env }))
+        Some((flavour?, Container { base, from, chroots, env }))
     });
     for At { value, span } in unknown {
         let names: Vec<&str> = Flavour::ALL.iter().map(|flavour| flavour.name()).collect();

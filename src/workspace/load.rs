@@ -200,6 +200,11 @@ impl Workspace {
                 problems.push(unknown(&manifest_file, &at.span, kind, &at.value, known));
             }
         };
+        for at in manifest.containers.values().flat_map(|container| &container.chroots) {
+            if !chroots.contains_key(&at.value) {
+                problems.push(unknown(&manifest_file, &at.span, "chroot", &at.value, chroots.keys()));
+            }
+        }
         default(&manifest.default_chroot, "chroot", chroots.keys().collect(), &mut problems);
         default(&manifest.default_pins, "pin set", sets.keys().collect(), &mut problems);
         // What was read of a broken file says nothing about other files.
