@@ -27,5 +27,7 @@ mod solver;
 mod support;
 #[path = "wheel_index/tools.rs"]
 mod tools;
+#[path = "laboratory/upgrade.rs"]
+mod upgrade;
 #[path = "laboratory/wheels.rs"]
 mod wheels;
