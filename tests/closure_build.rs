@@ -313,6 +313,7 @@ impl Lab {
             root: "demo".into(),
             nodes: nodes.collect(),
             edges: edges.map(edge).into(),
+            not_after: None,
         };
         Closure { graph, chroot: "host".into(), pins: "stable".into(), members }
     }

@@ -100,6 +100,7 @@ mod tests {
             requires_python: python.map(str::to_owned),
             yanked,
             metadata: None,
+            upload_time: None,
         }
     }
 

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rocmrpm::closure::offers::Offers;
 use rocmrpm::closure::earlier::obsoletes;
+use rocmrpm::closure::offers::Offers;
 use rocmrpm::closure::{Closure, Graph, Member, Offer};
 use rocmrpm::workspace::{Place, Selection};
 
@@ -112,6 +112,7 @@ fn found(workspace: &Workspace) -> Vec<String> {
         root: "app".into(),
         nodes: BTreeMap::new(),
         edges: vec![],
+        not_after: None,
     };
     let members = SECOND.iter().map(member).collect();
     let closure = Closure { graph, chroot: "fedora-44".into(), pins: "stable".into(), members };
