@@ -6,6 +6,8 @@
 
 #[path = "closure/audit.rs"]
 mod audit;
+#[path = "closure/imports.rs"]
+mod imports;
 #[path = "closure/index.rs"]
 mod index;
 #[path = "closure/places.rs"]

@@ -14,13 +14,13 @@ use crate::closure::offers::Offers;
 use crate::closure::place::{needless, place};
 use crate::closure::resolve::{How, graph};
 use crate::closure::why::why;
-use crate::closure::{Closure, Upgrade, generate};
+use crate::closure::{Closure, Upgrade, generate, imports};
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Events, Silent};
 use crate::files;
 use crate::report::{
     Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text,
-    install_json, why_json, why_text,
+    imports_json, install_json, show_imports, why_json, why_text,
 };
 use crate::sources::{Cache, Fetcher, normalized};
 use crate::stack::Stack;
@@ -121,7 +121,9 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let Computed { closure, lock, offers, .. } = &computed;
     let differences = before.as_ref().map(|before| before.differences(closure, lock));
     let mut changes = Changes::default();
+    let mut imports = None;
     if args.write || args.check {
+        imports = Some(imports::check(&workspace, component, closure, &lock.python, &fetcher)?);
         let generated = generate::files(&workspace, closure, component, offers, &fetcher)?;
         changes = Changes::of(&workspace, lock, generated)?;
     }
@@ -133,17 +135,20 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     if let (Some(before), Some(differences), false) = (&before, &differences, args.json) {
         before.show(differences, lock, shell)?;
     }
+    let broken = imports.as_ref().is_some_and(|imports| imports.errors().next().is_some());
     // Everything that can be wrong was before the first file.
-    if args.write {
+    if args.write && !broken {
         changes.make(&workspace.root)?;
     }
     let differs: Vec<String> = changes.paths().map(str::to_owned).collect();
     if args.json {
-        let mut document = closure_json(closure, &differs, args.write && !differs.is_empty());
+        let written = args.write && !broken && !differs.is_empty();
+        let mut document = closure_json(closure, &differs, written);
         if let Some(differences) = &differences {
             document["upgraded"] = diff_json("", "", differences)["differences"].take();
         }
         document["proof"] = proof.as_ref().map(install_json).into();
+        document["imports"] = imports.as_ref().map(imports_json).into();
         shell.json(&document)?;
     } else if args.html {
         shell.data(closure_html(closure))?;
@@ -156,11 +161,17 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
             rule.name.value, component.file.name
         ));
     }
+    if let Some(imports) = &imports {
+        show_imports(shell, imports, &component.file.name);
+    }
     if let Some(proof) = &proof {
         install::show(proof, &workspace.chroot.name, shell)?;
     }
+    if broken && args.write {
+        return Ok(1);
+    }
     if args.check || args.write {
-        return Ok(told(&changes, args.check, shell));
+        return Ok(told(&changes, args.check, shell).max(u8::from(broken)));
     }
     let differs = differences.is_none_or(|differences| !differences.is_empty());
     if computed.fresh && component.closure.is_some() && differs {

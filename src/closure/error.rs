@@ -157,6 +157,9 @@ pub enum ClosureError {
     /// The chroot's Python is not known.
     #[error("{0}")]
     Environment(Error),
+    /// A script that reads Python answers with something else than expected.
+    #[error("cannot use the answer of `python3` about imports: {0}")]
+    Python(String),
     /// A program could not be run.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -193,7 +196,7 @@ impl Diagnose for ClosureError {
             | Self::LockedDigest { .. }
             | Self::Metadata { .. } => Kind::Network,
             Self::Upgrade(error) => error.kind(),
-            Self::Answer(_) | Self::Refused { .. } => Kind::Environment,
+            Self::Answer(_) | Self::Refused { .. } | Self::Python(_) => Kind::Environment,
             Self::Source(error) => error.kind(),
             Self::Packages(error) => error.kind(),
             Self::Rpm(error) => error.kind(),
@@ -218,6 +221,7 @@ impl Diagnose for ClosureError {
             Self::Collision(collision) => collision.hints(),
             Self::Unreachable { .. } => own("is the network up? what is locked needs no index"),
             Self::Answer(_) | Self::Refused { .. } => own("is this uv much newer or older than 2026's?"),
+            Self::Python(_) => own("install CPython 3.10 or newer as `python3`"),
             Self::NoFile { name, .. } => vec![
                 format!(
                     "pin it as a component of its own (`rocmrpm add {name}`), from a source that has files"

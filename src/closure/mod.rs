@@ -9,6 +9,7 @@ pub mod diff;
 pub mod earlier;
 mod error;
 pub mod generate;
+pub mod imports;
 pub mod later;
 pub mod license;
 pub mod lock;

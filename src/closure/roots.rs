@@ -134,15 +134,22 @@ pub(super) fn needs(metadata: &str, of: &str) -> Result<Needs, ClosureError> {
 }
 
 /// A component's source as its edits leave it.
-struct Edited<'a> {
-    tree: Tree,
-    workspace: &'a Workspace,
-    component: &'a Component,
+pub(super) struct Edited<'a> {
+    /// The source as it was fetched.
+    pub tree: Tree,
+    pub workspace: &'a Workspace,
+    pub component: &'a Component,
 }
 
 impl Edited<'_> {
-    /// Returns the text of a file, edited; `None` where there is none.
-    fn text(&self, path: &str) -> Result<Option<String>, ClosureError> {
+    /// Tells whether the component edits a file.
+    pub fn is_edited(&self, path: &str) -> bool {
+        let version = &self.workspace.pin(self.component).version;
+        self.component.edits_for(version).any(|edit| edit.source.is_none() && edit.file == path)
+    }
+
+    /// Returns the text of a file, edited; `None` if there is no such file.
+    pub fn text(&self, path: &str) -> Result<Option<String>, ClosureError> {
         let Some(mut text) = self.tree.text(path)? else { return Ok(None) };
         let (component, pin) = (self.component, self.workspace.pin(self.component));
         let mut problems = Vec::new();

@@ -21,8 +21,8 @@ mod table;
 mod verify;
 
 pub use closure::{
-    audit_json, audit_text, closure_html, closure_json, closure_text, diff_json, diff_text, why_json,
-    why_text,
+    audit_json, audit_text, closure_html, closure_json, closure_text, diff_json, diff_text, imports_json,
+    show_imports, why_json, why_text,
 };
 pub use comparison::comparison_text;
 pub use errors::{show_error, show_problems};

@@ -4,7 +4,8 @@
 use jiff::civil::Date;
 
 use super::document::{At, Table};
-use super::edit::is_inside;
+use super::edit::{is_inside, versions};
+use super::range::VersionRange;
 use crate::names::nearest;
 use crate::sources::normalized;
 
@@ -72,6 +73,19 @@ pub struct ClosureRules {
     pub members: Vec<MemberRule>,
     /// The vulnerabilities and yanked files that are accepted.
     pub accepts: Vec<AcceptRule>,
+    /// Imports that may fail.
+    pub imports: Vec<ImportRule>,
+}
+
+/// `[[closure.import]]`: something that the component imports and its closure need not define.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportRule {
+    /// A dotted name: a module or a name in it, with all below it.
+    pub name: At<String>,
+    /// The component's versions that it is for.
+    pub versions: VersionRange,
+    /// Why it may fail.
+    pub reason: String,
 }
 
 /// `[[closure.accept]]`: a finding of `closure audit` that is accepted until a day.
@@ -171,7 +185,9 @@ impl ClosureRules {
                 table.problem(accept.id.span.clone(), message, "keep one of the two", None);
             }
         }
-        Self { requirements, extras, runtime, not_after, members, accepts }
+        let imports: Vec<ImportRule> =
+            table.tables("import", ImportRule::read).into_iter().flatten().collect();
+        Self { requirements, extras, runtime, not_after, members, accepts, imports }
     }
 
     /// Returns what is decided of a member.
@@ -204,6 +220,26 @@ impl AcceptRule {
             table.problem(until.span, message, "expected such as `2027-01-31`", None);
         }
         Some(Self { id: id?, package: package.map(|at| at.value), reason: reason?.value, until: day? })
+    }
+}
+
+impl ImportRule {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let name = table.required_string("name", "a module, or a name in it");
+        let is_dotted = |name: &str| {
+            let plain = |c: char| c.is_alphanumeric() || c == '_';
+            name.split('.').all(|part| !part.is_empty() && part.chars().all(plain))
+        };
+        if let Some(At { value, span }) = name.as_ref().filter(|name| !is_dotted(&name.value)) {
+            let message = format!("`{value}` is not the name of a module");
+            table.problem(span.clone(), message, "expected such as \"numpy.linalg\"", None);
+        }
+        let versions = versions(table);
+        let reason = table.required_string("reason", "why the import may fail");
+        if let Some(At { span, .. }) = reason.as_ref().filter(|reason| reason.value.trim().is_empty()) {
+            table.problem(span.clone(), "`reason` must not be empty", "expected a few words", None);
+        }
+        Some(Self { name: name?, versions, reason: reason?.value })
     }
 }
 

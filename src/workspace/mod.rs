@@ -19,7 +19,9 @@ pub mod range;
 mod releases;
 
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
-pub use closure::{AcceptRule, BuiltFrom, ClosureRules, MemberRule, Place, WrittenClosure, YANKED};
+pub use closure::{
+    AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberRule, Place, WrittenClosure, YANKED,
+};
 pub use component::Component;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;

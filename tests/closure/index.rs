@@ -65,6 +65,15 @@ impl Index {
         self.add(&Dist { name, version, lines }, "py3-none-any", true, Lie::None)
     }
 
+    /// Adds a wheel for any Python that holds these files.
+    pub fn wheel_of(mut self, name: &str, files: &[(&str, &[u8])]) -> Self {
+        let dist = Dist { name, version: "1.0", lines: &["License-Expression: MIT"] };
+        let tag = "py3-none-any";
+        let bytes = wheel(&dist, tag, &dist.metadata(), files, &[]);
+        self.put(name, &format!("{}-{tag}.whl", dist.stem()), bytes, "", Lie::None);
+        self
+    }
+
     /// Adds a wheel whose METADATA must be looked for in it.
     pub fn bare_wheel(self, name: &str, version: &str, lines: &[&str]) -> Self {
         self.add(&Dist { name, version, lines }, "py3-none-any", false, Lie::None)
@@ -73,7 +82,7 @@ impl Index {
     /// Adds a wheel with an SBOM.
     pub fn sbom_wheel(mut self, name: &str, version: &str, lines: &[&str], sbom: &str) -> Self {
         let dist = Dist { name, version, lines };
-        let bytes = wheel(&dist, "py3-none-any", &dist.metadata(), &[("sboms/made.cyclonedx.json", sbom)]);
+        let bytes = wheel(&dist, "py3-none-any", &dist.metadata(), &[], &[("sboms/made.cyclonedx.json", sbom)]);
         self.put(name, &format!("{}-py3-none-any.whl", dist.stem()), bytes, "", Lie::None);
         self
     }
@@ -92,7 +101,7 @@ impl Index {
         if lie == Lie::Version {
             metadata = metadata.replace(&format!("Version: {}\n", dist.version), "Version: 99\n");
         }
-        let bytes = wheel(dist, tag, &metadata, &[]);
+        let bytes = wheel(dist, tag, &metadata, &[], &[]);
         let announced = match lie {
             Lie::MetadataDigest => format!(" data-core-metadata=\"sha256={}\"", Sha256::of_bytes("lie")),
             _ => {
@@ -170,17 +179,27 @@ impl Index {
     }
 }
 
-fn wheel(dist: &Dist<'_>, tag: &str, metadata: &str, more: &[(&str, &str)]) -> Vec<u8> {
+fn wheel(
+    dist: &Dist<'_>,
+    tag: &str,
+    metadata: &str,
+    files: &[(&str, &[u8])],
+    of_info: &[(&str, &str)],
+) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     let info = format!("{}.dist-info", dist.stem());
     let about = format!("Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n");
     let mut record = String::new();
-    for (file, text) in [("METADATA", metadata), ("WHEEL", &about)].iter().chain(more) {
-        let digest = base64(Sha256::of_bytes(text).as_bytes(), BASE64_URL);
-        record += &format!("{info}/{file},sha256={digest},{}\n", text.len());
-        archive.start_file(format!("{info}/{file}"), options).unwrap();
-        archive.write_all(text.as_bytes()).unwrap();
+    let metadata = [("METADATA", metadata), ("WHEEL", about.as_str())];
+    let metadata = metadata.iter().chain(of_info);
+    let metadata = metadata.map(|(file, text)| (format!("{info}/{file}"), text.as_bytes()));
+    let files = files.iter().map(|(file, bytes)| ((*file).to_owned(), *bytes));
+    for (file, bytes) in files.chain(metadata) {
+        let digest = base64(Sha256::of_bytes(bytes).as_bytes(), BASE64_URL);
+        record += &format!("{file},sha256={digest},{}\n", bytes.len());
+        archive.start_file(file, options).unwrap();
+        archive.write_all(bytes).unwrap();
     }
     record += &format!("{info}/RECORD,,\n");
     archive.start_file(format!("{info}/RECORD"), options).unwrap();

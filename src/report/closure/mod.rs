@@ -3,6 +3,7 @@
 
 mod audit;
 mod html;
+mod imports;
 mod json;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ mod text;
 
 pub use audit::{audit_json, audit_text};
 pub use html::closure_html;
+pub use imports::{imports_json, show_imports};
 pub use json::{closure_json, diff_json, why_json};
 pub use text::{closure_text, diff_text, why_text};
 
