@@ -54,7 +54,7 @@ lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; 66 minutes of CPU
 	cargo build --locked
 	@bash tests/laboratory/llama
 
-lab-vllm: ## install vLLM and its Python closure in the laboratory; 34 minutes of CPU time
+lab-vllm: ## install vLLM and its locked closure in the laboratory, and import all models
 	@bash tools/setup.sh test
 	@bash tests/lab/make vllm
 	cargo build --locked
