@@ -110,6 +110,7 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
         not_after: None,
         members: list.iter().map(rule).collect(),
         accepts: vec![],
+        imports: vec![],
     }
 }
 
