@@ -44,7 +44,13 @@ pub struct Lab {
 const CHROOT: &str = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
     rocm-provider = \"r\"\nbase-config = \"c.cfg\"\npackages = [\"t\"]\n\n[symbol-versions]\nGLIBC = \"2.42\"\n";
 
-const SPEC: &str = "Name: <{ source_dir }>\n%files -n python3-x\n";
+/// A spec that `rocmrpm closure --check` can pack.
+const SPEC: &str = "<@ if closure.requires_exclude @>%global __requires_exclude ^(<{ closure.requires_exclude }>)\n\
+    <@ endif @>Name: python-<{ name }>\nVersion: <{ version }>\nRelease: <{ release }>\nSummary: A component\n\
+    License: MIT\nBuildArch: noarch\n%description\nA component.\n%package -n python3-<{ name }>\n\
+    Summary: A component\n<@ if closure.runtime @>Requires: <{ closure.runtime }> = %{version}\n<@ endif @>\
+    <@ for required in closure.requires @>Requires: <{ required }>\n<@ endfor @>\
+    %description -n python3-<{ name }>\nA component.\n%files -n python3-<{ name }>\n";
 
 impl Lab {
     /// Makes one whose `app` requires these, and whose release has these packages.

@@ -28,7 +28,6 @@ fn dnf5_installs_each_written_closure_and_names_whatever_is_taken_away() {
         let manifest: toml::Table = workspace.read("rocmrpm.toml").parse().unwrap();
         let default = manifest["stack"]["default-chroot"].as_str().unwrap().to_owned();
         let (pins, chroot) = stem.split_once('.').unwrap_or((stem.as_str(), default.as_str()));
-        println!("{pins} on {chroot}");
         Closure::of(&workspace, pins, chroot).solve();
     }
 }
