@@ -18,7 +18,7 @@ pub enum OsvError {
         /// Its address.
         address: String,
         /// What happened.
-        source: SourceError,
+        source: Box<SourceError>,
     },
     /// The service answers with something else than OSV's documents.
     #[error("the answer of {url} cannot be used: {wrong}")]
@@ -68,7 +68,7 @@ pub enum OsvError {
     },
     /// The cache cannot be used.
     #[error(transparent)]
-    Cache(SourceError),
+    Cache(Box<SourceError>),
     /// The user asked to stop.
     #[error(transparent)]
     Process(#[from] ProcessError),

@@ -116,7 +116,9 @@ impl Service<'_> {
         let mut missing = Vec::new();
         for stamp in stamps {
             let kept = match self.recipe(stamp) {
-                Some(recipe) => fetcher.remembered(&recipe).map_err(OsvError::Cache)?,
+                Some(recipe) => {
+                    fetcher.remembered(&recipe).map_err(|error| OsvError::Cache(Box::new(error)))?
+                }
                 None => None,
             };
             match kept.and_then(|text| Advisory::read(text.as_bytes()).ok()) {
@@ -132,7 +134,7 @@ impl Service<'_> {
                 return Err(self.wrong(&url, format!("it is about `{}`", advisory.id)));
             }
             if let (Some(recipe), Ok(text)) = (self.recipe(stamp), String::from_utf8(bytes)) {
-                fetcher.remember(&recipe, &text).map_err(OsvError::Cache)?;
+                fetcher.remember(&recipe, &text).map_err(|error| OsvError::Cache(Box::new(error)))?;
             }
             found.insert(stamp.0.as_str(), advisory);
         }
@@ -154,7 +156,7 @@ impl Service<'_> {
     }
 
     fn unreachable(&self, source: SourceError) -> OsvError {
-        OsvError::Unreachable { address: shown_url(self.address), source }
+        OsvError::Unreachable { address: shown_url(self.address), source: Box::new(source) }
     }
 }
 

@@ -77,3 +77,32 @@ fn read(path: &Path, url: &str) -> Result<Vec<u8>, SourceError> {
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cache;
+    use super::super::testserver::{Reply, TestServer};
+    use super::*;
+    use crate::events::Silent;
+
+    #[test]
+    fn posts_a_body_and_gets_many_in_order() {
+        let server = TestServer::start(|seen| match seen.path.as_str() {
+            "/empty" => Reply::file(""),
+            path => Reply::file(format!("{path} {}", String::from_utf8_lossy(&seen.body))),
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let fetcher = Fetcher::new(Cache::at(dir.path()), dir.path(), &Silent);
+        let limit = Duration::from_secs(10);
+        let large = "x".repeat(2 << 20);
+        let answer = fetcher.post_json(&server.url("/a"), &large, limit).unwrap();
+        assert_eq!(answer.len(), "/a ".len() + large.len());
+        let seen = server.seen();
+        assert_eq!(seen[0].header("content-type"), Some("application/json"));
+        let urls: Vec<String> = ["/b", "/empty", "/c"].map(|path| server.url(path)).into();
+        let answers = fetcher.get_all(&urls, limit).unwrap();
+        assert_eq!(answers, [b"/b ".to_vec(), Vec::new(), b"/c ".to_vec()]);
+        let error = fetcher.offline(true).get_all(&urls, limit).unwrap_err();
+        assert!(matches!(error, SourceError::Offline { .. }), "{error}");
+    }
+}
