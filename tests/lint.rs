@@ -166,6 +166,12 @@ fn specs_of_others_are_read_for_a_chroot() {
         "sed -i s/a/7/ upstream",
         "0 errors, 1 warning in 1 spec",
     ]);
+    // Fedora's macros are known without Fedora.
+    let python = spec.replacen("%description", "BuildRequires: %{py3_dist not_There cmake}\n%description", 1);
+    lab.write("x.spec", &python);
+    lab.run(&["lint", "--spec", "x.spec"])
+        .exits(1)
+        .prints(&["error[requirement-missing]: x.spec:6", "python3dist(not-there)"]);
     lab.write("bad.spec", "Name: x\n%if 1\n");
     lab.run(&["lint", "--spec", "bad.spec"]).exits(3).says(&["rpmspec does not read `bad.spec`"]);
     lab.run(&["lint", "--spec", "none.spec"]).exits(20).says(&["cannot read `none.spec`"]);

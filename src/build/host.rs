@@ -16,7 +16,7 @@ use crate::text::file_url;
 use crate::workspace::{Chroot, Component, Workspace};
 
 /// Definitions that apply where the machine's own macro files have none.
-const FALLBACK_MACROS: &str = include_str!("fallback.macros");
+pub(crate) const FALLBACK_MACROS: &str = include_str!("fallback.macros");
 
 /// Where programs are looked for during a build: the distribution's folders, so
 /// that nothing from a user's home takes part.
@@ -118,8 +118,6 @@ impl HostBuilder {
         for dir in [&top, &tmp] {
             fs_err::create_dir_all(dir)?;
         }
-        // The last definition of a macro wins: ours come first.
-        let path = format!("{}:{}", fallback.display(), system_macro_path()?);
         let folder = |dir: &Path| dir.to_string_lossy().replace('%', "%%");
         let defines = vec![
             ("_topdir".to_owned(), folder(&top)),
@@ -129,7 +127,7 @@ impl HostBuilder {
             ("use_source_date_epoch_as_buildtime".to_owned(), "1".to_owned()),
             ("clamp_mtime_to_source_date_epoch".to_owned(), "1".to_owned()),
         ];
-        let mut command = Command::new(program).arg("--macros").arg(path);
+        let mut command = Command::new(program).arg("--macros").arg(macro_path(&fallback)?);
         // The chroot's first: what the build itself stands on is not theirs to change.
         for (name, value) in self.defines.iter().cloned().chain(defines) {
             command = command.arg("--define").arg(format!("{name} {value}"));
@@ -276,6 +274,12 @@ fn refuse_path(dir: &Path) -> Result<(), BuildError> {
 pub(super) fn gpu_defines(macros: &[String], targets: &[GpuTarget]) -> Vec<String> {
     let list = targets.iter().map(GpuTarget::as_str).collect::<Vec<_>>().join(";");
     macros.iter().flat_map(|name| ["--define".to_owned(), format!("{name} \"{list}\"")]).collect()
+}
+
+/// Returns what `--macros` of rpm's programs takes, so that they read [`FALLBACK_MACROS`] from this
+/// file before the machine's own: the last definition of a macro wins.
+pub(crate) fn macro_path(fallback: &Path) -> Result<String, ProcessError> {
+    Ok(format!("{}:{}", fallback.display(), system_macro_path()?))
 }
 
 /// Returns rpm's own macro files, the user's left out.

@@ -20,6 +20,7 @@ pub use component::{Built, ComponentError};
 pub(crate) use component::{command_again, enter_again, lay_out};
 pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
 pub use gate::{expectations, inspect_wheels};
+pub(crate) use host::{FALLBACK_MACROS, macro_path};
 pub use host::{HostBuilder, build_root};
 pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};

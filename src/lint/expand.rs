@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::build::{FALLBACK_MACROS, macro_path};
 use crate::error::IoError;
 use crate::process::{Command, ProcessError};
 use crate::spec::sections::Sections;
@@ -89,14 +90,15 @@ pub fn expand(
         defines.extend(own.map(|(name, value)| (name.to_owned(), value)));
         defines.extend(chroot.macros.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
-    let mut command = Command::new("rpmspec").arg("--parse");
+    // A spec for Fedora is read on other systems, too.
+    let fallback = folder.path().join("fallback.macros");
+    fs_err::write(&fallback, FALLBACK_MACROS).map_err(IoError::doing("write macros for rpmspec"))?;
+    let unread = |source| ExpandError::Rpmspec { file: file.to_owned(), source };
+    let mut command =
+        Command::new("rpmspec").arg("--parse").arg("--macros").arg(macro_path(&fallback).map_err(unread)?);
     for (name, value) in defines {
         command = command.args(["--define".to_owned(), format!("{name} {value}")]);
     }
-    let expanded = command
-        .cwd(folder.path())
-        .arg(&path)
-        .text()
-        .map_err(|source| ExpandError::Rpmspec { file: file.to_owned(), source })?;
+    let expanded = command.cwd(folder.path()).arg(&path).text().map_err(unread)?;
     Ok(Sections::expanded(text, &expanded))
 }
