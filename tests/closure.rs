@@ -502,6 +502,59 @@ fn what_was_locked_is_asked_for_while_uv_resolves() {
 }
 
 #[test]
+fn rejects_a_chroot_without_a_package_table_of_its_release() {
+    let lab = Lab::new(&["a"], &[("python3", "3.15.0~rc1"), ("python3-a", "1.0")]);
+    let server = Index::default().wheel("a", "1.0", &[]).serve();
+    let refused = |says: &[&str]| {
+        lab.run(&server, &["app", "--write"]).exits(3).says(says.iter().copied());
+        assert!(!lab.workspace.root().join("pins/p.requirements.lock").exists());
+    };
+    refused(&["of a release with Python 3.15.0~rc1, and the chroot has 3.14", "mock-configs/c.toml"]);
+    fs_err::remove_file(lab.workspace.root().join("mock-configs/packages/t.tsv")).unwrap();
+    refused(&[
+        "the package table `mock-configs/packages/t.tsv` cannot be read",
+        "hint: add mock-configs/packages/t.tsv",
+    ]);
+    lab.workspace.write("mock-configs/c.toml", CHROOT.replace("packages = [\"t\"]\n", ""));
+    refused(&[
+        "the chroot `c` names no package table",
+        "hint: add `packages = [\"TABLE\"]` to mock-configs/c.toml",
+    ]);
+}
+
+#[test]
+fn takes_what_packages_really_require_from_beside_the_table() {
+    let lab = Lab::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "2.0")]);
+    let server = Index::default()
+        .wheel("a", "1.0", &["Requires-Dist: b<2"])
+        .wheel("b", "1.0", &[])
+        .wheel("b", "2.0", &[])
+        .serve();
+    let places = || {
+        let ran = lab.run(&server, &["app", "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&ran.exits(0).stdout).unwrap();
+        let members = document["members"].as_array().unwrap().clone();
+        members.iter().map(|m| format!("{} {}", m["name"], m["place"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    assert_eq!(places(), ["a private", "b private"], "dnf could not install python3-a");
+    let list = "mock-configs/packages/t.requires.toml";
+    let entry = |version: &str| {
+        format!(
+            "[[package]]\nname = \"a\"\nversion = \"{version}\"\nrequires = [\"b\"]\nsource = \"a.spec:7\"\n"
+        )
+    };
+    lab.workspace.write(list, entry("1.0"));
+    assert_eq!(places(), ["a system", "b system"]);
+    lab.workspace.write(list, entry("0.9"));
+    lab.run(&server, &["app"]).exits(3).says([
+        "`a` 0.9 is not the version of the package table",
+        "mock-configs/packages/t.requires.toml:2",
+        "the table has 1.0",
+        "then set `version`",
+    ]);
+}
+
+#[test]
 fn repositories_without_anything_for_python_are_no_release() {
     let lab = Lab::new(&["a"], &[]);
     let server = Index::default().wheel("a", "1.0", &[]).serve();

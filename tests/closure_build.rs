@@ -15,7 +15,9 @@ use std::str::FromStr;
 use pep440_rs::{Version, VersionSpecifiers};
 use rocmrpm::closure::generate::{GenerateError, Generated, files};
 use rocmrpm::closure::offers::Offers;
-use rocmrpm::closure::{About, Closure, Edge, Graph, Locked, LockedFile, Member, Node, Offer, Origin};
+use rocmrpm::closure::{
+    About, Closure, Edge, Graph, Locked, LockedFile, Member, Node, Offer, Origin, Requires,
+};
 use rocmrpm::digest::Sha256;
 use rocmrpm::error::Diagnose;
 use rocmrpm::events::Silent;
@@ -268,6 +270,7 @@ impl Lab {
             package: "python3-x".into(),
             evr: version.into(),
             version: Version::from_str(version).ok(),
+            requires: Requires::default(),
         };
         for (name, version, place, has) in [
             ("private-one", "2.0", Place::Private, Some("1.0")),
@@ -329,7 +332,12 @@ impl Lab {
         let root = self.workspace.root();
         let workspace = rocmrpm::workspace::Workspace::load(&root, &Selection::default()).unwrap();
         let component = workspace.component("demo").unwrap();
-        let offer = Offer { package: "python3-setuptools".into(), evr: "66".into(), version: None };
+        let offer = Offer {
+            package: "python3-setuptools".into(),
+            evr: "66".into(),
+            version: None,
+            requires: Requires::default(),
+        };
         let offers = Offers::from_list([("setuptools".to_owned(), offer)]);
         let fetcher = Fetcher::new(Cache::at(self.workspace.cache()), &root, &Silent).index(self.index_url());
         files(&workspace, closure, component, &offers, &fetcher)

@@ -51,7 +51,7 @@ pub(super) fn connected(
         };
         let mut own = Vec::new();
         for need in stated.holding(&question.environment, extras.get(name).unwrap_or(&BTreeSet::new())) {
-            own.push(edge(name, need));
+            own.push(edge(name, need, !need.holds(question.environment.markers(), &[])));
             if dropped.contains(need.name()) || need.name() == root {
                 continue;
             }
@@ -90,8 +90,9 @@ pub(super) fn connected(
         edges: edges.into_values().flatten().collect(),
         not_after: question.cutoff.day,
     };
-    graph.edges.sort_by(|a, b| (&a.from, &a.to, &a.text).cmp(&(&b.from, &b.to, &b.text)));
-    graph.edges.dedup();
+    graph.edges.sort_by(|a, b| (&a.from, &a.to, &a.text, a.extra).cmp(&(&b.from, &b.to, &b.text, b.extra)));
+    // What holds without an extra does not need one.
+    graph.edges.dedup_by(|b, a| (&a.from, &a.to, &a.text) == (&b.from, &b.to, &b.text));
     Ok(graph)
 }
 
@@ -130,12 +131,13 @@ pub(super) fn files(lock: &Lock) -> Vec<Distribution> {
     lock.packages.iter().filter_map(of).collect()
 }
 
-fn edge(from: &str, need: &Need) -> Edge {
+fn edge(from: &str, need: &Need, extra: bool) -> Edge {
     Edge {
         from: from.to_owned(),
         to: need.name().to_owned(),
         text: need.wanted(),
         specifiers: need.specifiers().cloned().unwrap_or_default(),
+        extra,
     }
 }
 
@@ -204,7 +206,7 @@ mod tests {
 
     fn edge(from: &str, to: &str, text: &str) -> Edge {
         let specifiers = text[to.len()..].parse().unwrap();
-        Edge { from: from.into(), to: to.into(), text: text.into(), specifiers }
+        Edge { from: from.into(), to: to.into(), text: text.into(), specifiers, extra: false }
     }
 
     #[test]

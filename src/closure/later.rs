@@ -24,7 +24,7 @@ impl Later {
     pub(super) fn of(workspace: &Workspace) -> Result<Self, ClosureError> {
         let chroots = workspace.later_chroots();
         let tables = parallel::try_map(&chroots, chroots.len(), |chroot| {
-            Ok::<_, ClosureError>(Offers::of_tables(&Packages::of_release(&workspace.root, chroot)?))
+            Ok::<_, ClosureError>(Offers::of_tables(&Packages::of_chroot(&workspace.root, chroot)?))
         })?;
         let releases = chroots.iter().map(|chroot| chroot.name.as_str()).zip(tables);
         Ok(Self::from_releases(releases))

@@ -86,6 +86,9 @@ pub struct Edge {
     pub text: String,
     /// The versions that it takes.
     pub specifiers: pep440_rs::VersionSpecifiers,
+    /// Whether it holds only because of an extra of what requires. The release's packages do not
+    /// require what their extras do.
+    pub extra: bool,
 }
 
 /// What a distribution's METADATA says of it.
@@ -156,6 +159,24 @@ pub struct Offer {
     /// The version as PEP 440 writes it, from `python3.14dist(NAME) = VERSION` or from `evr`;
     /// `None` where it is not known.
     pub version: Option<Version>,
+    /// What the package really requires.
+    pub requires: Requires,
+}
+
+/// What a package of the release requires of other distributions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requires {
+    /// What METADATA of its version says, except for these distributions: `None` where it does not
+    /// require one at all.
+    Except(BTreeMap<String, Option<pep440_rs::VersionSpecifiers>>),
+    /// Asked from the repositories, in which nothing satisfies these requirements.
+    Unmet(Vec<String>),
+}
+
+impl Default for Requires {
+    fn default() -> Self {
+        Self::Except(BTreeMap::new())
+    }
 }
 
 /// A member of a closure, with its place.

@@ -3,10 +3,13 @@
 //! elsewhere.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use pep440_rs::Version;
 
 use super::later::Later;
-use super::{ClosureError, Offer, version};
-use crate::packages::{self, Packages, Provided};
+use super::{ClosureError, Offer, Requires, version};
+use crate::packages::{self, ChangedPackages, Packages, PackagesError, Provided};
 use crate::sources::Cache;
 use crate::wheel::normalized;
 use crate::workspace::{Workspace, compare};
@@ -30,7 +33,11 @@ impl Offers {
             let provides = packages::dist_provides(chroot, &cache, offline)?;
             return Ok(Self::from_provides(provides).with_later(later));
         }
-        Ok(Self::of_tables(&Packages::of(workspace, false)?).with_later(later))
+        let mut offers = Self::of_tables(&Packages::of_release(workspace)?).with_later(later);
+        for changed in Packages::changed(workspace)? {
+            offers.change(&changed)?;
+        }
+        Ok(offers)
     }
 
     /// Returns what package tables have.
@@ -38,7 +45,7 @@ impl Offers {
         let offer = |(project, package, evr): (&str, &str, &str)| {
             let (package, evr) = (package.to_owned(), evr.to_owned());
             let version = version::of_package(&evr);
-            (project.to_owned(), Offer { package, evr, version })
+            (project.to_owned(), Offer { package, evr, version, requires: Requires::default() })
         };
         // A table has packages that are named by a macro, too.
         let projects = packages.python_projects();
@@ -57,6 +64,26 @@ impl Offers {
         &self.later
     }
 
+    /// Takes over what packages really require; a list about other versions is outdated.
+    fn change(&mut self, changed: &ChangedPackages) -> Result<(), PackagesError> {
+        let mut problems = Vec::new();
+        for package in &changed.packages {
+            let offer = self.by_dist.get_mut(&package.name.value);
+            match offer.filter(|offer| offer.version == Version::from_str(&package.version).ok()) {
+                Some(offer) => offer.requires = Requires::Except(package.requires.clone()),
+                None => {
+                    let has = self.by_dist.get(&package.name.value);
+                    let has = has.and_then(|offer| offer.version.as_ref()).map(ToString::to_string);
+                    problems.push(changed.outdated(package, has.as_deref().unwrap_or("no known version")));
+                }
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(PackagesError::Requires(problems)),
+        }
+    }
+
     /// Returns exactly these offers.
     pub fn from_list(offers: impl IntoIterator<Item = (String, Offer)>) -> Self {
         Self { by_dist: offers.into_iter().collect(), later: Later::default() }
@@ -64,8 +91,9 @@ impl Offers {
 
     fn from_provides(provides: Vec<Provided>) -> Self {
         let mut by_dist: BTreeMap<String, Offer> = BTreeMap::new();
-        for Provided { project, version, package, evr } in provides {
-            let offer = Offer { package, evr, version: version::of_provide(&version) };
+        for Provided { project, version, package, evr, unmet } in provides {
+            let version = version::of_provide(&version);
+            let offer = Offer { package, evr, version, requires: Requires::Unmet(unmet) };
             // Of several packages dnf takes the newest; the one with the project's own name
             // comes before a compatibility package such as `python3-x1`.
             let named =
@@ -94,10 +122,11 @@ impl Offers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Selection;
 
     fn provided(project: &str, version: &str, package: &str, evr: &str) -> Provided {
         let [project, version, package, evr] = [project, version, package, evr].map(str::to_owned);
-        Provided { project, version, package, evr }
+        Provided { project, version, package, evr, unmet: Vec::new() }
     }
 
     #[test]
@@ -117,5 +146,38 @@ mod tests {
         assert_eq!(of("none"), None);
         let version = offers.of_dist("a").and_then(|offer| offer.version.clone()).unwrap();
         assert_eq!(version.to_string(), "2rc1");
+    }
+
+    #[test]
+    fn reads_what_the_real_releases_packages_require() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let of_chroot = |chroot: &str| {
+            let selection = Selection {
+                chroot: Some(chroot.to_owned()),
+                without_generated: true,
+                ..Selection::default()
+            };
+            Offers::of(&Workspace::load(root, &selection).unwrap(), false, true).unwrap()
+        };
+        let dropped = |offers: &Offers, name: &str, on: &str| {
+            let Some(Offer { requires: Requires::Except(requires), .. }) = offers.of_dist(name) else {
+                panic!("{name}");
+            };
+            requires.get(on).is_some_and(Option::is_none)
+        };
+        for chroot in ["fedora-43", "fedora-44", "fedora-45"] {
+            let offers = of_chroot(chroot);
+            assert!(dropped(&offers, "pandas", "tzdata"), "{chroot}");
+            assert!(offers.of_dist("pyyaml").unwrap().version.is_some(), "{chroot}");
+        }
+        let Requires::Except(requires) = &of_chroot("fedora-44").of_dist("datasets").unwrap().requires else {
+            panic!("they are of a table");
+        };
+        let free: Vec<&str> = requires
+            .iter()
+            .filter(|(_, s)| s.as_ref().unwrap().is_empty())
+            .map(|(n, _)| n.as_str())
+            .collect();
+        assert_eq!(free, ["dill", "fsspec", "multiprocess"]);
     }
 }

@@ -5,8 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use pep440_rs::VersionSpecifiers;
+
 use super::offers::Offers;
-use super::{Closure, Edge, Graph, Member, Node, Offer, Origin};
+use super::{Closure, Edge, Graph, Member, Node, Offer, Origin, Requires};
 use crate::error::{Diagnose, Kind, Problem};
 use crate::names::nearest;
 use crate::workspace::document::File;
@@ -86,11 +88,14 @@ enum Fit {
 }
 
 fn fit(offer: Option<&Offer>, edge: &Edge) -> Fit {
-    match offer {
-        None => Fit::No,
-        Some(_) if edge.specifiers.is_empty() => Fit::Yes,
-        Some(Offer { version: None, .. }) => Fit::Unknown,
-        Some(Offer { version: Some(version), .. }) if edge.specifiers.contains(version) => Fit::Yes,
+    offer.map_or(Fit::No, |offer| takes(&edge.specifiers, offer))
+}
+
+fn takes(specifiers: &VersionSpecifiers, offer: &Offer) -> Fit {
+    match &offer.version {
+        _ if specifiers.is_empty() => Fit::Yes,
+        None => Fit::Unknown,
+        Some(version) if specifiers.contains(version) => Fit::Yes,
         Some(_) => Fit::No,
     }
 }
@@ -166,7 +171,9 @@ impl<'g> View<'g> {
                 let must = match self.offers.of_dist(name) {
                     None => self.hides(name).is_some() || self.only_private(name).is_some(),
                     Some(offer) => {
-                        self.refusal(name, offer).is_some() || self.made_for_another(name).is_some()
+                        self.refusal(name, offer).is_some()
+                            || self.made_for_another(name).is_some()
+                            || self.not_installable(name, offer).is_some()
                     }
                 };
                 if must {
@@ -180,14 +187,41 @@ impl<'g> View<'g> {
         }
     }
 
-    /// Tells whether a requirement is one of what is installed in the end: that of a member of
-    /// which the release has another version than is locked is not, unless it is private.
+    /// Tells whether a requirement can refuse what the release has. One of a package of the release
+    /// cannot: dnf installs that package with the release's own or not at all. What an extra of it
+    /// asks for is not the package's requirement, and stands if this version of it is locked.
     fn counts(&self, edge: &Edge) -> bool {
         let name = edge.from.as_str();
         let Some(node) = self.graph.nodes.get(name) else { return true };
         matches!(node.locked.origin, Origin::Stack(_))
             || self.private.contains_key(name)
-            || self.offers.of_dist(name).is_none_or(|offer| is_locked(offer, node))
+            || self.offers.of_dist(name).is_none_or(|offer| edge.extra && is_locked(offer, node))
+    }
+
+    /// Returns the requirement that leaves the release's package uninstallable, and what the release
+    /// has instead. METADATA of another version than the package's say nothing, and what the stack
+    /// makes replaces the release's own.
+    fn not_installable(&self, name: &str, offer: &Offer) -> Option<String> {
+        let differing = match &offer.requires {
+            Requires::Unmet(unmet) => return Some(format!("{}, which no package provides", unmet.first()?)),
+            Requires::Except(differing) => differing,
+        };
+        self.graph.nodes.get(name).filter(|node| is_locked(offer, node))?;
+        self.wants(name).iter().filter(|edge| !edge.extra && !self.is_of_stack(&edge.to)).find_map(|edge| {
+            let has = self.offers.of_dist(&edge.to)?;
+            let (specifiers, text) = match differing.get(&edge.to) {
+                None => (&edge.specifiers, edge.text.clone()),
+                Some(None) => return None,
+                Some(Some(specifiers)) => (specifiers, format!("{}{specifiers}", edge.to)),
+            };
+            let other = || format!("{text}, and {} has {}", self.chroot, package(has));
+            (takes(specifiers, has) == Fit::No).then(other)
+        })
+    }
+
+    fn is_of_stack(&self, name: &str) -> bool {
+        let node = self.graph.nodes.get(name);
+        node.is_some_and(|node| matches!(node.locked.origin, Origin::Stack(_)))
     }
 
     /// Gives each member its place and the reason.
@@ -235,7 +269,10 @@ impl<'g> View<'g> {
                 let private = private.unwrap_or_default();
                 (Place::Private, format!("{has}, made for another {} than the private {private}", edge.to))
             }
-            (None, None) => (Place::System, has),
+            (None, None) => match self.not_installable(name, offer) {
+                Some(unmet) => (Place::Private, format!("{has}, which requires {unmet}")),
+                None => (Place::System, has),
+            },
         }
     }
 

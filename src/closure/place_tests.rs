@@ -1,6 +1,7 @@
 //! Tests of the places: each rule by itself, and what they do together.
 
 use super::*;
+use crate::closure::offers::Offers;
 use crate::closure::testing::{Sketch, offers, rules, sample};
 
 fn placed(
@@ -88,6 +89,70 @@ fn what_only_the_releases_own_packages_require_they_bring_themselves() {
     assert_eq!(at(&closure, "deep").0, Place::System);
     let closure = placed(graph, &[("pandas", "1")], &[("pandas", Some(Place::Private), "")]).unwrap();
     assert_eq!((at(&closure, "tzdata").0, at(&closure, "deep").0), (Place::Rpm, Place::Rpm));
+}
+
+/// Returns the places with the packages of a release, of which `datasets` requires this.
+fn with_requires(graph: Graph, requires: Requires) -> Closure {
+    let known = offers(&[("datasets", "4.5.0"), ("dill", "0.4.1"), ("extra", "1.0")]);
+    let known = known.iter().map(|(name, offer)| {
+        let mut offer = offer.clone();
+        if name == "datasets" {
+            offer.requires = requires.clone();
+        }
+        (name.to_owned(), offer)
+    });
+    place(graph, &Offers::from_list(known), &rules(&[]), "fedora-44", "stable").unwrap()
+}
+
+#[test]
+fn a_package_counts_with_what_it_really_requires() {
+    let graph = || {
+        Sketch::of(&["datasets", "dill"])
+            .index("datasets", "4.5.0", &["dill<0.4.1,>=0.3", "torch<2"])
+            .index("dill", "0.4.0", &[])
+            .own("torch", "2.11", &[])
+            .graph()
+    };
+    let but = |dill: Option<&str>| {
+        let dill = dill.map(|specifiers| specifiers.parse().unwrap());
+        Requires::Except([("dill".to_owned(), dill)].into())
+    };
+    for requires in [but(None), but(Some(">=0.3")), Requires::Unmet(vec![])] {
+        let closure = with_requires(graph(), requires);
+        assert_eq!(at(&closure, "datasets").0, Place::System);
+        assert_eq!(at(&closure, "dill"), (Place::System, "fedora-44 has python3-dill 0.4.1"));
+    }
+    let closure = with_requires(graph(), Requires::default());
+    let reason = "fedora-44 has python3-datasets 4.5.0, which requires dill<0.4.1,>=0.3, and fedora-44 has \
+                  python3-dill 0.4.1";
+    assert_eq!(at(&closure, "datasets"), (Place::Private, reason));
+    assert_eq!(at(&closure, "dill").0, Place::Private, "a private datasets requires it");
+    let closure = with_requires(graph(), but(Some("==0.3")));
+    assert!(
+        at(&closure, "datasets")
+            .1
+            .ends_with("which requires dill==0.3, and fedora-44 has python3-dill 0.4.1")
+    );
+    let closure = with_requires(graph(), Requires::Unmet(vec!["python3.14dist(pyarrow) >= 21".into()]));
+    let reason = "fedora-44 has python3-datasets 4.5.0, which requires python3.14dist(pyarrow) >= 21, which \
+                  no package provides";
+    assert_eq!(at(&closure, "datasets"), (Place::Private, reason));
+}
+
+#[test]
+fn metadata_of_another_version_do_not_count_but_an_extra_does() {
+    let newer = Sketch::of(&["datasets"]).index("datasets", "5.0", &["dill<0.4"]).index("dill", "0.3", &[]);
+    let closure = with_requires(newer.graph(), Requires::default());
+    assert_eq!([at(&closure, "datasets").0, at(&closure, "dill").0], [Place::System; 2]);
+    let asked = Sketch::of(&["datasets[x]"]).index("datasets", "4.5.0", &["extra>=2 ; extra == 'x'"]).index(
+        "extra",
+        "2.0",
+        &[],
+    );
+    let closure = with_requires(asked.graph(), Requires::Unmet(vec![]));
+    assert_eq!(at(&closure, "datasets").0, Place::System);
+    let reason = "fedora-44 has python3-extra 1.0; datasets 4.5.0 wants extra>=2";
+    assert_eq!(at(&closure, "extra"), (Place::Private, reason), "python3-datasets does not bring it");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use pep440_rs::Version;
 
 use super::offers::Offers;
-use super::{About, Closure, Edge, Graph, Locked, LockedFile, Node, Offer, Origin};
+use super::{About, Closure, Edge, Graph, Locked, LockedFile, Node, Offer, Origin, Requires};
 use crate::digest::Sha256;
 use crate::index::needs::Needs;
 use crate::names::ComponentName;
@@ -70,6 +70,7 @@ impl Sketch {
                 to: need.name().into(),
                 text: need.wanted(),
                 specifiers: need.specifiers().cloned().unwrap_or_default(),
+                extra: text.contains("extra =="),
             });
         }
         self.0.edges.sort_by(|a, b| (&a.from, &a.to, &a.text).cmp(&(&b.from, &b.to, &b.text)));
@@ -85,6 +86,7 @@ pub fn offers(list: &[(&str, &str)]) -> Offers {
             package: format!("python3-{name}"),
             evr: evr.trim_matches('?').into(),
             version: Version::from_str(&version).ok(),
+            requires: Requires::default(),
         };
         ((*name).into(), offer)
     };

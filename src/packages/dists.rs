@@ -1,12 +1,15 @@
-//! `python3dist(NAME)`: which package holds a Python project, by the packages' names.
-//! Tables list no such provides: rpm makes them from a package's metadata.
+//! What rpm's Python generators provide, by the names of packages: `python3dist(NAME)` and
+//! `python-NAME`. Tables do not list it.
 
 use std::collections::BTreeMap;
 
-/// Python projects whose Fedora package has another name than they. Source: the
-/// `Summary` and sources of Fedora's spec files. `opencv-python` is not among them: what
+/// Python projects whose Fedora package has another name than they, and has their metadata. Source:
+/// the `Summary`, sources and `%files` of Fedora's spec files. `opencv-python` is not among them: what
 /// python3-opencv provides is `python3dist(opencv)`, as packages that require it say.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("dnspython", "python3-dns"),
+    ("fastapi-cli", "fastapi-cli"),
+    ("fastapi-cloud-cli", "fastapi-cloud-cli"),
     ("py-cpuinfo", "python3-cpuinfo"),
     ("pyjwt", "python3-jwt"),
     ("pyqt5", "python3-qt5"),
@@ -43,6 +46,15 @@ impl Dists {
         let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == project);
         elsewhere.map(|(_, package)| *package).or_else(|| self.packages.get(project).map(String::as_str))
     }
+}
+
+/// Returns the package whose generated name this is: `python3-NAME` also provides `python-NAME`
+/// and, with the release's `python` such as 3.14, `python3.14-NAME`, both in its own version.
+/// Source: python-rpm-generators, `pythonname.attr`.
+pub(super) fn named(name: &str, python: &str) -> Option<String> {
+    let rest = name.strip_prefix("python")?;
+    let rest = rest.strip_prefix(python).filter(|_| !python.is_empty()).unwrap_or(rest);
+    rest.strip_prefix('-').map(|module| format!("python3-{module}"))
 }
 
 /// Returns the normalised name of the project that such as `python3dist(NAME)` or

@@ -1,6 +1,7 @@
 //! A release's repositories, asked by dnf: which package satisfies a requirement.
 //! Tables are read elsewhere.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::IoError;
@@ -8,6 +9,7 @@ use crate::process::Command;
 use crate::workspace::Chroot;
 
 use super::PackagesError;
+use super::requirement::Requirement;
 
 /// Returns dnf's configuration for those of a chroot's repositories whose ids are wanted; for Fedora its
 /// own are added, as mock-core-configs has them, if the release is wanted.
@@ -78,10 +80,13 @@ pub(crate) struct Provided {
     pub package: String,
     /// Its version with epoch and release.
     pub evr: String,
+    /// What the package requires of other Python projects that none of the packages provides.
+    pub unmet: Vec<String>,
 }
 
 /// Returns the Python projects that the newest packages of a chroot's repositories provide for
-/// its Python. dnf keeps the repositories' metadata in `cache`; with `offline` it fetches none.
+/// its Python, and what these packages miss. dnf keeps the repositories' metadata in `cache`; with
+/// `offline` it fetches none.
 pub(crate) fn dist_provides(
     chroot: &Chroot,
     cache: &Path,
@@ -94,7 +99,7 @@ pub(crate) fn dist_provides(
     if offline {
         dnf = dnf.arg("-C");
     }
-    let query = ["repoquery", "--latest-limit=1", "--qf", "package %{name} %{evr}\n%{provides}\n"];
+    let query = ["repoquery", "--latest-limit=1", "--qf", FORMAT];
     let output = dnf.args(query).args(["--whatprovides", &format!("{kind}*)")]).text()?;
     let found = provided(&output, &kind);
     // Every release has packages for its Python: something is wrong with what was asked.
@@ -105,13 +110,19 @@ pub(crate) fn dist_provides(
     Ok(found)
 }
 
-/// Reads dnf's answer: a line for each package, and below it what that provides.
+/// What dnf prints of each package: a line for itself, what it provides, and what it requires.
+const FORMAT: &str = "package %{name} %{evr}\n%{provides}\nrequires\n%{requires}\n";
+
+/// Reads dnf's answer in [`FORMAT`].
 fn provided(output: &str, kind: &str) -> Vec<Provided> {
-    let (mut found, mut of) = (Vec::new(), None);
+    let (mut found, mut of): (Vec<Provided>, _) = (Vec::new(), None);
+    let (mut required, mut requires): (Vec<(&str, &str)>, bool) = (Vec::new(), false);
     for line in output.lines().map(str::trim) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match (words.as_slice(), of) {
-            (["package", package, evr], _) => of = Some((*package, *evr)),
+            (["package", package, evr], _) => (of, requires) = (Some((*package, *evr)), false),
+            (["requires"], _) => requires = true,
+            (_, Some((package, _))) if requires => required.push((package, line)),
             ([name, "=", version], Some((package, evr))) => {
                 let Some(project) = name.strip_prefix(kind).and_then(|rest| rest.strip_suffix(')')) else {
                     continue;
@@ -120,13 +131,42 @@ fn provided(output: &str, kind: &str) -> Vec<Provided> {
                 if !project.contains('[') {
                     let [project, version, package, evr] =
                         [project, version, package, evr].map(str::to_owned);
-                    found.push(Provided { project, version, package, evr });
+                    found.push(Provided { project, version, package, evr, unmet: Vec::new() });
                 }
             }
             _ => {}
         }
     }
+    let mut versions: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for Provided { project, version, .. } in &found {
+        versions.entry(format!("{kind}{project})")).or_default().push(version);
+    }
+    required.retain(|(_, requirement)| {
+        requirement.contains(kind) && Requirement::parse(requirement).is_some_and(|r| !is_met(&r, &versions))
+    });
+    let mut unmet: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (package, requirement) in required {
+        unmet.entry(package.to_owned()).or_default().push(requirement.to_owned());
+    }
+    for provided in &mut found {
+        provided.unmet = unmet.get(&provided.package).cloned().unwrap_or_default();
+    }
     found
+}
+
+/// Tells whether a requirement is met by these versions, as far as it is on Python projects; extras
+/// have packages of their own, which are not among them.
+fn is_met(requirement: &Requirement, versions: &BTreeMap<String, Vec<&str>>) -> bool {
+    match requirement {
+        Requirement::Name { name, bound } => {
+            let project = name.starts_with("python") && name.contains("dist(") && !name.contains('[');
+            let fits = |version: &&str| bound.as_ref().is_none_or(|bound| bound.holds(version));
+            !project || versions.get(name).is_some_and(|versions| versions.iter().any(fits))
+        }
+        Requirement::All(parts) => parts.iter().all(|part| is_met(part, versions)),
+        Requirement::Any(parts) => parts.iter().any(|part| is_met(part, versions)),
+        Requirement::Conditional(_) => true,
+    }
 }
 
 #[cfg(test)]
@@ -140,8 +180,24 @@ mod tests {
                     package python3-x+extra 1-1\npython3.14dist(x[extra]) = 1\n";
         let found = provided(said, "python3.14dist(");
         assert_eq!(found.len(), 1, "{found:?}");
-        let Provided { project, version, package, evr } = &found[0];
+        let Provided { project, version, package, evr, unmet } = &found[0];
         assert_eq!([project, version, package, evr], ["numpy", "2.3.1", "python3-numpy", "1:2.3.1-1.fc43"]);
+        assert_eq!(unmet, &[""; 0]);
         assert!(provided("garbage\npython3.14dist(a) = 1\n", "python3.14dist(").is_empty());
+    }
+
+    #[test]
+    fn lists_what_none_of_the_packages_provides() {
+        let listed = "package python3-a 1-1\npython3.14dist(a) = 1\nrequires\npython(abi) = 3.14\n\
+                      (python3.14dist(b) >= 2 with python3.14dist(b) < 3)\npython3.14dist(b[x])\n\
+                      (python3.14dist(none) if other)\n(python3.14dist(none) or python3.14dist(a))\n\
+                      package python3-b 2.1-1\npython3.14dist(b) = 2.1\nrequires\npython3.14dist(a) > 1\n\
+                      python3.14dist(none)\n";
+        let found = provided(listed, "python3.14dist(");
+        let unmet: Vec<_> = found.iter().map(|p| (p.project.as_str(), p.unmet.join("|"))).collect();
+        assert_eq!(
+            unmet,
+            [("a", String::new()), ("b", "python3.14dist(a) > 1|python3.14dist(none)".to_owned())]
+        );
     }
 }

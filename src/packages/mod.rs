@@ -3,20 +3,22 @@
 //! anything there satisfy a requirement? What requires it is not known here.
 
 mod dists;
+mod error;
 mod live;
 mod requirement;
+mod requires;
 mod table;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use dists::normalised;
+pub use error::PackagesError;
 pub(crate) use live::{Provided, dist_provides, repositories_text};
 pub(crate) use requirement::Requirement;
 pub use requirement::split;
+pub(crate) use requires::ChangedPackages;
 
-use crate::error::{Diagnose, IoError, Kind};
-use crate::process::ProcessError;
 use crate::workspace::document::At;
 use crate::workspace::{Chroot, Workspace};
 use dists::Dists;
@@ -26,76 +28,6 @@ use table::Entry;
 
 /// The folder of the package tables in a workspace.
 const TABLES_DIR: &str = "mock-configs/packages";
-
-/// Why it is not known what packages there are.
-#[derive(Debug, thiserror::Error)]
-pub enum PackagesError {
-    /// A table cannot be read.
-    #[error("the package table `{table}` cannot be read")]
-    Table {
-        /// The table's path in the workspace.
-        table: String,
-        /// The system's word.
-        source: std::io::Error,
-    },
-    /// A table has a line that is none.
-    #[error("line {line} of the package table `{table}` is not two or three columns")]
-    Line {
-        /// The table's path in the workspace.
-        table: String,
-        /// The line's number.
-        line: usize,
-    },
-    /// The repositories have nothing for the chroot's Python.
-    #[error(
-        "no repository of `{chroot}` has a package for Python {python}: none provides a `python{python}dist(…)`"
-    )]
-    NoPython {
-        /// The chroot.
-        chroot: String,
-        /// Its Python.
-        python: String,
-    },
-    /// dnf could not be run, or could not read a repository.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    /// A file for dnf cannot be written.
-    #[error(transparent)]
-    Io(#[from] IoError),
-}
-
-impl Diagnose for PackagesError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Table { .. } | Self::Line { .. } | Self::NoPython { .. } => Kind::Config,
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn hints(&self) -> Vec<String> {
-        match self {
-            Self::Table { .. } => {
-                vec![
-                    "`packages` of the chroot and of its ROCm provider name files of mock-configs/packages"
-                        .into(),
-                ]
-            }
-            Self::Line { .. } => vec!["the columns are name, version, package, with tabs between".into()],
-            Self::NoPython { chroot, .. } => {
-                vec![
-                    format!("`python` and `[[repositories]]` stand in mock-configs/{chroot}.toml"),
-                    "without `--live` the package tables of mock-configs/packages are asked".into(),
-                ]
-            }
-            Self::Process(ProcessError::Failed { .. }) => {
-                vec!["without `--live` the package tables of mock-configs/packages are asked".into()]
-            }
-            Self::Process(error) => error.hints(),
-            Self::Io(error) => error.hints(),
-        }
-    }
-}
 
 /// The answer for one requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +53,10 @@ pub enum Answer {
 pub struct Packages {
     /// What the chroot is called.
     chroot: String,
-    entries: BTreeMap<String, Entry>,
+    /// Its Python's version, such as `3.14`; empty if unknown.
+    python: String,
+    /// Names with the packages that have them: of a package's own name that package first.
+    entries: BTreeMap<String, Vec<Entry>>,
     /// The packages of `entries` by the names of the Python projects that they hold.
     dists: Dists,
     /// Whether the release's own packages are among them.
@@ -135,6 +70,7 @@ impl Packages {
     pub fn of(workspace: &Workspace, live: bool) -> Result<Self, PackagesError> {
         let (chroot, provider) = (&workspace.chroot, &workspace.provider);
         let mut packages = Self::empty(&chroot.name, !chroot.packages.is_empty());
+        packages.python.clone_from(&chroot.python);
         if live {
             packages.live = Some(Repositories::of(chroot)?);
             return Ok(packages);
@@ -145,7 +81,7 @@ impl Packages {
 
     /// Returns the packages that a chroot's release has, by its tables, in the workspace of this
     /// folder.
-    pub fn of_release(root: &Path, chroot: &Chroot) -> Result<Self, PackagesError> {
+    pub fn of_chroot(root: &Path, chroot: &Chroot) -> Result<Self, PackagesError> {
         let mut packages = Self::empty(&chroot.name, !chroot.packages.is_empty());
         packages.read_tables(root, &chroot.packages)?;
         Ok(packages)
@@ -165,11 +101,41 @@ impl Packages {
         Ok(())
     }
 
+    /// Returns the packages of a workspace's release by its tables, which must be there and be of a
+    /// release with the chroot's Python.
+    pub(crate) fn of_release(workspace: &Workspace) -> Result<Self, PackagesError> {
+        let (chroot, python) = (&workspace.chroot.name, &workspace.chroot.python);
+        let packages = Self::of(workspace, false)?;
+        if !packages.release_known {
+            return Err(PackagesError::NoTable { chroot: chroot.clone() });
+        }
+        let has = packages.first("python3").map_or("", |entry| entry.version.as_str());
+        if has.is_empty() || has == python || has.starts_with(&format!("{python}.")) {
+            return Ok(packages);
+        }
+        Err(PackagesError::OtherPython {
+            chroot: chroot.clone(),
+            has: has.to_owned(),
+            python: python.clone(),
+        })
+    }
+
+    /// Returns what a workspace's release lists of packages whose requirements differ from their
+    /// METADATA.
+    pub(crate) fn changed(workspace: &Workspace) -> Result<Vec<ChangedPackages>, PackagesError> {
+        let of_table = |at: &At<String>| {
+            let shown = format!("{TABLES_DIR}/{}.requires.toml", at.value);
+            ChangedPackages::read(&workspace.root.join(&shown), &shown).transpose()
+        };
+        workspace.chroot.packages.iter().filter_map(of_table).collect()
+    }
+
     /// Returns no packages at all; `release_known` tells whether what is not added is
     /// missing.
     pub fn empty(chroot: &str, release_known: bool) -> Self {
         Self {
             chroot: chroot.to_owned(),
+            python: String::new(),
             entries: BTreeMap::new(),
             dists: Dists::default(),
             release_known,
@@ -186,16 +152,23 @@ impl Packages {
 
     fn insert(&mut self, name: String, entry: Entry) {
         self.dists.add(&name);
-        self.entries.entry(name).or_insert(entry);
+        self.entries.entry(name).or_default().push(entry);
     }
 
     /// Returns the Python projects that the tables know: normalised name, package, and its
     /// version, which is empty where it is not known.
     pub fn python_projects(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.dists.all().filter_map(|(project, package)| {
-            let entry = self.entries.get(package)?;
-            Some((project, entry.package.as_str(), entry.version.as_str()))
+            let Entry { package: of, version } = self.first(package)?;
+            // A package can provide another one's name without the metadata that make it
+            // python3dist(): python3-z3 does so for z3-solver.
+            let same = normalised(of) == normalised(package);
+            Some((project, of.as_str(), if same { version.as_str() } else { "" }))
         })
+    }
+
+    fn first(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)?.first()
     }
 
     /// Tells what satisfies a requirement.
@@ -249,18 +222,15 @@ impl Packages {
         let own = project.as_ref().and_then(|project| self.entries.get(&format!("python3dist({project})")));
         let found = own
             .or_else(|| self.entries.get(plain))
-            .or_else(|| self.entries.get(self.dists.package(project.as_ref()?)?));
-        if let Some(Entry { package, version }) = found {
-            // A package's epoch is rpm's own: the distribution in it has none.
-            let bare = version.split_once(':').map_or(version.as_str(), |(_, bare)| bare);
-            let version = if project.is_some() { bare } else { version };
-            return match bound {
-                Some(bound) if !version.is_empty() && !bound.holds(version) => {
-                    let older = bound.wants_newer(version);
-                    Answer::OtherVersion { package: package.clone(), version: version.to_owned(), older }
-                }
-                _ => Answer::By(package.clone()),
-            };
+            .or_else(|| self.entries.get(self.dists.package(project.as_ref()?)?))
+            .or_else(|| self.entries.get(&dists::named(plain, &self.python)?));
+        if let Some(found) = found {
+            let mut answers = found.iter().map(|entry| answer(entry, bound, project.is_some()));
+            let other = answers.next();
+            let by = other.iter().cloned().chain(answers).find(|answer| matches!(answer, Answer::By(_)));
+            if let Some(answer) = by.or(other) {
+                return answer;
+            }
         }
         let reason = if name.contains('%') {
             "it has a macro that this machine does not know".to_owned()
@@ -276,6 +246,21 @@ impl Packages {
             return Answer::Missing;
         };
         Answer::NotChecked(reason)
+    }
+}
+
+/// Returns whether an entry satisfies a bound. A package's epoch is rpm's own: the Python project in
+/// it has none.
+fn answer(entry: &Entry, bound: Option<&Bound>, of_project: bool) -> Answer {
+    let Entry { package, version } = entry;
+    let bare = version.split_once(':').map_or(version.as_str(), |(_, bare)| bare);
+    let version = if of_project { bare } else { version };
+    match bound {
+        Some(bound) if !version.is_empty() && !bound.holds(version) => {
+            let older = bound.wants_newer(version);
+            Answer::OtherVersion { package: package.clone(), version: version.to_owned(), older }
+        }
+        _ => Answer::By(package.clone()),
     }
 }
 
@@ -353,6 +338,57 @@ mod tests {
             ask("python3dist(setuptools_scm)"),
             Answer::Missing,
             "rpm knows the normalised name alone"
+        );
+    }
+
+    /// Returns the packages of this repository's table of a Fedora release.
+    fn fedora(release: &str, python: &str) -> Packages {
+        let mut packages = Packages { python: python.into(), ..Packages::empty("c", true) };
+        let path = format!("{}/{TABLES_DIR}/fedora-{release}.tsv", env!("CARGO_MANIFEST_DIR"));
+        for (name, entry) in table::read(std::path::Path::new(&path), &path).unwrap() {
+            packages.insert(name, entry);
+        }
+        packages
+    }
+
+    #[test]
+    fn real_tables_have_what_packages_provide_beside_their_names() {
+        for (release, python) in [("43", "3.14"), ("44", "3.14"), ("45", "3.15")] {
+            let packages = fedora(release, python);
+            let altname = format!("python{python}-devel");
+            for (name, package) in [
+                ("rocprim-static", "rocprim-devel"),
+                ("redis-devel", "valkey-compat-redis-devel"),
+                ("langpacks-en", "langpacks-en"),
+                ("protobuf-devel < 4", "protobuf-devel"),
+                ("python-devel", "python3-devel"),
+                (altname.as_str(), "python3-devel"),
+                ("python3dist(numpy) >= 2", "python3-numpy"),
+                ("gcc-c++(x86-64)", "gcc-c++"),
+            ] {
+                let answer = packages.satisfy(name).unwrap();
+                let by = matches!(&answer, Answer::By(by) if by == package);
+                assert!(by, "fedora-{release}: {name}: {answer:?}");
+            }
+            let old = packages.satisfy("rocprim-static < 6").unwrap();
+            assert!(matches!(old, Answer::OtherVersion { .. }), "its version is known: {old:?}");
+            assert_eq!(packages.satisfy("python-no-such-module").unwrap(), Answer::Missing);
+        }
+    }
+
+    #[test]
+    fn a_name_that_another_package_provides_is_a_project_of_unknown_version() {
+        let packages = packages(&[
+            ("python3-PyYAML", "6.0.3", "python3-pyyaml"),
+            ("python3-z3-solver", "4.15.4", "python3-z3"),
+            ("fastapi-cli", "0.0.20", "fastapi-cli"),
+            ("python3-fastapi-cli", "0.0.20", "fastapi-cli"),
+        ]);
+        let projects: Vec<_> = packages.python_projects().collect();
+        let of = |name: &str| projects.iter().find(|(project, ..)| *project == name).map(|(_, _, v)| *v);
+        assert_eq!(
+            [of("pyyaml"), of("z3-solver"), of("fastapi-cli")],
+            [Some("6.0.3"), Some(""), Some("0.0.20")]
         );
     }
 

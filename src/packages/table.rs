@@ -1,7 +1,6 @@
-//! Package tables: `mock-configs/packages/<name>.tsv`, as a map from names to the
-//! packages that have them. What a requirement means is not known here.
+//! Package tables: `mock-configs/packages/<name>.tsv`, as names with the packages that have them.
+//! What a requirement means is not known here.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::PackagesError;
@@ -17,10 +16,10 @@ pub(super) struct Entry {
 
 /// Reads a table: tabs between name, version and, for a name that a package has beside
 /// its own, that package; lines that begin with `#` are comments.
-pub(super) fn read(path: &Path, shown: &str) -> Result<BTreeMap<String, Entry>, PackagesError> {
+pub(super) fn read(path: &Path, shown: &str) -> Result<Vec<(String, Entry)>, PackagesError> {
     let text = fs_err::read_to_string(path)
         .map_err(|source| PackagesError::Table { table: shown.to_owned(), source })?;
-    let mut entries = BTreeMap::new();
+    let mut entries = Vec::new();
     for (at, line) in text.lines().enumerate() {
         if line.starts_with('#') || line.is_empty() {
             continue;
@@ -32,7 +31,7 @@ pub(super) fn read(path: &Path, shown: &str) -> Result<BTreeMap<String, Entry>, 
             _ => return Err(PackagesError::Line { table: shown.to_owned(), line: at + 1 }),
         };
         let entry = Entry { package: package.to_owned(), version: version.to_owned() };
-        entries.entry(name.to_owned()).or_insert(entry);
+        entries.push((name.to_owned(), entry));
     }
     Ok(entries)
 }

@@ -82,7 +82,8 @@ impl Index {
     /// Adds a wheel with an SBOM.
     pub fn sbom_wheel(mut self, name: &str, version: &str, lines: &[&str], sbom: &str) -> Self {
         let dist = Dist { name, version, lines };
-        let bytes = wheel(&dist, "py3-none-any", &dist.metadata(), &[], &[("sboms/made.cyclonedx.json", sbom)]);
+        let bytes =
+            wheel(&dist, "py3-none-any", &dist.metadata(), &[], &[("sboms/made.cyclonedx.json", sbom)]);
         self.put(name, &format!("{}-py3-none-any.whl", dist.stem()), bytes, "", Lie::None);
         self
     }

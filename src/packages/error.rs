@@ -1,0 +1,113 @@
+//! Why it is not known what packages a chroot has.
+
+use crate::error::{Diagnose, IoError, Kind, Problem};
+use crate::process::ProcessError;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PackagesError {
+    /// A table cannot be read.
+    #[error("the package table `{table}` cannot be read")]
+    Table {
+        /// The table's path in the workspace.
+        table: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A table has a line that is none.
+    #[error("line {line} of the package table `{table}` is not two or three columns")]
+    Line {
+        /// The table's path in the workspace.
+        table: String,
+        /// The line's number.
+        line: usize,
+    },
+    /// The chroot has no table, and its release's packages are needed.
+    #[error("the chroot `{chroot}` names no package table, so what its release has is unknown")]
+    NoTable {
+        /// The chroot.
+        chroot: String,
+    },
+    /// A table is of a release with another Python.
+    #[error(
+        "the package tables of `{chroot}` are of a release with Python {has}, and the chroot has {python}"
+    )]
+    OtherPython {
+        /// The chroot.
+        chroot: String,
+        /// The version of the table's `python3`.
+        has: String,
+        /// The chroot's Python.
+        python: String,
+    },
+    /// The list of changed requirements beside a table has mistakes.
+    #[error("what the release's packages require cannot be read")]
+    Requires(Vec<Problem>),
+    /// The repositories have nothing for the chroot's Python.
+    #[error(
+        "no repository of `{chroot}` has a package for Python {python}: none provides a `python{python}dist(…)`"
+    )]
+    NoPython {
+        /// The chroot.
+        chroot: String,
+        /// Its Python.
+        python: String,
+    },
+    /// dnf could not be run, or could not read a repository.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A file for dnf cannot be written.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+impl Diagnose for PackagesError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Table { .. }
+            | Self::Line { .. }
+            | Self::NoTable { .. }
+            | Self::OtherPython { .. }
+            | Self::Requires(_)
+            | Self::NoPython { .. } => Kind::Config,
+            Self::Process(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Table { table, .. } => vec![format!(
+                "add {table}, or remove it from `packages` in mock-configs; `--live` asks the repositories \
+                 instead"
+            )],
+            Self::NoTable { chroot } => vec![format!(
+                "add `packages = [\"TABLE\"]` to mock-configs/{chroot}.toml, or pass `--live` to ask its \
+                 repositories"
+            )],
+            Self::OtherPython { chroot, .. } => {
+                vec![format!("set `packages` and `python` in mock-configs/{chroot}.toml to the same release")]
+            }
+            Self::Requires(_) => Vec::new(),
+            Self::Line { .. } => vec!["the columns are name, version, package, with tabs between".into()],
+            Self::NoPython { chroot, .. } => {
+                vec![
+                    format!("`python` and `[[repositories]]` stand in mock-configs/{chroot}.toml"),
+                    "without `--live` the package tables of mock-configs/packages are asked".into(),
+                ]
+            }
+            Self::Process(ProcessError::Failed { .. }) => {
+                vec!["without `--live` the package tables of mock-configs/packages are asked".into()]
+            }
+            Self::Process(error) => error.hints(),
+            Self::Io(error) => error.hints(),
+        }
+    }
+
+    fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Requires(problems) => problems,
+            _ => &[],
+        }
+    }
+}
