@@ -30,7 +30,8 @@ use support::{Workspace, names_in, ran};
 /// Makes an index of wheels and source distributions: NAME VERSION TAG LIBRARY REQUIREMENT...
 const INDEX: &str = r#"
 import base64, hashlib, io, pathlib, sys, tarfile, zipfile
-root, library, module, cuda, suffix, tag = sys.argv[1:]
+import json
+root, library, module, cuda, asks, odd, suffix, tag = sys.argv[1:]
 simple = pathlib.Path(root, "simple")
 def page(name, files):
     folder = simple / name
@@ -77,10 +78,26 @@ page("private-one", [private])
 page("liar", [("liar-1.0-py3-none-any.whl", private[1])])
 native = {f"native/fast{suffix}": pathlib.Path(module).read_bytes(),
           "native/__init__.py": b"", "native.libs/libdeep-0123abcd.so.1": pathlib.Path(library).read_bytes()}
+def sbom(name, version, components):
+    subject = {"name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
+    text = {"bomFormat": "CycloneDX", "specVersion": "1.5", "metadata": {"component": subject}, "components": components}
+    return {f"{name.replace('-', '_')}-{version}.dist-info/sboms/{name}.cdx.json": json.dumps(text).encode()}
+ring = {"name": "ring", "version": "0.17.14", "purl": "pkg:cargo/ring@0.17.14", "licenses": [{"expression": "Apache-2.0 AND ISC"}]}
 page("native-one", [wheel("native-one", "1.5", tag, [], native)])
 own = {path.replace("native", "hidden"): data for path, data in native.items()}
+deep = {"name": "deep", "version": "1.0", "licenses": [{"license": {"id": "Zlib"}}]}
+own |= sbom("private-native", "3.0", [ring, deep])
 page("private-native", [wheel("private-native", "3.0", tag, [], own)])
-page("cuda-one", [wheel("cuda-one", "1.0", tag, [], {f"cuda_one{suffix}": pathlib.Path(cuda).read_bytes()})])
+asking = {f"asking/asks{suffix}": pathlib.Path(asks).read_bytes(), "asking/__init__.py": b""}
+asking |= sbom("asking", "1.0", [])
+page("asking", [wheel("asking", "1.0", tag, ["Requires-Dist: native-one"], asking)])
+oddly = {f"odd_one/odd{suffix}": pathlib.Path(odd).read_bytes()} | sbom("odd-one", "1.0", [])
+page("odd-one", [wheel("odd-one", "1.0", tag, [], oddly)])
+cuda = {f"cuda_one{suffix}": pathlib.Path(cuda).read_bytes()} | sbom("cuda-one", "1.0", [])
+page("cuda-one", [wheel("cuda-one", "1.0", tag, [], cuda)])
+damaged = dict(own)
+damaged = {path.replace("private_native-3.0", "damaged-1.0"): data for path, data in own.items()}
+page("damaged", [wheel("damaged", "1.0", tag, [], damaged)])
 pyproject = """[build-system]
 requires = ["setuptools"]
 build-backend = "setuptools.build_meta"
@@ -111,6 +128,12 @@ name = "dropped-one"
 place = "dropped"
 without = "flying to 100% of the moons"
 reason = "nobody imports it"
+
+[[closure.member]]
+name = "native-one"
+license = "MIT AND Zlib"
+bundled = ["deep = 1.0"]
+reason = "deep/LICENSE"
 "#;
 
 const SPEC: &str = r#"
@@ -209,8 +232,17 @@ impl Lab {
         workspace.write("specs-templates/demo/component.toml", COMPONENT);
         workspace.write("specs-templates/demo/python-demo.spec.tera", SPEC.trim_start());
         workspace.pin("demo", "path = \"src/demo\"");
-        let files = ["libdeep-0123abcd.so.1", "fast.so", "libcudart.so.12", "cuda.so"];
-        let [library, module, runtime, cuda] = files.map(|name| workspace.holder().join(name));
+        let files = [
+            "libdeep-0123abcd.so.1",
+            "fast.so",
+            "libcudart.so.12",
+            "cuda.so",
+            "asks.so",
+            "libgomp.so.1.0.0",
+            "odd.so",
+        ];
+        let [library, module, runtime, cuda, asks, gomp, odd] =
+            files.map(|name| workspace.holder().join(name));
         let include = "import sysconfig; print(sysconfig.get_path('include'))";
         let include = output(Command::new(PYTHON).args(["-c", include]));
         let deep = workspace.write("c/deep.c", "int deep(void) { return 7; }\n");
@@ -230,12 +262,21 @@ impl Lab {
         compile(&fast, &module, &[&include, &link, paths]);
         compile(&deep, &runtime, &["-Wl,-soname,libcudart.so.12"]);
         compile(&fast, &cuda, &[&include, &runtime.to_string_lossy()]);
+        // A library of another distribution, which is loaded before it.
+        compile(&fast, &asks, &[&include, &link]);
+        // Linked by the name of the file, with a version of its symbol.
+        let versions = workspace.write("c/versions", "OMP_1.0 { deep; };\n");
+        let script = format!("-Wl,--version-script={}", versions.display());
+        compile(&deep, &gomp, &["-Wl,-soname,libgomp.so.1.0.0", &script]);
+        compile(&fast, &odd, &[&include, &gomp.to_string_lossy()]);
         let suffix = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))";
         let suffix = output(Command::new(PYTHON).args(["-c", suffix]));
         let tag = "import sys; v = 'cp%d%d' % sys.version_info[:2]; print(v + '-' + v + '-linux_x86_64')";
         let tag = output(Command::new(PYTHON).args(["-c", tag]));
         let mut make = Command::new(PYTHON);
-        make.args(["-c", INDEX]).args([&index, &library, &module, &cuda]).args([suffix.trim(), tag.trim()]);
+        make.args(["-c", INDEX])
+            .args([&index, &library, &module, &cuda, &asks, &odd])
+            .args([suffix.trim(), tag.trim()]);
         output(&mut make);
         std::fs::remove_dir_all(workspace.path("c")).unwrap();
         Self { workspace, index }
@@ -429,7 +470,7 @@ fn a_closure_is_built_and_runs() {
     };
     let own = evr("native-one", "1.5");
     let mut native = [
-        "bundled(libdeep)".to_owned(),
+        "bundled(deep) = 1.0".to_owned(),
         format!("python3-native-one = {own}"),
         format!("python3-native-one{isa} = {own}"),
         format!("{} = 1.5", dist("native-one")),
@@ -439,7 +480,8 @@ fn a_closure_is_built_and_runs() {
     assert_eq!(provides("native-one"), native);
     let own = evr("demo-runtime", "1.0");
     let mut runtime = [
-        "bundled(libdeep)".to_owned(),
+        "bundled(crate(ring)) = 0.17.14".to_owned(),
+        "bundled(deep) = 1.0".to_owned(),
         "bundled(python3dist(private-native)) = 3".to_owned(),
         "bundled(python3dist(private-one)) = 2".to_owned(),
         format!("demo-runtime = {own}"),
@@ -513,8 +555,10 @@ fn a_closure_is_built_and_runs() {
             .arg(lab.rpm("demo-runtime")),
     );
     let below = modes.lines().filter(|line| line.contains("/demo/") && !line.starts_with('l'));
-    let writable: Vec<&str> = below.filter(|line| line[..10].contains('w')).collect();
-    assert_eq!(writable, [""; 0]);
+    let strange: Vec<&str> = below
+        .filter(|line| !["drwxr-xr-x", "-rw-r--r--", "-rwxr-xr-x"].contains(&line.split(' ').next().unwrap()))
+        .collect();
+    assert_eq!(strange, [""; 0]);
 }
 
 #[test]
@@ -522,11 +566,60 @@ fn a_wheel_that_needs_cuda_enters_no_repository() {
     let lab = Lab::new();
     let mut closure = lab.closure();
     lab.replace(&mut closure, "native-one", "cuda-one");
+    let error = lab.generate(&closure).unwrap_err();
+    let (text, help) = (error.to_string(), error.hints().join("\n"));
+    assert!(text.contains("links to libcudart.so.12, which neither host nor a member"), "{text}");
+    assert!(text.contains("`cuda-one`") && text.contains("cuda_one.cpython-"), "{text}");
+    assert!(help.contains("`[libraries]` of mock-configs/"), "{help}");
+}
+
+#[test]
+fn requires_what_packages_provide_and_nothing_else() {
+    let lab = Lab::new();
+    let mut closure = lab.closure();
+    lab.replace(&mut closure, "private-one", "odd-one");
+    let asking = Member {
+        name: "asking".into(),
+        node: Some(lab.node("asking", "1.0")),
+        ..closure.members["native-one"].clone()
+    };
+    closure.members.insert("asking".into(), asking);
+    let error = lab.generate(&closure).unwrap_err();
+    let help = error.hints().join("\n");
+    assert!(error.to_string().contains("links to libdeep-0123abcd.so.1, which neither"), "{error}");
+    assert!(help.contains("`native-one` has it"), "{help}");
+    let edge = |from: &str, to: &str| Edge {
+        from: from.into(),
+        to: to.into(),
+        text: to.into(),
+        specifiers: VersionSpecifiers::empty(),
+    };
+    closure.graph.edges.extend([edge("asking", "native-one"), edge("demo", "asking")]);
     lab.write(&lab.generate(&closure).unwrap());
-    let mut build = lab.workspace.command(&["build", "cuda-one"]);
-    let ran = support::ran(build.env("PIP_INDEX_URL", lab.index_url()));
-    ran.exits(1).says(["NEEDED `libcudart.so.12` of CUDA (NVIDIA)", "library-foreign"]);
-    lab.workspace.assert_nothing_of("cuda-one");
+    let mut build = lab.workspace.command(&["build", "asking", "demo-runtime"]);
+    support::ran(build.env("PIP_INDEX_URL", lab.index_url())).exits(0);
+    let python = python();
+    assert_eq!(
+        lab.asked("asking", "--requires"),
+        [format!("python(abi) = {python}"), format!("python{python}dist(native-one)")]
+    );
+    // The version of its symbol is left out with it: Fedora's libgomp has others.
+    let runtime = lab.asked("demo-runtime", "--requires");
+    assert_eq!(runtime, ["libgomp.so.1()(64bit)".to_owned(), format!("python(abi) = {python}")]);
+}
+
+#[test]
+fn an_sbom_that_is_not_the_wheels_is_an_error() {
+    let lab = Lab::new();
+    let mut closure = lab.closure();
+    lab.replace(&mut closure, "private-native", "damaged");
+    let error = lab.generate(&closure).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`damaged` cannot become a package: its SBOM damaged-1.0.dist-info/sboms/private-native.cdx.json: \
+         it is of private-native 3.0, the wheel is damaged 1.0"
+    );
+    assert!(error.hints()[0].contains("`bundled = ["), "{:?}", error.hints());
 }
 
 #[test]

@@ -58,6 +58,13 @@ pub fn spdx(expression: Option<&str>, license: Option<&str>, classifiers: &[&str
     found.is_empty().then(|| only.to_owned())
 }
 
+/// Returns the license of a crate as an SPDX expression: `/` was once allowed for `OR`.
+///
+/// Source: The Cargo Book, "The license and license-file fields".
+pub fn of_crate(license: &str) -> String {
+    license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ")
+}
+
 /// Says what is wrong with a licence for a package in Fedora; `None` where nothing is.
 pub fn refused(expression: &str) -> Option<String> {
     let Some(tree) = parse(expression) else {
@@ -175,7 +182,11 @@ impl Tree {
             Self::One { id, exception: None } => id.clone(),
             Self::One { id, exception: Some(exception) } => format!("{id} WITH {exception}"),
             Self::All(parts) => list(parts, " AND "),
-            Self::Any(parts) => list(parts, " OR "),
+            // Its order means nothing, and terms of many crates are compared.
+            Self::Any(parts) => {
+                let sorted: BTreeSet<String> = parts.iter().map(Self::operand).collect();
+                sorted.into_iter().collect::<Vec<_>>().join(" OR ")
+            }
         }
     }
 
@@ -239,7 +250,7 @@ mod tests {
 
     #[test]
     fn several_licences_become_one() {
-        let parts = ["MIT", "Apache-2.0 OR MIT", "BSD-3-Clause AND MIT", "MIT"];
+        let parts = ["MIT", "MIT OR Apache-2.0", "Apache-2.0 OR MIT", "BSD-3-Clause AND MIT", "MIT"];
         assert_eq!(all(parts), "(Apache-2.0 OR MIT) AND BSD-3-Clause AND MIT");
     }
 }

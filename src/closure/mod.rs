@@ -3,6 +3,7 @@
 
 mod assemble;
 pub mod audit;
+mod bundled;
 mod collision;
 mod cutoff;
 pub mod diff;
@@ -21,6 +22,7 @@ pub mod place;
 mod pylock;
 pub mod resolve;
 mod roots;
+mod sbom;
 #[cfg(test)]
 pub(crate) mod testing;
 mod upgrade;

@@ -96,6 +96,7 @@ pub fn offers(list: &[(&str, &str)]) -> Offers {
 /// Returns decisions: name, place if any, and the reason.
 pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
     let rule = |(name, place, reason): &(&str, Option<Place>, &str)| MemberRule {
+        bundled: None,
         name: At { value: (*name).into(), span: 0..1 },
         place: *place,
         from: None,

@@ -14,6 +14,8 @@ use crate::names::Soname;
 pub(super) struct Tables {
     /// SONAME and package.
     pub(super) fedora: BTreeMap<String, String>,
+    /// File name and SONAME.
+    pub(super) files: BTreeMap<String, String>,
     /// ROCm's libraries by the name before `.so`.
     pub(super) rocm: BTreeMap<String, RocmLibrary>,
     vendors: BTreeMap<String, Vec<String>>,

@@ -90,6 +90,18 @@ pub(crate) fn linkage(
     Ok(elf::linkage(&image::part(file, offset, length)?))
 }
 
+/// Returns what the ELF file in `bytes` links to, and whether all of it could be read. `None`
+/// where its header cannot be read.
+pub(crate) fn linkage_in(bytes: &[u8]) -> Option<(ElfFacts, bool)> {
+    elf::linkage(bytes)
+}
+
+/// Returns the SONAME of a library that Fedora installs in a file of this name, where a file may
+/// link to it by that name: the package provides the SONAME only.
+pub(crate) fn soname_of_file(name: &str) -> Option<&'static str> {
+    libraries::tables().files.get(name).map(String::as_str)
+}
+
 /// Returns the SONAMEs that a library of ROCm, given by its name before `.so`, has in
 /// this major version; `None` where it is not one that we know.
 pub(crate) fn rocm_sonames(stem: &str, rocm_major: u64) -> Option<Vec<&'static str>> {

@@ -162,13 +162,15 @@ impl System {
     }
 
     /// Tells whether enough is known to call a library missing.
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         !self.libraries.is_empty()
     }
 
-    /// Returns the package that has this library.
+    /// Returns the package that has this library, which can be given by the name of its file.
     pub fn package(&self, soname: &str) -> Option<&str> {
-        self.rocm.get(soname).or_else(|| self.libraries.get(soname)).map(String::as_str)
+        let named = |name: &str| self.rocm.get(name).or_else(|| self.libraries.get(name));
+        let file = || named(libraries::tables().files.get(soname)?);
+        named(soname).or_else(file).map(String::as_str)
     }
 
     /// Returns the newest symbol version of the kind that `version` is of, such as `GLIBC_2.42`,

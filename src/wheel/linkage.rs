@@ -66,6 +66,16 @@ impl Elf {
         })
     }
 
+    /// Its own name, where it has one.
+    pub fn soname(&self) -> Option<&str> {
+        self.soname.as_deref()
+    }
+
+    /// What it links to.
+    pub fn needed(&self) -> impl Iterator<Item = &str> {
+        self.needed.iter().map(String::as_str)
+    }
+
     /// The entries of RPATH or RUNPATH that count.
     pub fn search_path(&self) -> impl Iterator<Item = &str> {
         self.rpath.iter().chain(&self.runpath).map(String::as_str)

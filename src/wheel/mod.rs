@@ -4,6 +4,7 @@
 mod archive;
 mod components;
 mod container;
+mod contents;
 mod deflate;
 mod distributions;
 mod header;
@@ -29,6 +30,7 @@ mod tags;
 mod verify;
 
 pub(crate) use components::{Purl, Sboms, sboms_in};
+pub(crate) use contents::{Contents, contents};
 pub use distributions::{distributions, metadata_of};
 pub(crate) use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};

@@ -119,6 +119,9 @@ pub struct MemberRule {
     pub build_requires: Vec<String>,
     /// Its licence as an SPDX expression, where its metadata have none.
     pub license: Option<String>,
+    /// What is bundled in its wheel, as `NAME` or `NAME = VERSION`: a complete list in place of
+    /// SBOMs and reviewed tables.
+    pub bundled: Option<Vec<String>>,
     /// What stops working without it; there if and only if it is dropped.
     pub without: Option<String>,
     /// Why.
@@ -269,7 +272,9 @@ impl MemberRule {
             }
         }
         let build_requires = build_requires.into_iter().map(|at| at.value).collect();
-        let license = table.string("license").map(|at| at.value);
+        let license = table.string("license");
+        let bundled = Self::bundled(table, from, license.is_some(), &span);
+        let license = license.map(|at| at.value);
         let without = table.string("without");
         let reason = table.required_string("reason", "why it is decided so");
         for (key, text) in [("without", &without), ("reason", &reason)] {
@@ -293,8 +298,40 @@ impl MemberRule {
             }
         }
         let (name, reason) = (name?, reason?.value);
-        Some(Self { name, place, from, not_after, build_requires, license, without, reason })
+        Some(Self { name, place, from, not_after, build_requires, license, bundled, without, reason })
     }
+
+    fn bundled(
+        table: &mut Table<'_>,
+        from: Option<BuiltFrom>,
+        licensed: bool,
+        span: &std::ops::Range<usize>,
+    ) -> Option<Vec<String>> {
+        let bundled = table.has("bundled").then(|| table.strings("bundled"))?;
+        if from == Some(BuiltFrom::Sdist) {
+            let label = "remove it, or `from = \"sdist\"`";
+            table.problem(span.clone(), "`bundled` is for wheels", label, None);
+        }
+        if !licensed {
+            let label = "add `license`: the SPDX expression of all that is in the wheel";
+            table.problem(span.clone(), "`bundled` needs `license`", label, None);
+        }
+        for At { value, span } in bundled.iter().filter(|at| !is_bundled(&at.value)) {
+            let label = "expected `NAME` or `NAME = VERSION`, such as \"openssl = 3.6.5\"";
+            table.problem(span.clone(), format!("`{value}` is not something bundled"), label, None);
+        }
+        Some(bundled.into_iter().map(|at| at.value).collect())
+    }
+}
+
+/// Tells whether a text is `NAME` or `NAME = VERSION`, and can be in a spec.
+fn is_bundled(text: &str) -> bool {
+    let (name, version) = text.split_once('=').unwrap_or((text, "1"));
+    let plain = |text: &str, more: &[u8]| {
+        let text = text.trim();
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+    };
+    plain(name, b"._+-/@()") && plain(version, b"._+~^")
 }
 
 /// Reads a key that has one of some values.
@@ -371,6 +408,13 @@ mod tests {
         assert_eq!(rules.unwrap().members[0].build_requires, ["cmake", "zlib-devel < 3"]);
         let (_, problems) = member("from = \"sdist\"\nbuild-requires = [\"%(reboot)\", \"\"]");
         assert_eq!(problems, ["`%(reboot)` is no requirement", "`` is no requirement"]);
+        let (rules, problems) = member("license = \"MIT\"\nbundled = [\"openssl = 3.6.5\", \"crate(ring)\"]");
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(rules.unwrap().members[0].bundled.as_ref().unwrap().len(), 2);
+        let (_, problems) = member("license = \"MIT\"\nbundled = [\"a) = 1\\nRequires: b\", \"%x\"]");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        let (_, problems) = member("from = \"sdist\"\nbundled = []");
+        assert_eq!(problems, ["`bundled` is for wheels", "`bundled` needs `license`"]);
         let (_, problems) = member("build-requires = [\"cmake\"]");
         assert_eq!(problems, ["`build-requires` is for source distributions"]);
     }

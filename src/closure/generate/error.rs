@@ -1,6 +1,7 @@
 //! Why a closure's members cannot become packages: all members that stand against it.
 
 use crate::error::{Diagnose, Error, Kind, Problem};
+use crate::process::ProcessError;
 use crate::sources::SourceError;
 
 /// A member that cannot become a package.
@@ -31,6 +32,9 @@ pub enum GenerateError {
     /// A file of a member cannot be had.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// The machine cannot be asked for its libraries.
+    #[error(transparent)]
+    Machine(#[from] ProcessError),
     /// A member's wheel is not what its name says.
     #[error("`{member}`: the wheel {file} cannot be taken: {reason}")]
     Wheel {
@@ -51,6 +55,7 @@ impl Diagnose for GenerateError {
         match self {
             Self::Refused { .. } => Kind::Config,
             Self::Source(error) => error.kind(),
+            Self::Machine(error) => error.kind(),
             Self::Wheel { .. } => Kind::Config,
             Self::Earlier(error) => error.kind(),
         }
@@ -81,6 +86,7 @@ impl Diagnose for GenerateError {
                 _ => vec![format!("`[[closure.member]]` is in {file}")],
             },
             Self::Source(error) => error.hints(),
+            Self::Machine(error) => error.hints(),
             Self::Wheel { member, .. } => vec![
                 format!(
                     "name = \"{member}\" with from = \"sdist\" in `[[closure.member]]` builds it from its source"

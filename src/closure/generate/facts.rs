@@ -2,20 +2,23 @@
 //! holds, what its source asks for. Texts are made of it elsewhere.
 
 use std::collections::BTreeSet;
-use std::fs::FileType;
+use std::fs::{File, FileType};
 use std::path::Path;
 
 use pep440_rs::Version;
 use pep508_rs::VersionOrUrl;
+use serde::{Deserialize, Serialize};
 
 use super::error::{GenerateError, Refused};
 use super::rust;
+use super::terms::{self, Terms};
+use crate::closure::bundled::{self, Traces};
 use crate::closure::offers::Offers;
 use crate::closure::{LockedFile, Member, Origin, license};
 use crate::error::IoError;
 use crate::names::ComponentName;
 use crate::sources::{CargoProject, Fetcher, SourceError, Tree, normalized, source_dir};
-use crate::wheel;
+use crate::wheel::{self, Contents};
 use crate::workspace::{BuiltFrom, MemberRule, Pin, Place, Source};
 
 /// The build backends whose source distributions of pure Python build without more ado:
@@ -55,10 +58,19 @@ pub(super) enum Built {
 /// What a wheel holds.
 pub(super) struct WheelFacts {
     pub file: LockedFile,
-    /// Whether its metadata name licence files.
+    /// Whether its metadata name license files.
     pub names_licenses: bool,
-    /// The file names of the shared libraries in it that are no extension modules.
-    pub libraries: BTreeSet<String>,
+    /// What is in it.
+    pub contents: Contents,
+    /// What is bundled in it, as `Provides:` has it.
+    pub bundled: BTreeSet<String>,
+}
+
+/// What is kept in the cache of a wheel: reading a large one takes seconds.
+#[derive(Serialize, Deserialize)]
+struct Looked {
+    contents: Contents,
+    traces: Traces,
 }
 
 /// What a source distribution is.
@@ -115,8 +127,22 @@ impl Facts {
         let pure = wheel.as_ref().is_none_or(|file| file.name.ends_with("-none-any.whl"));
         let asked = rule.and_then(|rule| rule.from);
         let of_wheel = |file: &LockedFile, reason: String| {
-            let facts = WheelFacts::of(&member.name, version, file, fetcher)?;
-            Ok(Self { built_from: Built::Wheel(facts), reason, license: license.clone(), pure })
+            let (mut facts, traces) = WheelFacts::of(&member.name, version, file, fetcher)?;
+            let terms = terms::of(&terms::Wheel {
+                name: &member.name,
+                version,
+                license: &license,
+                contents: &facts.contents,
+                traces: &traces,
+                decided: rule.and_then(|rule| rule.bundled.as_deref()),
+            });
+            let Terms { license, bundled } = terms.map_err(|problem| {
+                let what = "review what is in its wheel, and write `bundled = [\"NAME = VERSION\"]` and \
+                            `license = \"SPDX\"` into its `[[closure.member]]`";
+                refused(problem, what.into())
+            })?;
+            facts.bundled = bundled;
+            Ok(Self { built_from: Built::Wheel(facts), reason, license, pure })
         };
         let of_sdist = |facts: SdistFacts, reason: String| {
             let packages = rule.map_or_else(Vec::new, |rule| rule.build_requires.clone());
@@ -208,12 +234,13 @@ fn no_name(name: &str) -> GenerateError {
 }
 
 impl WheelFacts {
+    /// Also returns what its binaries show.
     fn of(
         name: &str,
         version: &Version,
         file: &LockedFile,
         fetcher: &Fetcher<'_>,
-    ) -> Result<Self, GenerateError> {
+    ) -> Result<(Self, Traces), GenerateError> {
         let source = Source::Wheel { file: file.name.clone(), sha256: Some(file.sha256) };
         let pin = pin_of(name, version, source).ok_or_else(|| no_name(name))?;
         let fetched = fetcher.obtain(&pin)?;
@@ -221,29 +248,46 @@ impl WheelFacts {
             let (member, file) = (name.to_owned(), file.name.clone());
             GenerateError::Wheel { member, file, reason }
         };
-        let (metadata, members) = contents(&fetched.path, name, version).map_err(wrong)?;
+        let metadata = metadata(&fetched.path, name, version).map_err(wrong)?;
         let names_licenses = wheel::header_fields(&metadata).any(|field| field.is("License-File"));
-        let library = |path: &String| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            let shared = name.ends_with(".so") || name.contains(".so.");
-            let module = name.contains(".cpython-") || name.contains(".abi3.");
-            (shared && !module && name.starts_with("lib")).then(|| name.to_owned())
+        let recipe = format!("wheel contents 1\n{}\n{}\n", file.sha256, bundled::digest());
+        let known = fetcher.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
+        let Looked { contents, traces } = match known {
+            Some(known) => known,
+            None => {
+                let looked = look(&fetched.path).map_err(wrong)?;
+                if let Ok(text) = serde_json::to_string(&looked) {
+                    fetcher.remember(&recipe, &text)?;
+                }
+                looked
+            }
         };
-        let libraries = members.iter().filter_map(library).collect();
-        Ok(Self { file: file.clone(), names_licenses, libraries })
+        let facts = Self { file: file.clone(), names_licenses, contents, bundled: BTreeSet::new() };
+        Ok((facts, traces))
     }
 }
 
-/// Returns a wheel's METADATA, which must be of this distribution, and the names of its members.
-/// Upstream's slips in the other files do not matter: pip installs it.
-fn contents(path: &Path, name: &str, version: &Version) -> Result<(String, Vec<String>), String> {
-    let open = || std::fs::File::open(path).map_err(|error| format!("it cannot be read: {error}"));
-    let metadata = wheel::metadata_in(open()?)?;
+fn open(path: &Path) -> Result<File, String> {
+    File::open(path).map_err(|error| format!("it cannot be read: {error}"))
+}
+
+/// Returns a wheel's METADATA, which must be of this distribution.
+fn metadata(path: &Path, name: &str, version: &Version) -> Result<String, String> {
+    let metadata = wheel::metadata_in(open(path)?)?;
     let (stated, of) = wheel::name_and_version(&metadata)?;
     if stated != name || of != *version {
         return Err(format!("its METADATA are of {stated} {of}"));
     }
-    Ok((metadata, wheel::member_names(open()?)?))
+    Ok(metadata)
+}
+
+/// Reads what is in a wheel. Upstream's slips in other files do not matter: pip installs it.
+fn look(path: &Path) -> Result<Looked, String> {
+    let file = open(path)?;
+    let length = file.metadata().map_err(|error| format!("it cannot be read: {error}"))?.len();
+    let mut traces = Traces::default();
+    let contents = wheel::contents(file, length, |bytes| traces.add(bytes))?;
+    Ok(Looked { contents, traces })
 }
 
 /// What builds a source distribution.

@@ -2,10 +2,9 @@
 //! pin. What is known of the member is gathered elsewhere.
 
 use super::facts::{Built, Facts, SdistFacts, WheelFacts};
+use super::linked::Linked;
 use super::requires::{Corrections, corrections};
-use super::text::{
-    component_header, escaped, literal, package, quoted, spec_header, stem, summary, version, wrapped,
-};
+use super::text::{component_header, literal, package, quoted, spec_header, stem, summary, version, wrapped};
 use super::{Context, Part, text};
 use crate::closure::Member;
 use crate::sources::CargoProject;
@@ -15,10 +14,15 @@ use crate::text::visible;
 pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Part {
     let component = context.component.name.as_str();
     let toml = format!(
-        "{}#\n{}\ngenerated = {}\n{}",
+        "{}#\n{}\ngenerated = {}\n{}{}",
         component_header(component),
         comment(&format!("Built from its {}: {}.", facts.built_from.name(), facts.reason)),
         quoted(component),
+        context
+            .linked
+            .get(&member.name)
+            .map(|linked| linked.required_components(&[].into()))
+            .unwrap_or_default(),
         // Whether upstream's libraries are for GPUs is not decided by anybody here.
         "\n[inspect]\ndevice-code = false\n",
     );
@@ -79,15 +83,22 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     let said = about.map(|about| about.summary.as_str()).unwrap_or_default();
     let package = package(name);
     let mut out = spec_header(context.component.name.as_str());
-    out += &globals(&corrections(context.closure, name, false), facts, requires_torch(context, name));
+    let linked = context.linked.get(name);
+    out += &globals(&corrections(context.closure, name, false), facts, linked);
     let tag = |tag: &str, value: &str| format!("{:<15} {value}\n", format!("{tag}:"));
     out += "\n";
     out += &tag("Name", &format!("python-{}", stem(name)));
     out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &summary(said, name));
-    if let Built::Sdist(SdistFacts { rust: Some(_), .. }) = &facts.built_from {
-        out += "# With what it is linked from; LICENSE.dependencies says what is whose.\n";
+    match &facts.built_from {
+        Built::Sdist(SdistFacts { rust: Some(_), .. }) => {
+            out += "# With what it is linked from; LICENSE.dependencies says what is whose.\n";
+        }
+        Built::Wheel(WheelFacts { bundled, .. }) if !bundled.is_empty() => {
+            out += "# With what is bundled; the licenses are those of its SBOM, or reviewed.\n";
+        }
+        _ => {}
     }
     out += &tag("License", &facts.license);
     home.iter().for_each(|home| out += &tag("URL", home));
@@ -105,16 +116,19 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
         out += "# What the extras ask for that the metadata want; packages do not provide extras.\n";
         corrections.written.iter().for_each(|text| out += &tag("Requires", text));
     }
-    if let Built::Wheel(WheelFacts { libraries, .. }) = &facts.built_from {
-        for library in bundled(libraries) {
-            out += &tag("Provides", &format!("bundled({library})"));
-        }
+    linked.into_iter().flat_map(Linked::requires).for_each(|text| out += &tag("Requires", &text));
+    if let Built::Wheel(WheelFacts { bundled, .. }) = &facts.built_from {
+        bundled.iter().for_each(|text| out += &tag("Provides", text));
     }
     out += &format!("\n%description -n {package} %_description\n");
     out += &match &facts.built_from {
         Built::Wheel(wheel) => from_wheel(wheel),
         Built::Sdist(sdist) => from_sdist(sdist),
     };
+    // The build root has what builds it, not what it requires.
+    if !context.closure.graph.edges.iter().any(|edge| edge.from == *name) {
+        out += "\n%check\n%pyproject_check_import -t\n";
+    }
     let licenses = match &facts.built_from {
         Built::Sdist(sdist) => license_lines(sdist),
         Built::Wheel(_) => String::new(),
@@ -125,38 +139,30 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
 }
 
 /// Returns what a spec defines before its header.
-fn globals(corrections: &Corrections, facts: &Facts, torch: bool) -> String {
+fn globals(corrections: &Corrections, facts: &Facts, linked: Option<&Linked>) -> String {
     let mut out = String::new();
     let mut excluded: Vec<String> = corrections.pattern().into_iter().collect();
     if !excluded.is_empty() {
         out += "# Not required as the metadata have it: what is left out, and extras.\n";
     }
     if !facts.pure {
-        if let Built::Wheel(WheelFacts { libraries, .. }) = &facts.built_from {
-            out += "# Libraries that come in the wheel are for it alone, and stay as upstream linked them.\n";
+        if let Built::Wheel(_) = &facts.built_from {
+            out += "# Its libraries are for members of the closure only, and stay as upstream linked them.\n";
             out += "%global __provides_exclude_from ^%{python3_sitearch}/.*\\\\.so.*$\n";
-            if !libraries.is_empty() {
-                let names: Vec<String> = libraries.iter().map(|name| escaped(name)).collect();
-                excluded.push(format!("({})\\\\(", names.join("|")));
+            if let Some(pattern) = linked.and_then(Linked::pattern) {
+                out += "# Not required: what is in the wheel, or in the package of a member that is.\n";
+                excluded.push(pattern);
             }
             out += "%global debug_package %{nil}\n%global __strip /usr/bin/true\n";
         } else {
             out += "# Extension modules are not for others to link to.\n";
             out += "%global __provides_exclude_from ^%{python3_sitearch}/.*\\\\.so$\n";
         }
-        if torch {
-            // They lie in torch's own folder, which is loaded first.
-            excluded.push("lib(c10|torch|shm)[^ ]*\\\\.so".into());
-        }
     }
     if !excluded.is_empty() {
         out += &format!("%global __requires_exclude ^({})\n", excluded.join("|"));
     }
     out
-}
-
-fn requires_torch(context: &Context<'_>, name: &str) -> bool {
-    context.closure.graph.edges.iter().any(|edge| edge.from == name && edge.to == "torch")
 }
 
 fn build_requires(facts: &Facts) -> Vec<&str> {
@@ -191,32 +197,15 @@ fn description(said: &str, name: &str, facts: &Facts) -> String {
     text
 }
 
-/// Returns the names of libraries that auditwheel and its like copied, without version and the
-/// digits that they add: `libgomp` of `libgomp-a34b3233.so.1.0.0`.
-pub(super) fn bundled(libraries: &std::collections::BTreeSet<String>) -> Vec<String> {
-    let mut names: Vec<String> = libraries
-        .iter()
-        .filter_map(|name| {
-            let stem = &name[..name.find(".so")?];
-            let stem = match stem.rsplit_once('-') {
-                Some((stem, hash)) if hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => stem,
-                _ => stem,
-            };
-            let plain = stem.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b));
-            plain.then(|| stem.to_owned())
-        })
-        .collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
 fn from_wheel(wheel: &WheelFacts) -> String {
     let check = if wheel.names_licenses { "-l " } else { "" };
+    let modules: Vec<&str> = wheel.contents.modules.iter().map(String::as_str).collect();
+    let others = if wheel.contents.others { " +auto" } else { "" };
+    let modules = if modules.is_empty() { "'*'".to_owned() } else { modules.join(" ") };
     format!(
         "\n%prep\n%setup -q -c -T\n\
          \n%build\nmkdir -p %{{_pyproject_wheeldir}}\ncp -p %{{SOURCE0}} %{{_pyproject_wheeldir}}\n\
-         \n%install\n%pyproject_install\n%pyproject_save_files {check}'*' +auto\n"
+         \n%install\n%pyproject_install\n%pyproject_save_files {check}{modules}{others}\n"
     )
 }
 

@@ -4,16 +4,19 @@
 
 mod error;
 mod facts;
+mod linked;
 mod member;
 mod requires;
 mod runtime;
 mod rust;
+mod terms;
 mod text;
 
 use std::collections::BTreeMap;
 
 use super::offers::Offers;
 use super::{Closure, Member, Origin, earlier};
+use crate::build::system;
 use crate::names::ComponentName;
 use crate::parallel;
 use crate::sources::Fetcher;
@@ -22,6 +25,7 @@ use crate::workspace::{
 };
 pub use error::{GenerateError, Refused};
 use facts::{Built, Facts};
+use linked::Linked;
 pub use requires::pattern as requires_pattern;
 use requires::{Corrections, corrections};
 pub(super) use text::package;
@@ -46,6 +50,8 @@ struct Context<'a> {
     version: &'a str,
     /// The architecture of the chroot, as rpm calls it.
     arch: &'a str,
+    /// What members' wheels link to, by member.
+    linked: &'a BTreeMap<String, Linked>,
 }
 
 /// A generated component: its files by name, and its table among the pins.
@@ -110,12 +116,14 @@ pub fn files(
             });
         }
     }
+    let (linked, missing) = linked::resolve(closure, &found, &system(workspace)?);
+    refused.extend(missing);
     if !refused.is_empty() {
         return Err(GenerateError::Refused { file: component.file.name.clone(), members: refused });
     }
 
     let version = &workspace.pin(component).version;
-    let context = Context { closure, component, version, arch };
+    let context = Context { closure, component, version, arch, linked: &linked };
     let (rpms, mut private): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|(member, _)| member.place == Place::Rpm);
     let mut parts: Vec<Part> =

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::facts::{Built, Facts};
-use super::member::{bundled, quoted_key, source};
+use super::linked::Linked;
+use super::member::{quoted_key, source};
 use super::requires::of_all;
-use super::text::{component_header, escaped, quoted, spec_header, wrapped};
+use super::text::{component_header, quoted, spec_header, wrapped};
 use super::{Context, Part};
 use crate::closure::{Member, license, version};
 
@@ -14,12 +15,14 @@ use crate::closure::{Member, license, version};
 pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part {
     let component = context.component.name.as_str();
     let name = context.component.runtime_name();
+    let linked = linked(context, members);
     let toml = format!(
-        "{}\ngenerated = {}\n\n[inspect]\ndevice-code = false\n\n\
+        "{}\ngenerated = {}\n{}\n[inspect]\ndevice-code = false\n\n\
          [[lint.waive]]\nrule = \"requirement-unchecked\"\nfound = \"python(abi)\"\n\
          reason = \"every release has it; package tables do not list it\"\n",
         component_header(component),
-        quoted(component)
+        quoted(component),
+        linked.required_components(&names(members))
     );
     let mut pin = String::new();
     for (at, (member, facts)) in members.iter().enumerate() {
@@ -43,17 +46,22 @@ fn version_of(member: &Member) -> String {
     member.node.as_ref().map(|node| node.locked.version.to_string()).unwrap_or_default()
 }
 
+fn names<'m>(members: &[(&'m Member, Facts)]) -> BTreeSet<&'m str> {
+    members.iter().map(|(member, _)| member.name.as_str()).collect()
+}
+
+/// Returns where all of their libraries come from.
+fn linked(context: &Context<'_>, members: &[(&Member, Facts)]) -> Linked {
+    let mut linked = Linked::default();
+    let each = members.iter().filter_map(|(member, _)| context.linked.get(&member.name));
+    each.for_each(|other| linked.extend(other));
+    linked
+}
+
 fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> String {
     let component = context.component.name.as_str();
-    let names: BTreeSet<&str> = members.iter().map(|(member, _)| member.name.as_str()).collect();
-    let libraries: BTreeSet<String> = members
-        .iter()
-        .filter_map(|(_, facts)| match &facts.built_from {
-            Built::Wheel(wheel) => Some(wheel.libraries.iter().cloned()),
-            Built::Sdist(_) => None,
-        })
-        .flatten()
-        .collect();
+    let names = names(members);
+    let linked = linked(context, members);
     let tag = |tag: &str, value: &str| format!("{:<15} {value}\n", format!("{tag}:"));
 
     let mut out = spec_header(component);
@@ -62,10 +70,9 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
             # Nothing in it is for others. Its metadata are no requirements of the system's.\n\
             %global __provides_exclude_from ^%{prefix}/.*$\n\
             %global __requires_exclude_from ^%{site}/[^/]+\\\\.dist-info.*$\n";
-    if !libraries.is_empty() {
-        let names: Vec<String> = libraries.iter().map(|name| escaped(name)).collect();
-        out += "# Libraries that come in the wheels.\n";
-        out += &format!("%global __requires_exclude ^({})\\\\(\n", names.join("|"));
+    if let Some(pattern) = linked.pattern() {
+        out += "# Not required: what is in the wheels, or in the package of a member that is.\n";
+        out += &format!("%global __requires_exclude ^{pattern}\n");
     }
     out += "# Nothing may change what a RECORD has the digest of.\n\
             %global __os_install_post %{nil}\n\
@@ -74,7 +81,7 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     out += &tag("Name", name);
     out += &tag("Version", "<{ version }>");
     out += &tag("Release", "<{ release }>");
-    out += &tag("Summary", &format!("Python distributions that {component} alone uses"));
+    out += &tag("Summary", &format!("Private Python environment of {component}"));
     out += &tag("License", &license::all(members.iter().map(|(_, facts)| facts.license.as_str())));
     out += &tag("URL", "https://packaging.python.org/en/latest/specifications/virtual-environments/");
     out += "<{ source_lines }>\n";
@@ -91,14 +98,18 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     for required in of_all(context.closure, &names) {
         out += &tag("Requires", &required);
     }
+    linked.requires().for_each(|text| out += &tag("Requires", &text));
     for (member, _) in members {
         let node = member.node.as_ref();
         let version = node.map(|node| version::to_rpm(&node.locked.version)).unwrap_or_default();
         out += &tag("Provides", &format!("bundled(python3dist({})) = {version}", member.name));
     }
-    for library in bundled(&libraries) {
-        out += &tag("Provides", &format!("bundled({library})"));
-    }
+    let bundled = members.iter().filter_map(|(_, facts)| match &facts.built_from {
+        Built::Wheel(wheel) => Some(&wheel.bundled),
+        Built::Sdist(_) => None,
+    });
+    let bundled: BTreeSet<&String> = bundled.flatten().collect();
+    bundled.into_iter().for_each(|text| out += &tag("Provides", text));
     let what = format!(
         "Python distributions of which {component} needs other versions than the system has. Only \
          %{{prefix}}/bin/python3 uses them, which has the system's packages besides."
@@ -120,7 +131,7 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     out += INSTALL;
     out += "\n%check\n\
             %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n";
-    out += "\n%files\n%license licenses\n%defattr(-,root,root,0555)\n%{prefix}\n";
+    out += "\n%files\n%license licenses\n%{prefix}\n";
     out += "\n%changelog\n<{ changelog }>\n";
     out
 }
@@ -187,9 +198,26 @@ for info in sorted(prefix.glob("lib*/python*/site-packages/*.dist-info")):
             shutil.copy(path, to)
 licenses.mkdir(exist_ok=True)
 END
-# Bytecode that is valid whatever the times of the files are: nobody writes there.
-%{__python3} -m compileall -q -f --invalidation-mode unchecked-hash -s %{buildroot} -p / \
-    %{buildroot}%{prefix} || :
-find %{buildroot}%{prefix} -type f -exec chmod 0444 {} +
-find %{buildroot}%{prefix} -type f -name '*.so*' -exec chmod 0555 {} +
+# Bytecode that is valid whatever the times of the files are. Some wheels have templates and tests
+# that are called .py and are not Python; they are listed, and nothing else may fail.
+%{__python3} - %{buildroot}%{prefix} %{buildroot} <<'END'
+import ast, compileall, pathlib, py_compile, re, sys
+prefix, root = sys.argv[1:]
+broken = []
+for path in sorted(pathlib.Path(prefix).rglob("*.py")):
+    try:
+        ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        broken.append(str(path))
+        print("not Python, left without bytecode:", path)
+left_out = re.compile("|".join(re.escape(path) + "$" for path in broken)) if broken else None
+done = compileall.compile_dir(
+    prefix, maxlevels=99, quiet=1, force=True, rx=left_out, stripdir=root, prependdir="/",
+    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+)
+sys.exit(not done)
+END
+find %{buildroot}%{prefix} -type d -exec chmod 0755 {} +
+find %{buildroot}%{prefix} -type f -exec chmod 0644 {} +
+find %{buildroot}%{prefix} -type f -name '*.so*' -exec chmod 0755 {} +
 "#;

@@ -74,8 +74,7 @@ pub(super) fn with_crates(license: &str, crates: &[LinkedCrate]) -> Result<Strin
     for LinkedCrate { name, version, license } in crates {
         let of = format!("the crate {name} {version} that it is linked from");
         let Some(license) = license else { return Err(format!("{of} does not say its licence")) };
-        // Source: The Cargo Book, "The license and license-file fields": `/` was once allowed.
-        let license = license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ");
+        let license = license::of_crate(license);
         if let Some(problem) = license::refused(&license) {
             return Err(format!("{of} cannot be taken: {problem}"));
         }
@@ -159,7 +158,7 @@ mod tests {
             [of("a", Some("MIT/Apache-2.0")), of("b", Some("MIT OR Apache-2.0")), of("c", Some("MIT"))];
         assert_eq!(
             with_crates("BSD-3-Clause", &good).unwrap(),
-            "(MIT OR Apache-2.0) AND BSD-3-Clause AND MIT"
+            "(Apache-2.0 OR MIT) AND BSD-3-Clause AND MIT"
         );
         for (bad, said) in [
             (of("d", None), "the crate d 1.0.0 that it is linked from does not say its licence"),

@@ -1,0 +1,198 @@
+//! Where the libraries that wheels link to come from, and what that makes of the requirements
+//! that rpm finds in ELF files: those that no package provides are excluded, and what is behind
+//! them is required. Read from the wheels, not from names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::Refused;
+use super::facts::{Built, Facts, WheelFacts};
+use super::text::{escaped, quoted};
+use crate::closure::bundled::is_plain;
+use crate::closure::{Closure, Member};
+use crate::inspect::{System, soname_of_file};
+use crate::text::visible;
+
+/// The libraries of PyTorch for ROCm, which lie in its own folder and are loaded with it.
+///
+/// Source: CMake targets of PyTorch in c10/, caffe2/ and torch/.
+const TORCH: &[&str] = &[
+    "libc10.so",
+    "libc10_hip.so",
+    "libshm.so",
+    "libtorch.so",
+    "libtorch_cpu.so",
+    "libtorch_global_deps.so",
+    "libtorch_hip.so",
+    "libtorch_python.so",
+];
+
+/// What differs from the requirements that rpm finds in a package's ELF files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Linked {
+    /// Libraries that are not required: in the package itself, in the package of a member that
+    /// is required by name, or under a file name that no package provides.
+    excluded: BTreeSet<String>,
+    /// SONAMEs that are required instead.
+    required: BTreeSet<String>,
+    /// Libraries that are required as rpm finds them.
+    found: BTreeSet<String>,
+    /// The members that have libraries which it links to.
+    members: BTreeSet<String>,
+}
+
+impl Linked {
+    /// Adds what holds for another part of the same package.
+    pub fn extend(&mut self, other: &Self) {
+        self.excluded.extend(other.excluded.iter().cloned());
+        self.required.extend(other.required.iter().cloned());
+        self.found.extend(other.found.iter().cloned());
+        self.members.extend(other.members.iter().cloned());
+    }
+
+    /// Returns the line of component.toml that has it built and inspected after the components
+    /// of other members which it links to; those of `package` are its own.
+    pub fn required_components(&self, package: &BTreeSet<&str>) -> String {
+        let others = self.members.iter().filter(|name| !package.contains(name.as_str()));
+        let names: Vec<String> = others.map(|name| quoted(name)).collect();
+        match names.as_slice() {
+            [] => String::new(),
+            names => {
+                format!("# Libraries in its wheels link to theirs.\nrequires = [{}]\n", names.join(", "))
+            }
+        }
+    }
+
+    /// Returns a regular expression for `__requires_exclude`, as a spec has it, that matches all
+    /// of a requirement on an excluded library, whatever its symbol version.
+    pub fn pattern(&self) -> Option<String> {
+        let names: Vec<String> = self.excluded.iter().map(|name| escaped(name)).collect();
+        (!names.is_empty()).then(|| format!("({})\\\\([^()]*\\\\)(\\\\(64bit\\\\))?$", names.join("|")))
+    }
+
+    /// Returns what the package requires by name: also what one file finds in the package and
+    /// another one does not.
+    pub fn requires(&self) -> impl Iterator<Item = String> {
+        let hidden = self.found.intersection(&self.excluded);
+        let all: BTreeSet<&String> = self.required.iter().chain(hidden).collect();
+        all.into_iter().map(|soname| format!("{soname}()(64bit)"))
+    }
+}
+
+/// Works out where the libraries come from that members' wheels link to; also what nothing has.
+pub(super) fn resolve(
+    closure: &Closure,
+    members: &[(&Member, Facts)],
+    system: &System,
+) -> (BTreeMap<String, Linked>, Vec<Refused>) {
+    let wheels: BTreeMap<&str, &WheelFacts> = members
+        .iter()
+        .filter_map(|(member, facts)| match &facts.built_from {
+            Built::Wheel(wheel) => Some((member.name.as_str(), wheel)),
+            Built::Sdist(_) => None,
+        })
+        .collect();
+    let (mut all, mut refused) = (BTreeMap::new(), Vec::new());
+    for (name, wheel) in &wheels {
+        let reached = reached(closure, name);
+        let others = || wheels.iter().filter(|(other, _)| *other != name && reached.contains(**other));
+        let contents = &wheel.contents;
+        let mut linked = Linked { excluded: contents.inside.clone(), ..Linked::default() };
+        for (library, file) in &contents.outside {
+            let in_wheel = |wheel: &WheelFacts| wheel.contents.libraries.contains(library);
+            let torch = reached.contains("torch") && TORCH.contains(&library.as_str());
+            // What the wheel has beside the file's search path can also be meant to be the release's.
+            if torch || (in_wheel(wheel) && system.package(library).is_none()) {
+                linked.excluded.insert(library.clone());
+            } else if let Some((other, _)) = others().find(|(_, wheel)| in_wheel(wheel)) {
+                linked.excluded.insert(library.clone());
+                linked.members.insert((*other).to_owned());
+            } else if let Some(soname) = soname_of_file(library).filter(|name| has(system, name)) {
+                linked.excluded.insert(library.clone());
+                linked.required.insert(soname.to_owned());
+            } else if has(system, library) {
+                linked.found.insert(library.clone());
+            } else {
+                refused.push(nothing_has(name, &wheel.file.name, library, file, &closure.chroot, &wheels));
+            }
+        }
+        if let Some(odd) = linked.excluded.iter().find(|name| !is_plain(name)) {
+            refused.push(Refused {
+                member: (*name).to_owned(),
+                problem: format!("its wheel links to `{}`, which is not the name of a library", visible(odd)),
+                remedy: "build it from its source with `from = \"sdist\"`, or drop it".into(),
+            });
+        }
+        all.insert((*name).to_owned(), linked);
+    }
+    (all, refused)
+}
+
+fn has(system: &System, soname: &str) -> bool {
+    !system.is_known() || system.package(soname).is_some()
+}
+
+fn nothing_has(
+    member: &str,
+    wheel: &str,
+    library: &str,
+    file: &str,
+    chroot: &str,
+    wheels: &BTreeMap<&str, &WheelFacts>,
+) -> Refused {
+    let other = wheels.iter().find(|(_, other)| other.contents.libraries.contains(library));
+    let (library, file) = (visible(library), visible(file));
+    let problem = format!(
+        "{file} in {wheel} links to {library}, which neither {chroot} nor a member that it requires has"
+    );
+    let remedy = match other {
+        Some((other, _)) => {
+            format!("`{other}` has it: add the requirement on it to the component by an `[[edit]]`")
+        }
+        None => format!(
+            "if {chroot} has it, write `\"{library}\" = \"PACKAGE\"` into `[libraries]` of \
+             mock-configs/{chroot}.toml; else decide `from = \"sdist\"` or another place of it"
+        ),
+    };
+    Refused { member: member.to_owned(), problem, remedy }
+}
+
+/// Returns what a member requires, and what that requires in turn.
+fn reached<'c>(closure: &'c Closure, from: &str) -> BTreeSet<&'c str> {
+    let mut reached = BTreeSet::new();
+    let mut next: Vec<&str> = vec![from];
+    while let Some(name) = next.pop() {
+        for edge in closure.graph.edges.iter().filter(|edge| edge.from == name) {
+            if reached.insert(edge.to.as_str()) {
+                next.push(&edge.to);
+            }
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_pattern_matches_whole_requirements() {
+        let linked = Linked { excluded: set(&["libgomp.so.1.0.0", "libc++.so"]), ..Linked::default() };
+        assert_eq!(
+            linked.pattern().unwrap(),
+            r"(libc\\+\\+\\.so|libgomp\\.so\\.1\\.0\\.0)\\([^()]*\\)(\\(64bit\\))?$"
+        );
+        assert_eq!(Linked::default().pattern(), None);
+    }
+
+    #[test]
+    fn what_one_file_needs_from_the_system_stays_required() {
+        let mut linked = Linked { excluded: set(&["libz.so.1"]), ..Linked::default() };
+        linked.extend(&Linked { found: set(&["libz.so.1", "libm.so.6"]), ..Linked::default() });
+        linked.extend(&Linked { required: set(&["libgomp.so.1"]), ..Linked::default() });
+        assert_eq!(linked.requires().collect::<Vec<_>>(), ["libgomp.so.1()(64bit)", "libz.so.1()(64bit)"]);
+    }
+}
