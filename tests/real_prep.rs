@@ -8,11 +8,12 @@
 #[path = "real_prep/packages.rs"]
 mod packages;
 mod support;
+#[path = "real_prep/vllm.rs"]
+mod vllm;
 
 use std::path::Path;
-use std::process::Command;
 
-use support::{Parts, Workspace, names_in, ran, text_of};
+use support::{Parts, Workspace, names_in, text_of};
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -226,63 +227,4 @@ fn an_edit_that_upstream_outran_stops_the_build() {
         "`amdsmi` failed in %prep: an edit of upstream's text does not match",
         &format!("{file}: expected 1 times, found 0 times: impossible"),
     ]);
-}
-
-/// vLLM's target without device code proves the packaging: setup.py, metadata, files.
-#[test]
-fn vllm_without_device_code_becomes_a_package() {
-    let workspace = repository("vllm", "stable");
-    let component = "specs-templates/vllm/component.toml";
-    let toml = workspace.read(component);
-    let requires = toml.lines().find(|line| line.starts_with("requires = ")).unwrap();
-    workspace.replace(component, requires, "requires = []");
-    workspace.replace(component, "VLLM_TARGET_DEVICE = \"rocm\"", "VLLM_TARGET_DEVICE = \"empty\"");
-    workspace.replace(component, "device-code = true", "device-code = false");
-    // Debian 12's setuptools is older than licence expressions.
-    let toml = workspace.read(component);
-    workspace.write(
-        component,
-        toml + r#"
-[[edit]]
-file = "pyproject.toml"
-find = 'license = "Apache-2.0"'
-replace = 'license = { text = "Apache-2.0" }'
-matches = 1
-reason = "for setuptools before 77"
-
-[[edit]]
-file = "pyproject.toml"
-find = 'license-files = ["LICENSE"]'
-replace = ''
-matches = 1
-reason = "for setuptools before 77"
-"#,
-    );
-    workspace.run(&["build", "vllm"]).exits(0).says(["Built vllm 1 RPM", "Wheel vllm-0.20.2+"]);
-    let record = workspace.assert_whole("vllm");
-    assert_eq!(record["version"], "0.20.2");
-    let rpm = record["outputs"].as_array().unwrap().iter().map(|output| text_of(&output["file"]));
-    let rpm = rpm.into_iter().find(|file| file.ends_with(".noarch.rpm")).expect("a noarch package");
-    let rpm = workspace.built("results/vllm").join(rpm);
-    let query = |what: &str| {
-        let mut command = Command::new("rpm");
-        command.args(["-qp", what]).arg(&rpm);
-        workspace.settle(&mut command);
-        ran(&mut command).exits(0).stdout.clone()
-    };
-    let (files, provides, requires) = (query("--list"), query("--provides"), query("--requires"));
-    for file in ["/usr/bin/vllm", "site-packages/vllm/__init__.py", "site-packages/vllm/_version.py"] {
-        assert!(files.lines().any(|line| line.ends_with(file)), "{file}: {files}");
-    }
-    let compiled: Vec<_> = files.lines().filter(|line| line.ends_with(".so")).collect();
-    assert!(compiled.is_empty(), "{compiled:?}");
-    assert!(provides.contains("python3dist(vllm) = 0.20.2\n"), "{provides}");
-    assert!(provides.contains("vllm-rocm = 0.20.2-1\n") && !provides.contains("rocm-gfx"), "{provides}");
-    // What a release has is wanted in any later version, what the closure brings in exactly this
-    // one; upstream's own bounds stayed.
-    for requirement in ["dist(lark) >= 1.2.2\n", "dist(compressed-tensors) = 0.15.0.1\n"] {
-        assert!(requires.contains(requirement), "{requirement}: {requires}");
-    }
-    assert!(requires.contains("dist(llguidance) < 1.4 with"), "{requires}");
-    assert!(!requires.contains("torch") && !requires.contains("dist(setuptools)"), "{requires}");
 }

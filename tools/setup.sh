@@ -31,6 +31,7 @@ test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-2
 test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
 test       | ending writers at any step  | strace                                 | strace
 test       | checking the stack's specs  | rpmlint                                | rpmlint
+test       | checking vLLM's service     | systemd                                | systemd
 test       | signing packages            | gnupg                                  | gnupg2 rpm-sign
 test       | publishing the index        | awscli rclone rsync                    | awscli2 rclone rsync
 test       | TLS of the tests' COPR      | openssl                                | openssl

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use super::lab;
-use super::support::{Workspace, copy, text_of};
+use super::support::{Workspace, copy, ran, text_of};
 use super::tools;
 
 /// The built workspace.
@@ -39,7 +40,10 @@ pub fn prepared(name: &str) -> (Workspace, std::fs::File) {
     for vecsum in ["vecsum", "vecsum-python", "vecsum-report"] {
         std::fs::remove_dir_all(workspace.path("specs-templates").join(vecsum)).unwrap();
     }
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/greeter"), &workspace.root());
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    copy(&repository.join("tests/laboratory/greeter"), &workspace.root());
+    let programs = "specs-templates/_shared/private-programs.tera";
+    workspace.write(programs, std::fs::read(repository.join(programs)).unwrap());
     // What dnf is asked is the laboratory's repository, and not Fedora's.
     let chroot = "mock-configs/fedora-43.toml";
     workspace.replace(chroot, "\"fedora-43-x86_64.cfg\"", "\"laboratory.cfg\"");
@@ -113,6 +117,52 @@ fn it_runs_with_its_private_members_and_the_system_keeps_its_own() {
         assert!(said.contains(part), "no {part:?}: {ran}");
     }
     assert!(!said.contains("python3.14dist(idna)"), "{ran}");
+}
+
+/// What users do to add a package: here the one that greeter was packaged without.
+#[test]
+fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
+    let Greeter { workspace, .. } = greeter();
+    let wheels = workspace.holder().join("wheels");
+    let mut fetch = Command::new("/usr/bin/python3");
+    fetch
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"])
+        .arg(&wheels);
+    ran(fetch.args(["colorama==0.4.6", "idna==3.9"])).exits(0);
+    let script = format!(
+        "{DNF} install python3-greeter mock-needs >&2\n\
+         cp -r wheels $root/wheels\n\
+         run() {{ unshare --net chroot $root env -i PATH=/usr/bin HOME=/root LANG=C.UTF-8 \"$@\"; }}\n\
+         show='import idna, greeter; print(idna.__version__)'\n\
+         run greeter-python -c \"$show\"\n\
+         run greeter-venv /root/extra >&2\n\
+         run greeter-venv /root/extra 2>&1 && exit 1\n\
+         run /root/extra/bin/greeter\n\
+         run /root/extra/bin/pip install --no-index --find-links /wheels colorama >&2\n\
+         run /root/extra/bin/greeter\n\
+         run greeter\n\
+         run /root/extra/bin/python -c \"$show\"\n\
+         run /root/extra/bin/pip install --no-index --find-links /wheels 'idna>=3.10' >&2\n\
+         run /root/extra/bin/pip install --no-index --find-links /wheels 'idna<3.10' 2>&1 && exit 1\n\
+         run greeter-venv /proc/none 2>&1 && exit 1\n\
+         rpm --root $root -V python3-greeter greeter-runtime"
+    );
+    let ran = lab::root(workspace, &script);
+    let said = &ran.exits(0).stdout;
+    let mut rest = said.as_str();
+    for part in [
+        "3.10\n",
+        "greeter-venv: error: /root/extra exists; choose another folder, or remove it first\n",
+        "greeter 1.0 in black and white\n",
+        "greeter 1.0 in colour\n",
+        "greeter 1.0 in black and white\n",
+        "3.10\n",
+        "ResolutionImpossible",
+        "greeter-venv: error: cannot make /proc/none: ",
+    ] {
+        let at = rest.find(part).unwrap_or_else(|| panic!("no {part:?} in {rest:?}: {ran}"));
+        rest = &rest[at + part.len()..];
+    }
 }
 
 #[test]

@@ -1,0 +1,5 @@
+"""Runs as `python -m greeter`."""
+
+from . import main
+
+main()
