@@ -20,9 +20,11 @@ pub struct Later {
 }
 
 impl Later {
-    /// Returns what the package tables of all later releases have.
+    /// Returns what the package tables of all later releases with the same Python have. With
+    /// another Python our packages cannot stay installed.
     pub(super) fn of(workspace: &Workspace) -> Result<Self, ClosureError> {
-        let chroots = workspace.later_chroots();
+        let mut chroots = workspace.later_chroots();
+        chroots.retain(|chroot| chroot.python == workspace.chroot.python);
         let tables = parallel::try_map(&chroots, chroots.len(), |chroot| {
             Ok::<_, ClosureError>(Offers::of_tables(&Packages::of_chroot(&workspace.root, chroot)?))
         })?;

@@ -170,7 +170,8 @@ mod tests {
             assert!(dropped(&offers, "pandas", "tzdata"), "{chroot}");
             assert!(offers.of_dist("pyyaml").unwrap().version.is_some(), "{chroot}");
         }
-        let Requires::Except(requires) = &of_chroot("fedora-44").of_dist("datasets").unwrap().requires else {
+        let offers = of_chroot("fedora-44");
+        let Requires::Except(requires) = &offers.of_dist("datasets").unwrap().requires else {
             panic!("they are of a table");
         };
         let free: Vec<&str> = requires

@@ -123,11 +123,12 @@ mod tests {
              requires = [\"B_c[x]>=2\", \"d\"]\ndropped = [\"E.f\"]\n",
         );
         let packages = read.unwrap().unwrap().packages;
-        let requires: Vec<_> =
-            packages[0].requires.iter().map(|(name, s)| (name.as_str(), s.as_ref().map(ToString::to_string)));
-        let requires: Vec<_> = requires.collect();
+        let of = |(name, s): (&String, &Option<VersionSpecifiers>)| {
+            (name.clone(), s.as_ref().map(ToString::to_string))
+        };
+        let requires: Vec<_> = packages[0].requires.iter().map(of).collect();
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(requires, [("b-c", some(">=2")), ("d", some("")), ("e-f", None)]);
+        assert_eq!(requires, [("b-c".into(), some(">=2")), ("d".into(), some("")), ("e-f".into(), None)]);
         assert!(super::ChangedPackages::read(Path::new("/nonexistent"), "n").unwrap().is_none());
     }
 

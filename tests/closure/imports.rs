@@ -104,6 +104,12 @@ fn names_that_code_makes_on_import_are_counted() {
         ("lib/lazy/__init__.py", lazy),
         ("lib/lazy/impl.py", b"__all__ = ['Star']\nclass Star: ...\nclass One: ...\nclass Hidden: ...\n"),
         (
+            "lib/scan/__init__.py",
+            b"import sys\nfrom .utils import _LazyModule, define_import_structure\n\
+                sys.modules[__name__] = _LazyModule(__name__, __file__, define_import_structure(__file__))\n",
+        ),
+        ("lib/scan/found.py", b"__all__ = ['Found']\nclass Found: ...\nclass Hidden: ...\n"),
+        (
             "lib/plain.py",
             b"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .lazy.impl import One\n",
         ),
@@ -112,7 +118,7 @@ fn names_that_code_makes_on_import_are_counted() {
         ("lib/outer.py", b"from .native import *\n"),
     ]);
     lab.imports(
-        "from lib import known, guess\nfrom lib.lazy import FromTable, Star, One, ANamedFast\n\
+        "from lib.scan import Found\nfrom lib import known, guess\nfrom lib.lazy import FromTable, Star, One, ANamedFast\n\
          from lib.made import x\nimport lib.made.inner\nfrom lib.native import anything\nfrom lib.outer import some\n",
     );
     let ran = lab.run(&server, &["app", "--write", "--json"]);
@@ -122,9 +128,9 @@ fn names_that_code_makes_on_import_are_counted() {
     assert_eq!(names, ["lib.guess", "lib.lazy.ANamedFast", "lib.made.x", "lib.made.inner"]);
     assert_eq!(document["imports"]["compiled"], 2);
     ran.says(["4 dynamic, 2 of compiled modules"]);
-    lab.imports("from lib.lazy import Hidden\nfrom lib.plain import One\n");
+    lab.imports("from lib.lazy import Hidden\nfrom lib.scan import Hidden\nfrom lib.plain import One\n");
     let refused = lab.run(&server, &["app", "--check"]);
-    refused.exits(1).says(["does not have `lib.lazy.Hidden`", "does not have `lib.plain.One`"]);
+    refused.exits(1).says(["`lib.lazy.Hidden`", "`lib.scan.Hidden`", "`lib.plain.One`"]);
 }
 
 #[test]

@@ -254,7 +254,9 @@ mod tests {
             (
                 "some",
                 Some(SBOM),
-                |contents, _| drop(contents.copied.insert("libz-01234567.so.1".into())),
+                |contents, _| {
+                    contents.copied.insert("libz-01234567.so.1".into());
+                },
                 "the library libz-",
             ),
             (
@@ -266,7 +268,9 @@ mod tests {
             (
                 "some",
                 Some(SBOM),
-                |_, traces| drop(traces.crates.insert(("never-seen".into(), "1.0.0".into()))),
+                |_, traces| {
+                    traces.crates.insert(("never-seen".into(), "1.0.0".into()));
+                },
                 "the crate never-seen 1.0.0",
             ),
             ("other", Some(SBOM), |_, _| {}, "it is of some 1.0, the wheel is other 1.0"),

@@ -290,7 +290,7 @@ class Distribution:
         names, doubt = self.bound(name, module, set())
         if wanted in names or wanted in (module.all or ()):
             return "defined"
-        if module.lazy and module.mentions(wanted):
+        if module.lazy and (module.mentions(wanted) or self.scans(name, module, wanted)):
             return "defined"
         if doubt is not None:
             return doubt
@@ -298,6 +298,21 @@ class Distribution:
         if module.lazy and not closed or module.makes(wanted):
             return "dynamic"
         return "missing"
+
+    def scans(self, name, module, wanted):
+        """Whether a module beside it has a name, if it finds its names in all of them."""
+        calls = (node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+        if not any(last_name(call.func) == "define_import_structure" for call in calls):
+            return False
+        _, path = self.files.find(name)
+        folder = path.rpartition("/")[0] + "/"
+        beside = (file for file in self.files.names if file.startswith(folder) and file.endswith(".py"))
+        modules = (file[len(folder) : -3] for file in beside)
+        return any(
+            wanted in self.exports(f"{name}.{one}", set())[0]
+            for one in modules
+            if "/" not in one and one != "__init__"
+        )
 
     def makes_modules(self, module):
         """Whether code at or above a module's place may make modules that no file has."""
