@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(traces.crates, crates.map(|(name, version)| (name.into(), version.into())).into());
         let mut traces = Traces::default();
         traces.add(
-            b"OpenSSL 3.6.5 3 Nov 2026\01.0.8, 13-Jul-2019\0libcurl/8.23.0\0/vcpkg/buildtrees/abseil/src/20260107.1-b1a4a53e9a.clean/x\0\
+            b"OpenSSL 3.6.5 3 Nov 2026\0 1.0.8, 13-Jul-2019\0libcurl/8.23.0\0/vcpkg/buildtrees/abseil/src/20260107.1-b1a4a53e9a.clean/x\0\
               /vcpkg/buildtrees/curl/src/url-8_23_0-7ec8cad9a3.clean/x\0\
               /vcpkg/buildtrees/re2/src/86bb745f55-648e6b982e.clean/x\0/buildtrees/a%/src/1.2-0.clean/\0OpenSSL x",
         );

@@ -60,7 +60,8 @@ pub(crate) fn contents(
         contents.add_name(name);
         let base = name.rsplit('/').next().unwrap_or(name);
         // Extension modules, libraries, and programs, which have no suffix.
-        if name.ends_with('/') || !(base.contains(".so") || !base.contains('.')) {
+        let may_be_elf = base.contains(".so") || !base.contains('.');
+        if name.ends_with('/') || !may_be_elf {
             continue;
         }
         let Some(bytes) = elf_member(&mut archive, name, &mut room)? else { continue };
