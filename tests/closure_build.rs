@@ -338,7 +338,7 @@ impl Lab {
             let to = text.split(['[', '>']).next().unwrap_or_default();
             let at = text.find('>').unwrap_or(text.len());
             let specifiers = VersionSpecifiers::from_str(&text[at..]).unwrap();
-            Edge { from: from.into(), to: to.into(), text: text.into(), specifiers }
+            Edge { from: from.into(), to: to.into(), text: text.into(), specifiers, extra: false }
         };
         let edges = [
             ("demo", "private-one>=2"),
@@ -593,6 +593,7 @@ fn requires_what_packages_provide_and_nothing_else() {
         to: to.into(),
         text: to.into(),
         specifiers: VersionSpecifiers::empty(),
+        extra: false,
     };
     closure.graph.edges.extend([edge("asking", "native-one"), edge("demo", "asking")]);
     lab.write(&lab.generate(&closure).unwrap());

@@ -92,6 +92,7 @@ fn found(workspace: &Workspace) -> Vec<String> {
             package: format!("python3-{name}"),
             evr: (*version).to_owned(),
             version: version.parse().ok(),
+            requires: rocmrpm::closure::Requires::default(),
         };
         ((*name).to_owned(), offer)
     };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pep440_rs::{Operator, VersionSpecifier, VersionSpecifiers};
 
-use crate::closure::{Closure, Edge, Requires, version};
+use crate::closure::{Closure, Edge, version};
 use crate::workspace::Place;
 
 /// What differs from the automatic requirements of a distribution.
@@ -76,29 +76,16 @@ fn behind_extras<'c>(
     if !seen.insert(of.to_owned()) {
         return;
     }
-    for edge in edges(closure, of) {
-        let Some(specifiers) = required(closure, edge) else { continue };
+    // What it requires in any case, its package requires itself.
+    for edge in edges(closure, of).filter(|edge| edge.extra) {
         match place(closure, &edge.to) {
             None | Some(Place::Dropped) => continue,
             Some(Place::Private) if private => continue,
-            Some(_) => wanted.entry(edge.to.as_str()).or_default().push(specifiers),
+            Some(_) => wanted.entry(edge.to.as_str()).or_default().push(&edge.specifiers),
         }
         if has_extras(edge) {
             behind_extras(closure, &edge.to, private, wanted, seen);
         }
-    }
-}
-
-/// Returns the versions that a requirement takes; `None` if the release's package of what requires
-/// does not have it, although its METADATA do.
-fn required<'c>(closure: &'c Closure, edge: &'c Edge) -> Option<&'c VersionSpecifiers> {
-    let member = closure.members.get(&edge.from).filter(|member| member.place == Place::System);
-    match member.and_then(|member| member.offer.as_ref()).map(|offer| &offer.requires) {
-        Some(Requires::Except(changed)) => match changed.get(&edge.to) {
-            Some(changed) => changed.as_ref(),
-            None => Some(&edge.specifiers),
-        },
-        _ => Some(&edge.specifiers),
     }
 }
 
