@@ -134,7 +134,7 @@ fn repositories(workspace: &Workspace, signer: Option<&Signer>) -> Option<String
     let manifest = &workspace.manifest;
     let mut text = match (&manifest.repository.url, &workspace.copr) {
         (Some(url), _) => own(&manifest.name, url, signer),
-        (None, Some(copr)) => of_copr(copr),
+        (None, Some(copr)) => of_copr(&copr.of_definition(&workspace.chroot.name)),
         (None, None) => return None,
     };
     for repository in &workspace.chroot.repositories {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Done, args, context};
 use crate::copr::CoprError;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::report::Shell;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
 
@@ -14,24 +14,41 @@ mod sync;
 mod watch;
 
 pub(super) fn run(args: &args::Copr, dir: &Path, shell: &Shell) -> Done {
+    let all = args::Choice { chroot: None, pins: None };
     match args {
-        args::Copr::Sync(args) => sync::run(args, dir, shell),
-        args::Copr::Push(args) => push::run(args, dir, shell),
-        args::Copr::Status(args) => status::run(args, dir, shell),
-        args::Copr::Watch(args) => watch::run(args, dir, shell),
-        args::Copr::Cancel(args) => watch::cancel(args, dir, shell),
+        args::Copr::Sync(args) => each(dir, &all, |target| sync::run(args, target, shell)),
+        args::Copr::Push(args) => each(dir, &args.choice, |target| push::run(args, target, shell)),
+        args::Copr::Status(args) => each(dir, &args.choice, |target| status::run(args, target, shell)),
+        args::Copr::Watch(args) => each(dir, &args.choice, |target| watch::run(args, target, shell)),
+        args::Copr::Cancel(args) => each(dir, &args.choice, |target| watch::cancel(args, target, shell)),
     }
 }
 
-/// The project with a workspace for each of its chroots, or for the one that was chosen.
+/// Runs a command for each of the projects, until one fails.
+fn each(dir: &Path, choice: &args::Choice, run: impl Fn(&Target) -> Done) -> Done {
+    let mut code = 0;
+    for target in Target::read(dir, choice)? {
+        let of_project = run(&target)?;
+        if code == 0 {
+            code = of_project;
+        }
+        if ![0, Kind::Findings.exit_code()].contains(&of_project) {
+            return Ok(of_project);
+        }
+    }
+    Ok(code)
+}
+
+/// A project with a workspace for each of its chroots, or for the one that was chosen.
 struct Target {
     project: CoprProject,
     workspaces: Vec<Workspace>,
 }
 
 impl Target {
-    /// Reads the workspace. `--chroot` takes a name of mock-configs/ or COPR's.
-    fn read(dir: &Path, choice: &args::Choice) -> Result<Self, Error> {
+    /// Reads the workspace and returns the projects that its chroots are built in. `--chroot` takes
+    /// a name of mock-configs/ or COPR's.
+    fn read(dir: &Path, choice: &args::Choice) -> Result<Vec<Self>, Error> {
         let default = args::Choice { chroot: None, pins: choice.pins.clone() };
         let mut project = context::workspace(dir, &default, &[])?.copr.ok_or(CoprError::NoProjectFile)?;
         if let Some(asked) = &choice.chroot {
@@ -41,12 +58,15 @@ impl Target {
                 return Err(CoprError::NotInProject { chroot: asked.clone(), known }.into());
             }
         }
-        let choices = project.chroots.iter().map(|chroot| args::Choice {
-            chroot: Some(chroot.definition.clone()),
-            pins: choice.pins.clone(),
-        });
-        let workspaces = choices.map(|choice| context::workspace(dir, &choice, &[]));
-        Ok(Self { workspaces: workspaces.collect::<Result<_, _>>()?, project })
+        let target = |project: CoprProject| -> Result<Self, Error> {
+            let choices = project.chroots.iter().map(|chroot| args::Choice {
+                chroot: Some(chroot.definition.clone()),
+                pins: choice.pins.clone(),
+            });
+            let workspaces = choices.map(|choice| context::workspace(dir, &choice, &[]));
+            Ok(Self { workspaces: workspaces.collect::<Result<_, _>>()?, project })
+        };
+        project.split().into_iter().map(target).collect()
     }
 
     fn chroots(&self) -> impl Iterator<Item = (&CoprChroot, &Workspace)> {

@@ -101,6 +101,7 @@ pub(super) fn repositories(
             let Some(copr) = &workspace.copr else {
                 return Err(ContainerError::NoPlace { place: "COPR", file: "copr/project.toml" });
             };
+            let copr = copr.of_definition(&workspace.chroot.name);
             repositories.push(RepositoryValues {
                 id: copr.repository_id(),
                 url: in_quotes(&copr.repository_url()),

@@ -10,6 +10,7 @@ mod macros;
 mod project;
 mod publish;
 mod record;
+mod repositories;
 mod results;
 mod state;
 mod status;

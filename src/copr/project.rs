@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
+use super::repositories;
 use super::state::Build;
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::template::Templates;
-use crate::workspace::copr::{AFTER_INSPECTION, refused_url};
+use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::document::At;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
 
@@ -146,7 +147,7 @@ struct Setting {
 }
 
 /// Lists what the workspace says of the project. What COPR takes and does not tell again
-/// (`delete-after-days`, `multilib`, `fedora-review`, `runtime-dependencies`) is left out:
+/// (`delete-after-days`, `multilib`, `fedora-review`) is left out:
 /// no difference could be shown. Source: COPR, apiv3_projects.py, `to_dict`.
 fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
     let chroots: Vec<&str> = project.chroots.iter().map(|chroot| &*chroot.name.value).collect();
@@ -232,26 +233,7 @@ struct WantedChroot {
 
 fn wanted_chroot(place: &Place<'_>, builds: &[Build]) -> Result<WantedChroot, Error> {
     let Place { chroot, workspace, macros } = place;
-    let derived = || workspace.chroot.repositories.iter().map(|r| r.url.clone()).collect();
-    let repositories: Vec<String> = chroot.repositories.clone().unwrap_or_else(derived);
-    for url in &repositories {
-        if let Some(why) = refused_url(url) {
-            let file = &workspace.chroot.file;
-            let at = file.text.find(url.as_str()).map(|at| at..at + url.len());
-            let problem = Problem {
-                file: file.name.clone(),
-                text: file.text.clone(),
-                span: at,
-                message: format!("`{url}` is not a repository that COPR takes"),
-                label: why.to_owned(),
-                help: Some(format!(
-                    "set others for COPR: `repositories = [...]` in `[chroot.{}]` of copr/project.toml",
-                    chroot.name.value
-                )),
-            };
-            return Err(crate::error::Problems(vec![problem]).into());
-        }
-    }
+    let repositories = repositories::of_chroot(place)?;
     let mut packages = chroot.packages.clone();
     for package in workspace.chroot.additional_packages.iter().map(|at| &at.value) {
         if !packages.contains(package) {
@@ -299,12 +281,34 @@ impl Sync {
             let (old, by_hand) = (old.unwrap_or(Value::Null), option.is_none());
             sync.changes.push(Change { chroot: None, key, old, new: wanted, by_hand, arguments });
         }
+        sync.compare_repositories(client, project, places)?;
         for place in places {
             let there = remote.as_ref().and_then(|remote| remote.get("chroot_repos"));
             let there = there.is_some_and(|chroots| chroots.get(&place.chroot.name.value).is_some());
             sync.compare_chroot(client, place, there, &builds)?;
         }
         Ok(sync)
+    }
+
+    /// Compares the repositories that users get together with the project's.
+    fn compare_repositories(
+        &mut self,
+        client: &Client<'_>,
+        project: &CoprProject,
+        places: &[Place<'_>],
+    ) -> Result<(), Error> {
+        let (wanted, notes) = repositories::of_users(places)?;
+        self.notes.extend(notes);
+        let there = if self.exists { repositories::read(client, project, &wanted)? } else { Vec::new() };
+        let sorted = |list: &[String]| sorted(list.iter().map(String::as_str).collect());
+        let (old, new) = (sorted(&there), sorted(&wanted));
+        if old != new {
+            let old = if self.exists { old } else { Value::Null };
+            let arguments = arguments("runtime-repo-dependency", &new);
+            let (chroot, key) = (None, "runtime-repositories");
+            self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
+        }
+        Ok(())
     }
 
     fn compare_chroot(

@@ -78,6 +78,8 @@ pub struct CoprChroot {
     pub name: At<String>,
     /// The name of its definition in `mock-configs/`.
     pub definition: String,
+    /// The project that it is built in instead of the others' one.
+    pub project: Option<String>,
     /// Repositories beside the release's own, instead of those of the definition.
     pub repositories: Option<Vec<String>>,
     /// Packages in every build root, beside the macros package.
@@ -116,8 +118,10 @@ impl CoprProject {
     /// Reads `copr/project.toml`; each of its chroots must be one of `chroots`.
     pub fn read(file: File, chroots: &BTreeMap<String, Chroot>, problems: &mut Vec<Problem>) -> Self {
         file.clone().parse(problems, |root| {
-            let owner = name(root, "owner", "the COPR user or @group");
-            let project = name(root, "project", "the COPR project");
+            let owner = root.required_string("owner", "the COPR user or @group");
+            let owner = name(root, "owner", owner, "the COPR user or @group");
+            let project = root.required_string("project", "the COPR project");
+            let project = name(root, "project", project, "the COPR project");
             let listed = root.strings("chroots");
             if listed.is_empty() {
                 let (span, help) = (root.span(), "add `chroots = [\"fedora-44-x86_64\"]`".to_owned());
@@ -161,6 +165,30 @@ impl CoprProject {
         format!("{}/{}", self.owner, self.project)
     }
 
+    /// Returns the projects that the chroots are built in: this one, and those that chroots have for
+    /// themselves.
+    pub fn split(&self) -> Vec<Self> {
+        let mut projects: Vec<Self> = Vec::new();
+        for chroot in &self.chroots {
+            let name = chroot.project.as_ref().unwrap_or(&self.project);
+            match projects.iter_mut().find(|project| project.project == *name) {
+                Some(project) => project.chroots.push(chroot.clone()),
+                None => {
+                    let chroots = vec![chroot.clone()];
+                    projects.push(Self { project: name.clone(), chroots, ..self.clone() });
+                }
+            }
+        }
+        projects
+    }
+
+    /// Returns the project that a definition of `mock-configs/` is built in; this one if it is not
+    /// one of the chroots.
+    pub fn of_definition(&self, definition: &str) -> Self {
+        let has = |project: &Self| project.chroot_of(definition).is_some();
+        self.split().into_iter().find(has).unwrap_or_else(|| self.clone())
+    }
+
     /// Returns the chroot that a definition of `mock-configs/` stands for.
     pub fn chroot_of(&self, definition: &str) -> Option<&CoprChroot> {
         self.chroots.iter().find(|chroot| chroot.definition == definition)
@@ -170,20 +198,19 @@ impl CoprProject {
 impl Default for CoprChroot {
     fn default() -> Self {
         let name = At { value: String::new(), span: 0..0 };
-        Self { name, definition: String::new(), repositories: None, packages: Vec::new() }
+        Self { name, definition: String::new(), project: None, repositories: None, packages: Vec::new() }
     }
 }
 
 /// Reads a name that becomes part of URLs and arguments. Source: COPR, coprs/forms.py,
 /// `CoprForm`: `^[\w.-]+$`; an owner may be a group.
-fn name(root: &mut Table<'_>, key: &str, what: &str) -> String {
-    let at = root.required_string(key, what);
+fn name(table: &mut Table<'_>, key: &str, at: Option<At<String>>, what: &str) -> String {
     if let Some(At { value, span }) = &at {
         let rest = if key == "owner" { value.strip_prefix('@').unwrap_or(value) } else { value };
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         if rest.is_empty() || rest.starts_with('-') || !rest.chars().all(plain) {
             let message = format!("`{}` cannot be {what}", visible(value));
-            root.problem(span.clone(), message, "expected letters, digits and . _ -", None);
+            table.problem(span.clone(), message, "expected letters, digits and . _ -", None);
         }
     }
     text(at)
@@ -202,6 +229,8 @@ fn chroot_settings(
             table.problem(key.span.clone(), message, "settings of no chroot", help);
         }
         let said = table.string("definition");
+        let project = table.string("project");
+        let project = project.map(|at| name(table, "project", Some(at), "the COPR project"));
         let repositories = table.has("repositories").then(|| urls(table, "repositories"));
         let packages = table.strings("packages");
         for At { value, span } in &packages {
@@ -211,7 +240,7 @@ fn chroot_settings(
             }
         }
         let packages = packages.into_iter().map(|at| at.value).collect();
-        (key.value, (said, CoprChroot { repositories, packages, ..CoprChroot::default() }))
+        (key.value, (said, CoprChroot { project, repositories, packages, ..CoprChroot::default() }))
     };
     root.table("chroot", |table| table.each_table(read)).unwrap_or_default().into_iter().collect()
 }

@@ -614,4 +614,44 @@ def rpmrepo(state, request, owner, dirname, release):
     for name in active_chroots(project):
         name_release, arch = name.rsplit("-", 1)
         repos.setdefault(name_release, {"arch": {}})["arch"][arch] = {"opts": opts}
-    return {"results_url": state.results_url, "repos": repos, "directories": {dirname: {}}, "dependencies": []}
+    return {
+        "results_url": state.results_url, "repos": repos, "directories": {dirname: {}},
+        "dependencies": dependencies(state, project),
+    }
+
+
+def dependencies(state, project):
+    """get_transitive_runtime_dependencies, as get_project_rpmrepo_metadata shows them. What COPR caches
+    for two minutes is always new here."""
+    internal, external, todo = [], [], [project]
+    while todo:
+        for url in words(todo.pop()["runtime_dependencies"]):
+            if not url.startswith("copr://"):
+                if url not in external:
+                    external.append(url)
+                continue
+            found = state.projects.get(tuple(url.removeprefix("copr://").split("/")[:2]))
+            # One that does not exist is left out.
+            if found and found is not project and found not in internal:
+                internal.append(found)
+                todo.append(found)
+    host, shown = state.results_url.split("/")[2].split(":")[0], []
+    of = f"Copr {host}/{project['full_name']}"
+    for number, found in enumerate(internal, 1):
+        owner = found["ownername"].replace("@", "group_")
+        shown.append({
+            "opts": {
+                "id": f"coprdep:{host}:{owner}:{found['name']}",
+                "name": f"{of} runtime dependency #{number} - {found['full_name']}",
+            },
+            "type": "copr",
+            "data": {"owner": found["ownername"], "projectname": found["name"]},
+        })
+    for number, url in enumerate(external, len(internal) + 1):
+        ident = re.sub("[^a-zA-Z0-9]+", "_", url).strip("_")
+        shown.append({
+            "opts": {"id": "coprdep:" + ident, "name": f"{of} external runtime dependency #{number} - {ident}"},
+            "type": "external_baseurl",
+            "data": {"pattern": url},
+        })
+    return shown

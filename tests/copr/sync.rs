@@ -81,6 +81,82 @@ fn mends_what_somebody_changed_and_keeps_the_rest() {
     assert_eq!(stack.copr.state()["projects"][PROJECT], at_first);
 }
 
+/// What dnf5 gets of a project that is not its own packages.
+fn dependencies(stack: &Stack, project: &str) -> Vec<String> {
+    let file = stack.copr.path("rpmrepo.json");
+    let url = format!("{}/api_3/rpmrepo/{project}/fedora-43", stack.copr.url);
+    stack.copr.fetch(&url, &file).exits(0);
+    let answer: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let list = answer["dependencies"].as_array().unwrap().clone();
+    list.iter().map(|entry| entry["data"]["pattern"].as_str().unwrap().to_owned()).collect()
+}
+
+const REPOSITORY: &str = "\n[[repositories]]\nid = \"gpu\"\nurl = \"https://example.org/gpu/$basearch\"\n";
+
+#[test]
+fn users_get_the_repositories_of_all_chroots_with_the_project() {
+    let stack = Stack::new();
+    let definition = "mock-configs/fedora-43.toml";
+    let plain = stack.workspace.read(definition);
+    stack.workspace.write(definition, plain.clone() + REPOSITORY);
+    sync(&stack).exits(0);
+    assert_eq!(dependencies(&stack, PROJECT), ["https://example.org/gpu/$basearch"]);
+    assert_eq!(differences(&stack), [""; 0]);
+
+    let other =
+        ["modify", PROJECT, "--bootstrap", "default", "--runtime-repo-dependency", "https://example.com/x"];
+    stack.copr.cli(&other).exits(0);
+    assert_eq!(differences(&stack), ["runtime-repositories"]);
+    // It changes no build.
+    stack.push().exits(0);
+    let ran = sync(&stack);
+    let change = "runtime-repositories: https://example.com/x → https://example.org/gpu/$basearch\n";
+    assert_eq!(ran.exits(0).stdout, change);
+    assert_eq!(dependencies(&stack, PROJECT), ["https://example.org/gpu/$basearch"]);
+
+    stack.workspace.write(definition, plain);
+    assert_eq!(differences(&stack), ["runtime-repositories", "repositories"]);
+    sync(&stack).exits(0);
+    assert_eq!(dependencies(&stack, PROJECT), [""; 0]);
+}
+
+#[test]
+fn a_repository_of_one_chroot_needs_a_project_of_its_own() {
+    let stack = Stack::new();
+    let definition = stack.workspace.read("mock-configs/fedora-43.toml");
+    stack.workspace.write("mock-configs/fedora-44.toml", definition.replace("43", "44"));
+    stack.workspace.write("mock-configs/fedora-43.toml", definition + REPOSITORY);
+    stack.workspace.replace(PROJECT_TOML, "chroots = [", "chroots = [\"fedora-44-x86_64\", ");
+    // On Fedora 44 dnf could take a library from it that Fedora has.
+    let said = "users have to add https://example.org/gpu/$basearch themselves";
+    sync(&stack).exits(0).says([said, "[chroot.fedora-43-x86_64]"]);
+    assert_eq!(dependencies(&stack, PROJECT), [""; 0]);
+
+    let toml = stack.workspace.read(PROJECT_TOML);
+    stack.workspace.write(PROJECT_TOML, format!("{toml}\n[chroot.{CHROOT}]\nproject = \"rocm-43\"\n"));
+    let ran = sync(&stack);
+    assert!(!ran.exits(0).stderr.contains(said), "{ran}");
+    let projects = stack.copr.state()["projects"].clone();
+    let chroots = |project: &str| -> Vec<String> {
+        let all = projects[project]["chroots"].as_object().unwrap();
+        let kept = all.iter().filter(|(_, chroot)| chroot["delete_after_days"].is_null());
+        kept.map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(
+        (chroots(PROJECT), chroots("alice/rocm-43")),
+        (vec!["fedora-44-x86_64".into()], vec![CHROOT.into()])
+    );
+    assert_eq!(dependencies(&stack, PROJECT), [""; 0]);
+    assert_eq!(dependencies(&stack, "alice/rocm-43"), ["https://example.org/gpu/$basearch"]);
+    let dry = stack.run(&["copr", "sync", "--dry-run"]);
+    assert_eq!(dry.exits(0).stdout, "");
+    // Its builds are sent there.
+    stack.run(&["copr", "push", "other", "--chroot", "fedora-43"]).exits(0);
+    let builds = stack.copr.builds();
+    let of: Vec<&str> = builds.iter().map(|build| build["project"].as_str().unwrap()).collect();
+    assert_eq!(of, ["alice/rocm-43"]);
+}
+
 #[test]
 fn tells_why_it_may_not() {
     let stack = Stack::synced();

@@ -1,7 +1,5 @@
 //! `rocmrpm copr push`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::{Target, sync};
@@ -31,15 +29,15 @@ const TEXTS: &[&str] = &[
     "homepage",
     "instructions",
     "priority",
+    "runtime-repositories",
     "unlisted",
 ];
 
-pub(super) fn run(args: &args::CoprPush, dir: &Path, shell: &Shell) -> Done {
-    let target = Target::read(dir, &args.choice)?;
+pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done {
     context::check_closures(&target.workspaces, &args.components)?;
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
-    let places = sync::places(&target)?;
+    let places = sync::places(target)?;
     let push = Push { args, client: &client, project: &target.project, places: &places, shell };
     let mut code = 0;
     let mut documents = Vec::new();

@@ -1,7 +1,5 @@
 //! `rocmrpm copr status`.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::Target;
@@ -12,8 +10,7 @@ use crate::events::Silent;
 use crate::report::{Progress, Shell, Style, Table};
 use crate::stack::Stack;
 
-pub(super) fn run(args: &args::CoprStatus, dir: &Path, shell: &Shell) -> Done {
-    let target = Target::read(dir, &args.choice)?;
+pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let builds = client.builds()?;

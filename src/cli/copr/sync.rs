@@ -1,7 +1,5 @@
 //! `rocmrpm copr sync`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::Target;
@@ -12,12 +10,11 @@ use crate::report::{Progress, Shell, Style, count};
 use crate::spec::History;
 use crate::text::visible;
 
-pub(super) fn run(args: &args::CoprSync, dir: &Path, shell: &Shell) -> Done {
-    let target = Target::read(dir, &args::Choice { chroot: None, pins: None })?;
+pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done {
     context::check_closures(&target.workspaces, &[])?;
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
-    let places = places(&target)?;
+    let places = places(target)?;
     let sync = Sync::find(&client, &target.project, &places)?;
     if !args.json {
         sync.changes.iter().try_for_each(|change| show(change, shell))?;

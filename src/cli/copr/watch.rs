@@ -1,7 +1,6 @@
 //! `rocmrpm copr watch` and `rocmrpm copr cancel`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use super::Target;
 use crate::cli::{Done, args, context};
@@ -32,8 +31,7 @@ fn open(client: &Client<'_>, target: &Target) -> Result<BTreeMap<u64, Open>, Err
     Ok(open)
 }
 
-pub(super) fn run(args: &args::CoprWatch, dir: &Path, shell: &Shell) -> Done {
-    let target = Target::read(dir, &args.choice)?;
+pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let mut seen: BTreeMap<u64, Open> = BTreeMap::new();
@@ -41,7 +39,7 @@ pub(super) fn run(args: &args::CoprWatch, dir: &Path, shell: &Shell) -> Done {
     let mut bad = BTreeSet::new();
     let mut looks = client.looks();
     loop {
-        let mut now = open(&client, &target)?;
+        let mut now = open(&client, target)?;
         for (id, before) in &seen {
             if !now.contains_key(id) {
                 // It ended, was deleted, or is for another chroot after all.
@@ -88,8 +86,7 @@ pub(super) fn run(args: &args::CoprWatch, dir: &Path, shell: &Shell) -> Done {
     Ok(Kind::Build.exit_code())
 }
 
-pub(super) fn cancel(args: &args::CoprCancel, dir: &Path, shell: &Shell) -> Done {
-    let target = Target::read(dir, &args.choice)?;
+pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let mut wanted: Option<(BTreeSet<String>, BTreeSet<u64>)> = None;
@@ -111,7 +108,7 @@ pub(super) fn cancel(args: &args::CoprCancel, dir: &Path, shell: &Shell) -> Done
         }
     };
     let open: Vec<(u64, Open)> =
-        open(&client, &target)?.into_iter().filter(|(id, build)| is_wanted(*id, build)).collect();
+        open(&client, target)?.into_iter().filter(|(id, build)| is_wanted(*id, build)).collect();
     for (id, build) in &open {
         let name = build.name.as_deref().unwrap_or("a new package");
         let line = format!("{name}: {} {}", build.state.word(), client.build_page(*id));

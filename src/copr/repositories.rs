@@ -1,0 +1,96 @@
+//! Repositories beside a project's own: what builds see, by chroot, and what `dnf copr enable` enables
+//! for users, of which COPR has one list for all chroots.
+
+use serde_json::Value;
+
+use super::client::Client;
+use super::error::CoprError;
+use super::project::Place;
+use crate::error::{Error, Problem, Problems};
+use crate::workspace::CoprProject;
+use crate::workspace::copr::refused_url;
+
+/// Returns what builds for a chroot see.
+pub(super) fn of_chroot(place: &Place<'_>) -> Result<Vec<String>, Error> {
+    let Place { chroot, workspace, .. } = place;
+    let derived = || workspace.chroot.repositories.iter().map(|r| r.url.clone()).collect();
+    let repositories: Vec<String> = chroot.repositories.clone().unwrap_or_else(derived);
+    for url in &repositories {
+        let Some(why) = refused_url(url) else { continue };
+        let file = &workspace.chroot.file;
+        let problem = Problem {
+            file: file.name.clone(),
+            text: file.text.clone(),
+            span: file.text.find(url.as_str()).map(|at| at..at + url.len()),
+            message: format!("`{url}` is not a repository that COPR takes"),
+            label: why.to_owned(),
+            help: Some(format!(
+                "set others for COPR: `repositories = [...]` in `[chroot.{}]` of copr/project.toml",
+                chroot.name.value
+            )),
+        };
+        return Err(Problems(vec![problem]).into());
+    }
+    Ok(repositories)
+}
+
+/// Returns what users of a project need: the repositories of all its chroots. One that only some have
+/// is left out with a note. On the other releases it would offer packages in place of the release's:
+/// of two providers of a library dnf may take either.
+pub(super) fn of_users(places: &[Place<'_>]) -> Result<(Vec<String>, Vec<String>), Error> {
+    let lists = places.iter().map(of_chroot).collect::<Result<Vec<_>, _>>()?;
+    let (mut shared, mut notes) = (Vec::new(), Vec::new());
+    for (place, list) in places.iter().zip(&lists) {
+        for url in list {
+            let everywhere = lists.iter().all(|other| other.contains(url));
+            if everywhere && !shared.contains(url) {
+                shared.push(url.clone());
+            }
+            if !everywhere {
+                let name = &place.chroot.name.value;
+                notes.push(format!(
+                    "{name}: users have to add {url} themselves: COPR has one list for all chroots of a project, \
+                     and not all of them have it; to have it enabled by `dnf copr enable`, set \
+                     `project = \"NAME\"` in `[chroot.{name}]` of copr/project.toml"
+                ));
+            }
+        }
+    }
+    Ok((shared, notes))
+}
+
+/// Reads what users get together with the project's repository. COPR answers as it does to dnf5,
+/// up to two minutes late; the project itself does not show it. Source: COPR,
+/// views/apiv3_ns/apiv3_rpmrepo.py.
+pub(super) fn read(
+    client: &Client<'_>,
+    project: &CoprProject,
+    wanted: &[String],
+) -> Result<Vec<String>, Error> {
+    let Some(chroot) = project.chroots.first() else { return Ok(Vec::new()) };
+    let release = chroot.name.value.rsplit_once('-').map_or("", |(release, _)| release);
+    let path = format!("rpmrepo/{}/{release}", project.full_name());
+    let Some(answer) = client.api("read the repositories of the project's users", &path, &[])? else {
+        return Ok(Vec::new());
+    };
+    let Some(list) = answer.get("dependencies").and_then(Value::as_array) else {
+        let why = "no list `dependencies`".to_owned();
+        return Err(CoprError::Answer { asked: format!("{}/api_3/{path}", client.url()), why }.into());
+    };
+    let mut there: Vec<String> = list.iter().filter_map(dependency).collect();
+    if wanted.iter().any(|url| url.starts_with("copr://")) {
+        // COPR lists what other projects bring in their turn, too.
+        there.retain(|url| wanted.contains(url));
+    }
+    Ok(there)
+}
+
+/// Returns a dependency as it was set.
+fn dependency(entry: &Value) -> Option<String> {
+    let data = entry.get("data")?;
+    let text = |key: &str| data.get(key).and_then(Value::as_str);
+    match text("pattern") {
+        Some(url) => Some(url.to_owned()),
+        None => Some(format!("copr://{}/{}", text("owner")?, text("projectname")?)),
+    }
+}
