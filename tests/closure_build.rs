@@ -338,7 +338,9 @@ impl Lab {
             let to = text.split(['[', '>']).next().unwrap_or_default();
             let at = text.find('>').unwrap_or(text.len());
             let specifiers = VersionSpecifiers::from_str(&text[at..]).unwrap();
-            Edge { from: from.into(), to: to.into(), text: text.into(), specifiers, extra: false }
+            // What the extra of pure-one asks for, which demo wants.
+            let extra = (from, to) == ("pure-one", "native-one");
+            Edge { from: from.into(), to: to.into(), text: text.into(), specifiers, extra }
         };
         let edges = [
             ("demo", "private-one>=2"),

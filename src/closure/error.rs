@@ -273,6 +273,7 @@ impl Diagnose for ClosureError {
         match self {
             Self::Edits { problems, .. } => problems,
             Self::Environment(error) => error.problems(),
+            Self::Packages(error) => error.problems(),
             _ => &[],
         }
     }

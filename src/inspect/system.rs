@@ -167,10 +167,14 @@ impl System {
     }
 
     /// Returns the package that has this library, which can be given by the name of its file.
-    pub fn package(&self, soname: &str) -> Option<&str> {
-        let named = |name: &str| self.rocm.get(name).or_else(|| self.libraries.get(name));
-        let file = || named(libraries::tables().files.get(soname)?);
-        named(soname).or_else(file).map(String::as_str)
+    pub fn package(&self, name: &str) -> Option<&str> {
+        let file = || self.package_of_soname(libraries::tables().files.get(name)?);
+        self.package_of_soname(name).or_else(file)
+    }
+
+    /// Returns the package that provides this SONAME.
+    pub fn package_of_soname(&self, soname: &str) -> Option<&str> {
+        self.rocm.get(soname).or_else(|| self.libraries.get(soname)).map(String::as_str)
     }
 
     /// Returns the newest symbol version of the kind that `version` is of, such as `GLIBC_2.42`,

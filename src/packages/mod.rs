@@ -360,7 +360,7 @@ mod tests {
                 ("rocprim-static", "rocprim-devel"),
                 ("redis-devel", "valkey-compat-redis-devel"),
                 ("langpacks-en", "langpacks-en"),
-                ("protobuf-devel < 4", "protobuf-devel"),
+                ("protobuf-devel < 4", if release == "45" { "protobuf3-devel" } else { "protobuf-devel" }),
                 ("python-devel", "python3-devel"),
                 (altname.as_str(), "python3-devel"),
                 ("python3dist(numpy) >= 2", "python3-numpy"),

@@ -126,7 +126,7 @@ impl Target {
         if self.system.libraries.is_empty() {
             return Verdict::Unchecked("the chroot's libraries are not known".to_owned());
         }
-        let Some(package) = self.system.package(library.soname) else {
+        let Some(package) = self.system.package_of_soname(library.soname) else {
             return Verdict::Unmet(self.nothing());
         };
         match self.system.newest(library.version) {

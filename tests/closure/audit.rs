@@ -18,9 +18,12 @@ const RING: &str = include_str!("../osv/RUSTSEC-2025-0009.json");
 const ALL: [&str; 4] = [AIOHTTP, PYSEC, STARLETTE, RING];
 
 const SBOM: &str = r#"{"bomFormat":"CycloneDX","specVersion":"1.5","components":[
-    {"type":"library","name":"ring","version":"0.17.8","purl":"pkg:cargo/ring@0.17.8"},
-    {"type":"library","name":"ring","version":"0.17.14","purl":"pkg:cargo/ring@0.17.14"},
-    {"type":"library","name":"zlib","version":"1.3","purl":"pkg:generic/zlib@1.3"}]}"#;
+    {"type":"library","name":"ring","version":"0.17.8","purl":"pkg:cargo/ring@0.17.8",
+     "licenses":[{"license":{"id":"ISC"}}]},
+    {"type":"library","name":"ring","version":"0.17.14","purl":"pkg:cargo/ring@0.17.14",
+     "licenses":[{"license":{"id":"ISC"}}]},
+    {"type":"library","name":"zlib","version":"1.3","purl":"pkg:generic/zlib@1.3",
+     "licenses":[{"license":{"id":"Zlib"}}]}]}"#;
 
 fn index() -> Index {
     Index::default().wheel("aiohttp", "3.9.1", &[MIT]).sbom_wheel("hf-xet", "1.0", &[MIT], SBOM).wheel(

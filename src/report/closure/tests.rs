@@ -14,7 +14,7 @@ fn the_text_has_the_places_with_their_sums_and_reasons() {
     let (closure, ..) = sample();
     similar_asserts::assert_eq!(
         plain(&closure_text(&closure)),
-        "demo  for fedora-43 with the pins of stable
+        "demo  for fedora-43 with the pins of stable, not limited by date
 
   system      2    22.0 kB  fedora-43's own package satisfies
   rpm         2     9.0 kB  an RPM of its own
