@@ -100,9 +100,13 @@ fn crated() -> &'static Crated {
         let project = "src/greeter/pyproject.toml";
         let requires = "\"packaging>=24\", \"iniconfig>=2\", \"idna>=3.6,<3.11\", \"colorama>=0.4\"";
         workspace.replace(project, requires, "\"quick-one\", \"told-one\"");
+        let imports = ["idna", "iniconfig", "packaging"]
+            .map(|name| format!("\n[[closure.import]]\nname = \"{name}\"\nreason = \"it does not run here\"\n"));
         workspace.write(
             "specs-templates/greeter/component.toml",
-            "[closure]\n\n[[closure.member]]\nname = \"quick-one\"\nfrom = \"sdist\"\nreason = \"it can be\"\n",
+            "[closure]\n\n[[closure.member]]\nname = \"quick-one\"\nfrom = \"sdist\"\nreason = \"it can be\"\n"
+                .to_owned()
+                + &imports.concat(),
         );
         let holder = workspace.holder();
         let archive = tar_gz("mini-1.0.0", MINI);
