@@ -129,9 +129,10 @@ fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
         .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"])
         .arg(&wheels);
     ran(fetch.args(["colorama==0.4.6", "idna==3.9"])).exits(0);
+    // Debian's ensurepip, which Fedora's python3 has, is in the tools of the laboratory.
     let script = format!(
-        "{DNF} install python3-greeter mock-needs >&2\n\
-         cp -r ../wheels $root/wheels\n\
+        "{DNF} install python3-greeter mock-needs lab-tools >&2\n\
+         cp -r /home/builder/test/wheels $root/wheels\n\
          run() {{ unshare --net chroot $root env -i PATH=/usr/bin HOME=/root LANG=C.UTF-8 \"$@\"; }}\n\
          show='import idna, greeter; print(idna.__version__)'\n\
          run greeter-python -c \"$show\"\n\
@@ -144,7 +145,7 @@ fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
          run /root/extra/bin/python -c \"$show\"\n\
          run /root/extra/bin/pip install --no-index --find-links /wheels 'idna>=3.10' >&2\n\
          run /root/extra/bin/pip install --no-index --find-links /wheels 'idna<3.10' 2>&1 && exit 1\n\
-         run greeter-venv /proc/none 2>&1 && exit 1\n\
+         run greeter-venv /etc/passwd/none 2>&1 && exit 1\n\
          rpm --root $root -V python3-greeter greeter-runtime"
     );
     let ran = lab::root(workspace, &script);
@@ -158,7 +159,7 @@ fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
         "greeter 1.0 in black and white\n",
         "3.10\n",
         "ResolutionImpossible",
-        "greeter-venv: error: cannot make /proc/none: ",
+        "greeter-venv: error: cannot make /etc/passwd/none: ",
     ] {
         let at = rest.find(part).unwrap_or_else(|| panic!("no {part:?} in {rest:?}: {ran}"));
         rest = &rest[at + part.len()..];

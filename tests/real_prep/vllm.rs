@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::support::{Ran, Workspace, ran, text_of};
+use super::support::{Ran, Workspace, names_in, ran, text_of};
 use super::{REPOSITORY, repository};
 
 /// Edits for Debian 12's setuptools, which is older than license expressions.
@@ -41,6 +41,12 @@ fn workspace() -> Workspace {
 #[track_caller]
 fn built(workspace: &Workspace, architecture: &str) -> PathBuf {
     workspace.run(&["build", "vllm"]).exits(0).says(["Built vllm 1 RPM", "Wheel vllm-0.20.2+"]);
+    // What only the RPM has stays out of the wheel.
+    let folder = workspace.built("wheels/vllm");
+    let wheel = names_in(&folder).into_iter().find(|name| name.ends_with(".whl")).unwrap();
+    let mut list = Command::new("/usr/bin/python3");
+    let list = ran(list.args(["-m", "zipfile", "--list"]).arg(folder.join(wheel))).exits(0).stdout.clone();
+    assert!(!list.contains("vllm-venv") && !list.contains(".service"), "{list}");
     let record = workspace.assert_whole("vllm");
     assert_eq!(record["version"], "0.20.2");
     let rpm = record["outputs"].as_array().unwrap().iter().map(|output| text_of(&output["file"]));
@@ -86,7 +92,10 @@ fn vllm_without_device_code_becomes_a_package() {
     assert!(compiled.is_empty(), "{compiled:?}");
     // The system's Python imports it.
     assert!(provides.contains("python3dist(vllm) = 0.20.2\n"), "{provides}");
-    assert!(!files.contains("vllm-python") && !files.contains("vllm-venv"), "{files}");
+    let root = unpacked(&workspace, &rpm);
+    let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    assert!(text("usr/bin/vllm-python").ends_with("exec /usr/bin/python3 -s \"$@\"\n"));
+    assert!(!text("usr/bin/vllm-venv").contains("PREFIX"));
     assert!(provides.contains("vllm-rocm = 0.20.2-1\n") && !provides.contains("rocm-gfx"), "{provides}");
     // What a release has is wanted in any later version, what the closure brings in exactly this
     // one; upstream's own bounds stayed.
