@@ -255,8 +255,10 @@ fn answer(entry: &Entry, bound: Option<&Bound>, of_project: bool) -> Answer {
     let Entry { package, version } = entry;
     let bare = version.split_once(':').map_or(version.as_str(), |(_, bare)| bare);
     let version = if of_project { bare } else { version };
+    // python3dist(...) has versions without zeros at their end.
+    let compared = if of_project { bare.trim_end_matches(".0") } else { version };
     match bound {
-        Some(bound) if !version.is_empty() && !bound.holds(version) => {
+        Some(bound) if !version.is_empty() && !bound.holds(compared) => {
             let older = bound.wants_newer(version);
             Answer::OtherVersion { package: package.clone(), version: version.to_owned(), older }
         }
@@ -325,7 +327,7 @@ mod tests {
         assert_eq!(ask("python3.14dist(setuptools-scm)"), Answer::By("python3-setuptools_scm".into()));
         assert_eq!(ask("python3dist(pyzmq)"), Answer::By("python3-zmq".into()));
         assert_eq!(
-            ask("python3dist(torch) = 2.11"),
+            ask("python3dist(torch) = 2.10"),
             Answer::OtherVersion {
                 package: "python3-torch-rocm".into(),
                 version: "2.11.0".into(),
