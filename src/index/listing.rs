@@ -159,8 +159,8 @@ impl Listed {
 
 /// Returns what both forms of a page say of its files.
 fn essence(files: &[ProjectFile]) -> BTreeSet<ProjectFile> {
-    // Sizes are in JSON alone.
-    files.iter().map(|file| ProjectFile { size: None, ..file.clone() }).collect()
+    // Sizes and upload times are in JSON alone.
+    files.iter().map(|file| ProjectFile { size: None, upload_time: None, ..file.clone() }).collect()
 }
 
 /// Returns the names of the folders in a folder, sorted.

@@ -93,7 +93,7 @@ fn a_damaged_lock_is_named_and_nothing_is_written() {
     for args in [&["index", "check"][..], &["requirements", "--resolve"]] {
         held.run(args)
             .exits(3)
-            .says(&["pins/stable.host.requirements.lock:10: this is not the lock of a closure"]);
+            .says(&["pins/stable.host.requirements.lock:11: this is not the lock of a closure"]);
     }
     assert!(!held.0.path("build/host/requirements").exists());
 }
