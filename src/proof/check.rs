@@ -282,7 +282,7 @@ mod tests {
             "/usr/bin/python3",
             "/opt/own",
             "python(abi) = 3.14",
-            "python3dist(num) = 2.0",
+            "python3dist(num) = 2",
             "(python3dist(own) >= 1 with python3dist(own) < 2~~)",
             "(python3dist(nothing) or python3dist(num))",
         ];
