@@ -61,7 +61,8 @@ pub(crate) fn compile(
     // URLs go by the environment, which only this user can read; arguments everybody can.
     let mut uv = Command::new("uv")
         .args(["--no-config", "--color", "never", "pip", "compile", "-", "--quiet"])
-        .args(["--no-header", "--index-strategy", "first-index"])
+        // Without it, uv runs an sdist's setup.py where its metadata is not static.
+        .args(["--no-build", "--no-header", "--index-strategy", "first-index"])
         .args(["--python-version", &environment.python(), "--python-platform", &platform(environment)])
         .args(args)
         .cwd(folder)
