@@ -61,8 +61,7 @@ pub(crate) fn compile(
     // URLs go by the environment, which only this user can read; arguments everybody can.
     let mut uv = Command::new("uv")
         .args(["--no-config", "--color", "never", "pip", "compile", "-", "--quiet"])
-        // Without it, uv runs an sdist's setup.py where its metadata is not static.
-        .args(["--no-build", "--no-header", "--index-strategy", "first-index"])
+        .args(["--no-header", "--index-strategy", "first-index"])
         .args(["--python-version", &environment.python(), "--python-platform", &platform(environment)])
         .args(args)
         .cwd(folder)

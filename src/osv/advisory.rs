@@ -114,10 +114,12 @@ impl Advisory {
             let schema = crate::text::visible(schema);
             return Err(format!("it has schema_version `{schema}`, and {MAJOR}.x is understood"));
         }
-        let names = document.aliases.unwrap_or_default();
-        if let Some(id) = names.iter().chain([&document.id]).find(|id| !is_id(id)) {
-            return Err(format!("`{}` cannot be an ID", crate::text::visible(id)));
+        if !is_id(&document.id) {
+            return Err(format!("`{}` cannot be an ID", crate::text::visible(&document.id)));
         }
+        // Databases have had aliases with commas and blanks. Those cannot be accepted by name.
+        let mut names = document.aliases.unwrap_or_default();
+        names.retain(|id| is_id(id));
         let modified: Timestamp = document.modified.parse().map_err(|_| {
             format!("`modified` is `{}`, not a time of RFC 3339", crate::text::visible(&document.modified))
         })?;

@@ -1,9 +1,7 @@
 //! What a packager sees of a closure: the places and why, what is decided in component.toml, the
 //! page, the difference of two locks, and the files that `--write` writes and `--check` minds.
 
-use super::index::Lie;
 use super::{Index, Lab, MIT};
-use crate::support::archive::tar_gz;
 use crate::support::server::TestServer;
 
 const DROPPED: &str = "[closure]\n\n[[closure.member]]\nname = \"ray\"\nplace = \"dropped\"\n\
@@ -248,24 +246,4 @@ fn nothing_is_written_where_something_is_wrong() {
     lab.run(&server, &["--write"]).exits(2).says(["no component of the workspace has a table `[closure]`"]);
     lab.run(&server, &["app", "--write"]).exits(2).says(["`app` has no table `[closure]`"]);
     lab.run(&server, &["app", "why", "num"]).exits(2);
-}
-
-/// An sdist whose metadata is only known by running its build backend is refused, and the backend
-/// never runs.
-#[test]
-fn resolving_runs_no_code_of_an_sdist() {
-    let dir = tempfile::tempdir().unwrap();
-    let ran = dir.path().join("ran");
-    let backend = format!(
-        "open({ran:?}, 'w').close()\ndef prepare_metadata_for_build_wheel(d, c=None): raise SystemExit\n\
-         def build_wheel(d, c=None, m=None): raise SystemExit\n"
-    );
-    let pyproject = "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n";
-    let sdist = tar_gz("runs-1.0", &[("pyproject.toml", pyproject), ("backend.py", &backend)]);
-    let mut index = Index::default();
-    index.put("runs", "runs-1.0.tar.gz", sdist, "", Lie::None);
-    let server = index.serve();
-    let lab = Lab::new(&["runs"], &[]);
-    lab.run(&server, &[]).exits(3).says(["runs", "no usable wheels"]);
-    assert!(!ran.exists(), "the build backend ran");
 }
