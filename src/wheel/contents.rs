@@ -36,6 +36,8 @@ pub(crate) struct Contents {
     pub libraries: BTreeSet<String>,
     /// File names of libraries that auditwheel or its like copied into the wheel.
     pub copied: BTreeSet<String>,
+    /// Whether a library has other names, which are copies: a wheel holds no links.
+    pub copies: bool,
     /// What its files link to and find in the wheel.
     pub inside: BTreeSet<String>,
     /// What its files link to and do not find there, with the first file that does.
@@ -55,6 +57,7 @@ pub(crate) fn contents(
     let names = peek::names(&archive);
     let mut contents = Contents::default();
     let mut elfs = BTreeMap::new();
+    let mut libraries = BTreeSet::new();
     let mut room = length.saturating_mul(RATIO).max(TOTAL_FLOOR);
     for name in &names {
         contents.add_name(name);
@@ -69,6 +72,9 @@ pub(crate) fn contents(
         let Some(elf) = Elf::new(facts, sound) else { continue };
         visit(&bytes);
         contents.add_elf(name, base, &elf);
+        if let Some((library, _)) = name.split_once(".so") {
+            contents.copies |= !libraries.insert((library.to_owned(), Sha256::of_bytes(&bytes)));
+        }
         elfs.insert(name.clone(), elf);
     }
     let loads = linkage::follow(&elfs).ok_or("its libraries link to each other in too many ways")?;
@@ -195,17 +201,18 @@ mod tests {
     use std::io::{Cursor, Write};
 
     use super::*;
+    use crate::inspect::testing::HostElf;
 
-    fn wheel(members: &[(&str, &str)]) -> Vec<u8> {
+    fn wheel(members: &[(&str, impl AsRef<[u8]>)]) -> Vec<u8> {
         let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        for (name, text) in members {
+        for (name, bytes) in members {
             out.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
-            out.write_all(text.as_bytes()).unwrap();
+            out.write_all(bytes.as_ref()).unwrap();
         }
         out.finish().unwrap().into_inner()
     }
 
-    fn read(members: &[(&str, &str)]) -> Result<Contents, String> {
+    fn read(members: &[(&str, impl AsRef<[u8]>)]) -> Result<Contents, String> {
         let bytes = wheel(members);
         contents(Cursor::new(&bytes), bytes.len() as u64, |_| {})
     }
@@ -245,6 +252,19 @@ mod tests {
         assert!(of("x").unwrap_err().contains("line 1"));
         assert!(read(&[("a.py", "")]).unwrap_err().contains("no dist-info folder"));
         assert!(contents(Cursor::new(b"PK"), 2, |_| {}).unwrap_err().contains("not a zip archive"));
+    }
+
+    #[test]
+    fn finds_libraries_with_copies_under_other_names() {
+        let library = |soname: &str| HostElf::new().soname(soname).build();
+        let copies = |one: &str, other: &str| {
+            let members = [(one, library("libk.so.1")), (other, library("libk.so.1"))];
+            read(&[&members[..], &[("k-1.dist-info/RECORD", Vec::new())]].concat()).unwrap().copies
+        };
+        assert!(copies("k/libk.so", "k/libk.so.1"));
+        assert!(copies("k/libk.so.1", "k/libk.so.1.0.0"));
+        assert!(!copies("k/libk.so.1", "other/libk.so.1"));
+        assert!(!copies("k/libk.so.1", "k/libother.so.1"));
     }
 
     #[test]

@@ -29,6 +29,10 @@ PACKAGES = {
 }
 
 
+# Debian's uvicorn works with these, the extra `standard` that fastapi asks for does not.
+TOO_OLD = {"httptools"}
+
+
 def package(name):
     return PACKAGES.get(name, f"python3-{name}")
 
@@ -63,13 +67,16 @@ def table(lock, generated, provides):
         if found := re.match(r"python3\.\d+dist\(([a-z0-9-]+)\) = (\S+)", line):
             rows[found[1]] = found[2]
     for name, version in sorted(rows.items()):
-        if name not in (private | rpms) & names:
+        if name not in (private | rpms) & names and name not in TOO_OLD:
             print(f"{package(name)}\t{version}")
 
 
 def refuse(path, closure):
     closure = json.loads(pathlib.Path(closure).read_text())
-    refused = {package(one["name"]) for one in closure["members"] if one["place"] != "system"}
+    # The laboratory's components ask for Debian's packages of the same name.
+    refused = {
+        package(one["name"]) for one in closure["members"] if one["place"] != "system" and not one["made_by"]
+    }
     lines = pathlib.Path(path).read_text().splitlines()
     kept = [line for line in lines if line.split("\t")[0] not in refused]
     pathlib.Path(path).write_text("".join(f"{line}\n" for line in kept))

@@ -250,7 +250,7 @@ impl WheelFacts {
         };
         let metadata = metadata(&fetched.path, name, version).map_err(wrong)?;
         let names_licenses = wheel::header_fields(&metadata).any(|field| field.is("License-File"));
-        let recipe = format!("wheel contents 1\n{}\n{}\n", file.sha256, bundled::digest());
+        let recipe = format!("wheel contents 2\n{}\n{}\n", file.sha256, bundled::digest());
         let known = fetcher.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
         let Looked { contents, traces } = match known {
             Some(known) => known,

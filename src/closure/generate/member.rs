@@ -197,6 +197,23 @@ fn description(said: &str, name: &str, facts: &Facts) -> String {
     text
 }
 
+/// Makes links of the other names of libraries in packages made of wheels.
+pub(super) const LINKS: &str = r#"# Wheels hold no links: a library's other names are copies, which a process could load beside it.
+%{__python3} - %{buildroot} <<'END'
+import filecmp, pathlib, re, sys
+libraries = {}
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.so*")):
+    if found := re.fullmatch(r"(.+[.]so)([.][0-9]+)*", path.name):
+        libraries.setdefault((path.parent, found[1]), []).append(path)
+for names in libraries.values():
+    library = max(names, key=lambda path: len(path.name))
+    for copy in names:
+        if copy != library and not copy.is_symlink() and filecmp.cmp(copy, library, shallow=False):
+            copy.unlink()
+            copy.symlink_to(library.name)
+END
+"#;
+
 fn from_wheel(wheel: &WheelFacts) -> String {
     let check = if wheel.names_licenses { "-l " } else { "" };
     let modules: Vec<&str> = wheel.contents.modules.iter().map(String::as_str).collect();
@@ -205,7 +222,8 @@ fn from_wheel(wheel: &WheelFacts) -> String {
     format!(
         "\n%prep\n%setup -q -c -T\n\
          \n%build\nmkdir -p %{{_pyproject_wheeldir}}\ncp -p %{{SOURCE0}} %{{_pyproject_wheeldir}}\n\
-         \n%install\n%pyproject_install\n%pyproject_save_files {check}{modules}{others}\n"
+         \n%install\n%pyproject_install\n{}%pyproject_save_files {check}{modules}{others}\n",
+        if wheel.contents.copies { LINKS } else { "" }
     )
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::facts::{Built, Facts};
 use super::linked::Linked;
-use super::member::{quoted_key, source};
+use super::member::{LINKS, quoted_key, source};
 use super::requires::of_all;
 use super::text::{component_header, quoted, spec_header, wrapped};
 use super::{Context, Part};
@@ -134,11 +134,19 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
         );
     }
     out += INSTALL;
+    if members.iter().any(|(_, facts)| has_copies(facts)) {
+        out += LINKS;
+    }
+    out += BYTECODE;
     out += "\n%check\n\
             %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n";
     out += "\n%files\n%license licenses\n%{prefix}\n";
     out += "\n%changelog\n<{ changelog }>\n";
     out
+}
+
+fn has_copies(facts: &Facts) -> bool {
+    matches!(&facts.built_from, Built::Wheel(wheel) if wheel.contents.copies)
 }
 
 /// Returns what builds the members that have no wheel.
@@ -203,7 +211,10 @@ for info in sorted(prefix.glob("lib*/python*/site-packages/*.dist-info")):
             shutil.copy(path, to)
 licenses.mkdir(exist_ok=True)
 END
-# Bytecode that is valid whatever the times of the files are. Some wheels have templates and tests
+"#;
+
+/// Bytecode and modes.
+const BYTECODE: &str = r#"# Bytecode that is valid whatever the times of the files are. Some wheels have templates and tests
 # that are called .py and are not Python; they are listed, and nothing else may fail.
 %{__python3} - %{buildroot}%{prefix} %{buildroot} <<'END'
 import ast, compileall, pathlib, py_compile, re, sys
