@@ -317,7 +317,7 @@ fn what_else_was_fetched_does_not_get_into_an_archive() {
     other.fetcher().obtain(&git_pin("upstream/r", &"1".repeat(40), false, &[])).unwrap_err();
     assert_eq!(other.fetcher().obtain(&pin).unwrap().sha256, shallow.sha256);
     let tree = place.fetcher().tree(&pin).unwrap();
-    assert_eq!(tree.text("names").unwrap().as_deref(), Some(" \n"));
+    assert_eq!(tree.text("names").unwrap().as_deref(), Some(files[1].1));
 }
 
 #[test]
