@@ -237,7 +237,9 @@ fn a_hostile_gitmodules_is_refused() {
     let inner = upstream.git("top", &["mktree", "--missing"], &format!("160000 commit {sub}\t..\n"));
     let outer = format!("100644 blob {blob}\t.gitmodules\n040000 tree {inner}\ta\n");
     let tree = upstream.git("top", &["mktree"], &outer);
-    refused(&upstream.commit_tree("top", &tree), "leads out of the source");
+    let commit = upstream.commit_tree("top", &tree);
+    let error = place.fetcher().obtain(&git_pin("upstream/top", &commit, true, &[])).unwrap_err().to_string();
+    assert!(error.contains("hasDotdot") && !marker.exists(), "{error}");
 }
 
 #[test]
