@@ -1,6 +1,8 @@
 //! Workspaces whose git repository names programs to run: no command runs one of them. Each test
 //! also lets plain git do so, which proves that the trap works.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+
 mod common;
 
 use common::Lab;

@@ -1,6 +1,8 @@
 //! Workspaces with links that lead out of them, as a clone can contain: nothing outside is read,
 //! written or deleted.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+
 mod common;
 
 use common::Lab;
