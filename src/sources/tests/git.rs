@@ -76,8 +76,8 @@ fn a_password_is_used_and_is_no_argument_of_any_process() {
     assert_eq!(resolved, Resolved::Commit { commit: commit.clone(), tag: Some("v1".into()) });
     place.fetcher().obtain(&git_pin(&url, Some(&commit))).unwrap();
     let (requests_seen, leaked) = &*leaks.lock().unwrap();
-    assert!(*requests_seen > 0, "no process of git was seen");
     assert!(leaked.is_empty(), "{leaked:?}");
+    assert!(*requests_seen > 0, "no process of git was seen");
     assert!(server.seen().iter().any(|seen| seen.header("authorization").is_some()));
 }
 
