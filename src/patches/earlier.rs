@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Applied, Layers, Run, versions};
 use crate::error::Error;
 use crate::events::Silent;
-use crate::process::Command;
+use crate::git::Repository;
 use crate::sources::{Cache, Fetcher};
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
@@ -69,16 +69,15 @@ fn pins_in_history<'s>(
     component: &Component,
     sets: impl Iterator<Item = &'s String>,
 ) -> Vec<Pin> {
-    let git = |args: &[&str]| {
-        let git = Command::new("git").args(["-C"]).arg(&workspace.root).args(args).env("LC_ALL", "C");
-        git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").text().ok()
-    };
+    let Ok(Some(repository)) = Repository::find(&workspace.root) else { return Vec::new() };
+    let git = |args: &[&str]| repository.git(args).text().ok();
     let mut pins = Vec::new();
     for set in sets {
         let path = format!("pins/{set}.toml");
-        let commits = git(&["log", MOST_COMMITS, "--format=%H", "--", &path]).unwrap_or_default();
+        let commits =
+            git(&["log", MOST_COMMITS, "--format=%H", "--no-color", "--", &path]).unwrap_or_default();
         for commit in commits.lines() {
-            let show = |name: &str| git(&["show", &format!("{commit}:./pins/{name}")]);
+            let show = |name: &str| git(&["cat-file", "blob", &format!("{commit}:./pins/{name}")]);
             let Some(text) = show(&format!("{set}.toml")) else { continue };
             let (mut problems, name) = (Vec::new(), path.clone());
             let lock = show(&format!("{set}.lock")).map(|text| File { name: String::new(), text });

@@ -11,6 +11,7 @@ use super::earlier::{self, Earlier};
 use super::{FileChange, Layers, Run, parse, patch_bytes};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
+use crate::git;
 use crate::process::{Command, check_stop};
 use crate::sources::Fetcher;
 use crate::workspace::edit::is_inside;
@@ -249,7 +250,7 @@ struct Repository {
 impl Repository {
     fn new(dir: PathBuf) -> Result<Self, Error> {
         let repository = Self { dir };
-        repository.git().args(["init", "--quiet", "--bare", "--template="]).arg(&repository.dir).output()?;
+        repository.git().args(["init", "--quiet", "--bare", "--template="]).output()?;
         // Files are what they are, whatever the source's .gitattributes say of them.
         let attributes = repository.dir.join("info/attributes");
         files::write_atomically(&attributes, "* -text -ident -filter -working-tree-encoding\n")
@@ -257,15 +258,9 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Returns git with nothing of the user's configuration: the result is the same
-    /// everywhere.
+    /// Returns git for this repository, dated always the same.
     fn git(&self) -> Command {
-        let git = Command::new("git").clean_env().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
-        let git = git
-            .env("GIT_DIR", &self.dir)
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null");
-        ["AUTHOR", "COMMITTER"].iter().fold(git.args(["-c", "gc.auto=0"]), |git, who| {
+        ["AUTHOR", "COMMITTER"].iter().fold(git::scratch(&self.dir), |git, who| {
             git.env(format!("GIT_{who}_NAME"), "x")
                 .env(format!("GIT_{who}_EMAIL"), "x")
                 .env(format!("GIT_{who}_DATE"), "2001-09-17T00:00:00Z")

@@ -9,6 +9,7 @@
 //! lock/<key>                      locked while one of the above is written
 //! ```
 
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -17,6 +18,7 @@ use super::SourceError;
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::files;
+use crate::ownership;
 
 /// The store of everything fetched, shared by all workspaces of a user.
 #[derive(Debug, Clone)]
@@ -36,7 +38,41 @@ impl Cache {
         let xdg = || var("XDG_CACHE_HOME").filter(|d| d.is_absolute()).map(|d| d.join("rocmrpm"));
         let home = || var("HOME").map(|d| d.join(".cache/rocmrpm"));
         let dir = var("ROCMRPM_CACHE").or_else(xdg).or_else(home).ok_or(SourceError::NoCache)?;
-        Ok(Self { dir: std::path::absolute(&dir).map_err(IoError::doing("find the cache"))? })
+        let cache = Self { dir: std::path::absolute(&dir).map_err(IoError::doing("find the cache"))? };
+        cache.check_access(ownership::is_ours)?;
+        Ok(cache)
+    }
+
+    /// Refuses a cache that another user can write to: what lies in it goes into builds, and git
+    /// runs in its repositories.
+    fn check_access(&self, is_ours: impl Fn(u32) -> bool) -> Result<(), SourceError> {
+        let action = || IoError::doing(format!("look into the cache {}", self.dir.display()));
+        let metadata = match fs::metadata(&self.dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(action())?,
+        };
+        let refused = |path: &Path, owner| {
+            Err(SourceError::OpenCache { cache: self.dir.clone(), path: path.to_owned(), owner })
+        };
+        if !is_ours(metadata.uid()) {
+            return refused(&self.dir, Some(metadata.uid()));
+        }
+        let is_open = |metadata: &std::fs::Metadata| metadata.mode() & 0o022 != 0;
+        if is_open(&metadata) {
+            return refused(&self.dir, None);
+        }
+        if metadata.mode() & 0o077 == 0 {
+            return Ok(());
+        }
+        for entry in fs::read_dir(&self.dir).map_err(action())? {
+            let entry = entry.map_err(action())?;
+            // Another run may be at work.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() && is_open(&metadata) {
+                return refused(&entry.path(), None);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the cache in this folder, which need not exist yet.
@@ -108,7 +144,7 @@ impl Cache {
     /// Returns a new folder on the cache's file system, removed on drop.
     pub(crate) fn scratch(&self) -> Result<tempfile::TempDir, SourceError> {
         let make = || {
-            fs::create_dir_all(&self.dir)?;
+            self.create()?;
             tempfile::Builder::new().prefix(".scratch-").tempdir_in(&self.dir)
         };
         Ok(make().map_err(IoError::doing(format!("make a folder in the cache {}", self.dir.display())))?)
@@ -121,8 +157,18 @@ impl Cache {
         Ok(files::lock(&path).map_err(IoError::doing(format!("lock {}", path.display())))?)
     }
 
+    /// Makes the cache's folder, which only the user can enter.
+    fn create(&self) -> std::io::Result<()> {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.dir)
+            .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", self.dir.display())))
+    }
+
     fn folder_of(&self, path: &Path) -> Result<(), SourceError> {
         let folder = path.parent().unwrap_or(&self.dir);
+        self.create().map_err(IoError::doing("make the cache"))?;
         fs::create_dir_all(folder).map_err(IoError::doing("make a folder in the cache"))?;
         Ok(())
     }
@@ -133,6 +179,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::error::Diagnose;
 
     #[test]
     fn the_environment_says_where_the_cache_is() {
@@ -147,6 +194,60 @@ mod tests {
         assert_eq!(from(&all[2..]).unwrap(), Path::new("/h/.cache/rocmrpm"));
         assert_eq!(from(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]).unwrap(), Path::new("/h/.cache/rocmrpm"));
         assert!(matches!(from(&[]), Err(SourceError::NoCache)));
+    }
+
+    #[test]
+    fn only_the_user_can_enter_a_new_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, make) in [
+            ("locked", (|cache| drop(cache.lock("a").unwrap())) as fn(&Cache)),
+            ("scratch", |cache| drop(cache.scratch().unwrap())),
+        ] {
+            let cache = Cache::at(dir.path().join("parent").join(name));
+            make(&cache);
+            assert_eq!(fs::metadata(cache.dir()).unwrap().mode() & 0o777, 0o700, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_cache_that_others_can_write_to_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().join("cache"));
+        let mode = |name: &str, mode| {
+            let path = dir.path().join(name);
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let check = || cache.check_access(|_| true);
+        check().unwrap();
+        fs::create_dir_all(dir.path().join("cache/git")).unwrap();
+        for (cache_mode, git_mode, refused) in [
+            (0o755, 0o755, None),
+            (0o700, 0o777, None),
+            (0o775, 0o755, Some("cache")),
+            (0o702, 0o755, Some("cache")),
+            (0o755, 0o775, Some("cache/git")),
+        ] {
+            mode("cache", cache_mode);
+            mode("cache/git", git_mode);
+            let error = check().err();
+            assert_eq!(error.is_some(), refused.is_some(), "{cache_mode:o} {git_mode:o}");
+            let (Some(error), Some(name)) = (error, refused) else { continue };
+            let path = dir.path().join(name);
+            assert!(
+                error.to_string().contains(&format!("`{}` can be written to", path.display())),
+                "{error}"
+            );
+            assert_eq!(error.hints(), [format!("chmod 0700 {}", cache.dir().display())]);
+        }
+    }
+
+    #[test]
+    fn a_cache_of_another_user_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        let error = cache.check_access(|_| false).unwrap_err();
+        assert!(error.to_string().contains("belongs to another user (user ID "), "{error}");
+        assert!(error.hints()[0].contains("export ROCMRPM_CACHE="), "{:?}", error.hints());
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Fetcher<'_> {
         // What the lock says is part of it, so that another lock is verified anew.
         let known = pin.evidence.0.as_ref().map(|entry| (&entry.tree, &entry.submodules));
         let recipe =
-            format!("git archive 2\n{commit}\n{prefix}\nsubmodules {submodules}\n{paths:?}\n{known:?}\n");
+            format!("git archive 3\n{commit}\n{prefix}\nsubmodules {submodules}\n{paths:?}\n{known:?}\n");
         if let Some(digest) = self.cache().packed(&recipe) {
             return Ok(digest);
         }

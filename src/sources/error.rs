@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
-use crate::process::ProcessError;
+use crate::process::{ProcessError, quote};
 
 /// The remedy where a host cannot be reached.
 pub(super) const NETWORK_HINT: &str = "is the network up, and is a proxy needed (https_proxy)?";
@@ -322,6 +322,16 @@ pub enum SourceError {
     /// Neither `ROCMRPM_CACHE` nor a home folder says where the cache is.
     #[error("no place for the cache: neither ROCMRPM_CACHE, XDG_CACHE_HOME nor HOME is set")]
     NoCache,
+    /// Another user could put anything into the cache.
+    #[error("the cache is not safe: `{}` {}", path.display(), whose(*owner))]
+    OpenCache {
+        /// The cache.
+        cache: PathBuf,
+        /// The cache, or a folder of it.
+        path: PathBuf,
+        /// Its owner, unless only its mode is wrong.
+        owner: Option<u32>,
+    },
     /// A child process.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -366,9 +376,11 @@ impl Diagnose for SourceError {
             | Self::Git { .. }
             | Self::Metadata { .. }
             | Self::IndexPage { .. } => Kind::Network,
-            Self::Damaged { .. } | Self::Write { .. } | Self::NoIndex { .. } | Self::NoCache => {
-                Kind::Environment
-            }
+            Self::Damaged { .. }
+            | Self::Write { .. }
+            | Self::NoIndex { .. }
+            | Self::NoCache
+            | Self::OpenCache { .. } => Kind::Environment,
             Self::Crates { kind, .. } => *kind,
             Self::Submodule { source, .. } => source.kind(),
             Self::Process(error) => error.kind(),
@@ -412,6 +424,13 @@ impl Diagnose for SourceError {
             {
                 vec![NETWORK_HINT.into()]
             }
+            Self::OpenCache { cache, owner: None, .. } => {
+                vec![format!("chmod 0700 {}", quote(&cache.to_string_lossy()))]
+            }
+            Self::OpenCache { cache, owner: Some(_), .. } => {
+                let own = format!("{}-{}", cache.display(), rustix::process::geteuid().as_raw());
+                vec![format!("use a cache of your own: export ROCMRPM_CACHE={}", quote(&own))]
+            }
             Self::NoCommit { .. } => vec!["correct the commit in the pin, or remove it and run `rocmrpm lock`".into()],
             Self::NoTag { near, .. } => {
                 let mut hints = alike(near);
@@ -451,5 +470,13 @@ impl Diagnose for SourceError {
             Self::Io(error) => error.hints(),
             _ => Vec::new(),
         }
+    }
+}
+
+/// Describes who can write to a cache.
+fn whose(owner: Option<u32>) -> String {
+    match owner {
+        Some(owner) => format!("belongs to another user (user ID {owner})"),
+        None => "can be written to by other users".to_owned(),
     }
 }

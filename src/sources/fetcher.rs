@@ -243,14 +243,18 @@ impl<'a> Fetcher<'a> {
         let (prefix, component) = (source_dir(pin), pin.component.as_str());
         let folder = folder_in(self.workspace_root, path)?;
         let content = pack::digest(&folder, component)?;
-        let recipe = format!("folder 2\n{content}\n{prefix}\n");
+        let recipe = format!("folder 3\n{content}\n{prefix}\n");
         if let Some(digest) = self.cache.packed(&recipe) {
             return Ok(digest);
         }
         self.phase(pin, "Packing", path.display().to_string());
         let scratch = self.cache.scratch()?;
         let packed = scratch.path().join("tar.gz");
-        pack::folder(&folder, component, pack::Which::Sources, &prefix, MTIME, &packed)?;
+        let found = pack::folder(&folder, component, pack::Which::Sources, &prefix, MTIME, &packed)?;
+        if found != content {
+            let problem = "it changed while it was read".to_owned();
+            return Err(SourceError::Unpackable { path: folder, problem });
+        }
         self.keep(&packed, &recipe)
     }
 

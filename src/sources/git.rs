@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::cache::Cache;
 use super::{SourceError, curl, url};
 use crate::error::IoError;
+use crate::git::{self, Login};
 use crate::names::{alike, is_commit};
 use crate::process::{self, Command, ProcessError};
 
@@ -16,6 +17,24 @@ pub(super) struct Repository<'a> {
     /// What git takes; a relative path is one below the workspace.
     pub url: &'a str,
     pub workspace_root: &'a Path,
+}
+
+/// Where git finds a repository.
+struct Upstream {
+    /// The URL without credentials, or the absolute path of a local repository.
+    address: String,
+    login: Option<url::Credentials>,
+}
+
+impl Upstream {
+    fn git(&self, dir: Option<&Path>) -> Command {
+        let after_scheme = self.address.find("://").map_or(0, |at| at + 3);
+        let end = self.address[after_scheme..].find(['/', '?', '#']).map(|at| after_scheme + at);
+        let site = &self.address[..end.unwrap_or(self.address.len())];
+        let login = self.login.as_ref();
+        let login = login.map(|login| Login { site, user: &login.user, password: &login.password });
+        git::remote(dir, login.as_ref())
+    }
 }
 
 /// One entry of a commit's tree.
@@ -33,22 +52,6 @@ pub(super) fn tag_prefixes(component: &str) -> [String; 5] {
     ["v".into(), String::new(), "rocm-".into(), format!("{component}-"), format!("{component}-v")]
 }
 
-/// Returns git, not listening to variables that a hook or a shell may have set, and
-/// asking nobody for a password.
-fn git() -> Command {
-    let mut git = Command::new("git").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"] {
-        git = git.env_remove(name);
-    }
-    if std::env::var_os("GIT_SSH_COMMAND").is_none() {
-        git = git.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=60");
-    }
-    // Below a thousand bytes a second for a minute, a transfer is dead. Collecting
-    // garbage in the background would outlive our lock.
-    git.args(["-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "gc.auto=0"])
-        .args(["-c", "maintenance.auto=false"])
-}
-
 /// Returns the ref that says that a commit was fetched as a whole, and that keeps it from
 /// being collected.
 fn kept(commit: &str) -> String {
@@ -58,7 +61,7 @@ fn kept(commit: &str) -> String {
 /// Makes a bare repository that can hold this commit; one that is there stays.
 fn init(dir: &Path, commit: &str) -> Result<(), ProcessError> {
     let object_format = if commit.len() == 64 { "sha256" } else { "sha1" };
-    let init = git().arg("--git-dir").arg(dir).args(["init", "--quiet", "--bare", "--template="]);
+    let init = git::bare(dir).args(["init", "--quiet", "--bare", "--template="]);
     init.args(["--object-format", object_format]).output()?;
     Ok(())
 }
@@ -132,8 +135,6 @@ impl Repository<'_> {
         paths: &[String],
         to: &Path,
     ) -> Result<(), SourceError> {
-        // A repository without any ref: `export-subst` (gitattributes(5)) writes the names
-        // of those that lead to the commit.
         let empty = self.cache.scratch()?;
         init(empty.path(), commit)?;
         let objects = self.cache.repository(self.url)?.join("objects");
@@ -142,13 +143,12 @@ impl Repository<'_> {
             [objects.as_os_str().as_encoded_bytes(), b"\n"].concat(),
         )
         .map_err(IoError::doing("prepare a repository"))?;
-        let archive = git()
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_ATTR_NOSYSTEM", "1")
+        // `export-subst` would write times and names of refs, `export-ignore` hide files.
+        let attributes = empty.path().join("info/attributes");
+        crate::files::write_atomically(&attributes, "* -export-subst -export-ignore\n")
+            .map_err(IoError::doing("prepare a repository"))?;
+        let archive = git::scratch(empty.path())
             .args(["--literal-pathspecs", "-c", "tar.umask=0022", "-c", "core.abbrev=40"])
-            .arg("--git-dir")
-            .arg(empty.path())
             .args(["archive", "--format=tar"])
             .arg(format!("--prefix={prefix}/"))
             .arg("--output")
@@ -160,7 +160,7 @@ impl Repository<'_> {
     }
 
     fn local(&self) -> Result<Command, SourceError> {
-        Ok(git().arg("--git-dir").arg(self.cache.repository(self.url)?))
+        Ok(git::bare(&self.cache.repository(self.url)?))
     }
 
     /// Fetches the commit alone where the server lets us, and all branches and tags
@@ -171,11 +171,10 @@ impl Repository<'_> {
         for stale in ["shallow.lock", "packed-refs.lock", &format!("{own}.lock")] {
             crate::files::remove_if_there(&dir.join(stale)).map_err(IoError::doing("remove a stale lock"))?;
         }
-        let fetch = || {
-            git().cwd(self.workspace_root).arg("--git-dir").arg(dir).args(["fetch", "--quiet", "--no-tags"])
-        };
+        let upstream = self.upstream();
+        let fetch = || upstream.git(Some(dir)).args(["fetch", "--quiet", "--no-tags"]);
         let only = format!("{commit}:{own}");
-        let shallow = fetch().args(["--force", "--depth", "1", "--", &self.place(), &only]).run()?;
+        let shallow = fetch().args(["--force", "--depth", "1", "--", &upstream.address, &only]).run()?;
         let found = self.kind_of(dir, commit)?;
         if shallow.success() && found.as_deref() == Some("commit") {
             return Ok(());
@@ -185,7 +184,7 @@ impl Repository<'_> {
             all = all.arg("--unshallow");
         }
         let all = all
-            .args(["--", &self.place()])
+            .args(["--", &upstream.address])
             .args(["refs/heads/*:refs/rocmrpm/heads/*", "refs/tags/*:refs/rocmrpm/tags/*"])
             .run()?;
         if !all.success() {
@@ -193,7 +192,7 @@ impl Repository<'_> {
         }
         match self.kind_of(dir, commit)? {
             Some(kind) if kind == "commit" => {
-                git().arg("--git-dir").arg(dir).args(["update-ref", &own, commit]).output()?;
+                git::bare(dir).args(["update-ref", &own, commit]).output()?;
                 Ok(())
             }
             found => {
@@ -206,7 +205,7 @@ impl Repository<'_> {
     /// it has everything, whereas the commit alone may be left from a git that was killed.
     fn has(&self, dir: &Path, commit: &str) -> Result<bool, ProcessError> {
         let verify = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
-        let verify = git().arg("--git-dir").arg(dir).args(verify).arg(format!("{}^{{commit}}", kept(commit)));
+        let verify = git::bare(dir).args(verify).arg(format!("{}^{{commit}}", kept(commit)));
         let finished = verify.run()?;
         // The ref of a tag leads to another commit.
         Ok(finished.success()
@@ -215,7 +214,7 @@ impl Repository<'_> {
 
     /// Returns what kind of object this is, if the cache has it.
     fn kind_of(&self, dir: &Path, object: &str) -> Result<Option<String>, ProcessError> {
-        let finished = git().arg("--git-dir").arg(dir).args(["cat-file", "-t", object]).run()?;
+        let finished = git::bare(dir).args(["cat-file", "-t", object]).run()?;
         let kind = String::from_utf8_lossy(&finished.stdout).trim().to_owned();
         Ok(finished.success().then_some(kind))
     }
@@ -238,7 +237,8 @@ impl Repository<'_> {
 
     /// Returns the commit of every tag.
     pub fn tags(&self) -> Result<BTreeMap<String, String>, SourceError> {
-        let list = git().cwd(self.workspace_root).args(["ls-remote", "--tags", "--", &self.place()]).run()?;
+        let upstream = self.upstream();
+        let list = upstream.git(None).args(["ls-remote", "--tags", "--", &upstream.address]).run()?;
         if !list.success() {
             return Err(self.failed(&list.stderr));
         }
@@ -259,13 +259,17 @@ impl Repository<'_> {
         Ok(tags)
     }
 
-    /// Returns what to tell git: the URL, or the absolute path of a local repository.
-    fn place(&self) -> String {
+    fn upstream(&self) -> Upstream {
         let local: PathBuf = self.workspace_root.join(self.url);
         if !self.url.contains(':') && local.is_dir() {
-            local.to_string_lossy().into_owned()
-        } else {
-            self.url.to_owned()
+            return Upstream { address: local.to_string_lossy().into_owned(), login: None };
+        }
+        let web = ["http://", "https://"];
+        let is_web = web.iter().any(|scheme| self.url.to_ascii_lowercase().starts_with(scheme));
+        match url::split_credentials(self.url) {
+            (address, login) if is_web => Upstream { address, login },
+            // For others, the user is part of the address, and there are no passwords.
+            _ => Upstream { address: self.url.to_owned(), login: None },
         }
     }
 

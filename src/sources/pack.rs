@@ -113,34 +113,53 @@ fn stays_inside(path: &Path, target: &Path) -> bool {
     true
 }
 
+/// A digest over members: paths, executable bits, bytes.
+#[derive(Default)]
+struct Content(sha2::Sha256);
+
+impl Content {
+    /// Adds a part with its length before it, so that no two folders read the same.
+    fn part(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn file(&mut self, path: &Path, executable: bool, content: &Sha256) {
+        self.part(path.as_os_str().as_bytes());
+        self.part(if executable { b"x" } else { b"f" });
+        self.part(content.as_bytes());
+    }
+
+    fn link(&mut self, path: &Path, target: &Path) {
+        self.part(path.as_os_str().as_bytes());
+        self.part(b"l");
+        self.part(target.as_os_str().as_bytes());
+    }
+
+    fn digest(self) -> Sha256 {
+        Sha256::of_bytes(self.0.finalize())
+    }
+}
+
 /// Returns a digest over what [`folder`] would pack: paths, executable bits, bytes.
 pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceError> {
-    // Every part has its length before it, so that no two folders read the same.
-    let mut hasher = sha2::Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        hasher.update((bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
+    let mut content = Content::default();
     for Member { path, what } in members(folder, component, Which::Sources)? {
-        part(path.as_os_str().as_bytes());
         match what {
             What::File { executable } => {
-                part(if executable { b"x" } else { b"f" });
-                let (content, _) =
+                let (digest, _) =
                     Sha256::of_file(&folder.join(&path)).map_err(IoError::doing("read a source folder"))?;
-                part(content.as_bytes());
+                content.file(&path, executable, &digest);
             }
-            What::Link { target } => {
-                part(b"l");
-                part(target.as_os_str().as_bytes());
-            }
+            What::Link { target } => content.link(&path, &target),
         }
     }
-    Ok(Sha256::of_bytes(hasher.finalize()))
+    Ok(content.digest())
 }
 
 /// Packs a folder into `to` below the top folder `prefix`; every member gets the time
-/// `mtime`, in seconds since 1970.
+/// `mtime`, in seconds since 1970. Returns a digest over what was packed, which differs from
+/// [`digest`] if a file changed in between.
 pub(super) fn folder(
     folder: &Path,
     component: &str,
@@ -148,8 +167,9 @@ pub(super) fn folder(
     prefix: &str,
     mtime: u64,
     to: &Path,
-) -> Result<(), SourceError> {
+) -> Result<Sha256, SourceError> {
     let action = || IoError::doing(format!("pack {}", folder.display()));
+    let mut packed = Content::default();
     let mut builder = tar::Builder::new(gzip(to)?);
     for Member { path, what } in members(folder, component, which)? {
         let (place, name) = (folder.join(&path), Path::new(prefix).join(&path));
@@ -163,14 +183,16 @@ pub(super) fn folder(
                 let size = file.metadata().map_err(action())?.len();
                 header.set_mode(if executable { 0o755 } else { 0o644 });
                 header.set_size(size);
-                let mut content = file.take(size);
+                let mut content = Hashing { source: file.take(size), hasher: Sha256::hasher() };
                 builder.append_data(&mut header, name, &mut content).map_err(action())?;
-                if content.limit() > 0 {
+                if content.source.limit() > 0 {
                     let problem = "it shrank while it was read".to_owned();
                     return Err(SourceError::Unpackable { path: place, problem });
                 }
+                packed.file(&path, executable, &Sha256::from(content.hasher));
             }
             What::Link { target } => {
+                packed.link(&path, &target);
                 header.set_entry_type(tar::EntryType::Symlink);
                 header.set_mode(0o777);
                 header.set_size(0);
@@ -180,7 +202,21 @@ pub(super) fn folder(
     }
     let gzip = builder.into_inner().map_err(action())?;
     finish(gzip).map_err(action())?;
-    Ok(())
+    Ok(packed.digest())
+}
+
+/// Digests what is read from `source` on the way.
+struct Hashing<R> {
+    source: R,
+    hasher: sha2::Sha256,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
 }
 
 /// Compresses a tar file into `to`.
@@ -227,7 +263,8 @@ mod tests {
 
     fn pack(dir: &Path) -> Vec<u8> {
         let out = tempfile::NamedTempFile::new().unwrap();
-        folder(dir, "demo", Which::Sources, "demo-1", 5, out.path()).unwrap();
+        let packed = folder(dir, "demo", Which::Sources, "demo-1", 5, out.path()).unwrap();
+        assert_eq!(packed, digest(dir, "demo").unwrap());
         fs::read(out.path()).unwrap()
     }
 

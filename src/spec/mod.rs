@@ -6,5 +6,5 @@ mod render;
 mod scope;
 pub mod sections;
 
-pub use history::{Commits, History, HistoryError, Release, commits_of};
+pub use history::{Commits, History, Release, commits_of};
 pub use render::{Rendered, SpecError, TARGET_VARIABLES, edit_text, render, rocm_version};

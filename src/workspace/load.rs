@@ -11,10 +11,12 @@ use super::copr::CoprProject;
 use super::document::{At, File, INVALID};
 use super::lock::Lock;
 use super::manifest::Manifest;
+use super::paths::{self, PathError};
 use super::pin::Pin;
 use super::pins::{Overrides, PinSet};
 use crate::error::{Diagnose, Kind, Problem, Problems};
 use crate::names::{ComponentName, nearest};
+use crate::ownership;
 
 /// The file that makes a folder a workspace.
 pub const MANIFEST: &str = "rocmrpm.toml";
@@ -102,6 +104,9 @@ pub enum WorkspaceError {
         /// The pin set.
         set: String,
     },
+    /// A file is not the workspace's own.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// A file cannot be read.
     #[error("cannot read the workspace")]
     Io(#[from] std::io::Error),
@@ -110,7 +115,7 @@ pub enum WorkspaceError {
 impl Diagnose for WorkspaceError {
     fn kind(&self) -> Kind {
         match self {
-            Self::NotFound { .. } | Self::Invalid(_) => Kind::Config,
+            Self::NotFound { .. } | Self::Invalid(_) | Self::Path(_) => Kind::Config,
             Self::Unknown { .. } | Self::Unpinned { .. } | Self::NoFolder { .. } => Kind::Usage,
             Self::Io(_) => Kind::Environment,
         }
@@ -128,6 +133,7 @@ impl Diagnose for WorkspaceError {
                 Some(near) => vec![format!("did you mean `{near}`?")],
                 None => vec![format!("there is: {}", known.join(", "))],
             },
+            Self::Path(error) => vec![error.help()],
             _ => Vec::new(),
         }
     }
@@ -140,7 +146,8 @@ impl Diagnose for WorkspaceError {
     }
 }
 
-/// Finds the workspace that contains `start`, as cargo finds a package.
+/// Finds the workspace that contains `start`, as cargo finds a package. One of another user is
+/// refused, as git refuses a repository: specs expand macros, and macros run programs.
 pub fn find_root(start: &Path) -> Result<PathBuf, WorkspaceError> {
     let start = match fs_err::canonicalize(start) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -149,7 +156,10 @@ pub fn find_root(start: &Path) -> Result<PathBuf, WorkspaceError> {
         other => other?,
     };
     match start.ancestors().find(|dir| dir.join(MANIFEST).is_file()) {
-        Some(root) => Ok(root.to_owned()),
+        Some(root) => {
+            paths::check_owner(root, ownership::is_ours, ownership::is_accepted)?;
+            Ok(root.to_owned())
+        }
         None => Err(WorkspaceError::NotFound { start }),
     }
 }
@@ -158,6 +168,7 @@ impl Workspace {
     /// Reads the workspace that contains `start`.
     pub fn load(start: &Path, selection: &Selection) -> Result<Self, WorkspaceError> {
         let root = find_root(start)?;
+        paths::check_inputs(&root)?;
         let mut problems = Vec::new();
         let manifest_file = File::read(&root.join(MANIFEST), MANIFEST)?;
         let manifest = Manifest::read(&manifest_file, &mut problems);
@@ -223,6 +234,7 @@ impl Workspace {
         }
 
         let chroot = choose(&mut chroots, "chroot", selection.chroot.as_ref(), &manifest.default_chroot)?;
+        paths::check_outputs(&root, &chroot.name)?;
         let mut pins = choose(&mut sets, "pin set", selection.pins.as_ref(), &manifest.default_pins)?;
         let stem = closure_stem(&pins.name, &chroot.name, &manifest.default_chroot.value);
         let closure = match selection.without_generated {

@@ -163,7 +163,10 @@ fn a_run_that_is_stopped_leaves_no_process_no_mount_and_no_result() {
 fn what_keeps_mock_from_working_is_told_before_anything_is_built() {
     let workspace = workspace();
     let program = "/run/rocmrpm/rocmrpm build --chroot fedora-43 one two failing";
-    lab::root(&workspace, program).exits(20).says(["mock does not run as root"]);
+    // As below sudo: root acts for the user whose workspace it is.
+    lab::root(&workspace, &format!("SUDO_UID=$(id -u builder) {program}"))
+        .exits(20)
+        .says(["mock does not run as root"]);
     let without =
         format!("setpriv --reuid=builder --regid=builder --clear-groups env HOME=/home/builder {program}");
     lab::root(&workspace, &without).exits(20).says(["you are not in the group `mock`", "usermod -aG mock"]);

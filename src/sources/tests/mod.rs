@@ -1,6 +1,7 @@
 //! Fetching against a real server, real curl and real git, on this machine alone.
 
 mod download;
+mod git;
 mod index;
 mod packed;
 mod submodules;

@@ -56,6 +56,33 @@ fn a_folder_is_packed_again_only_when_it_changes() {
 }
 
 #[test]
+fn a_folder_that_changes_while_it_is_packed_is_not_kept() {
+    struct Edit(std::path::PathBuf);
+    impl Events for Edit {
+        fn event(&self, event: Event) {
+            // The content was digested, and is about to be packed.
+            if let Event::Phase { phase: "Packing", .. } = event {
+                fs::write(&self.0, "int evil;").unwrap();
+            }
+        }
+    }
+    let place = Place::new();
+    let file = place.dir.path().join("src/demo/main.c");
+    crate::files::write_atomically(&file, "int x;").unwrap();
+    let pin = pin("1", Source::Folder { path: "src/demo".into() });
+    let edit = Edit(file.clone());
+    let fetcher = Fetcher::new(Cache::at(place.dir.path().join("cache")), place.dir.path(), &edit);
+    let error = fetcher.obtain(&pin).unwrap_err();
+    assert!(error.to_string().ends_with("cannot be packed: it changed while it was read"), "{error}");
+    assert_eq!(place.stored(), 0);
+    fs::write(&file, "int x;").unwrap();
+    let fetched = place.fetcher().obtain(&pin).unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(fs::File::open(fetched.path).unwrap()).read_to_string(&mut text).unwrap();
+    assert!(text.contains("int x;") && !text.contains("evil"));
+}
+
+#[test]
 fn an_archive_that_leads_out_is_not_unpacked() {
     let place = Place::new();
     let mut tar = tar::Builder::new(Vec::new());

@@ -1,0 +1,157 @@
+//! What a history means for Release, decided on commits that are given.
+
+use super::*;
+use crate::process::Command;
+use crate::workspace::Selection;
+
+/// Writes a workspace of two components; `two` requires `one`.
+fn workspace(dir: &std::path::Path, chroot: &str) -> Workspace {
+    let definition = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+                      rocm-provider = \"fedora\"\nbase-config = \"fedora-43-x86_64.cfg\"\n";
+    let manifest = "[stack]\nname = \"lab\"\ngpu-targets = [\"gfx1151\"]\ndefault-chroot = \"fedora-43\"\n\
+                    default-pins = \"stable\"\n";
+    for (path, text) in [
+        ("rocmrpm.toml", manifest),
+        ("mock-configs/fedora-43.toml", definition),
+        ("mock-configs/host.toml", "rocm-provider = \"fedora\"\n"),
+        ("mock-configs/mock.cfg.tera", ""),
+        ("mock-configs/rocm/fedora.toml", "prefix = \"/usr\"\nversion = \"6.4\"\n"),
+        ("pins/stable.toml", PINS),
+        ("specs-templates/one/component.toml", ""),
+        ("specs-templates/one/one.spec.tera", ""),
+        ("specs-templates/two/component.toml", "requires = [\"one\"]\n"),
+        ("specs-templates/two/two.spec.tera", ""),
+        ("src/one/a", "a"),
+        ("src/two/a", "a"),
+    ] {
+        crate::files::write_atomically(&dir.join(path), text).unwrap();
+    }
+    let selection = Selection { chroot: Some(chroot.to_owned()), ..Selection::default() };
+    Workspace::load(dir, &selection).unwrap()
+}
+
+const PINS: &str =
+    "[one]\nversion = \"1.0\"\npath = \"src/one\"\n\n[two]\nversion = \"7\"\npath = \"src/two\"\n";
+
+/// Returns a history of commits that changed these paths, oldest first, a day apart.
+fn history(workspace: &Workspace, commits: &[&[&str]]) -> History {
+    let mut history = History { scope: Scope::of(workspace), ..History::default() };
+    for (at, paths) in commits.iter().enumerate() {
+        let hash = format!("{at:040x}");
+        if paths.contains(&"pins/stable.toml") {
+            let own = Some(Arc::new(workspace.pins.clone()));
+            history.sets.insert(hash.clone(), Pinned { own, closures: BTreeMap::new() });
+        }
+        let commit = Commit {
+            hash,
+            seconds: EARLIEST + 86_400 * i64::try_from(at).unwrap(),
+            author: "A".into(),
+            email: "a@example.org".into(),
+            subject: format!("Commit {at}"),
+            changes: paths.iter().map(|path| ((*path).to_owned(), None)).collect(),
+        };
+        history.commits.insert(0, commit);
+    }
+    history
+}
+
+fn release(workspace: &Workspace, history: &History, name: &str) -> String {
+    let stack = Stack::new(workspace).unwrap();
+    history.release(&stack, workspace.component(name).unwrap()).release
+}
+
+const BEGIN: &[&str] = &["rocmrpm.toml", "pins/stable.toml", "src/one/a", "src/two/a"];
+
+#[test]
+fn release_counts_what_concerns_the_component() {
+    let dir = tempfile::tempdir().unwrap();
+    let workspace = workspace(dir.path(), "fedora-43");
+    for (paths, one, two) in [
+        (&["README.md"][..], "1", "1"),
+        (&["src/two/a"], "1", "2"),
+        (&["src/one/a"], "2", "2"),
+        (&["src/one-more/a"], "1", "1"),
+        (&["specs-templates/one/one.spec.tera"], "2", "2"),
+        (&["specs-templates/_shared/x.tera"], "2", "2"),
+        (&["mock-configs/fedora-44.toml"], "2", "2"),
+        (&["mock-configs/mock.cfg.tera"], "2", "2"),
+        (&["mock-configs/host.toml"], "1", "1"),
+        (&["pins/stable.toml"], "1", "1"),
+    ] {
+        let history = history(&workspace, &[BEGIN, paths]);
+        let found = ["one", "two"].map(|name| release(&workspace, &history, name));
+        assert_eq!(found, [one, two].map(|number| format!("{number}%{{?dist}}")), "{paths:?}");
+    }
+}
+
+#[test]
+fn an_uncommitted_mock_template_concerns_mock_only() {
+    let dir = tempfile::tempdir().unwrap();
+    for (chroot, expected) in [("fedora-43", "2~dirty%{?dist}"), ("host", "1%{?dist}")] {
+        let workspace = workspace(dir.path(), chroot);
+        let mut history = history(&workspace, &[BEGIN]);
+        assert_eq!(release(&workspace, &history, "one"), "1%{?dist}");
+        history.uncommitted.insert("mock-configs/mock.cfg.tera".into());
+        assert_eq!(release(&workspace, &history, "one"), expected, "{chroot}");
+    }
+}
+
+#[test]
+fn an_uncommitted_file_concerns_the_component_and_what_requires_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let workspace = workspace(dir.path(), "fedora-43");
+    for (path, one, two) in [
+        ("src/one/a", true, true),
+        ("src/two/a", false, true),
+        ("src/one-more/a", false, false),
+        ("specs-templates/_shared/x.tera", true, true),
+        ("mock-configs/host.toml", false, false),
+        ("pins/stable.toml", false, false),
+    ] {
+        let mut history = history(&workspace, &[BEGIN]);
+        history.uncommitted.insert(path.into());
+        let dirty = |name: &str| release(&workspace, &history, name).contains("~dirty");
+        assert_eq!((dirty("one"), dirty("two")), (one, two), "{path}");
+    }
+}
+
+#[test]
+fn build_roots_are_counted_by_their_definitions_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let workspace = workspace(dir.path(), "fedora-43");
+    let commits: [&[&str]; 6] = [
+        BEGIN,
+        &["specs-templates/_shared/x.tera"],
+        &["mock-configs/mock.cfg.tera"],
+        &["mock-configs/fedora-43.toml"],
+        &["mock-configs/fedora-44.toml"],
+        &["mock-configs/rocm/fedora.toml", "README.md"],
+    ];
+    assert_eq!(history(&workspace, &commits).shared_commits(), 3);
+}
+
+#[test]
+fn commits_are_counted_below_the_top_of_a_repository() {
+    let dir = tempfile::tempdir().unwrap();
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git").cwd(dir.path()).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        for role in ["AUTHOR", "COMMITTER"] {
+            git = git
+                .env(format!("GIT_{role}_NAME"), "A")
+                .env(format!("GIT_{role}_EMAIL"), "a@example.org")
+                .env(format!("GIT_{role}_DATE"), "2026-01-02T03:04:05Z");
+        }
+        git.args(args).output().unwrap();
+    };
+    let workspace = workspace(&dir.path().join("deep/ws"), "fedora-43");
+    let count = || commits_of(&workspace, &["rocmrpm.toml".to_owned()]).unwrap();
+    let none = Commits { number: 0, dirty: false, seconds: no_date() };
+    assert_eq!(count(), none, "no repository");
+    git(&["init", "--quiet"]);
+    assert_eq!(count(), Commits { dirty: true, ..none }, "no commit");
+    git(&["add", "deep"]);
+    git(&["commit", "--quiet", "-m", "one"]);
+    assert_eq!(count(), Commits { number: 1, dirty: false, seconds: 1_767_323_045 });
+    fs_err::write(workspace.root.join("rocmrpm.toml"), "changed").unwrap();
+    assert_eq!(count(), Commits { number: 1, dirty: true, seconds: 1_767_323_045 });
+}

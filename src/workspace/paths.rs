@@ -1,0 +1,309 @@
+//! Which files of a workspace are used: everything that is read lies in it, and everything that
+//! is written or deleted lies in its `build`. A workspace that was cloned can contain links.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::load::{MANIFEST, WorkspaceError};
+use crate::ownership;
+
+/// The folders that are read, beside [`MANIFEST`] and `Containerfile.*`. Sources in the workspace
+/// are checked where they are packed.
+const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
+
+/// How large a file may be that is read. The largest real ones are package tables, of 5 MB.
+const MAX_FILE: u64 = 64 << 20;
+
+/// The folders of `build/<chroot>` that have a folder for each component with unpacked sources in
+/// it, which may contain any links. Nothing below follows or writes through these.
+const UNPACKED: &[&str] = &["prep", "reproduce", "work"];
+
+/// Why a file of the workspace is not used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// A file that would be read lies elsewhere.
+    #[error("`{file}` is a link to `{}`, outside the workspace", target.display())]
+    Outside {
+        /// The file, below the workspace.
+        file: String,
+        /// What it leads to.
+        target: PathBuf,
+    },
+    /// A file that would be read is a device, a socket or a pipe.
+    #[error("`{file}` is neither a file nor a folder")]
+    Special {
+        /// The file.
+        file: String,
+    },
+    /// A file that would be read is too large.
+    #[error("`{file}` has {size} bytes; at most {MAX_FILE} are read")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// Its size.
+        size: u64,
+    },
+    /// Something that would be written or deleted lies elsewhere.
+    #[error("`{file}` is a link to `{}`; rocmrpm writes to and deletes in `build` and follows no links there", target.display())]
+    Output {
+        /// The link, below the workspace.
+        file: String,
+        /// What it leads to.
+        target: PathBuf,
+    },
+    /// Another user wrote the workspace.
+    #[error("`{}` belongs to another user (user ID {owner}), who could make you run any program", path.display())]
+    Owner {
+        /// The workspace.
+        root: PathBuf,
+        /// Its folder or its manifest.
+        path: PathBuf,
+        /// The owner.
+        owner: u32,
+    },
+}
+
+impl PathError {
+    /// Returns how to fix it.
+    pub(super) fn help(&self) -> String {
+        let word = |path: &Path| crate::process::quote(&path.to_string_lossy());
+        let file = |file: &str| word(Path::new(file));
+        match self {
+            Self::Outside { file: name, .. } => {
+                format!("put the file itself into the workspace, or remove the link: rm {}", file(name))
+            }
+            Self::Special { file: name } | Self::TooLarge { file: name, .. } => {
+                format!("remove it: rm {}", file(name))
+            }
+            Self::Output { file: name, target } => format!(
+                "remove the link: rm {}; to build on another file system, mount it: \
+                 mount --bind {} {}",
+                file(name),
+                word(target),
+                file(name)
+            ),
+            Self::Owner { root, .. } => {
+                format!("if you trust this user: export {}={}", ownership::TRUST, word(root))
+            }
+        }
+    }
+}
+
+/// Checks that every file of a workspace that is read is a regular file of bounded size below its
+/// root. A link that leads nowhere is left to what reads it.
+pub(super) fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
+    let mut places: Vec<PathBuf> =
+        [&[MANIFEST], FOLDERS].concat().iter().map(|name| root.join(name)).collect();
+    for entry in fs_err::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("Containerfile.") {
+            places.push(entry.path());
+        }
+    }
+    for place in places.iter().filter(|place| place.symlink_metadata().is_ok()) {
+        for entry in WalkDir::new(place).follow_root_links(false) {
+            let entry = entry.map_err(std::io::Error::from)?;
+            check_input(root, &entry)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_input(root: &Path, entry: &DirEntry) -> Result<(), WorkspaceError> {
+    let file = || shown(root, entry.path());
+    let kind = entry.file_type();
+    if kind.is_dir() {
+        return Ok(());
+    }
+    let metadata = if kind.is_symlink() {
+        let Ok(target) = entry.path().canonicalize() else { return Ok(()) };
+        if !target.starts_with(root) {
+            return Err(PathError::Outside { file: file(), target }.into());
+        }
+        target.metadata()?
+    } else {
+        entry.metadata().map_err(std::io::Error::from)?
+    };
+    if !metadata.is_file() && !metadata.is_dir() {
+        return Err(PathError::Special { file: file() }.into());
+    }
+    if metadata.is_file() && metadata.len() > MAX_FILE {
+        return Err(PathError::TooLarge { file: file(), size: metadata.len() }.into());
+    }
+    Ok(())
+}
+
+/// Checks that nothing that is written or deleted below `build/<chroot>` leads out of it. This
+/// comes before every command, so that none of them has to.
+pub(super) fn check_outputs(root: &Path, chroot: &str) -> Result<(), WorkspaceError> {
+    let build = root.join("build");
+    let out = build.join(chroot);
+    for folder in [&build, &out] {
+        match folder.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => return Err(output(root, folder).into()),
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let walk = WalkDir::new(&out).min_depth(1).into_iter();
+    for entry in walk.filter_entry(|entry| !is_unpacked(&out, entry)) {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // Another run may be at work.
+            Err(error) if error.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) => {
+                continue;
+            }
+            Err(error) => return Err(std::io::Error::from(error).into()),
+        };
+        let inside = || entry.path().canonicalize().is_ok_and(|target| target.starts_with(&out));
+        if entry.file_type().is_symlink() && !inside() {
+            return Err(output(root, entry.path()).into());
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether an entry lies in an unpacked source, or is what mock copied from a build root.
+fn is_unpacked(out: &Path, entry: &DirEntry) -> bool {
+    let below = entry.path().strip_prefix(out).unwrap_or(entry.path());
+    let deep = entry.depth() > 3 && UNPACKED.iter().any(|name| below.starts_with(name));
+    deep || entry.file_name() == "chroot_scan" && entry.file_type().is_dir()
+}
+
+fn output(root: &Path, link: &Path) -> PathError {
+    let target = std::fs::read_link(link).unwrap_or_default();
+    PathError::Output { file: shown(root, link), target }
+}
+
+/// Checks that the user, root, or somebody whom the user accepts, wrote the workspace.
+pub(super) fn check_owner(
+    root: &Path,
+    is_ours: impl Fn(u32) -> bool,
+    is_accepted: impl Fn(&Path) -> bool,
+) -> Result<(), WorkspaceError> {
+    for path in [root.to_owned(), root.join(MANIFEST)] {
+        let owner = path.symlink_metadata()?.uid();
+        if !is_ours(owner) && !is_accepted(root) {
+            return Err(PathError::Owner { root: root.to_owned(), path, owner }.into());
+        }
+    }
+    Ok(())
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Diagnose, Kind};
+    use crate::files::write_atomically;
+    use std::os::unix::fs::symlink;
+
+    struct Lab(tempfile::TempDir);
+
+    impl Lab {
+        fn new() -> Self {
+            let lab = Self(tempfile::tempdir().unwrap());
+            write_atomically(&lab.at(MANIFEST), "").unwrap();
+            write_atomically(&lab.at("specs-templates/one/component.toml"), "").unwrap();
+            lab
+        }
+
+        fn root(&self) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join("ws")
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join("ws").join(name)
+        }
+
+        #[track_caller]
+        fn refuses_input(&self, name: &str, message: &str) {
+            let error = check_inputs(&self.root()).unwrap_err();
+            assert_eq!(error.kind(), Kind::Config);
+            assert!(error.to_string().starts_with(&format!("`{name}` {message}")), "{error}");
+            assert!(error.hints()[0].contains(&format!("rm {name}")), "{:?}", error.hints());
+            fs_err::remove_file(self.at(name)).unwrap();
+            check_inputs(&self.root()).unwrap();
+        }
+    }
+
+    #[test]
+    fn reads_only_regular_files_of_the_workspace() {
+        let lab = Lab::new();
+        let secret = lab.0.path().join("secret");
+        fs_err::write(&secret, "s").unwrap();
+        for name in ["specs-templates/one/leak.patch", "Containerfile.x", "pins", "copr"] {
+            symlink(&secret, lab.at(name)).unwrap();
+            lab.refuses_input(name, "is a link to `");
+        }
+        symlink("../../../..", lab.at("specs-templates/one/up")).unwrap();
+        lab.refuses_input("specs-templates/one/up", "is a link to `");
+        symlink("one/component.toml", lab.at("specs-templates/inside")).unwrap();
+        symlink("user@host.1:2", lab.at("specs-templates/.#lock-of-an-editor")).unwrap();
+        symlink(&secret, lab.at("notes")).unwrap();
+        check_inputs(&lab.root()).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(lab.at("specs-templates/s")).unwrap();
+        lab.refuses_input("specs-templates/s", "is neither a file nor a folder");
+        fs_err::File::create(lab.at("specs-templates/large")).unwrap().set_len(MAX_FILE + 1).unwrap();
+        lab.refuses_input("specs-templates/large", "has 67108865 bytes; at most 67108864 are read");
+    }
+
+    #[test]
+    fn writes_and_deletes_only_below_build() {
+        let victim = tempfile::tempdir().unwrap();
+        for name in [
+            "build",
+            "build/host",
+            "build/host/specs",
+            "build/host/work/one",
+            "build/host/work/one/build",
+            "build/host/results/one/logs/build.log",
+            "build/host/index/simple/one",
+        ] {
+            let lab = Lab::new();
+            fs_err::create_dir_all(lab.at(name).parent().unwrap()).unwrap();
+            symlink(victim.path(), lab.at(name)).unwrap();
+            let error = check_outputs(&lab.root(), "host").unwrap_err();
+            assert!(error.to_string().starts_with(&format!("`{name}` is a link to `/")), "{error}");
+            assert!(error.hints()[0].contains(&format!("rm {name}")), "{:?}", error.hints());
+            fs_err::remove_file(lab.at(name)).unwrap();
+            symlink("nowhere", lab.at(name)).unwrap();
+            check_outputs(&lab.root(), "host").unwrap_err();
+        }
+    }
+
+    #[test]
+    fn unpacked_sources_may_have_any_links() {
+        let lab = Lab::new();
+        for folder in ["prep/one/build/src", "work/one/build/src", "work/one/results/chroot_scan"] {
+            let folder = lab.at("build/host").join(folder);
+            fs_err::create_dir_all(&folder).unwrap();
+            symlink("/etc", folder.join("link")).unwrap();
+        }
+        fs_err::create_dir_all(lab.at("build/host/results")).unwrap();
+        symlink("../work", lab.at("build/host/results/inside")).unwrap();
+        check_outputs(&lab.root(), "host").unwrap();
+        check_outputs(&lab.root(), "fedora-43").unwrap();
+    }
+
+    #[test]
+    fn a_workspace_of_another_user_needs_to_be_accepted() {
+        let lab = Lab::new();
+        let (root, owner) = (lab.root(), lab.root().metadata().unwrap().uid());
+        check_owner(&root, |found| found == owner, |_| false).unwrap();
+        check_owner(&root, |_| false, |accepted| accepted == root).unwrap();
+        let error = check_owner(&root, |_| false, |_| false).unwrap_err();
+        assert_eq!(error.kind(), Kind::Config);
+        assert!(error.to_string().contains(&format!("belongs to another user (user ID {owner})")), "{error}");
+        assert_eq!(
+            error.hints(),
+            [format!("if you trust this user: export ROCMRPM_TRUST={}", root.display())]
+        );
+    }
+}
