@@ -296,13 +296,15 @@ impl Provider {
     /// Reads a provider's definition.
     pub fn read(name: &str, file: File, problems: &mut Vec<Problem>) -> Self {
         file.clone().parse(problems, |root| {
-            let prefix = text(root.required_string("prefix", "where ROCm is installed, such as `/usr`"));
-            let below = |at: Option<At<String>>, rest: &str| {
-                at.map_or_else(|| format!("{}/{rest}", prefix.trim_end_matches('/')), |at| at.value)
+            let prefix = root.required_string("prefix", "where ROCm is installed, such as `/usr`");
+            let prefix = prefix.map(|at| folder(root, at)).unwrap_or_default();
+            let mut below = |key: &str, rest: &str| match root.string(key) {
+                Some(at) => folder(root, at),
+                None => format!("{}/{rest}", prefix.trim_end_matches('/')),
             };
-            let libdir = below(root.string("libdir"), "lib");
-            let llvm_bin = below(root.string("llvm-bin"), "lib/llvm/bin");
-            let device_libs = below(root.string("device-libs"), "lib/llvm/amdgcn/bitcode");
+            let libdir = below("libdir", "lib");
+            let llvm_bin = below("llvm-bin", "lib/llvm/bin");
+            let device_libs = below("device-libs", "lib/llvm/amdgcn/bitcode");
             let packages = root.strings("packages");
             let brings = root.strings("brings");
             let version = root.string("version");
@@ -354,6 +356,18 @@ impl Provider {
             }
         })
     }
+}
+
+/// Reads a folder of the target system. It ends up in specs, container files and scripts, so it is
+/// an absolute path of plain characters.
+fn folder(root: &mut Table<'_>, At { value, span }: At<String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@~".contains(c);
+    let dots = value.split('/').any(|part| matches!(part, "." | ".."));
+    if !value.starts_with('/') || dots || !value.chars().all(plain) {
+        let message = format!("`{}` is not an absolute path of plain characters", visible(&value));
+        root.problem(span, message, "expected such as `/opt/rocm/lib`", None);
+    }
+    value
 }
 
 fn search_path_tag(root: &mut Table<'_>) -> Option<SearchPathTag> {
@@ -408,6 +422,27 @@ mod tests {
             &mut problems,
         );
         problems.iter().map(|problem| problem.message.clone()).collect()
+    }
+
+    #[test]
+    fn folders_of_a_provider_are_absolute_and_plain() {
+        let read = |text: &str| {
+            let mut problems = Vec::new();
+            Provider::read("p", File { name: "x.toml".into(), text: text.into() }, &mut problems);
+            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+        };
+        let good = "prefix = \"/opt/rocm/core-7.14\"\nlibdir = \"/usr/lib64\"\nversion = \"7.2\"\n";
+        assert_eq!(read(good), [""; 0]);
+        for bad in
+            ["/usr'; touch /pwned; echo '", "/a b", "/a$(id)", "/a\\n", "usr", "", "/a/../b", "/a{b}", "/a%b"]
+        {
+            let of_prefix = read(&format!("prefix = \"{bad}\"\nversion = \"7.2\"\n"));
+            assert_eq!(of_prefix.len(), 1, "{bad}: {of_prefix:?}");
+            for key in ["libdir", "llvm-bin", "device-libs"] {
+                let text = format!("prefix = \"/usr\"\n{key} = \"{bad}\"\nversion = \"7.2\"\n");
+                assert_eq!(read(&text).len(), 1, "{key} {bad}: {:?}", read(&text));
+            }
+        }
     }
 
     #[test]
