@@ -331,7 +331,7 @@ impl Command {
 
     /// Sets the environment and the folder that it runs in.
     fn surroundings(&self, expression: duct::Expression) -> duct::Expression {
-        let expression = expression.full_env(self.environment.of_child(std::env::vars_os()));
+        let expression = expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
         match &self.cwd {
             Some(dir) => expression.dir(dir),
             None => expression,

@@ -3,7 +3,7 @@
 //! - The user's tools (git, curl, pip, copr-cli, gpg, mock, podman) get the user's environment.
 //!   Proxies, credentials and settings reach them through more variables than a list of ours
 //!   could name. [`DENIED`] is left out: it would make a tool run code, or take options, that
-//!   rocmrpm did not ask for.
+//!   rocmrpm did not ask for. The same goes for Python's user site, but for [`IN_USER_SITE`].
 //! - Code that a workspace, a package or a root provides gets an environment of its own
 //!   (`Command::isolated`): no credentials, and no home folder in which someone else could place
 //!   code.
@@ -40,6 +40,11 @@ const DENIED: &[&str] = &[
     "XZ_OPT",
 ];
 
+/// Programs that users install with `pip install --user`, and whose modules are then below the
+/// home folder. No other program has code there. `python3` runs pip; scripts of ours are isolated
+/// by `-I`.
+const IN_USER_SITE: &[&str] = &["aws", "copr-cli", "pip", "python3"];
+
 /// The prefix of variables in which bash exports functions, which replace programs.
 const FUNCTION: &[u8] = b"BASH_FUNC_";
 
@@ -61,13 +66,17 @@ impl Environment {
         self.clean = true;
     }
 
-    /// Returns all variables of the child, given ours.
+    /// Returns all variables of a child that runs `program`, given ours.
     pub(super) fn of_child(
         &self,
+        program: &str,
         ours: impl Iterator<Item = (OsString, OsString)>,
     ) -> BTreeMap<OsString, OsString> {
         let kept = ours.filter(|(name, _)| !self.clean && !is_denied(name));
         let mut variables: BTreeMap<OsString, OsString> = kept.collect();
+        if !self.clean && !IN_USER_SITE.contains(&program) {
+            variables.insert("PYTHONNOUSERSITE".into(), "1".into());
+        }
         for (name, value) in &self.set {
             match value {
                 Some(value) => variables.insert(name.clone(), value.clone()),
@@ -86,9 +95,9 @@ fn is_denied(name: &OsStr) -> bool {
 mod tests {
     use super::*;
 
-    fn child(environment: &Environment, ours: &[(&str, &str)]) -> Vec<String> {
+    fn child(environment: &Environment, program: &str, ours: &[(&str, &str)]) -> Vec<String> {
         let ours = ours.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let all = environment.of_child(ours);
+        let all = environment.of_child(program, ours);
         all.into_iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect()
     }
 
@@ -103,12 +112,14 @@ mod tests {
             ("BASH_FUNC_test%%", "() { :; }"),
         ];
         let kept = ["LD_LIBRARY_PATH=/opt/rocm/lib", "https_proxy=http://proxy:3128"];
-        assert_eq!(child(&Environment::default(), &ours), kept);
+        assert_eq!(child(&Environment::default(), "pip", &ours), kept);
+        let no_site = ["LD_LIBRARY_PATH=/opt/rocm/lib", "PYTHONNOUSERSITE=1", kept[1]];
+        assert_eq!(child(&Environment::default(), "dnf", &ours), no_site);
         // What rocmrpm sets itself, it means.
         let mut environment = Environment::default();
         environment.set("PYTHONPATH", Some("/ours".into()));
         environment.set("https_proxy", None);
-        assert_eq!(child(&environment, &ours), ["LD_LIBRARY_PATH=/opt/rocm/lib", "PYTHONPATH=/ours"]);
+        assert_eq!(child(&environment, "pip", &ours), ["LD_LIBRARY_PATH=/opt/rocm/lib", "PYTHONPATH=/ours"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod hygiene;
 mod kpack;
 mod linkage;
 mod origins;
+mod paths;
 mod placement;
 mod provides;
 mod search_paths;
@@ -43,7 +44,7 @@ pub struct Rule {
 
 /// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
 /// accepted is inspected anew.
-pub const RULES_VERSION: u32 = 4;
+pub const RULES_VERSION: u32 = 5;
 
 /// All rules, by group.
 pub const RULES: &[Rule] = &[
@@ -86,6 +87,7 @@ pub const RULES: &[Rule] = &[
     damage::MISMATCH,
     damage::HASH,
     damage::ELF,
+    paths::OUTSIDE,
     hygiene::NOT_STRIPPED,
     hygiene::SYMBOLS_KEPT,
     hygiene::BUILD_ID,
@@ -128,6 +130,7 @@ pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgem
     let mut findings = targets::check(subjects, expectations);
     for subject in subjects {
         findings.extend(provides::check(subject, expectations));
+        findings.extend(paths::check(subject));
         for file in &subject.files {
             findings.extend(linkage::check(subject, file, expectations));
             findings.extend(damage::check(subject, file));
