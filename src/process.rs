@@ -27,11 +27,11 @@ const GRACE: Duration = Duration::from_secs(15);
 pub fn catch_signals() -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         for _ in signals.forever() {
             STOP_REQUESTS.fetch_add(1, Ordering::SeqCst);
         }
-    });
+    })?;
     Ok(())
 }
 
