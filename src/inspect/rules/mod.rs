@@ -185,6 +185,37 @@ mod tests {
     }
 
     #[test]
+    fn rules_about_numbers_and_paths_are_applied() {
+        use crate::gpu::GpuTarget;
+        use crate::inspect::facts::{DeviceCode, Storage, Target};
+        let code = |target: &str, kernels| DeviceCode {
+            target: Target::Gpu(GpuTarget::parse(target).unwrap()),
+            storage: Storage::HipFatbin,
+            compression: None,
+            version: None,
+            count: 1,
+            bytes: 100,
+            kernels: Some(kernels),
+        };
+        let device = vec![code("gfx1151", 3), code("gfx1100", 646)];
+        let file = FileFacts { path: "/usr/../a.so".into(), device, ..FileFacts::default() };
+        let subjects = [crate::inspect::testing::subject("a.rpm", vec![file])];
+        let expectations = Expectations {
+            gpu_targets: vec![GpuTarget::parse("gfx1151").unwrap()],
+            previous_kernels: [("gfx1151".to_owned(), 646)].into(),
+            ..Expectations::default()
+        };
+        let judgement = apply(&subjects, &expectations);
+        for id in ["kernels-few", "kernels-lost", "path-outside"] {
+            assert!(
+                judgement.findings.iter().any(|finding| finding.id.as_str() == id),
+                "{id}: {:?}",
+                judgement.findings
+            );
+        }
+    }
+
+    #[test]
     fn findings_have_no_control_characters() {
         let finding = linkage::NEEDED_ABSOLUTE.finding("/lib/\x1b[31mred\n.so", "x");
         assert_eq!(finding.found, "/lib/\\u{1b}[31mred\\n.so");
