@@ -225,24 +225,41 @@ pub(crate) fn kind_of_io(error: &std::io::Error) -> Kind {
     }
 }
 
+/// Returns remedies for what the file system said.
+pub(crate) fn hints_of_io(error: &std::io::Error) -> Vec<String> {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => ProcessError::Stopped.hints(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            vec!["free some space and run the same command again; it goes on where it stopped".into()]
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            vec!["is the folder owned by another user, from a run as root perhaps?".into()]
+        }
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            vec!["make the file system writable, or use a folder on another one".into()]
+        }
+        _ => Vec::new(),
+    }
+}
+
 impl Diagnose for IoError {
     fn kind(&self) -> Kind {
         kind_of_io(&self.source)
     }
 
     fn hints(&self) -> Vec<String> {
-        match self.source.kind() {
-            std::io::ErrorKind::Interrupted => ProcessError::Stopped.hints(),
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                vec!["free some space and run the same command again; it goes on where it stopped".into()]
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                vec!["is the folder owned by another user, from a run as root perhaps?".into()]
-            }
-            std::io::ErrorKind::ReadOnlyFilesystem => {
-                vec!["its file system is read-only; ROCMRPM_CACHE may name a cache elsewhere".into()]
-            }
-            _ => Vec::new(),
-        }
+        hints_of_io(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_file_system_is_not_blamed_on_the_cache() {
+        let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+        let hints = IoError::doing("write `/srv/x`")(error).hints();
+        assert_eq!(hints, ["make the file system writable, or use a folder on another one"]);
     }
 }

@@ -28,7 +28,7 @@ use part::{Part, Preloads, parts, wheels_dir};
 /// labelled with what the RPMs were built for, whatever the workspace says now.
 pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
     let parts = parts(stack)?;
-    for name in part::damaged(stack, &parts) {
+    for name in part::damaged(stack, &parts)? {
         let text = format!("the results of `{name}` are damaged, it has no wheels until it is built anew");
         events.event(Event::Warning(text));
     }
@@ -95,6 +95,7 @@ fn wheels_of(
     let (made_from, judged_by) = (part.inputs(), part.judged_by());
     if let Some(mut note) = Note::read(&part.dir)
         && note.reasons_to_make(&made_from, pins, &part.dir).is_empty()
+        && is_whole(&note, part, events).map_err(action())?
     {
         if note.judged_by != judged_by {
             inspect(part, stack, note.wheels.iter().map(|wheel| part.dir.join(&wheel.file)).collect())?;
@@ -125,6 +126,15 @@ fn wheels_of(
     files::exchange(&new, &part.dir).map_err(action())?;
     files::remove_dir_if_there(&new).map_err(action())?;
     Ok(note.wheels)
+}
+
+/// Tells whether the wheels are the bytes that were made, and warns of those that are not.
+fn is_whole(note: &Note, part: &Part<'_>, events: &dyn Events) -> std::io::Result<bool> {
+    let damaged = note.damaged(&part.dir)?;
+    for wheel in &damaged {
+        events.event(Event::Warning(format!("{wheel} changed on disk since it was made; it is made again")));
+    }
+    Ok(damaged.is_empty())
 }
 
 fn inspect(part: &Part<'_>, stack: &Stack<'_>, wheels: Vec<PathBuf>) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use crate::process::{ProcessError, check_stop};
 
@@ -43,9 +44,7 @@ pub(crate) fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     match threads.min(items.len()) {
         0 | 1 => worker(),
         threads => std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(worker);
-            }
+            helpers(scope, threads - 1, worker);
             worker();
         }),
     }
@@ -53,9 +52,47 @@ pub(crate) fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     results.map_while(|result| result).collect()
 }
 
+/// Starts up to `count` threads that help this one with the same work. The system may allow fewer
+/// threads, or none: the caller does what is left.
+pub(crate) fn helpers<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    count: usize,
+    work: impl Fn() -> R + Clone + Send + 'scope,
+) -> Vec<ScopedJoinHandle<'scope, R>> {
+    (0..count).map_while(|_| builder().spawn_scoped(scope, work.clone()).ok()).collect()
+}
+
+/// Returns what starts a thread, and says so where the system allows none.
+pub(crate) fn builder() -> Builder {
+    #[cfg(test)]
+    if tests::NO_THREADS.get() {
+        return Builder::new().stack_size(usize::MAX / 2);
+    }
+    Builder::new()
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    thread_local! {
+        pub(super) static NO_THREADS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+
+    /// Does something in this thread while the system starts no other for it.
+    pub(crate) fn without_threads<R>(work: impl FnOnce() -> R) -> R {
+        NO_THREADS.set(true);
+        let result = work();
+        NO_THREADS.set(false);
+        result
+    }
+
+    #[test]
+    fn work_is_done_without_any_other_thread() {
+        let here = std::thread::current().id();
+        let ids = without_threads(|| map(&[1, 2, 3], 8, |_| std::thread::current().id()).unwrap());
+        assert_eq!(ids, [here; 3]);
+    }
 
     #[derive(Debug, PartialEq)]
     struct Failed(usize);

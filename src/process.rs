@@ -1,5 +1,8 @@
 //! Every child process: started, logged, stopped when the user says so. Nothing
-//! else in the crate starts a program.
+//! else in the crate starts a program. [`environment`] says what a child gets of our environment.
+
+mod environment;
+mod packages;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -8,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::duration;
 use crate::error::{Diagnose, Kind};
+use environment::Environment;
+
+pub use packages::install_hint;
 
 /// How often the user or the system asked us to stop. Signals belong to the
 /// process, so this does too.
@@ -21,11 +27,11 @@ const GRACE: Duration = Duration::from_secs(15);
 pub fn catch_signals() -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         for _ in signals.forever() {
             STOP_REQUESTS.fetch_add(1, Ordering::SeqCst);
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -137,8 +143,7 @@ pub struct Command {
     program: String,
     args: Vec<OsString>,
     cwd: Option<PathBuf>,
-    env: Vec<(String, Option<OsString>)>,
-    clean: bool,
+    environment: Environment,
     log: Option<PathBuf>,
     stdin: Vec<u8>,
     our_group: bool,
@@ -152,8 +157,7 @@ impl Command {
             program: program.into(),
             args: Vec::new(),
             cwd: None,
-            env: Vec::new(),
-            clean: false,
+            environment: Environment::default(),
             log: None,
             stdin: Vec::new(),
             our_group: false,
@@ -185,22 +189,33 @@ impl Command {
     /// Sets an environment variable for it.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.into(), Some(value.as_ref().to_owned())));
+        self.environment.set(name, Some(value.as_ref().to_owned()));
         self
     }
 
     /// Takes an environment variable away from it.
     #[must_use]
     pub fn env_remove(mut self, name: impl Into<String>) -> Self {
-        self.env.push((name.into(), None));
+        self.environment.set(name, None);
         self
     }
 
     /// Gives it no other environment than what [`Command::env`] sets.
     #[must_use]
     pub fn clean_env(mut self) -> Self {
-        self.clean = true;
+        self.environment.clean();
         self
+    }
+
+    /// Runs code that a workspace, a package or a root provides: of our environment it gets only
+    /// `PATH`, and `home`, which only the user may write, is its home folder.
+    #[must_use]
+    pub fn isolated(self, home: impl AsRef<Path>) -> Self {
+        self.clean_env()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", home.as_ref())
+            .env("LC_ALL", "C.UTF-8")
+            .env("PYTHONNOUSERSITE", "1")
     }
 
     /// Appends what it writes to stdout and stderr to this file.
@@ -315,18 +330,8 @@ impl Command {
     }
 
     /// Sets the environment and the folder that it runs in.
-    fn surroundings(&self, mut expression: duct::Expression) -> duct::Expression {
-        if self.clean {
-            let set = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
-            expression = expression.full_env(set);
-        } else {
-            for (name, value) in &self.env {
-                expression = match value {
-                    Some(value) => expression.env(name, value),
-                    None => expression.env_remove(name),
-                };
-            }
-        }
+    fn surroundings(&self, expression: duct::Expression) -> duct::Expression {
+        let expression = expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
         match &self.cwd {
             Some(dir) => expression.dir(dir),
             None => expression,
@@ -469,52 +474,6 @@ pub fn own_program() -> String {
     quote(&own.strip_prefix(&here).unwrap_or(&own).to_string_lossy())
 }
 
-/// Which package brings a program: Fedora's name, then Debian's. An empty name
-/// means that the distribution has no package of it.
-const PACKAGES: &[(&str, &str, &str)] = &[
-    ("aws", "awscli2", "awscli"),
-    ("buildah", "buildah", "buildah"),
-    ("cargo", "cargo", "cargo"),
-    ("clang++-19", "", "clang-19"),
-    ("copr-cli", "copr-cli", ""),
-    ("createrepo_c", "createrepo_c", "createrepo-c"),
-    ("curl", "curl", "curl"),
-    ("dnf", "dnf5", "dnf"),
-    ("git", "git-core", "git"),
-    ("elfdeps", "rpm-build", "rpm"),
-    ("gpg", "gnupg2", "gnupg"),
-    ("hipcc", "hipcc", "hipcc"),
-    ("ldconfig", "glibc", "libc-bin"),
-    ("mock", "mock", ""),
-    ("pip", "python3-pip", "python3-pip"),
-    ("podman", "podman", "podman"),
-    ("python3", "python3", "python3"),
-    ("pythondistdeps.py", "python3-rpm-generators", "rpm"),
-    ("rclone", "rclone", "rclone"),
-    ("rpm", "rpm", "rpm"),
-    ("rpmbuild", "rpm-build", "rpm"),
-    ("rpmkeys", "rpm", "rpm"),
-    ("rpmsign", "rpm-sign", "rpm"),
-    ("rpmspec", "rpm-build", "rpm"),
-    ("rsync", "rsync", "rsync"),
-    ("tar", "tar", "tar"),
-    ("unshare", "util-linux", "util-linux"),
-    ("uv", "uv", ""),
-];
-
-/// Says how to install a program on Fedora and on Debian.
-pub fn install_hint(program: &str) -> String {
-    let base = program.rsplit('/').next().unwrap_or(program);
-    match PACKAGES.iter().find(|(name, ..)| *name == base) {
-        Some((_, fedora, "")) => format!("on Fedora: `dnf install {fedora}`; Debian has no package of it"),
-        Some((_, "", debian)) => format!("on Debian: `apt-get install {debian}`"),
-        Some((_, fedora, debian)) => {
-            format!("on Fedora: `dnf install {fedora}`; on Debian: `apt-get install {debian}`")
-        }
-        None => format!("install `{base}` and see that it is on PATH"),
-    }
-}
-
 /// Quotes a word for a POSIX shell where it needs it.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
@@ -537,10 +496,9 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_named_with_its_package() {
+    fn a_missing_program_is_a_missing_tool() {
         let error = Command::new("no-such-program").run().unwrap_err();
         assert_eq!(error.kind(), Kind::MissingTool);
-        assert!(install_hint("createrepo_c").contains("apt-get install createrepo-c"));
     }
 
     #[test]

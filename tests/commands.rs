@@ -391,6 +391,12 @@ fn inspect_says_what_it_cannot_read() {
     let bin = env!("CARGO_BIN_EXE_rocmrpm");
     let ran = lab.outcome(lab.command(&["inspect", bin]).current_dir(lab.dir())).exits(0);
     ran.prints(&["rocmrpm", "libc.so.6", "no findings"]);
+    // A file has no colors, whatever the terminal gets.
+    for color in ["--color=never", "--color=always"] {
+        lab.run(&["inspect", color, bin, "--output", "inspection.txt"]).exits(0);
+        let text = lab.read("inspection.txt");
+        assert!(text.contains("no findings") && !text.contains('\u{1b}'), "{text}");
+    }
     // A mistake in the workspace is told, though only its targets are needed.
     lab.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
     lab.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:4:"]);

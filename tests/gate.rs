@@ -1,5 +1,5 @@
 //! What was built and not accepted: another judgement looks at the same packages
-//! again, and nothing is built for it. Offline; needs rpmbuild and createrepo_c.
+//! again, and nothing is built for it. Offline; needs rpmbuild, createrepo_c and gcc.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 
@@ -47,6 +47,50 @@ fn what_was_rejected_is_inspected_again_when_the_rules_change() {
     assert!(!was_built(&second));
     workspace.assert_whole("one");
     assert_eq!(plan(&workspace).0, "fresh");
+}
+
+/// A program and its library, of which the package has what `files` names.
+fn linked(workspace: &Workspace, files: &str) {
+    let build = "echo 'int shared(void) { return 0; }' > s.c\n\
+                 echo 'int shared(void); int main(void) { return shared(); }' > m.c\n\
+                 gcc -shared -fPIC -Wl,-soname,libgate-test.so.1 -o libgate-test.so.1 s.c\n\
+                 gcc -Wl,--build-id=none -o gate-test m.c ./libgate-test.so.1";
+    let install = "install -D gate-test %{buildroot}%{_bindir}/gate-test\n\
+                   install -D libgate-test.so.1 %{buildroot}/usr/lib64/libgate-test.so.1";
+    let install = match files.contains("lib64") {
+        true => install.to_owned(),
+        false => install.lines().take(1).collect(),
+    };
+    workspace
+        .component("one", &Parts { preamble: "# arch", build, install: &install, files, ..Parts::default() });
+}
+
+#[test]
+fn a_library_of_the_last_build_does_not_stand_in_for_one_that_is_lost() {
+    let workspace = Workspace::new();
+    linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
+    workspace.build().exits(0);
+    linked(&workspace, "%{_bindir}/gate-test");
+    workspace.build().exits(1).says(["library-missing", "libgate-test.so.1"]);
+}
+
+#[test]
+fn warnings_of_the_inspection_are_shown_by_the_build() {
+    let workspace = Workspace::new();
+    linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
+    let built = workspace.build();
+    built.exits(0).says(["warning: one: /usr/bin/gate-test: found ", "[build-id-missing]"]);
+    let warnings = built.stderr.lines().filter(|line| line.starts_with("warning: one: ")).count();
+    let report: serde_json::Value =
+        serde_json::from_str(&workspace.read("build/host/results/one/inspection.json")).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let expected = findings.iter().filter(|finding| finding["severity"] == "warning").count();
+    assert_eq!(warnings, expected, "{built}");
+    assert_eq!(
+        workspace.run(&["plan", "--chroot", "host", "--json"]).json()["stale"],
+        0,
+        "nothing is left to build"
+    );
 }
 
 #[test]

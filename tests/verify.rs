@@ -152,3 +152,59 @@ fn a_place_must_be_one() {
     workspace.run(&["verify"]).exits(2);
     workspace.run(&["verify", "--root", "/no/such/folder"]).exits(20).says(["/no/such/folder"]);
 }
+
+/// A folder with code that Python loads at start from the user's site-packages.
+fn planted(home: &Path, mark: &Path) {
+    let version =
+        ran(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]));
+    let site = home.join(format!(".local/lib/python{}/site-packages", version.stdout.trim()));
+    std::fs::create_dir_all(&site).unwrap();
+    let code = format!("open({:?}, 'w').close()\n", mark.display().to_string());
+    std::fs::write(site.join("usercustomize.py"), code).unwrap();
+}
+
+#[test]
+fn this_machine_is_verified_without_code_from_a_home_or_the_current_folder() {
+    let workspace = good();
+    let (home, mark) = (workspace.path("home"), workspace.path("pwned"));
+    planted(&home, &mark);
+    // `importlib.metadata` imports it.
+    let shadow = format!("open({:?}, 'w').close()\n", mark.display().to_string());
+    workspace.write("csv.py", &shadow);
+    let mut command = workspace.command(&["verify", "--root", "/", "--json"]);
+    command.env("HOME", &home).env("PYTHONPATH", workspace.root());
+    let json = ran(&mut command).json();
+    // The check that runs Python did run.
+    assert_eq!(check(&json, "no-pip-cmake").0, "pass", "{json}");
+    assert!(!mark.exists(), "planted code ran");
+    // What was planted works where it is not kept out.
+    ran(Command::new("python3").args(["-c", ""]).env("HOME", &home)).exits(0);
+    assert!(mark.exists(), "this Python ignores usercustomize.py");
+}
+
+#[test]
+fn a_root_gets_no_credentials_and_an_empty_home() {
+    let workspace = good();
+    let holder = tempfile::tempdir().unwrap();
+    let root = holder.path().join("root");
+    for folder in ["bin", "tmp/.local", "dev"] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    std::fs::copy("/bin/busybox", root.join("bin/busybox")).unwrap();
+    for name in ["sh", "true", "env", "ls"] {
+        std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).unwrap();
+    }
+    // The checklist shows the last line of what a program that fails wrote.
+    let python = "#!/bin/sh\necho $(env) home: $(ls -A \"$HOME\")\nexit 1\n";
+    std::fs::write(root.join("bin/python3"), python).unwrap();
+    std::fs::set_permissions(root.join("bin/python3"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let mut command = workspace.command(&["verify", "--root", root.to_str().unwrap(), "--json"]);
+    command.env("AWS_SECRET_ACCESS_KEY", "s3cret").env("PYTHONPATH", "/tmp").env("ROCM_PATH", "/no/rocm");
+    let json = ran(&mut command).json();
+    let (outcome, seen) = check(&json, "no-pip-cmake");
+    assert_eq!(outcome, "fail");
+    assert!(seen.contains("HOME=/tmp") && seen.ends_with("home:"), "{seen}");
+    assert!(!seen.contains("s3cret") && !seen.contains("PYTHONPATH"), "{seen}");
+    assert_eq!(check(&json, "rocm-path").0, "fail");
+}

@@ -175,15 +175,14 @@ impl Way<'_> {
         let results = Results::of(&build_dir, self.until, &component.name);
         let waiting = Results::rejected(&build_dir, &component.name);
         match step.verdict {
-            Verdict::Inspect(_) => take_back(&results, &waiting, step, &work)
-                .map_err(IoError::doing(format!("inspect `{}` anew", component.name)))?,
+            Verdict::Inspect(_) => take_back(&results, &waiting, step, &work)?,
             Verdict::Fresh | Verdict::Stale(_) => self.make(&job, step, &work, &waiting)?,
         }
         if self.until > Stage::Srpm {
             self.inspect(&job, step, &waiting)?;
         }
         let made: Vec<String> =
-            waiting.record().into_iter().flat_map(|r| r.outputs).map(|o| o.file).collect();
+            waiting.record()?.into_iter().flat_map(|r| r.outputs).map(|o| o.file).collect();
         results
             .replace_with(waiting.dir())
             .and_then(|()| files::remove_dir_if_there(&work))
@@ -348,13 +347,14 @@ pub(crate) fn lay_out(
 
 /// Puts results that are to be inspected anew, and do not wait for it already, where
 /// a build leaves them: until they have passed they are not accepted.
-fn take_back(results: &Results, waiting: &Results, step: &Step, work: &Path) -> std::io::Result<()> {
-    if results.record().is_none_or(|record| record.key != step.key) {
+fn take_back(results: &Results, waiting: &Results, step: &Step, work: &Path) -> Result<(), IoError> {
+    if results.record()?.is_none_or(|record| record.key != step.key) {
         return Ok(());
     }
-    files::remove_dir_if_there(work)?;
-    fs_err::create_dir_all(work)?;
-    fs_err::rename(results.dir(), waiting.dir())
+    files::remove_dir_if_there(work)
+        .and_then(|()| fs_err::create_dir_all(work))
+        .and_then(|()| fs_err::rename(results.dir(), waiting.dir()))
+        .map_err(IoError::doing(format!("inspect `{}` again", step.component)))
 }
 
 /// Fills a results folder: files, logs, and last the record.

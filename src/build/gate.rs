@@ -26,8 +26,7 @@ pub fn expectations(stack: &Stack<'_>, component: &Component) -> Result<Expectat
     let mut system = system(workspace)?;
     for required in stack.select(&[component]).iter().filter(|other| other.name != component.name) {
         let results = Results::of(&workspace.build_dir(), Stage::Rpm, &required.name);
-        let report = fs_err::read(results.dir().join(REPORT)).ok();
-        if let Some(report) = report.and_then(|json| serde_json::from_slice(&json).ok()) {
+        if let Some(report) = results.report()?.and_then(|json| serde_json::from_slice(&json).ok()) {
             system.add_inspected(&report);
         }
     }
@@ -91,12 +90,12 @@ impl Way<'_> {
         check_stop()?;
         let component = job.component;
         let started = Instant::now();
-        let rpms = waiting.rpms();
+        let rpms = waiting.rpms()?;
         self.shelf.check_names(&component.name, &rpms)?;
         self.phase(component, "Inspecting", &rpm_count(rpms.len()));
         let expectations = Expectations {
             build_roots: self.builder.build_roots(job),
-            previous_kernels: self.last_kernels(component),
+            previous_kernels: self.last_kernels(component)?,
             ..expectations(self.stack, component)?
         };
         let report = inspect::inspect(&rpms, &expectations, Depth::Deep)?;
@@ -128,10 +127,9 @@ impl Way<'_> {
 
     /// Returns how many kernels the results at hand have for each target; nothing
     /// where there are none, or none that can be compared.
-    fn last_kernels(&self, component: &Component) -> BTreeMap<String, u64> {
+    fn last_kernels(&self, component: &Component) -> Result<BTreeMap<String, u64>, IoError> {
         let results = Results::of(&self.workspace.build_dir(), self.until, &component.name);
-        let report = fs_err::read(results.dir().join(REPORT));
-        report.map(|json| inspect::kernels_in(&json)).unwrap_or_default()
+        Ok(results.report()?.map(|json| inspect::kernels_in(&json)).unwrap_or_default())
     }
 }
 

@@ -224,12 +224,7 @@ impl HostBuilder {
 
 /// Gives a command the environment of a build, and nothing else.
 fn build_env(command: Command, tmp: &Path, source_date: Option<i64>) -> Command {
-    let command = command
-        .clean_env()
-        .env("PATH", BUILD_PATH)
-        .env("HOME", tmp)
-        .env("TMPDIR", tmp)
-        .env("LC_ALL", "C.UTF-8");
+    let command = command.isolated(tmp).env("PATH", BUILD_PATH).env("TMPDIR", tmp);
     match source_date {
         Some(seconds) => command.env("SOURCE_DATE_EPOCH", seconds.to_string()),
         None => command,

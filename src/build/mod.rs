@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use crate::copr::CoprError;
 use crate::duration;
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, IoError, Kind};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::machine;
@@ -175,6 +175,9 @@ pub enum BuildError {
     /// The packages of an earlier build root are not to be had.
     #[error(transparent)]
     Hermetic(#[from] HermeticError),
+    /// What an earlier build left cannot be read.
+    #[error(transparent)]
+    Earlier(#[from] IoError),
     /// A program is missing, or we were asked to stop.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -200,6 +203,7 @@ impl Diagnose for BuildError {
             Self::Template(error) => error.kind(),
             Self::Remote(error) => error.kind(),
             Self::Hermetic(error) => error.kind(),
+            Self::Earlier(error) => error.kind(),
             Self::Process(error) => error.kind(),
         }
     }
@@ -220,6 +224,7 @@ impl Diagnose for BuildError {
             ],
             Self::Template(error) => error.hints(),
             Self::Hermetic(error) => error.hints(),
+            Self::Earlier(error) => error.hints(),
             Self::Process(error) => {
                 let mut hints = error.hints();
                 if matches!(error, ProcessError::Missing { program } if program == "mock") {

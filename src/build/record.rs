@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stage::Stage;
 use crate::digest::Sha256;
+use crate::error::IoError;
 use crate::files;
 use crate::gpu::GpuTarget;
 use crate::names::ComponentName;
@@ -147,11 +148,29 @@ impl Results {
         &self.dir
     }
 
-    /// Returns the record, if there is a whole one of our format.
-    pub fn record(&self) -> Option<BuildRecord> {
-        let bytes = fs_err::read(self.dir.join("build.json")).ok()?;
-        let record: BuildRecord = serde_json::from_slice(&bytes).ok()?;
-        (record.schema == SCHEMA).then_some(record)
+    /// Returns the record, if there is a whole one of our format. A file that is there and cannot
+    /// be read is an error: a result that exists must not count as missing.
+    pub fn record(&self) -> Result<Option<BuildRecord>, IoError> {
+        let record: Option<BuildRecord> = self.read_json("build.json")?;
+        Ok(record.filter(|record| record.schema == SCHEMA))
+    }
+
+    /// Returns the inspection's report, if there is one.
+    pub(super) fn report(&self) -> Result<Option<Vec<u8>>, IoError> {
+        self.read(REPORT)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, IoError> {
+        match fs_err::read(self.dir.join(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unreadable(error)),
+        }
+    }
+
+    fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, IoError> {
+        let bytes = self.read(name)?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// Returns the digest of `build.json`. It stays the same when the packages are
@@ -160,45 +179,52 @@ impl Results {
         Ok(Sha256::of_file(&self.dir.join("build.json"))?.0)
     }
 
-    fn judgement(&self) -> Option<Judgement> {
-        let bytes = fs_err::read(self.dir.join("judgement.json")).ok()?;
-        let judgement: Judgement = serde_json::from_slice(&bytes).ok()?;
-        (judgement.schema == JUDGEMENT_SCHEMA).then_some(judgement)
+    fn judgement(&self) -> Result<Option<Judgement>, IoError> {
+        let judgement: Option<Judgement> = self.read_json("judgement.json")?;
+        Ok(judgement.filter(|judgement| judgement.schema == JUDGEMENT_SCHEMA))
     }
 
-    /// Returns how many seconds the build took, where that was written down, and its inspection.
+    /// Returns how many seconds the build took, and its inspection. Only estimates rest on them, so
+    /// what cannot be read counts as unknown.
     pub(super) fn seconds(&self) -> (Option<f64>, Option<f64>) {
-        let times = fs_err::read(self.dir.join("times.json")).ok();
-        let times: Option<Times> = times.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let times: Option<Times> = self.read_json("times.json").unwrap_or_default();
+        let judgement = self.judgement().unwrap_or_default();
         let build = times.filter(|times| times.schema == TIMES_SCHEMA).map(|t| t.seconds.values().sum());
         let plain = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
-        (build.filter(plain), self.judgement().map(|judgement| judgement.seconds).filter(plain))
+        (build.filter(plain), judgement.map(|judgement| judgement.seconds).filter(plain))
     }
 
     /// Returns what a plan compares with, if there is a record. Files are checked
     /// by presence and size; digests are checked where they are used.
-    pub fn recorded(&self) -> Option<Recorded> {
-        let record = self.record()?;
-        let damaged = self.damage(&record);
-        let inspection = self.judgement().map(|judgement| judgement.inspection);
-        Some(Recorded { inputs: record.inputs, inspection, damaged })
+    pub fn recorded(&self) -> Result<Option<Recorded>, IoError> {
+        let Some(record) = self.record()? else { return Ok(None) };
+        let damaged = self.damage(&record)?;
+        let inspection = self.judgement()?.map(|judgement| judgement.inspection);
+        Ok(Some(Recorded { inputs: record.inputs, inspection, damaged }))
     }
 
-    fn damage(&self, record: &BuildRecord) -> Option<String> {
-        let report = self.judgement().map(|judgement| judgement.report);
-        record.outputs.iter().chain(&report).find_map(|output| {
+    fn damage(&self, record: &BuildRecord) -> Result<Option<String>, IoError> {
+        let report = self.judgement()?.map(|judgement| judgement.report);
+        for output in record.outputs.iter().chain(&report) {
             match fs_err::metadata(self.dir.join(&output.file)) {
-                Ok(metadata) if metadata.len() == output.size => None,
-                Ok(_) => Some(format!("{} changed on disk", output.file)),
-                Err(_) => Some(format!("{} is gone", output.file)),
+                Ok(metadata) if metadata.len() == output.size => {}
+                Ok(_) => return Ok(Some(format!("{} changed on disk", output.file))),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    return Ok(Some(format!("{} is gone", output.file)));
+                }
+                Err(error) => return Err(unreadable(error)),
             }
-        })
+        }
+        Ok(None)
     }
 
     /// Returns the record and the RPMs of the results, source packages left out; nothing
     /// if a result is damaged, so that a repository can be made without it.
-    pub fn accepted(&self) -> Option<(BuildRecord, Vec<PathBuf>)> {
-        let record = self.record().filter(|record| self.damage(record).is_none())?;
+    pub fn accepted(&self) -> Result<Option<(BuildRecord, Vec<PathBuf>)>, IoError> {
+        let Some(record) = self.record()? else { return Ok(None) };
+        if self.damage(&record)?.is_some() {
+            return Ok(None);
+        }
         let mut rpms: Vec<PathBuf> = record
             .outputs
             .iter()
@@ -206,12 +232,12 @@ impl Results {
             .map(|o| self.dir.join(&o.file))
             .collect();
         rpms.sort();
-        Some((record, rpms))
+        Ok(Some((record, rpms)))
     }
 
     /// Returns the RPMs of accepted results, source packages left out.
-    pub fn rpms(&self) -> Vec<PathBuf> {
-        self.accepted().map(|(_, rpms)| rpms).unwrap_or_default()
+    pub fn rpms(&self) -> Result<Vec<PathBuf>, IoError> {
+        Ok(self.accepted()?.map(|(_, rpms)| rpms).unwrap_or_default())
     }
 
     /// Writes how long the build took, and then the record, which makes the folder one of
@@ -243,6 +269,10 @@ impl Results {
     }
 }
 
+fn unreadable(error: std::io::Error) -> IoError {
+    IoError::doing("read the results of a build")(error)
+}
+
 /// Tells whether a file name is that of an RPM that can be installed.
 pub(super) fn is_binary_rpm(name: &str) -> bool {
     name.ends_with(".rpm") && !name.ends_with(".src.rpm")
@@ -261,4 +291,40 @@ pub fn build_folder(build_dir: &Path, component: &ComponentName) -> PathBuf {
 /// Returns target names as records have them.
 pub fn target_names(targets: &[GpuTarget]) -> Vec<String> {
     targets.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(dir: &Path) -> Results {
+        Results::of(dir, Stage::Rpm, &ComponentName::parse("demo").unwrap())
+    }
+
+    #[test]
+    fn only_a_missing_record_is_no_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = results(dir.path());
+        assert!(results.record().unwrap().is_none() && results.recorded().unwrap().is_none());
+        assert!(results.accepted().unwrap().is_none() && results.rpms().unwrap().is_empty());
+        // A folder in its place is there, and cannot be read, by root either.
+        fs_err::create_dir_all(results.dir().join("build.json")).unwrap();
+        for error in [
+            results.record().unwrap_err(),
+            results.recorded().map(drop).unwrap_err(),
+            results.accepted().map(drop).unwrap_err(),
+            results.rpms().map(drop).unwrap_err(),
+        ] {
+            assert_eq!(error.to_string(), "cannot read the results of a build");
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_is_no_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = results(dir.path());
+        fs_err::create_dir_all(results.dir()).unwrap();
+        fs_err::write(results.dir().join("build.json"), "{").unwrap();
+        assert!(results.record().unwrap().is_none());
+    }
 }

@@ -118,10 +118,9 @@ fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf,
     if !workspace.chroot.is_host() {
         command = command.args(define("dist", &workspace.chroot.dist));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let command = command.clean_env().env("PATH", path).env("HOME", work).env("LC_ALL", "C");
     let log = work.join("log");
-    let command = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).log_to(&log);
+    let command =
+        command.isolated(work).env("LC_ALL", "C").env("SOURCE_DATE_EPOCH", seconds.to_string()).log_to(&log);
     command.arg(work.join("release.spec")).output()?;
     let made = rpms_below(&work.join("RPMS")).map_err(IoError::doing("find the release package"))?;
     let none = || Error::new(Kind::Internal, "rpmbuild succeeded but made no release package");

@@ -161,8 +161,8 @@ pub fn prepare<'s, 'w>(
         let build_dir = workspace.build_dir();
         let rejected = Results::rejected(&build_dir, &component.name);
         let earlier = Earlier {
-            accepted: Results::of(&build_dir, until, &component.name).recorded(),
-            rejected: rejected.recorded().filter(|_| until > Stage::Srpm),
+            accepted: Results::of(&build_dir, until, &component.name).recorded()?,
+            rejected: rejected.recorded()?.filter(|_| until > Stage::Srpm),
         };
         let requires = requires(component, until);
         plan.push(&component.name, &requires, now, &earlier);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::parallel;
 use crate::process::stop_requested;
 
 /// One task.
@@ -149,38 +150,38 @@ pub fn run_tasks<T: Send, E: Send>(
 ) -> Vec<End<T, E>> {
     let state = Mutex::new(State::new(tasks, limits));
     let changed = Condvar::new();
-    std::thread::scope(|scope| {
-        for _ in 0..limits.cores.max(1).min(tasks.len()) {
-            scope.spawn(|| {
-                let mut guard = lock(&state);
-                loop {
-                    skip_hopeless(&mut guard, tasks, keep_going);
-                    if guard.waiting.is_empty() {
-                        break;
-                    }
-                    let Some((index, jobs)) = pick(&guard, tasks) else {
-                        guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
-                        continue;
-                    };
-                    let share = guard.begin(tasks, index, jobs);
-                    drop(guard);
-                    let result = catch_unwind(AssertUnwindSafe(|| work(&tasks[index], jobs)));
-                    guard = lock(&state);
-                    let (end, panic) = match result {
-                        Ok(result) => (result.map_or_else(End::Failed, End::Done), None),
-                        // The others are not to wait for it.
-                        Err(panic) => (End::Skipped("rocmrpm failed".to_owned()), Some(panic)),
-                    };
-                    guard.end(index, &share, end);
-                    changed.notify_all();
-                    if let Some(panic) = panic {
-                        drop(guard);
-                        resume_unwind(panic);
-                    }
-                }
-                changed.notify_all();
-            });
+    let worker = || {
+        let mut guard = lock(&state);
+        loop {
+            skip_hopeless(&mut guard, tasks, keep_going);
+            if guard.waiting.is_empty() {
+                break;
+            }
+            let Some((index, jobs)) = pick(&guard, tasks) else {
+                guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let share = guard.begin(tasks, index, jobs);
+            drop(guard);
+            let result = catch_unwind(AssertUnwindSafe(|| work(&tasks[index], jobs)));
+            guard = lock(&state);
+            let (end, panic) = match result {
+                Ok(result) => (result.map_or_else(End::Failed, End::Done), None),
+                // The others are not to wait for it.
+                Err(panic) => (End::Skipped("rocmrpm failed".to_owned()), Some(panic)),
+            };
+            guard.end(index, &share, end);
+            changed.notify_all();
+            if let Some(panic) = panic {
+                drop(guard);
+                resume_unwind(panic);
+            }
         }
+        changed.notify_all();
+    };
+    std::thread::scope(|scope| {
+        parallel::helpers(scope, limits.cores.min(tasks.len()).saturating_sub(1), worker);
+        worker();
     });
     let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     state.ends.into_values().collect()

@@ -11,7 +11,7 @@ use super::record::Results;
 use super::release;
 use super::run::BuildLock;
 use super::stage::Stage;
-use crate::error::Error;
+use crate::error::{Error, IoError};
 use crate::names::ComponentName;
 use crate::rpms::RpmError;
 use crate::rpms::repository::Repository;
@@ -61,12 +61,12 @@ impl<'a> Shelf<'a> {
     }
 
     /// Refuses packages that another component has brought already.
-    pub fn check_names(&self, component: &ComponentName, rpms: &[PathBuf]) -> Result<(), ComponentError> {
+    pub fn check_names(&self, component: &ComponentName, rpms: &[PathBuf]) -> Result<(), Error> {
         let pending = self.lock();
         let build_dir = self.stack.workspace.build_dir();
         let others = self.stack.order().iter().filter(|c| c.name != *component && !pending.contains(&c.name));
         for other in others {
-            let theirs = Results::of(&build_dir, Stage::Rpm, &other.name).rpms();
+            let theirs = Results::of(&build_dir, Stage::Rpm, &other.name).rpms()?;
             let same =
                 rpms.iter().find(|rpm| theirs.iter().any(|their| their.file_name() == rpm.file_name()));
             if let Some(same) = same {
@@ -74,7 +74,8 @@ impl<'a> Shelf<'a> {
                     component: component.to_string(),
                     other: other.name.to_string(),
                     package: same.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                });
+                }
+                .into());
             }
         }
         Ok(())
@@ -82,14 +83,13 @@ impl<'a> Shelf<'a> {
 
     fn refresh_with(&self, pending: &BTreeSet<ComponentName>) -> Result<(), Error> {
         let own = self.own(pending)?;
-        let refresh = |without: &BTreeSet<ComponentName>| {
-            let mut rpms = result_rpms(self.stack, without);
+        let refresh = |mut rpms: Vec<PathBuf>| {
             rpms.extend(own.release.clone());
             self.repository.refresh(&rpms, own.signer.as_ref())
         };
-        match refresh(&BTreeSet::new()) {
+        match refresh(result_rpms(self.stack, &BTreeSet::new())?) {
             Err(RpmError::Unreadable { .. } | RpmError::SameName { .. }) if !pending.is_empty() => {
-                refresh(pending)?;
+                refresh(result_rpms(self.stack, pending)?)?;
             }
             other => {
                 other?;
@@ -130,11 +130,12 @@ pub fn refresh_repository(_lock: &BuildLock, stack: &Stack<'_>) -> Result<(PathB
 
 /// Returns the RPMs of all accepted results of a stack, sorted, some components left
 /// out.
-pub fn result_rpms(stack: &Stack<'_>, without: &BTreeSet<ComponentName>) -> Vec<PathBuf> {
+pub fn result_rpms(stack: &Stack<'_>, without: &BTreeSet<ComponentName>) -> Result<Vec<PathBuf>, IoError> {
     let build_dir = stack.workspace.build_dir();
-    let components = stack.order().iter().filter(|c| !without.contains(&c.name));
-    let mut rpms: Vec<PathBuf> =
-        components.flat_map(|c| Results::of(&build_dir, Stage::Rpm, &c.name).rpms()).collect();
+    let mut rpms = Vec::new();
+    for component in stack.order().iter().filter(|c| !without.contains(&c.name)) {
+        rpms.extend(Results::of(&build_dir, Stage::Rpm, &component.name).rpms()?);
+    }
     rpms.sort();
-    rpms
+    Ok(rpms)
 }

@@ -80,7 +80,7 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     }
     let code = report_failures(&done, shell);
     if let Some(outputs) = outputs {
-        summary(&prepared, &done, &outputs, args.until, shell);
+        summary(&prepared, &done, &outputs, args.until, shell)?;
     }
     Ok(code)
 }
@@ -173,7 +173,7 @@ fn make_outputs(
         }
     }
     if until >= Stage::Container {
-        for warning in unknown_packages(stack) {
+        for warning in unknown_packages(stack)? {
             events.event(Event::Warning(warning));
         }
     }
@@ -187,13 +187,15 @@ fn make_outputs(
 }
 
 /// Warns of packages that belong into the image and that no component brought.
-fn unknown_packages(stack: &Stack<'_>) -> Vec<String> {
-    let rpms = result_rpms(stack, &BTreeSet::new());
+fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, IoError> {
+    let rpms = result_rpms(stack, &BTreeSet::new())?;
     let names: Vec<&str> = rpms.iter().filter_map(|path| name_of_file(path)).collect();
     let mut warnings = Vec::new();
     let build_dir = stack.workspace.build_dir();
-    let built = |name| Results::of(&build_dir, Stage::Rpm, name).record().is_some();
-    for component in stack.order().iter().filter(|c| built(&c.name)) {
+    for component in stack.order() {
+        if Results::of(&build_dir, Stage::Rpm, &component.name).record()?.is_none() {
+            continue;
+        }
         for package in component.container_packages.iter().filter(|p| !names.contains(&p.value.as_str())) {
             let near = nearest(&package.value, names.iter().copied());
             let near = near.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
@@ -201,7 +203,7 @@ fn unknown_packages(stack: &Stack<'_>) -> Vec<String> {
             warnings.push(format!("{file}: no built package is called `{}`{near}", package.value));
         }
     }
-    warnings
+    Ok(warnings)
 }
 
 /// Says what the run did not reach and returns the exit code: the first failure's.
@@ -241,7 +243,13 @@ pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
 }
 
 /// Says what there is now, where it lies, and what to try next.
-fn summary(prepared: &Prepared<'_, '_>, done: &Run, outputs: &Outputs, until: Stage, shell: &Shell) {
+fn summary(
+    prepared: &Prepared<'_, '_>,
+    done: &Run,
+    outputs: &Outputs,
+    until: Stage,
+    shell: &Shell,
+) -> Result<(), IoError> {
     let workspace = prepared.stack.workspace;
     let built: Vec<&ComponentName> =
         done.outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Built(_))).map(|(name, _)| name).collect();
@@ -257,7 +265,7 @@ fn summary(prepared: &Prepared<'_, '_>, done: &Run, outputs: &Outputs, until: St
     }
     for name in listed {
         let results = Results::of(&workspace.build_dir(), until, name);
-        let Some(record) = results.record() else { continue };
+        let Some(record) = results.record()? else { continue };
         for file in record.outputs.iter().filter(|f| f.file.ends_with(".rpm")) {
             let path = shown(&results.dir().join(&file.file));
             shell.talk(format!("  {path}  {}", Style::Dim.paint(human_size(file.size))));
@@ -286,6 +294,7 @@ fn summary(prepared: &Prepared<'_, '_>, done: &Run, outputs: &Outputs, until: St
     for (what, command) in next {
         shell.talk(format!("  {what}:\n    {}", Style::Hint.paint(command)));
     }
+    Ok(())
 }
 
 /// Lists commands that show the results at work, each with what it is good for.

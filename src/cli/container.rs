@@ -68,7 +68,7 @@ fn complete(stack: &Stack<'_>, flavour: Flavour) -> Result<(), Error> {
     for component in stack.order().iter().filter(|component| !component.optional) {
         let pin = workspace.pin(component);
         let sources = sources::identities(pin, &workspace.root)?;
-        let problem = match Results::of(&build_dir, Stage::Rpm, &component.name).record() {
+        let problem = match Results::of(&build_dir, Stage::Rpm, &component.name).record()? {
             Some(record) if record.version != pin.version => {
                 format!("is there in version {}, and pinned to {}", record.version, pin.version)
             }

@@ -45,7 +45,7 @@ pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
     shell.talk(format!("  pip install --index-url {}{trusted} {names}", urls[0]));
     shell.talk(format!("  uv pip install --default-index {} {names}", urls[0]));
     let log = |served: &Served| show(shell, served);
-    serve::serve(&listener, &root, &log, &process::stop_requested)?;
+    serve::serve(&listener, &root, &args.allow_host, &log, &process::stop_requested)?;
     shell.status(Style::Good, "Stopped", "serving");
     Ok(0)
 }

@@ -11,7 +11,7 @@ use crate::gpu::GpuTarget;
 use crate::inspect::{Depth, Expectations, System, compare, inspect};
 use crate::names::nearest;
 use crate::report::{
-    Shell, comparison_text, inspection_github, inspection_html, inspection_junit, inspection_text,
+    Shell, comparison_text, inspection_github, inspection_html, inspection_junit, inspection_text, uncolored,
 };
 use crate::stack::Stack;
 use crate::workspace::{MANIFEST, Selection, Workspace, find_root};
@@ -96,7 +96,10 @@ fn json(value: &impl serde::Serialize) -> Result<String, Error> {
 
 fn write(args: &args::Inspect, text: String, shell: &Shell) -> Result<(), Error> {
     let Some(path) = &args.output else { return shell.data(text) };
-    let text = if text.ends_with('\n') { text } else { text + "\n" };
+    let mut text = uncolored(&text);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
     files::write_atomically(path, text)
         .map_err(IoError::doing(format!("write `{}`", path.display())))
         .map_err(Error::from)

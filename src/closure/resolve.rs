@@ -15,6 +15,7 @@ use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::events::{Event, Events};
 use crate::index::environment::Environment;
+use crate::parallel;
 use crate::sources::Fetcher;
 use crate::stack::Stack;
 use crate::uv::{self, Failure, Why};
@@ -92,7 +93,9 @@ pub fn graph(
     let expected = Lock::read(&path).ok().flatten().filter(|_| component.closure.is_some());
     let lock = std::thread::scope(|scope| {
         if let Some(expected) = expected {
-            scope.spawn(move || drop(fetcher.metadata(&assemble::files(&expected))));
+            let ahead = move || drop(fetcher.metadata(&assemble::files(&expected)));
+            // What is not fetched ahead is fetched where it is needed.
+            let _ = parallel::builder().spawn_scoped(scope, ahead);
         }
         question.resolve(old.as_ref(), fetcher)
     })?;

@@ -65,7 +65,7 @@ pub(super) fn built(
     fetcher: &Fetcher<'_>,
 ) -> Result<Option<Stated>, ClosureError> {
     let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
-    let Some((record, rpms)) = results.accepted() else { return Ok(None) };
+    let Some((record, rpms)) = results.accepted()? else { return Ok(None) };
     let pin = workspace.pin(component);
     let sources = sources::identities(pin, &workspace.root)?;
     let same = sources.iter().all(|(name, identity)| record.inputs.get(name) == Some(identity));

@@ -86,7 +86,7 @@ impl MacrosPackage {
             .arg(format!("dist {}", self.dist))
             .args(["--define", "_buildhost localhost"])
             .arg(&spec)
-            .env("LC_ALL", "C.UTF-8")
+            .isolated(dir)
             .output()?;
         Ok(dir.join(format!("SRPMS/{}-{}.src.rpm", self.name, self.version_release)))
     }

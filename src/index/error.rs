@@ -136,7 +136,7 @@ pub enum IndexError {
 
 impl From<io::Error> for IndexError {
     fn from(error: io::Error) -> Self {
-        Self::Io(IoError::doing("read or write the index")(error))
+        Self::Io(IoError::doing("read or write the files of the index or repository")(error))
     }
 }
 

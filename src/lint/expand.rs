@@ -99,6 +99,7 @@ pub fn expand(
     for (name, value) in defines {
         command = command.args(["--define".to_owned(), format!("{name} {value}")]);
     }
-    let expanded = command.cwd(folder.path()).arg(&path).text().map_err(unread)?;
+    let command = command.cwd(folder.path()).isolated(folder.path());
+    let expanded = command.arg(&path).text().map_err(unread)?;
     Ok(Sections::expanded(text, &expanded))
 }

@@ -75,6 +75,17 @@ impl Note {
         }
         reasons
     }
+
+    /// Returns the wheels whose content is not what was made, whatever their size.
+    pub fn damaged(&self, dir: &Path) -> std::io::Result<Vec<&str>> {
+        let mut damaged = Vec::new();
+        for wheel in &self.wheels {
+            if FileRecord::of(&dir.join(&wheel.file))? != *wheel {
+                damaged.push(wheel.file.as_str());
+            }
+        }
+        Ok(damaged)
+    }
 }
 
 /// Returns what a requirement on each of these distributions is pinned to.
@@ -121,6 +132,10 @@ mod tests {
         assert_eq!(reasons("1", &[("torch", "2.0+a.2")]), ["required torch is 2.0+a.2"]);
         assert_eq!(reasons("1", &[]), ["required torch is no longer part of the stack"]);
         assert_eq!(reasons("1", &[("torch", "2.0+a.1"), ("triton", "3")]), ["required triton is 3"]);
+        assert_eq!(note.damaged(dir.path()).unwrap(), [""; 0]);
+        fs_err::write(&file, "whee1").unwrap();
+        assert_eq!(reasons("1", &[("torch", "2.0+a.1")]), [""; 0], "the size is the same");
+        assert_eq!(note.damaged(dir.path()).unwrap(), ["a.whl"]);
         fs_err::write(&file, "another").unwrap();
         assert_eq!(reasons("1", &[("torch", "2.0+a.1")]), ["a.whl is gone or changed on disk"]);
     }

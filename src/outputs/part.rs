@@ -57,12 +57,16 @@ pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<Part<'w>>, Error> {
 }
 
 /// Returns the components that have results, but none that can be used.
-pub(super) fn damaged<'w>(stack: &Stack<'w>, parts: &[Part<'w>]) -> Vec<&'w ComponentName> {
+pub(super) fn damaged<'w>(stack: &Stack<'w>, parts: &[Part<'w>]) -> Result<Vec<&'w ComponentName>, IoError> {
     let build_dir = stack.workspace.build_dir();
-    let built = |name| Results::of(&build_dir, Stage::Rpm, name).record().is_some();
     let used = |name: &ComponentName| parts.iter().any(|part| part.component.name == *name);
-    let names = with_wheels(stack).map(|component| &component.name);
-    names.filter(|name| built(name) && !used(name)).collect()
+    let mut damaged = Vec::new();
+    for component in with_wheels(stack).filter(|component| !used(&component.name)) {
+        if Results::of(&build_dir, Stage::Rpm, &component.name).record()?.is_some() {
+            damaged.push(&component.name);
+        }
+    }
+    Ok(damaged)
 }
 
 /// Returns the version of the Python that the packages are built for.
@@ -88,7 +92,7 @@ impl<'w> Part<'w> {
         python: Option<(u32, u32)>,
     ) -> Result<Option<Self>, Error> {
         let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
-        let accepted = results.accepted().filter(|(_, rpms)| !rpms.is_empty());
+        let accepted = results.accepted()?.filter(|(_, rpms)| !rpms.is_empty());
         let Some((record, rpms)) = accepted else { return Ok(None) };
         let rocm = record.rocm.clone().map_or_else(|| rocm_version(&workspace.provider), Ok)?;
         let gpu_targets: Vec<GpuTarget> =
@@ -112,7 +116,7 @@ impl<'w> Part<'w> {
             python,
             leave_out: component.wheel_leaves_out.iter().map(|at| at.value.clone()).collect(),
             origin: origin(&record, build_record),
-            inspection: results.recorded().and_then(|recorded| recorded.inspection).unwrap_or_default(),
+            inspection: results.recorded()?.and_then(|recorded| recorded.inspection).unwrap_or_default(),
             record,
         }))
     }

@@ -100,7 +100,7 @@ impl<'a> Packer<'a> {
         let name = component.name.clone();
         let results = Results::of(&self.stack.workspace.build_dir(), Stage::Rpm, &name);
         let digest = rendered.digest.to_string();
-        if let Some((record, rpms)) = results.accepted()
+        if let Some((record, rpms)) = results.accepted()?
             && record.inputs.get("spec") == Some(digest.as_str())
         {
             return Ok(Packed { component: name, basis: Basis::Built, rpms, fresh: false });

@@ -37,6 +37,6 @@ pub use progress::Progress;
 pub use proof::{proof_summary, proof_text};
 pub use reproduction::reproduction_text;
 pub use rules::{cause_text, causes_text, rule_text, rules_text};
-pub use shell::{Shell, Style, count, human_size, human_time};
+pub use shell::{Shell, Style, count, human_size, human_time, uncolored};
 pub use table::Table;
 pub use verify::verify_text;

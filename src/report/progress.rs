@@ -44,7 +44,7 @@ impl<'s> Progress<'s> {
         let state = std::sync::Arc::new(Mutex::new(State::default()));
         let live = shell.is_live().then(MultiProgress::new);
         shell.set_bars(live.clone());
-        let stop = (live.is_none() && !shell.is_quiet()).then(|| heartbeat(state.clone()));
+        let stop = (live.is_none() && !shell.is_quiet()).then(|| heartbeat(state.clone())).flatten();
         Self { shell, state, live, stop }
     }
 
@@ -160,9 +160,10 @@ fn total_bar(bars: &MultiProgress, total: usize) -> ProgressBar {
     bar
 }
 
-fn heartbeat(state: std::sync::Arc<Mutex<State>>) -> (Sender<()>, std::thread::JoinHandle<()>) {
+/// Starts the thread that says what is under way; without it, only that is missing.
+fn heartbeat(state: std::sync::Arc<Mutex<State>>) -> Option<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (stop, stopped) = channel::<()>();
-    let thread = std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().spawn(move || {
         let shell = Shell::new(false);
         while stopped.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
             for (component, row) in &lock(&state).running {
@@ -171,7 +172,7 @@ fn heartbeat(state: std::sync::Arc<Mutex<State>>) -> (Sender<()>, std::thread::J
             }
         }
     });
-    (stop, thread)
+    Some((stop, thread.ok()?))
 }
 
 #[cfg(test)]

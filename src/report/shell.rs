@@ -46,6 +46,11 @@ impl Style {
     }
 }
 
+/// Returns text for a file, which has no colors whatever the terminal wants.
+pub fn uncolored(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 /// The process's streams. Shared between threads.
 pub struct Shell {
     quiet: bool,

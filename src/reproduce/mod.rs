@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
         let workspace = stack.workspace;
         let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
         let again = || command_again(workspace, &format!("build {}", component.name), &[]);
-        let Some((record, _)) = results.accepted() else {
+        let Some((record, _)) = results.accepted()? else {
             let message = format!("`{}` has no results that could be reproduced", component.name);
             return Err(Error::new(Kind::Config, message).hinted(format!("build it first: {}", again())));
         };
@@ -179,7 +179,7 @@ pub fn reproduce(
     let (old_places, new_places) =
         (builder.build_roots(&then), builder.build_roots(&Job { work: dir.join("build"), ..then }));
     let places = Places { old: &old_places, new: &new_places };
-    let compared = compare::compare(&subject.results.rpms(), &new, places, &dir)?;
+    let compared = compare::compare(&subject.results.rpms()?, &new, places, &dir)?;
     let mut now = KeyInputs::default();
     surroundings(stack, component, builder, &mut now);
     let (removed, added) = changed(&record.buildroot, &built.buildroot);

@@ -17,7 +17,7 @@ pub use relations::{Relation, Relations, Required, write_headers};
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnose, Kind, kind_of_io};
+use crate::error::{Diagnose, Kind, hints_of_io, kind_of_io};
 use crate::process::{ProcessError, quote};
 use signing::SigningError;
 
@@ -86,7 +86,14 @@ impl Diagnose for RpmError {
                 )]
             }
             Self::SameName { .. } => Vec::new(),
-            Self::Io(_) => Vec::new(),
+            Self::Io(error) => hints_of_io(error),
+            // zlib's words for every failed write, which is mostly a full disk.
+            Self::Process(ProcessError::Failed { tail, .. }) if tail.contains("file operation error") => {
+                vec![
+                    "free space for the repository and in TMPDIR; `df -h` shows which file system is full"
+                        .into(),
+                ]
+            }
             Self::Process(error) => error.hints(),
             Self::Signing(error) => error.hints(),
         }

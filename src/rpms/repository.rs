@@ -91,9 +91,7 @@ impl Repository {
                 .file()
                 .set_modified(fs::metadata(rpm)?.modified()?)?;
         }
-        // createrepo_c takes a file of the same size and time for the same one; one that was signed
-        // anew may have both.
-        let reuse = same_key && copies.is_empty() && self.dir.join("repodata/repomd.xml").is_file();
+        let reuse = same_key && copies.is_empty() && self.can_reuse(&wanted, &old)?;
         make_metadata(staging.path(), newest(&wanted)?, reuse.then_some(&*self.dir))?;
         let text = stamp(&wanted, staging.path(), signer)?;
         fs::write(staging.path().join(STAMP), text.unwrap_or_default())?;
@@ -136,6 +134,22 @@ impl Repository {
             signer.is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
         let old = fs::read_to_string(self.dir.join(STAMP)).ok();
         Ok(signed && old.is_some() && old == stamp(wanted, &self.dir, signer)?)
+    }
+
+    /// Tells whether createrepo_c may take over what the metadata here says of RPMs that keep their
+    /// names. It trusts size and time in whole seconds, which two builds can share; the lines of the
+    /// stamp have the whole time.
+    fn can_reuse(&self, wanted: &BTreeMap<String, &Path>, old: &str) -> io::Result<bool> {
+        let old: BTreeMap<&str, &str> =
+            old.lines().filter_map(|line| Some((line.split_once('\t')?.0, line))).collect();
+        for (name, rpm) in wanted {
+            let Some(before) = old.get(name.as_str()) else { continue };
+            let now = stamp_line(name, rpm, &self.dir.join(name))?;
+            if now.as_deref().map(str::trim_end) != Some(*before) {
+                return Ok(false);
+            }
+        }
+        Ok(self.dir.join("repodata/repomd.xml").is_file())
     }
 
     /// Removes the staging folders of runs that were killed.
@@ -300,6 +314,35 @@ mod tests {
         assert_eq!(repo.names(is_rpm).unwrap().len(), 1);
         assert!(repo.refresh(&[], None).unwrap().changed);
         assert!(query(repo.dir(), &dir.path().join("cache3")).is_empty());
+    }
+
+    #[test]
+    fn a_package_built_again_within_a_second_gets_its_own_digest() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::at(dir.path().join("repo"));
+        let rpm = package(dir.path(), "one");
+        let second = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+        let digest = |tail: &str, nanoseconds| {
+            // Bytes after the payload, which rpm does not read: another digest of the same size.
+            package(dir.path(), "one");
+            let bytes = [fs::read(&rpm).unwrap(), tail.as_bytes().to_vec()].concat();
+            fs::remove_file(&rpm).unwrap();
+            fs::write(&rpm, bytes).unwrap();
+            let time = second + std::time::Duration::from_nanos(nanoseconds);
+            fs::OpenOptions::new().write(true).open(&rpm).unwrap().file().set_modified(time).unwrap();
+            assert!(repo.refresh(std::slice::from_ref(&rpm), None).unwrap().changed);
+            let primary = files::names_in(&repo.dir().join("repodata")).unwrap();
+            let primary = primary.into_iter().find(|name| name.contains("primary.xml")).unwrap();
+            let primary = fs::read(repo.dir().join("repodata").join(primary)).unwrap();
+            let text = match primary.starts_with(&[0x1f, 0x8b]) {
+                true => std::io::read_to_string(flate2::read::GzDecoder::new(&primary[..])).unwrap(),
+                false => String::from_utf8(zstd::stream::decode_all(&primary[..]).unwrap()).unwrap(),
+            };
+            let (own, _) = Sha256::of_file(&rpm).unwrap();
+            assert!(text.contains(&own.to_string()), "{tail}: not {own}: {text}");
+        };
+        digest("a", 100);
+        digest("b", 200);
     }
 
     #[test]

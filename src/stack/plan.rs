@@ -197,6 +197,19 @@ mod tests {
     }
 
     #[test]
+    fn only_what_would_be_built_is_counted_as_stale() {
+        let count =
+            |earlier: [Earlier; 2]| Plan { steps: steps([inputs("1"), inputs("1")], earlier) }.stale();
+        let first = steps([inputs("1"), inputs("1")], Default::default());
+        let old = || first.iter().map(|step| accepted(recorded(step))).collect::<Vec<_>>();
+        assert_eq!(count(Default::default()), 2);
+        assert_eq!(count(old().try_into().unwrap()), 0);
+        let mut judged = old();
+        judged[1].accepted.as_mut().unwrap().inspection = None;
+        assert_eq!(count(judged.try_into().unwrap()), 0, "an inspection is not a build");
+    }
+
+    #[test]
     fn damage_is_a_reason() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let old = Recorded { damaged: Some("x.rpm is gone".into()), ..recorded(&first[0]) };

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::place::Place;
 use super::{Check, Outcome, Verified};
 use crate::error::{Error, Kind};
+use crate::process::quote;
 use crate::stack::Stack;
 
 const CHECKLIST: &str = include_str!("checklist.toml");
@@ -36,26 +37,42 @@ struct Item {
 pub(super) fn go_through(stack: &Stack<'_>, place: &Place, verified: &mut Verified) -> Result<(), Error> {
     let list: List = toml::from_str(CHECKLIST)
         .map_err(|error| Error::new(Kind::Internal, format!("checklist.toml: {error}")))?;
-    let provider = &stack.workspace.provider;
-    let gpus = &stack.workspace.manifest.gpu_targets;
-    let gpu = gpus.first().map_or("", |target| target.as_str());
-    let fill = |text: &str| {
-        text.replace("{prefix}", &provider.prefix)
-            .replace("{device-libs}", &provider.device_libs)
-            .replace("{gpu-target}", gpu)
-    };
+    let values = Values::of(stack);
     for item in list.check {
-        let (outcome, detail) = check(stack, place, &item, &fill)?;
-        verified.checks.push(Check { id: item.id, what: fill(&item.what), outcome, detail });
+        let (outcome, detail) = check(stack, place, &item, &values)?;
+        verified.checks.push(Check { id: item.id, what: values.text(&item.what), outcome, detail });
     }
     Ok(())
+}
+
+/// What items are about in this workspace.
+struct Values<'s> {
+    prefix: &'s str,
+    device_libs: &'s str,
+    gpu: &'s str,
+}
+
+impl<'s> Values<'s> {
+    fn of(stack: &Stack<'s>) -> Self {
+        let provider = &stack.workspace.provider;
+        let gpu = stack.workspace.manifest.gpu_targets.first().map_or("", |target| target.as_str());
+        Self { prefix: &provider.prefix, device_libs: &provider.device_libs, gpu }
+    }
+
+    fn text(&self, text: &str) -> String {
+        text.replace("{gpu-target}", self.gpu)
+    }
+
+    fn script(&self, script: &str) -> String {
+        format!("prefix={} device_libs={}\n{script}", quote(self.prefix), quote(self.device_libs))
+    }
 }
 
 fn check(
     stack: &Stack<'_>,
     place: &Place,
     item: &Item,
-    fill: &impl Fn(&str) -> String,
+    values: &Values<'_>,
 ) -> Result<(Outcome, String), Error> {
     let not_run = |reason: &str| Ok((Outcome::NotRun, reason.to_owned()));
     if let Some(component) = &item.component
@@ -70,17 +87,18 @@ fn check(
         return not_run("this machine has no GPU that ROCm can use (/dev/kfd is not there)");
     }
     if let Some(condition) = &item.r#if {
-        match place.run(&fill(condition))? {
+        match place.run(&values.script(condition))? {
             Err(reason) => return not_run(&reason),
             Ok(ran) if !ran.success => return not_run(item.otherwise.as_deref().unwrap_or_default()),
             Ok(_) => {}
         }
     }
-    let ran = match place.run(&fill(&item.run))? {
+    let ran = match place.run(&values.script(&item.run))? {
         Ok(ran) => ran,
         Err(reason) => return not_run(&reason),
     };
-    let missing = item.says.as_deref().map(fill).filter(|part| !ran.output.contains(part));
+    let missing =
+        item.says.as_deref().map(|part| values.text(part)).filter(|part| !ran.output.contains(part));
     Ok(match (ran.success, missing) {
         (true, None) => (Outcome::Pass, String::new()),
         (true, Some(part)) => (Outcome::Fail, format!("it does not say `{part}`")),
@@ -91,6 +109,19 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scripts_get_values_as_text() {
+        let values = Values { prefix: "/usr'; touch /pwned; echo '", device_libs: "/opt/$(id) b", gpu: "" };
+        let script = values.script("printf '%s\n' \"$prefix\" \"$device_libs\"");
+        let printed = crate::process::Command::new("sh").args(["-c", &script]).text().unwrap();
+        assert_eq!(printed, "/usr'; touch /pwned; echo '\n/opt/$(id) b");
+        let list: List = toml::from_str(CHECKLIST).unwrap();
+        for item in &list.check {
+            let scripts = [&item.run, item.r#if.as_ref().unwrap_or(&item.run)];
+            assert!(scripts.iter().all(|script| !script.contains("{gpu-target}")), "{}", item.id);
+        }
+    }
 
     #[test]
     fn every_item_can_be_run_or_says_why_not() {

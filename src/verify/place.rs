@@ -22,10 +22,32 @@ const KNOWN: &[&str] = &[
     "usr/lib/os-release",
 ];
 
-/// Makes a root read-only for what runs in it, gives it the machine's devices, and enters it.
-const ENTER: &str = "set -e\nmount --bind \"$1\" \"$1\"\nmount -o remount,bind,ro \"$1\"\n\
-    for d in dev proc sys; do [ ! -d \"$1/$d\" ] || mount --rbind \"/$d\" \"$1/$d\"; done\n\
-    [ ! -d \"$1/tmp\" ] || mount -t tmpfs tmpfs \"$1/tmp\"\nexec chroot \"$1\" /bin/sh -c \"$2\"";
+/// Makes a root read-only for what runs in it, gives it the machine's devices, and enters it. The
+/// home folder is an empty one: the root's own /tmp may hold what any user of it placed there.
+const ENTER: &str = r#"set -e
+mount --bind "$1" "$1"
+mount -o remount,bind,ro "$1"
+for d in dev proc sys; do [ ! -d "$1/$d" ] || mount --rbind "/$d" "$1/$d"; done
+export HOME=/nonexistent
+if [ -d "$1/tmp" ] && [ ! -L "$1/tmp" ]; then
+    mount -t tmpfs -o mode=0700 tmpfs "$1/tmp"
+    HOME=/tmp
+fi
+exec chroot "$1" /bin/sh -c "$2""#;
+
+/// `PATH` in a root: the caller's is about another system.
+const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The variables of the caller that checks are about, and those that choose the GPU.
+const PASSED: &[&str] = &[
+    "HSA_OVERRIDE_GFX_VERSION",
+    "ROCM_PATH",
+    "VLLM_ROCM_USE_AITER",
+    "CUDA_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+];
 
 /// A place.
 pub(super) struct Place {
@@ -33,6 +55,8 @@ pub(super) struct Place {
     kind: What,
     /// A copy of [`KNOWN`], laid out as a root.
     known: tempfile::TempDir,
+    /// The home folder of what runs on this machine.
+    home: tempfile::TempDir,
 }
 
 enum What {
@@ -111,8 +135,8 @@ impl Place {
     }
 
     fn new(name: String, kind: What) -> Result<Self, Error> {
-        let known = tempfile::Builder::new().prefix("rocmrpm-verify-").tempdir();
-        Ok(Self { name, kind, known: known.map_err(IoError::doing("make a temporary folder"))? })
+        let made = || private_folder().map_err(IoError::doing("make a temporary folder"));
+        Ok(Self { name, kind, known: made()?, home: made()? })
     }
 
     fn keep(&self, archive: Vec<u8>) -> Result<(), Error> {
@@ -154,18 +178,20 @@ impl Place {
     }
 
     fn command(&self, script: &str) -> Command {
-        // A container's environment is the image's. In a root, Python would write its caches and
-        // programs their settings.
+        // A container's environment is the image's.
         let locale = ["--env", "LC_ALL=C.UTF-8"];
         let command = match &self.kind {
             What::Root(dir) if dir == Path::new("/") => {
-                Command::new("timeout").args([SECONDS, "sh", "-c", script])
+                // Python imports from the current folder first.
+                let command = Command::new("timeout").args([SECONDS, "sh", "-c", script]).cwd("/");
+                command.isolated(self.home.path())
             }
             What::Root(dir) => {
                 let unshare = Command::new("timeout").args([SECONDS, "unshare", "--mount"]);
                 let user: &[&str] =
                     if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] };
-                unshare.args(user).args(["sh", "-c", ENTER, "sh"]).arg(dir).arg(script)
+                let command = unshare.args(user).args(["sh", "-c", ENTER, "sh"]).arg(dir).arg(script);
+                command.isolated(self.home.path()).env("PATH", ROOT_PATH)
             }
             What::Container(Container { engine: Engine::Buildah, id }) => {
                 let run = Command::new("timeout").args([SECONDS, "buildah", "run"]).args(locale);
@@ -177,8 +203,17 @@ impl Place {
                 return run.args(["--", id, "-c", script]);
             }
         };
-        command.env("PYTHONDONTWRITEBYTECODE", "1").env("LC_ALL", "C.UTF-8").env("HOME", "/tmp")
+        let passed = PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+        let command = passed.fold(command, |command, (name, value)| command.env(name, value));
+        // Python would leave its caches in the root.
+        command.env("PYTHONDONTWRITEBYTECODE", "1")
     }
+}
+
+/// Makes a temporary folder that only this user can enter, whatever the umask.
+fn private_folder() -> std::io::Result<tempfile::TempDir> {
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    tempfile::Builder::new().prefix("rocmrpm-verify-").permissions(permissions).tempdir()
 }
 
 /// Returns the options that hand the machine's GPU on.
@@ -192,5 +227,18 @@ impl Drop for Container {
             // Also where we were asked to stop.
             Command::new("buildah").args(["rm", &self.id]).run_to_stop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_on_this_machine_have_an_empty_private_home() {
+        let place = Place::root(Path::new("/")).unwrap();
+        let script = "pwd; stat -c %a:%u \"$HOME\"; ls -A \"$HOME\"";
+        let ran = place.run(script).unwrap().unwrap();
+        assert_eq!(ran.output, format!("/\n700:{}\n", rustix::process::geteuid().as_raw()));
     }
 }

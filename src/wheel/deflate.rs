@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
 use super::WheelError;
-use crate::process;
+use crate::{parallel, process};
 
 /// The length of a block. Shorter ones would lose time with dictionaries, longer ones
 /// cost memory on machines with many cores.
@@ -66,9 +66,9 @@ pub(super) fn compress<C: Content>(
     std::thread::scope(|scope| {
         // Dropped before the threads are waited for, which tells them to end.
         let jobs = jobs;
-        for _ in 0..threads.max(1) {
-            std::thread::Builder::new().spawn_scoped(scope, || work(contents, &waiting))?;
-        }
+        // This thread writes what they compress, so there must be one.
+        parallel::builder().spawn_scoped(scope, || work(contents, &waiting))?;
+        parallel::helpers(scope, threads.saturating_sub(1), || work(contents, &waiting));
         let mut ahead: VecDeque<(usize, Receiver<io::Result<Block>>)> = VecDeque::new();
         loop {
             while ahead.len() < 2 * threads.max(1)

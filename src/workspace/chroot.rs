@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::document::{At, File, Table};
+use super::flavour;
 use super::manifest::{plain, text};
 use crate::error::{Error, Kind, Problem};
 use crate::inspect::SearchPathTag;
@@ -87,7 +88,10 @@ impl Chroot {
                 dist,
                 base_config,
                 rocm_provider: rocm_provider.unwrap_or(At { value: String::new(), span: 0..0 }),
-                container_image: text(root.string("container-image")),
+                container_image: {
+                    let image = root.string("container-image");
+                    image.and_then(|at| flavour::image(root, at)).unwrap_or_default()
+                },
                 end_of_life: root.day("end-of-life"),
                 macros: macros(root, host),
                 additional_packages: additional_packages(root),
@@ -95,7 +99,11 @@ impl Chroot {
                 repositories: root.tables("repositories", |table| Repository {
                     id: plain(table, "id", "the repository's id"),
                     url: for_mock(table.required_string("url", "the repository's base URL"), table),
-                    gpg_key: for_mock(table.string("gpg-key"), table),
+                    gpg_key: {
+                        let key = table.string("gpg-key");
+                        key.iter().for_each(|at| check_key(table, at));
+                        for_mock(key, table)
+                    },
                     priority: table.integer("priority").unwrap_or(99),
                 }),
                 libraries: root
@@ -110,12 +118,13 @@ impl Chroot {
     }
 
     /// Refuses keys of repositories that are files of this machine: what users install cannot
-    /// have them. The keys in /etc/pki/rpm-gpg are those that Fedora itself has there.
+    /// have them, nor those of this workspace. The keys in /etc/pki/rpm-gpg are those that Fedora
+    /// itself has there.
     pub fn check_keys(&self) -> Result<(), Error> {
         for repository in &self.repositories {
             let key = &repository.gpg_key;
             let path = key.strip_prefix("file://").unwrap_or(key);
-            if path.starts_with('/') && !path.starts_with("/etc/pki/rpm-gpg/") {
+            if !path.is_empty() && !path.contains("://") && !path.starts_with("/etc/pki/rpm-gpg/") {
                 let message = format!(
                     "the key of the repository `{}` is {}, a file of this machine: users do not have it",
                     repository.id,
@@ -154,6 +163,15 @@ fn macros(root: &mut Table<'_>, host: bool) -> BTreeMap<String, String> {
         macros.insert(name, value);
     }
     macros
+}
+
+/// Refuses a key whose path leads back up: it is no file of the workspace, and what begins like
+/// Fedora's folder of keys need not be in it.
+fn check_key(table: &mut Table<'_>, At { value, span }: &At<String>) {
+    if value.split('/').any(|part| part == "..") {
+        let message = format!("the path of the key `{}` has `..`", visible(value));
+        table.problem(span.clone(), message, "expected a URL, or a file of the workspace", None);
+    }
 }
 
 /// What begins an expression in Jinja's language, which mock evaluates in all values of
@@ -257,6 +275,12 @@ impl AptSource {
         let url = line(table, "url", "the repository's URL");
         let suite = line(table, "suite", "the suite and the components, such as `stable main`");
         let gpg_key = line(table, "gpg-key", "where the repository's key is");
+        let at = At { value: gpg_key.clone(), span: table.span() };
+        check_key(table, &at);
+        if gpg_key.contains(char::is_whitespace) {
+            // `ADD` would take each word as a source.
+            table.problem(at.span, "`gpg-key` has a space", "expected one URL or file", None);
+        }
         let packages = table.strings("packages");
         packages.iter().for_each(|name| table.must_be_plain(name, "a package's name"));
         Self { url, suite, gpg_key, packages: packages.into_iter().map(|at| at.value).collect() }
@@ -296,13 +320,15 @@ impl Provider {
     /// Reads a provider's definition.
     pub fn read(name: &str, file: File, problems: &mut Vec<Problem>) -> Self {
         file.clone().parse(problems, |root| {
-            let prefix = text(root.required_string("prefix", "where ROCm is installed, such as `/usr`"));
-            let below = |at: Option<At<String>>, rest: &str| {
-                at.map_or_else(|| format!("{}/{rest}", prefix.trim_end_matches('/')), |at| at.value)
+            let prefix = root.required_string("prefix", "where ROCm is installed, such as `/usr`");
+            let prefix = prefix.map(|at| folder(root, at)).unwrap_or_default();
+            let mut below = |key: &str, rest: &str| match root.string(key) {
+                Some(at) => folder(root, at),
+                None => format!("{}/{rest}", prefix.trim_end_matches('/')),
             };
-            let libdir = below(root.string("libdir"), "lib");
-            let llvm_bin = below(root.string("llvm-bin"), "lib/llvm/bin");
-            let device_libs = below(root.string("device-libs"), "lib/llvm/amdgcn/bitcode");
+            let libdir = below("libdir", "lib");
+            let llvm_bin = below("llvm-bin", "lib/llvm/bin");
+            let device_libs = below("device-libs", "lib/llvm/amdgcn/bitcode");
             let packages = root.strings("packages");
             let brings = root.strings("brings");
             let version = root.string("version");
@@ -354,6 +380,18 @@ impl Provider {
             }
         })
     }
+}
+
+/// Reads a folder of the target system. It ends up in specs, container files and scripts, so it is
+/// an absolute path of plain characters.
+fn folder(root: &mut Table<'_>, At { value, span }: At<String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@~".contains(c);
+    let dots = value.split('/').any(|part| matches!(part, "." | ".."));
+    if !value.starts_with('/') || dots || !value.chars().all(plain) {
+        let message = format!("`{}` is not an absolute path of plain characters", visible(&value));
+        root.problem(span, message, "expected such as `/opt/rocm/lib`", None);
+    }
+    value
 }
 
 fn search_path_tag(root: &mut Table<'_>) -> Option<SearchPathTag> {
@@ -408,6 +446,67 @@ mod tests {
             &mut problems,
         );
         problems.iter().map(|problem| problem.message.clone()).collect()
+    }
+
+    #[test]
+    fn folders_of_a_provider_are_absolute_and_plain() {
+        let read = |text: &str| {
+            let mut problems = Vec::new();
+            Provider::read("p", File { name: "x.toml".into(), text: text.into() }, &mut problems);
+            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+        };
+        let good = "prefix = \"/opt/rocm/core-7.14\"\nlibdir = \"/usr/lib64\"\nversion = \"7.2\"\n";
+        assert_eq!(read(good), [""; 0]);
+        for bad in
+            ["/usr'; touch /pwned; echo '", "/a b", "/a$(id)", "/a\\n", "usr", "", "/a/../b", "/a{b}", "/a%b"]
+        {
+            let of_prefix = read(&format!("prefix = \"{bad}\"\nversion = \"7.2\"\n"));
+            assert_eq!(of_prefix.len(), 1, "{bad}: {of_prefix:?}");
+            for key in ["libdir", "llvm-bin", "device-libs"] {
+                let text = format!("prefix = \"/usr\"\n{key} = \"{bad}\"\nversion = \"7.2\"\n");
+                assert_eq!(read(&text).len(), 1, "{key} {bad}: {:?}", read(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn keys_and_images_stay_what_they_are_in_container_files() {
+        let repository =
+            |key: &str| format!("[[repositories]]\nid = \"r\"\nurl = \"https://x/\"\ngpg-key = \"{key}\"\n");
+        let image = |name: &str| format!("container-image = \"{name}\"\n");
+        for good in ["keys/a.asc", "https://x/key", "/etc/pki/rpm-gpg/RPM-GPG-KEY-x", "file:///a..b"] {
+            assert_eq!(problems(&repository(good), ""), [""; 0]);
+        }
+        assert_eq!(problems(&image("registry.fedoraproject.org/fedora:43"), ""), [""; 0]);
+        for bad in ["../../../etc/evil", "keys/../../x", "/etc/pki/rpm-gpg/../evil", "file:///etc/../x"] {
+            assert_eq!(problems(&repository(bad), ""), [format!("the path of the key `{bad}` has `..`")]);
+        }
+        let evil = "fedora:43 AS x --EVIL $(id)";
+        assert_eq!(problems(&image(evil), ""), [format!("`{evil}` is not the name of an image")]);
+        let apt = |key: &str| {
+            let table = "[ubuntu]\nurl = \"https://x/\"\nsuite = \"a b\"\npackages = [\"p\"]\n";
+            problems("", &format!("{table}gpg-key = \"{key}\"\n"))
+        };
+        assert_eq!(apt("https://x/key.asc"), [""; 0]);
+        assert_eq!(apt("../key.asc"), ["the path of the key `../key.asc` has `..`"]);
+        assert_eq!(apt("a /etc/passwd"), ["`gpg-key` has a space"]);
+    }
+
+    #[test]
+    fn keys_that_users_do_not_have_are_refused() {
+        let check = |key: &str| {
+            let text = format!(
+                "rocm-provider = \"p\"\n[[repositories]]\nid = \"r\"\nurl = \"https://x/\"\ngpg-key = \"{key}\"\n"
+            );
+            let chroot = Chroot::read(HOST, File { name: "x.toml".into(), text }, &mut Vec::new());
+            chroot.check_keys().is_ok()
+        };
+        for good in ["", "https://x/key", "file:///etc/pki/rpm-gpg/RPM-GPG-KEY-fedora-43-$basearch"] {
+            assert!(check(good), "{good}");
+        }
+        for bad in ["keys/x.asc", "/srv/key", "file:///srv/key", "file://etc/key"] {
+            assert!(!check(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Containers {
     let mut unknown = Vec::new();
     let entries = table.each_table(|key, table| {
         let flavour = Flavour::parse(&key.value);
-        let base = table.string("base").and_then(|at| base(table, at));
+        let base = table.string("base").and_then(|at| image(table, at));
         let from = table.string("from").map(|at| packages_from(table, at)).unwrap_or_default();
         let chroots = table.strings("chroots");
         if let (Some(first), Some(flavour)) = (chroots.first(), flavour.filter(|f| !f.is_built_here())) {
@@ -114,23 +114,69 @@ pub(super) fn read(table: &mut Table<'_>) -> Containers {
     entries.into_iter().flatten().collect()
 }
 
-/// Reads an image's name. Its parts are those of the OCI distribution specification: a name, and
-/// optionally a tag, a digest, or both.
-fn base(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<String> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "./:_-@".contains(c);
-    let digest = value.split_once('@').map(|(_, digest)| digest);
-    let hex = |digest: &str| {
-        digest.strip_prefix("sha256:").is_some_and(|hex| {
-            hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        })
-    };
-    if !value.is_empty() && value.chars().all(allowed) && digest.is_none_or(hex) {
+/// Reads the image that a container file starts from.
+pub(super) fn image(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<String> {
+    if is_image(&value) {
         return Some(value);
     }
     let message = format!("`{}` is not the name of an image", visible(&value));
     let help = "such as `docker.io/library/ubuntu:26.04`, or `NAME@sha256:` and 64 digits".to_owned();
     table.problem(span, message, "expected a name, with a tag or a digest", Some(help));
     None
+}
+
+/// Tells whether this is an image reference: `[HOST[:PORT]/]PATH[:TAG][@DIGEST]`. Source:
+/// github.com/distribution/reference, `reference.go`, of which the OCI distribution specification
+/// has the parts; of digests, only SHA-256.
+fn is_image(value: &str) -> bool {
+    let (rest, digest) = match value.split_once('@') {
+        Some((rest, digest)) => (rest, Some(digest)),
+        None => (value, None),
+    };
+    let last = rest.rfind('/').map_or(0, |slash| slash + 1);
+    let (name, tag) = match rest[last..].find(':') {
+        Some(colon) => (&rest[..last + colon], Some(&rest[last + colon + 1..])),
+        None => (rest, None),
+    };
+    let path = match name.split_once('/') {
+        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
+            if !is_host(host) {
+                return false;
+            }
+            path
+        }
+        _ => name,
+    };
+    path.split('/').all(is_component) && tag.is_none_or(is_tag) && digest.is_none_or(is_digest)
+}
+
+fn is_host(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let label = |label: &str| {
+        let plain = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        plain && !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
+    };
+    name.split('.').all(label) && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Lower-case words, with one `.`, one or two `_`, or any number of `-` between them.
+fn is_component(component: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut separators = component.split(|c: char| c.is_ascii() && word(c as u8));
+    let (first, last) = (component.bytes().next(), component.bytes().next_back());
+    first.is_some_and(word)
+        && last.is_some_and(word)
+        && separators.all(|s| matches!(s, "" | "." | "_" | "__") || s.bytes().all(|b| b == b'-'))
+}
+
+fn is_tag(tag: &str) -> bool {
+    let plain = tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    (1..=128).contains(&tag.len()) && plain && !tag.starts_with(['.', '-'])
+}
+
+fn is_digest(digest: &str) -> bool {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    digest.strip_prefix("sha256:").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(hex))
 }
 
 fn packages_from(table: &mut Table<'_>, At { value, span }: At<String>) -> PackagesFrom {
@@ -164,6 +210,49 @@ mod tests {
         let mut problems = Vec::new();
         let read = file.parse(&mut problems, |root| root.table("container", read));
         (read.unwrap_or_default(), problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn image_references_follow_their_grammar() {
+        let digest = format!("ubuntu@sha256:{}", "0a".repeat(32));
+        for good in [
+            "fedora",
+            "fedora:43",
+            "docker.io/library/ubuntu:26.04",
+            "registry.fedoraproject.org/fedora:43",
+            "localhost/rocm",
+            "localhost:5000/a/b-c_d__e.f:Tag-1.0_x",
+            digest.as_str(),
+        ] {
+            assert!(is_image(good), "{good}");
+        }
+        let (short, long) = (format!("ubuntu@sha256:{}", "0a".repeat(31)), "x".repeat(129));
+        let long = format!("fedora:{long}");
+        for bad in [
+            "",
+            "fedora:43 AS x --EVIL $(id)",
+            "--platform",
+            "-fedora",
+            "Fedora",
+            "fedora:",
+            "fedora:-x",
+            "fedora:4:3",
+            "fedora/",
+            "/fedora",
+            "a//b",
+            "a/../b",
+            "a___b",
+            "a.-b",
+            "host.example:/fedora",
+            "host.example:5x/fedora",
+            "-host.example/fedora",
+            "fedora\n43",
+            "ubuntu@sha512:00",
+            &short,
+            &long,
+        ] {
+            assert!(!is_image(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -51,6 +51,16 @@ impl Copr {
             site.ca()
         );
         std::fs::write(site.path("trust/sitecustomize.py"), trust).unwrap();
+        // rocmrpm gives no tool the user's PYTHONPATH.
+        let cli = tools::environment("copr-cli", include_str!("tools.txt")).join("bin/copr-cli");
+        let wrapper = format!(
+            "#!/bin/sh\nPYTHONPATH='{}' exec '{}' \"$@\"\n",
+            site.path("trust").display(),
+            cli.display()
+        );
+        std::fs::write(site.path("trust/copr-cli"), wrapper).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(site.path("trust/copr-cli"), mode).unwrap();
         std::fs::write(site.path("wgetrc"), format!("ca_certificate = {}\n", site.ca().display())).unwrap();
         site
     }
@@ -116,12 +126,10 @@ impl Copr {
 
     /// Gives a command copr-cli, its user's home folder, and trust in this server.
     pub fn settle(&self, command: &mut Command) {
-        let bin = tools::environment("copr-cli", include_str!("tools.txt")).join("bin");
         let path = std::env::var("PATH").unwrap_or_default();
         command
-            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("PATH", format!("{}:{path}", self.path("trust").display()))
             .env("HOME", self.path("home"))
-            .env("PYTHONPATH", self.path("trust"))
             .env("WGETRC", self.path("wgetrc"))
             .env("NO_PROXY", "127.0.0.1")
             .env("COLUMNS", "500")

@@ -27,7 +27,7 @@ impl Server {
         let (log, stops, root) = (served.clone(), stop.clone(), root.to_owned());
         let thread = std::thread::spawn(move || {
             let log = |served: &Served| log.lock().unwrap().push(served.clone());
-            serve::serve(&listener, &root, &log, &|| stops.load(Ordering::SeqCst)).unwrap();
+            serve::serve(&listener, &root, &[], &log, &|| stops.load(Ordering::SeqCst)).unwrap();
         });
         Self { address, served, stop, thread: Some(thread) }
     }
@@ -84,7 +84,7 @@ fn index() -> tempfile::TempDir {
 }
 
 fn get(target: &str, fields: &str) -> String {
-    format!("GET {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n")
+    format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n")
 }
 
 #[test]
@@ -203,6 +203,49 @@ fn clients_that_hang_do_not_keep_others_or_the_end_waiting() {
     let mut rest = Vec::new();
     let taken = hanging[2].read_to_end(&mut rest);
     assert!(taken.is_err() || rest.len() < 1 << 30);
+}
+
+#[test]
+fn idle_and_slow_clients_give_way_to_one_that_asks() {
+    let dir = index();
+    let large = std::fs::File::create(dir.path().join("packages/large.whl")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    let server = Server::start(dir.path());
+    // More than are served at a time: each second one does not take its answer.
+    let mut hanging: Vec<TcpStream> = (0..150).map(|_| server.connect()).collect();
+    for stream in hanging.iter_mut().step_by(2) {
+        stream.write_all(get("/packages/large.whl", "").as_bytes()).unwrap();
+    }
+    let started = Instant::now();
+    assert!(server.talk(get("/simple/demo/", "")).ends_with("html page"));
+    assert!(started.elapsed() < Duration::from_secs(15), "the answer took {:?}", started.elapsed());
+}
+
+#[test]
+fn requests_for_the_name_of_another_host_are_refused() {
+    let dir = with_index();
+    let ask = |program: &Program, host: &str, target: &str| {
+        let address = program.url.strip_prefix("http://").unwrap().split('/').next().unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let program = Program::start(dir.path(), &["--port", "0", "--allow-host", "builder.example"]);
+    for host in ["localhost:1", "127.0.0.1", "builder.example"] {
+        assert!(ask(&program, host, "/simple/demo/").ends_with("html page"), "{host}");
+    }
+    for (host, target) in
+        [("evil.example", "/simple/demo/"), ("localhost", "http://evil.example/simple/demo/")]
+    {
+        let answer = ask(&program, host, target);
+        assert!(answer.starts_with("HTTP/1.1 421 Misdirected Request\r\n"), "{answer}");
+        assert!(answer.contains("--allow-host NAME") && !answer.contains("html page"), "{answer}");
+    }
+    let open = Program::start(dir.path(), &["--port", "0", "--address", "0.0.0.0"]);
+    assert!(ask(&open, "any.example", "/simple/demo/").ends_with("html page"));
 }
 
 #[test]

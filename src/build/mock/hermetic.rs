@@ -15,7 +15,7 @@ use crate::build::BuildError;
 use crate::build::record::{BUILDROOT_LOCK, Results};
 use crate::build::stage::Stage;
 use crate::digest::Sha256;
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, IoError, Kind};
 use crate::files;
 use crate::names::{ComponentName, is_plain};
 use crate::process::{Command, check_stop};
@@ -193,7 +193,7 @@ pub(super) fn settings(
     check_locks(build_dir, [component])?;
     let path = lock_of(build_dir, component);
     let (lock, digest) = read(&path)?;
-    let ground = Ground::of(build_dir, component);
+    let ground = Ground::of(build_dir, component)?;
     let repository = repository(cache, offline, &lock, &digest, &ground)?;
     Ok(overrides(&lock, &repository))
 }
@@ -209,19 +209,19 @@ struct Ground {
 }
 
 impl Ground {
-    fn of(build_dir: &Path, component: &ComponentName) -> Self {
+    fn of(build_dir: &Path, component: &ComponentName) -> Result<Self, IoError> {
         let results = |name: &ComponentName| Results::of(build_dir, Stage::Rpm, name).record();
         let mut ground = Self::default();
-        let inputs = results(component).map(|record| record.inputs).unwrap_or_default();
+        let inputs = results(component)?.map(|record| record.inputs).unwrap_or_default();
         for (name, key) in inputs.iter() {
             let Some(required) = name.strip_prefix(REQUIRED) else { continue };
             ground.keys += &format!("{required} {key}\n");
-            let now = ComponentName::parse(required).and_then(|name| results(&name));
+            let now = ComponentName::parse(required).map(|name| results(&name)).transpose()?.flatten();
             if now.is_none_or(|record| record.key.to_string() != key) && ground.changed.is_none() {
                 ground.changed = Some(required.to_owned());
             }
         }
-        ground
+        Ok(ground)
     }
 }
 

@@ -25,6 +25,7 @@ use crate::digest::Sha256;
 use crate::events::Event;
 use crate::files;
 use crate::machine;
+use crate::parallel;
 use crate::process::{Command, Finished, ProcessError, find_program, stop_requested};
 use crate::sources::Cache;
 use crate::workspace::Workspace;
@@ -179,7 +180,8 @@ impl<'w> MockBuilder<'w> {
         let filling = shared.and_then(RootCache::fill_or_wait);
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            // Without it, nothing would end mock when the user asks to stop.
+            let watching = parallel::builder().spawn_scoped(scope, || {
                 let mut watch = Watch { job, root, building: false, asked: None };
                 let mut logs = Follower::new(results);
                 while !ended.load(Ordering::SeqCst) {
@@ -193,6 +195,7 @@ impl<'w> MockBuilder<'w> {
                     watch.end_if_asked();
                 }
             });
+            watching.map_err(|source| ProcessError::Start { program: "mock".into(), source })?;
             let done = command.run();
             ended.store(true, Ordering::SeqCst);
             done

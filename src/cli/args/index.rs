@@ -90,6 +90,11 @@ pub struct IndexServe {
     /// The port to listen on; 0 for any that is free
     #[arg(long, value_name = "PORT", default_value = "8000")]
     pub port: u16,
+
+    /// Answer requests for this host name, beside those for localhost; on addresses that other
+    /// machines reach, every name is answered
+    #[arg(long, value_name = "NAME")]
+    pub allow_host: Vec<String>,
 }
 
 /// `rocmrpm requirements`.

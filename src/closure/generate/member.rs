@@ -85,7 +85,6 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     let mut out = spec_header(context.component.name.as_str());
     let linked = context.linked.get(name);
     out += &globals(&corrections(context.closure, name, false), facts, linked);
-    let tag = |tag: &str, value: &str| format!("{:<15} {value}\n", format!("{tag}:"));
     out += "\n";
     out += &tag("Name", &format!("python-{}", stem(name)));
     out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
@@ -112,10 +111,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += "\n%description %_description\n";
     out += &format!("\n%package -n {package}\nSummary:        %{{summary}}\n");
     let corrections = corrections(context.closure, name, false);
-    if !corrections.written.is_empty() {
-        out += "# What the extras ask for that the metadata want; packages do not provide extras.\n";
-        corrections.written.iter().for_each(|text| out += &tag("Requires", text));
-    }
+    out += &written(&corrections);
     linked.into_iter().flat_map(Linked::requires).for_each(|text| out += &tag("Requires", &text));
     if let Built::Wheel(WheelFacts { bundled, .. }) = &facts.built_from {
         bundled.iter().for_each(|text| out += &tag("Provides", text));
@@ -135,6 +131,22 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     };
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n{licenses}");
     out += "\n%changelog\n<{ changelog }>\n";
+    out
+}
+
+/// Returns a line of a spec's header.
+fn tag(tag: &str, value: &str) -> String {
+    format!("{:<15} {value}\n", format!("{tag}:"))
+}
+
+/// Returns the requirements that have to be written.
+fn written(corrections: &Corrections) -> String {
+    if corrections.written.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        "# What the extras ask for that the metadata want; packages do not provide extras.\n".to_owned();
+    corrections.written.iter().for_each(|text| out += &tag("Requires", text));
     out
 }
 
@@ -310,4 +322,42 @@ fn license_lines(sdist: &SdistFacts) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::closure::LockedFile;
+    use crate::digest::Sha256;
+
+    fn facts() -> Facts {
+        let file = LockedFile { name: "x-1.tar.gz".into(), sha256: Sha256::of_bytes("x"), size: None };
+        let sdist = SdistFacts {
+            file,
+            project: "x".into(),
+            top_folder: None,
+            build_requires: [].into(),
+            packages: Vec::new(),
+            rust: None,
+            toolchain_files: Vec::new(),
+            license_files: Vec::new(),
+        };
+        Facts { built_from: Built::Sdist(sdist), reason: String::new(), license: "MIT".into(), pure: true }
+    }
+
+    #[test]
+    fn corrected_requirements_stand_below_their_comment() {
+        let none = Corrections::default();
+        assert_eq!((written(&none), globals(&none, &facts(), None)), (String::new(), String::new()));
+        let some = Corrections { never: vec!["torch".into()], written: vec!["a".into(), "b".into()], ..none };
+        let lines = written(&some);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert!(lines[0].starts_with("# What the extras ask for"), "{lines:?}");
+        assert_eq!(lines[1..], ["Requires:       a", "Requires:       b"]);
+        let lines = globals(&some, &facts(), None);
+        let lines: Vec<&str> = lines.lines().collect();
+        let [comment, macro_line] = lines[..] else { panic!("{lines:?}") };
+        assert!(comment.starts_with("# Not required as the metadata have it"), "{comment}");
+        assert!(macro_line.starts_with("%global __requires_exclude ^("), "{macro_line}");
+    }
 }

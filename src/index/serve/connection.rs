@@ -1,19 +1,23 @@
 //! One connection of a client: request after request, answer after answer. Not what is in the
 //! answers.
 
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::Served;
 use super::files::{Answer, Body, Site};
-use super::request::{Head, Heads};
+use super::hosts::Hosts;
+use super::line::Connection;
+use super::pace::{PIECE, Pace};
+use super::request::{Head, Heads, Refused};
 
 /// How long a client may be idle between requests.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How long a client may take nothing of an answer.
-const STALLED: Duration = Duration::from_secs(30);
+/// What a request for another's name gets (RFC 9110, section 15.5.20).
+const MISDIRECTED: Refused =
+    Refused::new(421, "this server has another name; `rocmrpm index serve --allow-host NAME` adds one");
 
 /// How much is read from a client whose request was refused, and for how long, so that it gets
 /// to read why: a connection that is closed with unread bytes loses what was sent.
@@ -22,22 +26,25 @@ const LEFTOVERS: (usize, Duration) = (256 * 1024, Duration::from_secs(1));
 /// Answers a client until it or we have enough. `may_stay` tells whether there is room for
 /// clients that ask nothing.
 pub(super) fn serve(
-    stream: &TcpStream,
+    connection: &Connection,
     site: &Site,
+    hosts: &Hosts,
     log: &(dyn Fn(&Served) + Sync),
     may_stay: impl Fn() -> bool,
 ) -> io::Result<()> {
+    let stream = &connection.stream;
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(STALLED))?;
     let client = stream.peer_addr()?;
     let mut heads = Heads::default();
     loop {
+        connection.idle();
         let head = heads.next(Instant::now() + IDLE, |buffer, until| read(stream, buffer, until));
         let (asked, answer, stays) = match head {
             Head::Gone => return Ok(()),
             Head::Refused(refused) => (None, Answer::from(refused), false),
             Head::Asked(request) => {
-                let answer = site.answer(&request);
+                let admitted = hosts.admits(request.host.as_deref());
+                let answer = if admitted { site.answer(&request) } else { MISDIRECTED.into() };
                 let stays = request.keep_alive && may_stay();
                 (Some(request), answer, stays)
             }
@@ -47,7 +54,7 @@ pub(super) fn serve(
         let media_type = media_type.map(|(_, value)| value.clone()).unwrap_or_default();
         let started = Instant::now();
         let status = answer.status;
-        let sent = send(stream, answer, method == "HEAD", stays);
+        let sent = send(connection, answer, method == "HEAD", stays);
         let complete = sent.is_ok();
         let bytes = *sent.as_ref().unwrap_or(&0);
         log(&Served { client, method, target, status, media_type, bytes, complete, took: started.elapsed() });
@@ -67,7 +74,10 @@ fn read(mut stream: &TcpStream, buffer: &mut [u8], until: Instant) -> io::Result
 }
 
 /// Sends an answer and returns how many bytes of content it had.
-fn send(mut stream: &TcpStream, answer: Answer, head_only: bool, stays: bool) -> io::Result<u64> {
+fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -> io::Result<u64> {
+    let mut pace = Pace::new(Instant::now());
+    connection.due(pace.due());
+    let mut send = |bytes: &[u8]| pace.send(&connection.stream, bytes, |pace| connection.due(pace.due()));
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     let now = jiff::Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT");
     head += &format!("Date: {now}\r\nServer: rocmrpm/{}\r\n", env!("CARGO_PKG_VERSION"));
@@ -92,17 +102,21 @@ fn send(mut stream: &TcpStream, answer: Answer, head_only: bool, stays: bool) ->
         Body::Text(text) if !head_only => head += &text,
         Body::Part(mut file, part) if !head_only => {
             file.seek(io::SeekFrom::Start(part.start))?;
-            stream.write_all(head.as_bytes())?;
-            let length = part.end - part.start;
-            let sent = io::copy(&mut file.take(length), &mut stream)?;
-            if sent < length {
-                return Err(io::Error::other("the file became shorter"));
+            send(head.as_bytes())?;
+            let (length, mut sent) = (part.end - part.start, 0);
+            let (mut content, mut piece) = (file.take(length), vec![0; PIECE]);
+            while sent < length {
+                match content.read(&mut piece)? {
+                    0 => return Err(io::Error::other("the file became shorter")),
+                    count => send(&piece[..count])?,
+                }
+                sent = length - content.limit();
             }
             return Ok(sent);
         }
         _ => {}
     }
-    stream.write_all(head.as_bytes())?;
+    send(head.as_bytes())?;
     Ok(if head_only { 0 } else { length.unwrap_or(0) })
 }
 
@@ -132,6 +146,7 @@ fn reason(status: u16) -> &'static str {
         406 => "Not Acceptable",
         408 => "Request Timeout",
         416 => "Range Not Satisfiable",
+        421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         505 => "HTTP Version Not Supported",
         _ => "Internal Server Error",

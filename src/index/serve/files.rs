@@ -304,6 +304,7 @@ mod tests {
             segments: path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
             folder: path.ends_with('/'),
             query,
+            host: None,
             keep_alive: true,
             accept: None,
             range: None,

@@ -4,25 +4,29 @@
 
 mod connection;
 mod files;
+mod hosts;
+mod line;
 mod negotiation;
+mod pace;
 mod request;
 
 use std::io;
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::error::{Diagnose, Kind};
 use files::Site;
-
-/// The most connections at a time; uv opens fifty for downloads. More wait to be accepted.
-const MAX_CONNECTIONS: usize = 128;
+use hosts::Hosts;
+use line::Line;
 
 /// How soon a request to stop is heard.
 const HEED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How often those that wait are looked after.
+const CROWDED: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// A request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,89 +133,58 @@ pub fn views(dir: &Path) -> Result<Vec<String>, ServeError> {
 }
 
 /// Serves an index's folder until `stop` says so: every connection in a thread of its own.
-/// Connections that are open then are closed.
+/// Connections that are open then are closed. On a loopback address, only requests for a loopback
+/// name or one of `names` are answered.
 pub fn serve(
     listener: &TcpListener,
     dir: &Path,
+    names: &[String],
     log: &(dyn Fn(&Served) + Sync),
     stop: &dyn Fn() -> bool,
 ) -> Result<(), ServeError> {
     let failed = |source| ServeError::Io { dir: dir.to_owned(), source };
     let site = Site::new(dir).map_err(failed)?;
+    let hosts = Hosts::new(listener.local_addr().map_err(failed)?.ip(), names);
     // A client may be gone again between poll and accept.
     listener.set_nonblocking(true).map_err(failed)?;
-    let open = Open::default();
+    let line = Line::default();
     std::thread::scope(|scope| {
         while !stop() {
-            if locked(&open).len() >= MAX_CONNECTIONS {
-                std::thread::sleep(Duration::from_millis(10));
-                continue;
-            }
-            match accept(listener) {
-                Ok(Some(stream)) => {
-                    let (site, open) = (&site, &open);
-                    let connection = Connection::new(stream, open);
-                    // Where no thread can be had, the connection is dropped, and the client
-                    // tries again.
-                    let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
-                        let may_stay = || locked(open).len() < MAX_CONNECTIONS / 2;
-                        // A client that hangs up is no failure of ours.
-                        let _ = connection::serve(&connection.stream, site, log, may_stay);
-                    });
-                }
+            match accept(listener, if line.is_crowded() { &CROWDED } else { &HEED }) {
+                Ok(Some((stream, client))) => line.enter(stream, client.ip()),
                 Ok(None) => {}
                 // Such as too many open files: connections that end bring them back.
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
+            while let Some(place) = line.next() {
+                let (site, hosts, line) = (&site, &hosts, &line);
+                // Without a thread, the connection is dropped, and the client tries again.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
+                    // A client that hangs up is not a failure of the server.
+                    let _ = connection::serve(&place.connection, site, hosts, log, || !line.is_crowded());
+                });
+            }
+            line.make_room();
         }
-        for stream in locked(&open).iter() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        line.close();
     });
     Ok(())
 }
 
 /// Waits for a client, not for long.
-fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+fn accept(listener: &TcpListener, time: &Timespec) -> io::Result<Option<(TcpStream, SocketAddr)>> {
     let mut events = [PollFd::new(listener, PollFlags::IN)];
-    match rustix::event::poll(&mut events, Some(&HEED)) {
+    match rustix::event::poll(&mut events, Some(time)) {
         Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
         Ok(_) => {}
         Err(error) => return Err(error.into()),
     }
     match listener.accept() {
-        Ok((stream, _)) => {
+        Ok((stream, client)) => {
             stream.set_nonblocking(false)?;
-            Ok(Some(stream))
+            Ok(Some((stream, client)))
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// The connections that are open, so that they can be closed.
-type Open = Mutex<Vec<Arc<TcpStream>>>;
-
-fn locked(open: &Open) -> MutexGuard<'_, Vec<Arc<TcpStream>>> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A connection's place among those that are open.
-struct Connection<'o> {
-    stream: Arc<TcpStream>,
-    open: &'o Open,
-}
-
-impl<'o> Connection<'o> {
-    fn new(stream: TcpStream, open: &'o Open) -> Self {
-        let stream = Arc::new(stream);
-        locked(open).push(stream.clone());
-        Self { stream, open }
-    }
-}
-
-impl Drop for Connection<'_> {
-    fn drop(&mut self) {
-        locked(self.open).retain(|other| !Arc::ptr_eq(other, &self.stream));
     }
 }

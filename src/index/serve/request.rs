@@ -26,6 +26,8 @@ pub(super) struct Request {
     pub(super) folder: bool,
     /// The target's query as it was sent.
     pub(super) query: Option<String>,
+    /// The host that it is for, with a port if it states one.
+    pub(super) host: Option<String>,
     /// Whether the client wants to go on with this connection and can.
     pub(super) keep_alive: bool,
     pub(super) accept: Option<String>,
@@ -172,6 +174,7 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
         segments,
         folder,
         query,
+        host: authority_of(target).map(str::to_owned).or_else(|| field("host")),
         keep_alive: version == 1 && !lists("connection", "close") && !body,
         accept: field("accept"),
         range: field("range"),
@@ -183,11 +186,19 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
 /// Returns a target's path and query, without the scheme and the host that clients of proxies
 /// send (RFC 9112, section 3.2.2).
 fn path_of(target: &str) -> &str {
-    let Some((scheme, rest)) = target.split_once("://") else { return target };
-    if !scheme.eq_ignore_ascii_case("http") {
-        return target;
-    }
+    let Some(rest) = absolute(target) else { return target };
     rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+/// Returns the host in a target, which counts instead of the field's.
+fn authority_of(target: &str) -> Option<&str> {
+    let authority = absolute(target)?.split(['/', '?']).next()?;
+    Some(authority.rsplit('@').next().unwrap_or(authority))
+}
+
+fn absolute(target: &str) -> Option<&str> {
+    let (scheme, rest) = target.split_once("://")?;
+    scheme.eq_ignore_ascii_case("http").then_some(rest)
 }
 
 /// Takes a path apart and decodes its parts. Nothing comes out that could mean another folder:
@@ -269,7 +280,7 @@ mod tests {
     }
 
     const TWO: &str = "\r\nGET /simple/?format=a%2Bb&x HTTP/1.1\r\nHost: h\r\nAccept: text/html\r\nACCEPT: */*;q=0.1\r\n\
-                       Range: bytes=0-1\r\nIf-Range: \"e\"\r\n\r\n\r\nHEAD http://h/packages/a-1%2bx.whl HTTP/1.1\nHost: h\n\
+                       Range: bytes=0-1\r\nIf-Range: \"e\"\r\n\r\n\r\nHEAD http://other:1/packages/a-1%2bx.whl HTTP/1.1\nHost: h\n\
                        Connection: Keep-Alive, Close\nIf-None-Match: *\n\n";
 
     #[test]
@@ -288,6 +299,7 @@ mod tests {
         assert_eq!(first.accept.as_deref(), Some("text/html, */*;q=0.1"));
         assert_eq!((first.range.as_deref(), first.if_range.as_deref()), (Some("bytes=0-1"), Some("\"e\"")));
         assert_eq!(second.segments, ["packages", "a-1+x.whl"]);
+        assert_eq!((first.host.as_deref(), second.host.as_deref()), (Some("h"), Some("other:1")));
         assert_eq!((second.method.as_str(), second.folder, second.keep_alive), ("HEAD", false, false));
     }
 

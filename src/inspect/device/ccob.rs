@@ -264,6 +264,12 @@ mod tests {
     }
 
     #[test]
+    fn damage_in_the_content_lies_at_the_bundles_start() {
+        let Broken { at, what } = inside(Broken::new(9, "the magic is wrong"));
+        assert_eq!((at, what.as_str()), (0, "when decompressed, at byte 9, the magic is wrong"));
+    }
+
+    #[test]
     fn every_version_and_method_is_read_up_to_its_end() {
         for version in 1..=3 {
             for method in [Method::Zlib, Method::Zstd] {

@@ -17,6 +17,7 @@ use super::code_object;
 use super::harvest::{Examined, Harvest, Place};
 use crate::inspect::facts::Storage;
 use crate::inspect::report::Depth;
+use crate::parallel;
 
 /// How much is read at a time.
 const CHUNK: usize = 64 << 10;
@@ -71,12 +72,13 @@ fn run_on(cores: usize, jobs: &[Job<'_>], folder: &Path) -> Vec<Harvest> {
     let mut results: Vec<(usize, Harvest)> = match cores {
         1 => work(),
         _ => std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+            let threads = parallel::helpers(scope, cores - 1, work);
+            let own = work();
             let joined = threads.into_iter().map(|thread| match thread.join() {
                 Ok(results) => results,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            joined.flatten().collect()
+            own.into_iter().chain(joined.flatten()).collect()
         }),
     };
     results.sort_by_key(|(index, _)| *index);

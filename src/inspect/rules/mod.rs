@@ -10,6 +10,7 @@ mod hygiene;
 mod kpack;
 mod linkage;
 mod origins;
+mod paths;
 mod placement;
 mod provides;
 mod search_paths;
@@ -43,7 +44,7 @@ pub struct Rule {
 
 /// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
 /// accepted is inspected anew.
-pub const RULES_VERSION: u32 = 4;
+pub const RULES_VERSION: u32 = 5;
 
 /// All rules, by group.
 pub const RULES: &[Rule] = &[
@@ -86,6 +87,7 @@ pub const RULES: &[Rule] = &[
     damage::MISMATCH,
     damage::HASH,
     damage::ELF,
+    paths::OUTSIDE,
     hygiene::NOT_STRIPPED,
     hygiene::SYMBOLS_KEPT,
     hygiene::BUILD_ID,
@@ -128,6 +130,7 @@ pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgem
     let mut findings = targets::check(subjects, expectations);
     for subject in subjects {
         findings.extend(provides::check(subject, expectations));
+        findings.extend(paths::check(subject));
         for file in &subject.files {
             findings.extend(linkage::check(subject, file, expectations));
             findings.extend(damage::check(subject, file));
@@ -179,6 +182,37 @@ mod tests {
         }
         assert_eq!(rule("needed-absolute").unwrap().severity, Severity::Error);
         assert!(rule("no-such-rule").is_none());
+    }
+
+    #[test]
+    fn rules_about_numbers_and_paths_are_applied() {
+        use crate::gpu::GpuTarget;
+        use crate::inspect::facts::{DeviceCode, Storage, Target};
+        let code = |target: &str, kernels| DeviceCode {
+            target: Target::Gpu(GpuTarget::parse(target).unwrap()),
+            storage: Storage::HipFatbin,
+            compression: None,
+            version: None,
+            count: 1,
+            bytes: 100,
+            kernels: Some(kernels),
+        };
+        let device = vec![code("gfx1151", 3), code("gfx1100", 646)];
+        let file = FileFacts { path: "/usr/../a.so".into(), device, ..FileFacts::default() };
+        let subjects = [crate::inspect::testing::subject("a.rpm", vec![file])];
+        let expectations = Expectations {
+            gpu_targets: vec![GpuTarget::parse("gfx1151").unwrap()],
+            previous_kernels: [("gfx1151".to_owned(), 646)].into(),
+            ..Expectations::default()
+        };
+        let judgement = apply(&subjects, &expectations);
+        for id in ["kernels-few", "kernels-lost", "path-outside"] {
+            assert!(
+                judgement.findings.iter().any(|finding| finding.id.as_str() == id),
+                "{id}: {:?}",
+                judgement.findings
+            );
+        }
     }
 
     #[test]

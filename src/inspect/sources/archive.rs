@@ -18,6 +18,7 @@ use crate::inspect::facts::{Contents, Subject, SubjectKind};
 use crate::inspect::file::facts;
 use crate::inspect::image::{self, Image, MemberError, Taking};
 use crate::inspect::report::Depth;
+use crate::parallel;
 use crate::process::check_stop;
 
 // What members may decompress to together: real packages stay below a tenth.
@@ -55,19 +56,23 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
         (walked.map_err(|error| (members.count, error)), subject, members.contents)
     };
     thread::scope(|scope| {
-        let digest = scope.spawn(|| digest(path, &abandoned));
-        let inspector = scope.spawn(move || {
+        let beside = parallel::builder().spawn_scoped(scope, || digest(path, &abandoned));
+        // Members are handed over from one thread to another, so there must be two.
+        let inspector = parallel::builder().spawn_scoped(scope, move || {
             let members = receiver.into_iter();
             members.map(|(name, size, image)| facts(name, size, &image, depth)).collect::<Vec<_>>()
-        });
-        let others: Vec<_> = (1..walkers).map(|_| sender.clone()).collect();
-        let others: Vec<_> = others.into_iter().map(|sender| scope.spawn(|| work(sender))).collect();
+        })?;
+        let shared = sender.clone();
+        let others = parallel::helpers(scope, walkers - 1, move || work(shared.clone()));
         let mut walked = vec![work(sender)];
         for other in others {
             walked.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
         let files = inspector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let digest = digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let digest = match beside {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => digest(path, &abandoned),
+        };
         let mut contents = Contents::default();
         let mut errors = Vec::new();
         for (result, part, paths) in walked {

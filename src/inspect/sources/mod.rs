@@ -144,11 +144,15 @@ fn single(path: &Path, depth: Depth) -> Result<Subject, InspectError> {
     subject.contents.paths.insert(subject.name.clone());
     let abandoned = AtomicBool::new(false);
     thread::scope(|scope| {
-        let digest = (depth == Depth::Deep).then(|| scope.spawn(|| subject::digest(path, &abandoned)));
+        let beside = || parallel::builder().spawn_scoped(scope, || subject::digest(path, &abandoned));
+        let digest = (depth == Depth::Deep).then(beside);
         subject.files.push(facts(subject.name.clone(), size, &bytes, depth));
         if let Some(digest) = digest {
-            let digest = digest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            subject.sha256 = Some(digest.0);
+            let digest = match digest {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(_) => subject::digest(path, &abandoned),
+            };
+            subject.sha256 = Some(digest?.0);
         }
         Ok(subject.completed())
     })

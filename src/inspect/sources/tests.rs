@@ -223,3 +223,12 @@ fn archives_cut_or_changed_anywhere_are_no_panic() {
         });
     }
 }
+
+#[test]
+fn members_outside_of_an_archive_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = wheel(dir.path(), "x-1-py3-none-any.whl", &[("../../pwned", b"x"), ("/tmp/pwned", b"x")]);
+    let report = inspect(&[path], &Expectations::default(), Depth::Quick).unwrap();
+    let found: Vec<_> = report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
+    assert_eq!(found, ["error path-outside"]);
+}

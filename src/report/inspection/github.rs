@@ -68,13 +68,17 @@ fn annotated(report: &Report, finding: &Finding) -> Option<String> {
 /// where `::` is not read, and has no `##[`, which the runner reads anywhere in a
 /// line. Source: actions/runner, `src/Runner.Common/ActionCommand.cs`.
 fn plain(text: &str) -> String {
-    format!("{}\n", visible(text).replace("##[", "# #["))
+    format!("{}\n", without_old_commands(&visible(text)))
 }
 
-/// Escapes a command's message. Source: actions/toolkit,
+fn without_old_commands(text: &str) -> String {
+    text.replace("##[", "# #[")
+}
+
+/// Escapes a command's message, in which the runner would read `##[` as well. Source: actions/toolkit,
 /// `packages/core/src/command.ts`, `escapeData`.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    without_old_commands(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// Escapes a command's property. Source: the same, `escapeProperty`.
@@ -90,6 +94,8 @@ mod tests {
     fn what_ends_a_property_or_a_message_is_escaped() {
         assert_eq!(property("a:b,c%\u{1b}"), "a%3Ab%2Cc%25\\u{1b}");
         assert_eq!(data("50%\r\n::error::x"), "50%25%0D%0A::error::x");
+        assert_eq!(data("x ##[error]y"), "x # #[error]y");
+        assert_eq!(property("##[group]"), "# #[group]");
         assert_eq!(plain("x ##[error]y\n::error::z"), "x # #[error]y\\n::error::z\n");
     }
 }

@@ -1,0 +1,216 @@
+//! The connections that are served and those that wait, so that no client keeps the others out.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most connections that are served at a time.
+const MAX_OPEN: usize = 128;
+
+/// The most of them from one address; uv opens fifty for downloads.
+const MAX_OPEN_OF_ADDRESS: usize = 64;
+
+/// The most connections that wait, all together and from one address. More are closed.
+const MAX_WAITING: usize = 512;
+const MAX_WAITING_OF_ADDRESS: usize = 256;
+
+/// How long a client may be idle where others wait.
+const IDLE_IN_A_CROWD: Duration = Duration::from_secs(1);
+
+/// A connection that is served.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    address: IpAddr,
+    /// From when on it may be closed for one that waits.
+    due: Mutex<Instant>,
+    closed: AtomicBool,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, address: IpAddr) -> Self {
+        let due = Mutex::new(Instant::now() + IDLE_IN_A_CROWD);
+        Self { stream, address, due, closed: AtomicBool::new(false) }
+    }
+
+    /// Notes from when on it may be closed for one that waits.
+    pub(super) fn due(&self, at: Instant) {
+        *locked(&self.due) = at;
+    }
+
+    /// Notes that the client begins to be idle.
+    pub(super) fn idle(&self) {
+        self.due(Instant::now() + IDLE_IN_A_CROWD);
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        // Its thread then finds the end of what the client sends.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// All connections. The thread that accepts them uses `waiting`, theirs only the rest.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    open: Mutex<Vec<Arc<Connection>>>,
+    waiting: Mutex<VecDeque<(TcpStream, IpAddr)>>,
+}
+
+impl Line {
+    /// Takes in a client.
+    pub(super) fn enter(&self, stream: TcpStream, address: IpAddr) {
+        let mut waiting = locked(&self.waiting);
+        let of_address = waiting.iter().filter(|(_, other)| *other == address).count();
+        if waiting.len() < MAX_WAITING && of_address < MAX_WAITING_OF_ADDRESS {
+            waiting.push_back((stream, address));
+        }
+    }
+
+    /// Tells whether clients wait.
+    pub(super) fn is_crowded(&self) -> bool {
+        !locked(&self.waiting).is_empty()
+    }
+
+    /// Returns the next connection to serve, if one may be.
+    pub(super) fn next(&self) -> Option<Place<'_>> {
+        let (mut open, mut waiting) = (locked(&self.open), locked(&self.waiting));
+        if open.len() >= MAX_OPEN {
+            return None;
+        }
+        let fits = |(_, address): &(TcpStream, IpAddr)| of(&open, *address) < MAX_OPEN_OF_ADDRESS;
+        let (stream, address) = waiting.iter().position(fits).and_then(|at| waiting.remove(at))?;
+        let connection = Arc::new(Connection::new(stream, address));
+        open.push(connection.clone());
+        Some(Place { connection, line: self })
+    }
+
+    /// Closes, for each client that waits, one that is idle or slow; the longest first. Who waits
+    /// because of others at its own address takes the place of one of them.
+    pub(super) fn make_room(&self) {
+        let (open, waiting) = (locked(&self.open), locked(&self.waiting));
+        let now = Instant::now();
+        let mut leaving = open.iter().filter(|connection| connection.closed.load(Ordering::Relaxed)).count();
+        for (_, address) in waiting.iter() {
+            if leaving > 0 {
+                leaving -= 1;
+                continue;
+            }
+            let own = of(&open, *address) >= MAX_OPEN_OF_ADDRESS;
+            let slow = open.iter().filter(|connection| {
+                (!own || connection.address == *address)
+                    && !connection.closed.load(Ordering::Relaxed)
+                    && *locked(&connection.due) <= now
+            });
+            match slow.min_by_key(|connection| *locked(&connection.due)) {
+                Some(connection) => connection.close(),
+                None => return,
+            }
+        }
+    }
+
+    /// Closes all connections.
+    pub(super) fn close(&self) {
+        locked(&self.waiting).clear();
+        locked(&self.open).iter().for_each(|connection| connection.close());
+    }
+}
+
+fn of(open: &[Arc<Connection>], address: IpAddr) -> usize {
+    open.iter().filter(|connection| connection.address == address).count()
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection's place among those that are served, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place<'l> {
+    pub(super) connection: Arc<Connection>,
+    line: &'l Line,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        locked(&self.line.open).retain(|other| !Arc::ptr_eq(other, &self.connection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line with clients at addresses that end in these numbers.
+    struct Clients {
+        listener: std::net::TcpListener,
+        ends: Vec<TcpStream>,
+        line: Line,
+    }
+
+    impl Clients {
+        fn new() -> Self {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            Self { listener, ends: Vec::new(), line: Line::default() }
+        }
+
+        fn enter(&mut self, address: u8) {
+            self.ends.push(TcpStream::connect(self.listener.local_addr().unwrap()).unwrap());
+            let (stream, _) = self.listener.accept().unwrap();
+            self.line.enter(stream, IpAddr::from([192, 0, 2, address]));
+        }
+    }
+
+    #[test]
+    fn one_address_does_not_keep_others_out() {
+        let mut clients = Clients::new();
+        for _ in 0..=MAX_OPEN_OF_ADDRESS {
+            clients.enter(1);
+        }
+        clients.enter(2);
+        let line = &clients.line;
+        let places: Vec<Place<'_>> = std::iter::from_fn(|| line.next()).collect();
+        let number = |last: u8| {
+            places.iter().filter(|p| p.connection.address == IpAddr::from([192, 0, 2, last])).count()
+        };
+        assert_eq!((number(1), number(2)), (MAX_OPEN_OF_ADDRESS, 1));
+        assert!(line.is_crowded());
+    }
+
+    #[test]
+    fn the_slowest_gives_way_to_one_that_waits() {
+        let mut clients = Clients::new();
+        for _ in 0..=MAX_OPEN_OF_ADDRESS {
+            clients.enter(1);
+        }
+        clients.enter(2);
+        let line = &clients.line;
+        let places: Vec<Place<'_>> = std::iter::from_fn(|| line.next()).collect();
+        let closed = || {
+            let closed = |place: &Place<'_>| place.connection.closed.load(Ordering::Relaxed);
+            places.iter().enumerate().filter(|(_, place)| closed(place)).map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        let now = Instant::now();
+        line.make_room();
+        assert_eq!(closed(), [0; 0], "all are busy");
+        // The client at the other address is the slowest, but its place would not help.
+        places[MAX_OPEN_OF_ADDRESS].connection.due(now.checked_sub(Duration::from_secs(3)).unwrap());
+        places[5].connection.due(now.checked_sub(Duration::from_secs(2)).unwrap());
+        places[6].connection.due(now.checked_sub(Duration::from_secs(1)).unwrap());
+        line.make_room();
+        line.make_room();
+        assert_eq!(closed(), [5], "one waits, so one is enough");
+    }
+
+    #[test]
+    fn the_line_has_an_end() {
+        let mut clients = Clients::new();
+        for _ in 0..MAX_WAITING_OF_ADDRESS + 3 {
+            clients.enter(1);
+        }
+        clients.enter(2);
+        assert_eq!(locked(&clients.line.waiting).len(), MAX_WAITING_OF_ADDRESS + 1);
+    }
+}
