@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use pep440_rs::Version;
 
+use super::cache::Scratch;
 use super::curl::{self, Ended, Piece};
 use super::download::{self, Request};
 use super::index::{self, ProjectFile};
@@ -233,7 +234,7 @@ impl Fetcher<'_> {
         texts: &[Option<String>],
         suffix: &str,
         args: &[&str],
-    ) -> Result<(tempfile::TempDir, Vec<Arrived>), SourceError> {
+    ) -> Result<(Scratch, Vec<Arrived>), SourceError> {
         let scratch = self.cache().scratch()?;
         let to = |at: &usize| scratch.path().join(at.to_string());
         let remote = |at: &usize| {
@@ -272,6 +273,7 @@ impl Fetcher<'_> {
             credentials: credentials.as_ref(),
             name: &one.file,
             expected: Some(one.sha256),
+            size: file.size,
         };
         download::file(self.cache(), &request)?;
         let path = self.cache().path_of(&one.sha256);

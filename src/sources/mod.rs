@@ -15,6 +15,7 @@ mod git;
 mod html;
 mod index;
 mod join;
+pub(crate) mod limits;
 mod linked;
 mod lock;
 mod metadata;
@@ -30,12 +31,13 @@ mod tests;
 #[cfg(test)]
 mod testserver;
 mod tree;
+mod unpack;
 mod url;
 
 use std::path::{Path, PathBuf};
 
 pub use cache::Cache;
-pub(crate) use curl::download_plain;
+pub(crate) use curl::{curl, download_plain};
 pub use error::SourceError;
 pub use fetcher::Fetcher;
 pub use index::{ProjectFile, Sdist, version_of_sdist};

@@ -2,6 +2,7 @@
 
 mod download;
 mod index;
+mod limits;
 mod packed;
 mod submodules;
 
