@@ -14,6 +14,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
 
@@ -62,6 +63,9 @@ impl Scratch {
 
 /// What the names of these folders begin with.
 const SCRATCH: &str = ".scratch-";
+
+/// How long a folder is kept that no run uses and that can be made again.
+const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// The caches whose leftovers this process removed.
 static SWEPT: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
@@ -222,6 +226,31 @@ impl Cache {
         Ok(())
     }
 
+    /// Notes that a folder of the cache is in use, for [`Cache::prune`].
+    pub(crate) fn touch(&self, folder: &Path) -> std::io::Result<()> {
+        fs::File::open(folder)?.set_modified(SystemTime::now())
+    }
+
+    /// Removes the folders below `kind` that no run used for long. Those who use one hold the
+    /// lock `KIND NAME`.
+    pub(crate) fn prune(&self, kind: &str) -> Result<(), SourceError> {
+        let action = || IoError::doing(format!("remove unused folders of {}", self.dir.join(kind).display()));
+        let is_old = |folder: &Path| {
+            let used = std::fs::metadata(folder).and_then(|data| data.modified());
+            used.is_ok_and(|used| used.elapsed().is_ok_and(|ago| ago > UNUSED))
+        };
+        for name in files::names_in(&self.dir.join(kind)).map_err(action())? {
+            let folder = self.dir.join(kind).join(&name);
+            if is_old(&folder) {
+                let _lock = self.lock(&format!("{kind} {name}"))?;
+                if is_old(&folder) {
+                    files::remove_dir_if_there(&folder).map_err(action())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until no other thread or process writes what `key` stands for.
     pub(crate) fn lock(&self, key: &str) -> Result<files::Lock, SourceError> {
         let path = self.dir.join("lock").join(Sha256::of_bytes(key).to_string());
@@ -238,8 +267,6 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -303,6 +330,23 @@ mod tests {
         cache.admit(&file, &digest).unwrap();
         assert_eq!(cache.held(&digest).unwrap(), Held::Whole);
         assert_eq!(Cache::at(dir.path()).held(&digest).unwrap(), Held::Whole);
+    }
+
+    #[test]
+    fn removes_what_no_run_used_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, at) = (Cache::at(dir.path()), |name: &str| dir.path().join("proof").join(name));
+        for name in ["new", "old", "used"] {
+            crate::files::write_atomically(&at(name).join("a.rpm"), "x").unwrap();
+        }
+        for name in ["old", "used"] {
+            let long_ago = SystemTime::now() - UNUSED - Duration::from_secs(60);
+            fs::File::open(at(name)).unwrap().set_modified(long_ago).unwrap();
+        }
+        cache.touch(&at("used")).unwrap();
+        cache.prune("proof").unwrap();
+        assert_eq!(files::names_in(&dir.path().join("proof")).unwrap(), ["new", "used"]);
+        cache.prune("none").unwrap();
     }
 
     #[test]

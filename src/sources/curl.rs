@@ -321,3 +321,19 @@ fn meaning(
     };
     Ok(SourceError::Transfer { url, reason, status, hint })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_https_stays_there() {
+        let redirects = |url: &str| {
+            let line = curl(url, 1).line();
+            line.split("--proto-redir ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
+        };
+        assert_eq!(redirects("https://h/x"), "=https");
+        assert_eq!(redirects("HTTPS://h/x"), "=https");
+        assert_eq!(redirects("http://h/x"), "=https,http");
+    }
+}

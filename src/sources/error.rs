@@ -146,6 +146,12 @@ pub enum SourceError {
         /// What the file system has left for us.
         free: u64,
     },
+    /// Nothing would show that the file was replaced on its way.
+    #[error("{url} is fetched without TLS, and its digest is not known")]
+    Unprotected {
+        /// The URL.
+        url: String,
+    },
     /// The URL cannot be used.
     #[error("`{url}` is not a URL that can be fetched: {reason}")]
     BadUrl {
@@ -362,6 +368,7 @@ impl Diagnose for SourceError {
             Self::NotPinned { .. }
             | Self::BadCommit { .. }
             | Self::BadUrl { .. }
+            | Self::Unprotected { .. }
             | Self::BadLimit { .. }
             | Self::NotAnArchive { .. }
             | Self::NoCommit { .. }
@@ -429,6 +436,9 @@ impl Diagnose for SourceError {
             // Any other limit is the size that the lock file or the index has.
             Self::TooLarge { limit, .. } if limits::file(None).is_ok_and(|most| most == *limit) => {
                 vec![limits::hint(*limit)]
+            }
+            Self::Unprotected { .. } => {
+                vec!["use https, or write the `sha256` that upstream publishes into the pin".into()]
             }
             Self::BadLimit { variable, .. } => vec![format!("write it as in `{variable}=\"64 GB\"`")],
             Self::Truncated { .. } => vec![RESUME.into()],

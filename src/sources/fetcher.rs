@@ -161,6 +161,9 @@ impl<'a> Fetcher<'a> {
                 (wheel.url, credentials, wheel.sha256, wheel.size)
             }
         };
+        if expected.is_none() && url::is_unprotected(&url) {
+            return Err(SourceError::Unprotected { url: url::shown(&url) });
+        }
         let sha256 = self.download(pin, &url, credentials, expected, announced)?;
         let size = self.fetched(pin, sha256)?.size;
         Ok(Resolved::File { url: Some(url::shown(&url)), sha256, size })
@@ -202,7 +205,7 @@ impl<'a> Fetcher<'a> {
 
     /// Tells whether the cache has the file with this content. One that is named so and has
     /// another does not count, and is removed.
-    fn holds(&self, digest: &Sha256) -> Result<bool, SourceError> {
+    pub(super) fn holds(&self, digest: &Sha256) -> Result<bool, SourceError> {
         let held = self.cache.held(digest)?;
         if let Held::Damaged { found } = held {
             let path = self.cache.path_of(digest);
@@ -311,6 +314,12 @@ impl<'a> Fetcher<'a> {
             return Ok(index);
         }
         let index = pip::as_url(&pip::pip_index()?)?;
+        if url::is_unprotected(&index) {
+            let index = url::shown(&index);
+            self.warn(format!(
+                "the package index {index} has no TLS: its digests are as good as the network"
+            ));
+        }
         // Another thread may have been faster; it found the same.
         Ok(self.index.get_or_init(|| index))
     }

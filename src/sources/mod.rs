@@ -37,7 +37,7 @@ mod url;
 use std::path::{Path, PathBuf};
 
 pub use cache::Cache;
-pub(crate) use curl::{curl, download_plain};
+pub(crate) use curl::download_plain;
 pub use error::SourceError;
 pub use fetcher::Fetcher;
 pub use index::{ProjectFile, Sdist, version_of_sdist};

@@ -41,9 +41,11 @@ fn parts(url: &str) -> Parts<'_> {
 }
 
 /// Resolves a reference found on the page `base` (RFC 3986, section 5.2). The
-/// fragment is dropped.
+/// fragment is dropped. Blanks around a reference and line ends in it do not count, as in
+/// browsers: no scheme hides behind them.
 pub(super) fn join(base: &str, reference: &str) -> String {
-    let (base, reference) = (parts(base), parts(reference));
+    let reference = reference.trim_matches(|c: char| c <= ' ').replace(['\t', '\n', '\r'], "");
+    let (base, reference) = (parts(base), parts(&reference));
     if let Some(scheme) = reference.scheme {
         return assemble(Some(scheme), reference.authority, &tidy(reference.path), reference.query);
     }
@@ -206,6 +208,8 @@ mod tests {
             ("", "http://h:1/a/b/c?q"),
             ("..", "http://h:1/a/"),
             ("a:b/c", "a:b/c"),
+            (" \n file:///x", "file:///x"),
+            ("fi\tle:///x\0", "file:///x"),
         ] {
             assert_eq!(join(base, reference), joined, "{reference}");
         }

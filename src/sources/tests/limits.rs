@@ -212,3 +212,43 @@ impl Events for Notes {
         }
     }
 }
+
+#[test]
+fn what_comes_without_tls_needs_a_known_digest() {
+    let place = Place::new();
+    let error = place.fetcher().resolve(&url_pin("http://u:pw@h.invalid/demo-1.tar.gz", None)).unwrap_err();
+    assert!(
+        matches!(&error, SourceError::Unprotected { url } if url == "http://h.invalid/demo-1.tar.gz"),
+        "{error}"
+    );
+    assert_eq!(error.kind(), Kind::Config);
+}
+
+#[test]
+fn what_one_index_says_of_a_wheel_does_not_hold_for_another() {
+    let serve = |summary: &'static str| {
+        TestServer::start(move |seen| match seen.path.as_str() {
+            "/simple/one/" => Reply::file("<a href='/one-1.0-py3-none-any.whl'>x</a>"),
+            "/one-1.0-py3-none-any.whl.metadata" => {
+                Reply::file(format!("Metadata-Version: 2.1\nName: one\nVersion: 1.0\nSummary: {summary}\n"))
+            }
+            _ => Reply::status(404),
+        })
+    };
+    let (lying, honest) = (serve("lie"), serve("truth"));
+    let wheel = Distribution {
+        project: "one".into(),
+        version: "1.0".parse().unwrap(),
+        file: "one-1.0-py3-none-any.whl".into(),
+        sha256: Sha256::of_bytes("one"),
+    };
+    let place = Place::new();
+    let of = |server: &TestServer| {
+        place.fetcher().index(server.url("/simple")).metadata(&[wheel.clone()]).unwrap()
+    };
+    assert!(of(&lying)[0].contains("lie"));
+    assert!(of(&honest)[0].contains("truth"));
+    // Nor is either asked again.
+    let offline = place.fetcher().index(honest.url("/simple")).offline(true);
+    assert!(offline.metadata(&[wheel.clone()]).unwrap()[0].contains("truth"));
+}
