@@ -236,19 +236,17 @@ fn what_one_index_says_of_a_wheel_does_not_hold_for_another() {
         })
     };
     let (lying, honest) = (serve("lie"), serve("truth"));
-    let wheel = Distribution {
+    let wheels = [Distribution {
         project: "one".into(),
         version: "1.0".parse().unwrap(),
         file: "one-1.0-py3-none-any.whl".into(),
         sha256: Sha256::of_bytes("one"),
-    };
+    }];
     let place = Place::new();
-    let of = |server: &TestServer| {
-        place.fetcher().index(server.url("/simple")).metadata(&[wheel.clone()]).unwrap()
-    };
+    let of = |server: &TestServer| place.fetcher().index(server.url("/simple")).metadata(&wheels).unwrap();
     assert!(of(&lying)[0].contains("lie"));
     assert!(of(&honest)[0].contains("truth"));
     // Nor is either asked again.
     let offline = place.fetcher().index(honest.url("/simple")).offline(true);
-    assert!(offline.metadata(&[wheel.clone()]).unwrap()[0].contains("truth"));
+    assert!(offline.metadata(&wheels).unwrap()[0].contains("truth"));
 }
