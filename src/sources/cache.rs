@@ -51,7 +51,7 @@ pub(super) enum Held {
 pub(crate) struct Scratch {
     // Dropped first, so that it is locked while it is removed.
     dir: tempfile::TempDir,
-    _lock: files::Lock,
+    _lock: Option<files::Lock>,
 }
 
 impl Scratch {
@@ -193,8 +193,8 @@ impl Cache {
         // Another run must not find it before it is locked.
         let _making = self.lock(SCRATCH)?;
         let dir = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&self.dir).map_err(action())?;
-        let lock = files::try_lock_folder(dir.path()).map_err(action())?;
-        let lock = lock.ok_or_else(|| action()(std::io::ErrorKind::WouldBlock.into()))?;
+        // NFS does not lock folders; what is left there stays.
+        let lock = files::try_lock_folder(dir.path()).ok().flatten();
         Ok(Scratch { dir, _lock: lock })
     }
 
@@ -216,7 +216,7 @@ impl Cache {
             match files::try_lock_folder(&folder) {
                 Ok(Some(lock)) => leftovers.push((folder, lock)),
                 Ok(None) => {}
-                // Its run removed it, or it is another user's.
+                // Its run removed it, it is another user's, or folders cannot be locked.
                 Err(_) => {}
             }
         }
