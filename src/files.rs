@@ -41,6 +41,16 @@ pub fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     }
 }
 
+/// Locks the folder `path` itself, unless another thread or process holds it.
+pub fn try_lock_folder(path: &Path) -> io::Result<Option<Lock>> {
+    let folder = fs::File::open(path)?;
+    match folder.file().try_lock() {
+        Ok(()) => Ok(Some(Lock(folder))),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// Replaces `path` with `bytes` in one step: readers see the old file or the new
 /// one. Creates the folders above. Errors name the path.
 pub fn write_atomically(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {

@@ -148,6 +148,7 @@ pub struct Command {
     stdin: Vec<u8>,
     our_group: bool,
     timeout: Option<Duration>,
+    max_file: Option<u64>,
 }
 
 impl Command {
@@ -162,6 +163,7 @@ impl Command {
             stdin: Vec::new(),
             our_group: false,
             timeout: None,
+            max_file: None,
         }
     }
 
@@ -248,6 +250,13 @@ impl Command {
         self
     }
 
+    /// Ends it by [`TOO_LARGE`] when it writes past this size of a file.
+    #[must_use]
+    pub fn max_file(mut self, bytes: u64) -> Self {
+        self.max_file = Some(bytes);
+        self
+    }
+
     /// Returns the command as a user could type it.
     pub fn line(&self) -> String {
         let words = std::iter::once(self.program.clone())
@@ -288,6 +297,9 @@ impl Command {
         };
         let started = Instant::now();
         let handle = expression.start().map_err(start_error)?;
+        if let Some(bytes) = self.max_file {
+            limit_files(&handle, bytes);
+        }
         let mut end: Option<ProcessError> = None;
         // Since when it knows that it has to end.
         let mut heard: Option<Instant> = None;
@@ -412,6 +424,20 @@ pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
             return Err(std::io::Error::other("they do not end"));
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The signal that ends a child of [`Command::max_file`]: SIGXFSZ.
+pub const TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
+
+/// Limits how large a child's files may become. What it wrote in the moment before is small.
+fn limit_files(handle: &duct::Handle, bytes: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    for pid in handle.pids() {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        // It may have ended already.
+        let _ = pid.map(|pid| prlimit(Some(pid), Resource::Fsize, limit));
     }
 }
 

@@ -537,3 +537,51 @@ fn a_lock_that_learns_more_makes_no_new_release() {
     lab.commit("Lock the tree");
     assert_eq!(step(), before);
 }
+
+#[test]
+fn a_size_limit_is_set_by_the_environment() {
+    let server = TestServer::start(|_| Reply::file(vec![7; 2_000_000]));
+    let lab = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{}\"\n", server.url("/demo-1.bin")));
+    let run = |limit: &str| lab.outcome(lab.command(&["lock"]).env("ROCMRPM_MAX_SIZE", limit));
+    run("1 MB")
+        .exits(30)
+        .says(&["it has more than 1000000 bytes", "if you trust it, set ROCMRPM_MAX_SIZE to more"]);
+    run("1").exits(3).says(&["`1` in ROCMRPM_MAX_SIZE is not a size", "ROCMRPM_MAX_SIZE=\"64 GB\""]);
+    run("3 MB").exits(0);
+}
+
+#[test]
+fn warns_of_a_source_without_tls() {
+    let digest = Sha256::of_bytes("x");
+    let pins = "[demo]\nversion = \"1\"\nurl = \"http://u:pw@h.invalid/demo-1.bin\"\n";
+    let lab = lab_with(pins);
+    let refused = lab.run(&["lock"]).exits(3);
+    refused.says(&[
+        "http://h.invalid/demo-1.bin is fetched without TLS, and its digest is not known",
+        "use https",
+    ]);
+    let hex = digest.to_string();
+    let cached = lab.dir().join("cache/sha256").join(&hex[..2]).join(&hex);
+    fs_err::create_dir_all(cached.parent().unwrap()).unwrap();
+    fs_err::write(cached, "x").unwrap();
+    set_pins(&lab, &format!("{pins}sha256 = \"{digest}\"\n"));
+    let warned = lab.run(&["lock"]).exits(0);
+    warned.says(&[
+        "http://h.invalid/demo-1.bin is fetched without TLS: only the locked digest protects `demo`",
+    ]);
+}
+
+#[test]
+fn a_wrong_cached_file_does_not_get_into_a_lock() {
+    let server = TestServer::start(|_| Reply::file("right"));
+    let digest = Sha256::of_bytes("right");
+    let url = server.url("/demo-1.bin");
+    let lab = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{url}\"\nsha256 = \"{digest}\"\n"));
+    let hex = digest.to_string();
+    let cached = lab.dir().join("cache/sha256").join(&hex[..2]).join(&hex);
+    fs_err::create_dir_all(cached.parent().unwrap()).unwrap();
+    fs_err::write(&cached, "a wrong file").unwrap();
+    lab.run(&["lock"]).exits(0).says(&["it is removed"]);
+    assert!(lock_text(&lab).contains("size = 5\n"), "{}", lock_text(&lab));
+    assert_eq!(fs_err::read_to_string(cached).unwrap(), "right");
+}

@@ -240,6 +240,7 @@ fn pick<T, E>(state: &State<T, E>, tasks: &[Task]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
@@ -252,25 +253,49 @@ mod tests {
         Task { seconds: seconds.into(), ..task(name, requires, 1) }
     }
 
-    /// The names of tasks in the order in which one core starts them.
-    fn order_of(tasks: &[Task]) -> Vec<String> {
-        let order = Mutex::new(Vec::new());
-        run_tasks::<_, ()>(tasks, Limits { cores: 1, memory: 100 }, false, |task, _| {
-            order.lock().unwrap().push(task.name.clone());
+    /// Runs tasks on threads of their own and fails when they do not end: a task that is never
+    /// started would hang the whole suite.
+    fn run<T: Send + 'static, E: Send + 'static>(
+        tasks: &[Task],
+        limits: Limits,
+        keep_going: bool,
+        work: impl Fn(&Task, usize) -> Result<T, E> + Send + Sync + 'static,
+    ) -> Vec<End<T, E>> {
+        let tasks = tasks.to_vec();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let ends = catch_unwind(AssertUnwindSafe(|| run_tasks(&tasks, limits, keep_going, work)));
+            sender.send(ends)
+        });
+        let ends = receiver.recv_timeout(Duration::from_secs(60)).expect("the tasks do not end");
+        ends.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// The names of tasks in the order in which they are started.
+    fn order_on(cores: usize, tasks: &[Task]) -> Vec<String> {
+        let (sender, order) = std::sync::mpsc::channel();
+        run::<_, ()>(tasks, Limits { cores, memory: 100 }, false, move |task, _| {
+            sender.send(task.name.clone()).unwrap();
             Ok(())
         });
-        order.into_inner().unwrap()
+        order.into_iter().collect()
+    }
+
+    fn order_of(tasks: &[Task]) -> Vec<String> {
+        order_on(1, tasks)
     }
 
     fn peak_of(tasks: &[Task], limits: Limits) -> (usize, Vec<End<usize, ()>>) {
-        let (now, peak) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let ends = run_tasks(tasks, limits, false, |_, jobs| {
+        let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let of_tasks = counts.clone();
+        let ends = run(tasks, limits, false, move |_, jobs| {
+            let (now, peak) = &*of_tasks;
             peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(30));
             now.fetch_sub(1, Ordering::SeqCst);
             Ok(jobs)
         });
-        (peak.into_inner(), ends)
+        (counts.1.load(Ordering::SeqCst), ends)
     }
 
     #[test]
@@ -290,14 +315,8 @@ mod tests {
 
     #[test]
     fn order_is_kept() {
-        let order = Mutex::new(Vec::new());
         let tasks = [task("c", &["b"], 1), task("b", &["a"], 1), task("a", &["not a task"], 1)];
-        let limits = Limits { cores: 3, memory: 100 };
-        run_tasks::<_, ()>(&tasks, limits, false, |task, _| {
-            order.lock().unwrap().push(task.name.clone());
-            Ok(())
-        });
-        assert_eq!(order.into_inner().unwrap(), ["a", "b", "c"]);
+        assert_eq!(order_on(3, &tasks), ["a", "b", "c"]);
     }
 
     #[test]
@@ -350,12 +369,10 @@ mod tests {
     #[test]
     fn a_panic_is_handed_on_and_nobody_waits_for_it() {
         let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &["b"], 1)];
-        let run = || {
-            run_tasks::<(), ()>(&tasks, Limits { cores: 3, memory: 9 }, true, |_, _| {
-                std::panic::panic_any("x")
-            })
-        };
-        assert!(catch_unwind(run).is_err());
+        let run =
+            || run::<(), ()>(&tasks, Limits { cores: 3, memory: 9 }, true, |_, _| std::panic::panic_any("x"));
+        // What the scope of the threads says, and not that they do not end.
+        assert_eq!(catch_unwind(run).unwrap_err().downcast_ref(), Some(&"a scoped thread panicked"));
     }
 
     #[test]
@@ -363,7 +380,7 @@ mod tests {
         let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &[], 1)];
         let limits = Limits { cores: 1, memory: 100 };
         let run = |keep_going| {
-            run_tasks(&tasks, limits, keep_going, |task, _| if task.name == "a" { Err(()) } else { Ok(()) })
+            run(&tasks, limits, keep_going, |task, _| if task.name == "a" { Err(()) } else { Ok(()) })
         };
         let skipped = |reason: &str| End::Skipped(reason.to_owned());
         assert_eq!(

@@ -102,6 +102,7 @@ fn document(set: &str, file: &str, locked: &Locked, differs: bool, check: bool) 
                 "commit": entry.commit,
                 "tree": entry.tree,
                 "submodules": entry.submodules,
+                "archive": entry.archive.map(|digest| digest.to_string()),
                 "crates": entry.crates,
                 "git": entry.git,
             })

@@ -76,6 +76,7 @@ impl<'a> Packer<'a> {
         if !workspace.chroot.is_host() {
             builder = builder.as_chroot(&workspace.chroot);
         }
+        fetcher.cache().prune("proof")?;
         let lock = Lock::read(&workspace.closure_lock())?;
         let wheels =
             lock.into_iter().flat_map(|lock| lock.packages).filter_map(|locked| match locked.origin {
@@ -118,6 +119,8 @@ impl<'a> Packer<'a> {
         if fresh {
             let rendered = Rendered { text, ..rendered };
             self.pack(component, &rendered, &contents.list, &folder)?;
+        } else {
+            self.fetcher.cache().touch(&folder).map_err(IoError::doing("use packed RPMs"))?;
         }
         let names = crate::files::names_in(&folder).map_err(IoError::doing("read packed RPMs"))?;
         let rpms = names.into_iter().map(|name| folder.join(name)).collect();

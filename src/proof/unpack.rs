@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 
+use crate::sources::limits::{self, Bounded};
+
 /// The folders below the one that wheels are unpacked to.
 pub(super) const SITE: &str = "site";
 pub(super) const BIN: &str = "bin";
@@ -16,7 +18,10 @@ pub(super) const DATA: &str = "data";
 /// binary distribution format, "Installing a wheel"). A private prefix has no programs, and all
 /// its libraries are executable.
 pub(super) fn wheel(path: &Path, root: &Path, private: bool) -> io::Result<()> {
-    let mut archive = zip::ZipArchive::new(fs::File::open(path)?).map_err(io::Error::other)?;
+    let file = fs::File::open(path)?;
+    let limit = limits::unpacked(file.metadata()?.len()).map_err(io::Error::other)?;
+    let mut left = limit;
+    let mut archive = zip::ZipArchive::new(file).map_err(io::Error::other)?;
     let mut programs = String::new();
     for at in 0..archive.len() {
         let mut member = archive.by_index(at).map_err(io::Error::other)?;
@@ -30,12 +35,13 @@ pub(super) fn wheel(path: &Path, root: &Path, private: bool) -> io::Result<()> {
         let shared = rest.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
         let executable = folder == BIN || private && shared || member.unix_mode().unwrap_or(0) & 0o111 != 0;
         let to = root.join(folder).join(&rest);
+        let mut member = Bounded::new(&mut member, left);
         fs::create_dir_all(to.parent().unwrap_or(root))?;
         if rest.ends_with("entry_points.txt") && rest.components().count() == 2 {
-            member.read_to_string(&mut programs)?;
+            left -= member.read_to_string(&mut programs)? as u64;
             fs::write(&to, &programs)?;
         } else {
-            io::copy(&mut member, &mut fs::File::create(&to)?)?;
+            left -= io::copy(&mut member, &mut fs::File::create(&to)?)?;
         }
         let mode = if executable { 0o755 } else { 0o644 };
         fs::set_permissions(&to, PermissionsExt::from_mode(mode))?;

@@ -1,7 +1,6 @@
 //! Requests to a web service that speaks JSON, bounded in time and size. What the answers mean is
 //! the caller's business.
 
-use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,9 +10,6 @@ use super::curl::{self, Piece};
 use super::url;
 use super::{Fetcher, SourceError};
 use crate::error::IoError;
-
-/// How large an answer may be, in bytes; curl refuses the same size where the server states it.
-const MAX_ANSWER: u64 = 64 << 20;
 
 impl Fetcher<'_> {
     /// Posts a JSON document and returns the answer, for which the server has `limit`.
@@ -57,23 +53,18 @@ impl Fetcher<'_> {
             .iter()
             .zip(&ends)
             .map(|(piece, end)| match end.well() {
-                true => read(&piece.to, &piece.url),
+                true => read(&piece.to),
                 false => Err(end.error(piece)?),
             })
             .collect()
     }
 }
 
-fn read(path: &Path, url: &str) -> Result<Vec<u8>, SourceError> {
+fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     // curl writes no file for an empty answer.
     if path.exists() {
-        let file = fs::File::open(path).map_err(IoError::doing("read an answer"))?;
-        file.take(MAX_ANSWER + 1).read_to_end(&mut bytes).map_err(IoError::doing("read an answer"))?;
-    }
-    if bytes.len() as u64 > MAX_ANSWER {
-        let reason = format!("the answer has more than {MAX_ANSWER} bytes");
-        return Err(SourceError::Transfer { url: url::shown(url), reason, status: 0, hint: None });
+        bytes = fs::read(path).map_err(IoError::doing("read an answer"))?;
     }
     Ok(bytes)
 }

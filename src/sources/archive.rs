@@ -192,6 +192,8 @@ mod tests {
         assert_eq!((error.expected, error.begins.as_str()), ("a gzip file", "`<!DOCTYPE html>`"));
         assert_eq!(check_bytes(b"", "x.zip").unwrap_err().begins, "nothing, it is empty");
         assert_eq!(check_bytes(b"\0\x01\xff", "x.xz").unwrap_err().begins, "the bytes 00 01 ff");
+        // One printable byte makes no text of it.
+        assert_eq!(check_bytes(b"A\x1b[2J\0", "x.xz").unwrap_err().begins, "the bytes 41 1b 5b 32 4a 00");
         assert_eq!(check_bytes(&gzip(html), "x.tar.gz").unwrap_err().expected, "a tar archive inside gzip");
         assert_eq!(check_bytes(&[0; 2048], "x.tar").unwrap_err().expected, "a tar archive");
     }

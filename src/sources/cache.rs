@@ -6,11 +6,16 @@
 //! partial/<sha256 of the URL>     downloads that are under way or broke off
 //! git/<sha256 of the URL>         bare repositories
 //! packed/<sha256 of a recipe>     the digest of the archive that a recipe gave
+//! unpacked/<sha256>               the archive with this digest, unpacked, and a digest of that
 //! lock/<key>                      locked while one of the above is written
+//! .scratch-*                      what one run works on, locked as long as it does
 //! ```
 
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
 
@@ -24,7 +29,48 @@ use crate::ownership;
 #[derive(Debug, Clone)]
 pub struct Cache {
     dir: PathBuf,
+    checked: Arc<Checked>,
 }
+
+/// What was verified in this run already, by its path. Two threads that want the same one wait
+/// for one verification.
+#[derive(Debug, Default)]
+struct Checked(Mutex<HashMap<PathBuf, Arc<Mutex<bool>>>>);
+
+/// Whether the cache has a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    Missing,
+    Whole,
+    /// It had another content than its name says, and is removed.
+    Damaged {
+        found: Sha256,
+    },
+}
+
+/// A folder for one run to work in, removed on drop, or by a later run if this one is killed.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    // Dropped first, so that it is locked while it is removed.
+    dir: tempfile::TempDir,
+    _lock: Option<files::Lock>,
+}
+
+impl Scratch {
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// What the names of these folders begin with.
+const SCRATCH: &str = ".scratch-";
+
+/// How long a folder is kept that no run uses and that can be made again.
+const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// The caches whose leftovers this process removed.
+static SWEPT: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
 
 impl Cache {
     /// Returns the cache that the environment names: `ROCMRPM_CACHE`, else
@@ -38,7 +84,7 @@ impl Cache {
         let xdg = || var("XDG_CACHE_HOME").filter(|d| d.is_absolute()).map(|d| d.join("rocmrpm"));
         let home = || var("HOME").map(|d| d.join(".cache/rocmrpm"));
         let dir = var("ROCMRPM_CACHE").or_else(xdg).or_else(home).ok_or(SourceError::NoCache)?;
-        let cache = Self { dir: std::path::absolute(&dir).map_err(IoError::doing("find the cache"))? };
+        let cache = Self::at(std::path::absolute(&dir).map_err(IoError::doing("find the cache"))?);
         cache.check_access(ownership::is_ours)?;
         Ok(cache)
     }
@@ -77,7 +123,7 @@ impl Cache {
 
     /// Returns the cache in this folder, which need not exist yet.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into() }
+        Self { dir: dir.into(), checked: Arc::default() }
     }
 
     /// Returns the cache's folder.
@@ -96,10 +142,42 @@ impl Cache {
         self.dir.join("unpacked").join(digest.to_string())
     }
 
-    /// Tells whether the file with this content is here. What it holds was verified
-    /// when it came in; it is verified again when it is copied out.
-    pub fn has(&self, digest: &Sha256) -> bool {
-        self.path_of(digest).is_file()
+    /// Tells whether the file with this content is here. Each run reads it once to make sure
+    /// that the content is still what the name says.
+    pub(super) fn held(&self, digest: &Sha256) -> Result<Held, SourceError> {
+        let path = self.path_of(digest);
+        if !path.is_file() {
+            return Ok(Held::Missing);
+        }
+        let mut damaged = None;
+        self.once(&path, || {
+            let (found, _) = Sha256::of_file(&path).map_err(IoError::doing("verify a cached file"))?;
+            if found != *digest {
+                fs::remove_file(&path).map_err(IoError::doing("remove a damaged file"))?;
+                damaged = Some(found);
+            }
+            Ok(found == *digest)
+        })?;
+        Ok(damaged.map_or(Held::Whole, |found| Held::Damaged { found }))
+    }
+
+    /// Runs a check of what lies at this path, unless it succeeded before in this run.
+    pub(super) fn once(
+        &self,
+        path: &Path,
+        check: impl FnOnce() -> Result<bool, SourceError>,
+    ) -> Result<(), SourceError> {
+        let slot = self.slot(path);
+        let mut checked = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*checked {
+            *checked = check()?;
+        }
+        Ok(())
+    }
+
+    fn slot(&self, path: &Path) -> Arc<Mutex<bool>> {
+        let mut slots = self.checked.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.entry(path.to_owned()).or_default().clone()
     }
 
     /// Moves a verified file of the cache's own file system into its place.
@@ -107,6 +185,7 @@ impl Cache {
         let path = self.path_of(digest);
         self.folder_of(&path)?;
         fs::rename(file, &path).map_err(IoError::doing("store a file in the cache"))?;
+        *self.slot(&path).lock().unwrap_or_else(PoisonError::into_inner) = true;
         Ok(path)
     }
 
@@ -124,10 +203,11 @@ impl Cache {
         Ok(path)
     }
 
-    /// Returns the archive that this recipe gave earlier, if it is still here.
+    /// Returns the archive that this recipe gave earlier, if it is still here; its content is
+    /// not verified.
     pub(super) fn packed(&self, recipe: &str) -> Option<Sha256> {
         let text = std::fs::read_to_string(self.packed_path(recipe)).ok()?;
-        Sha256::parse(text.trim()).filter(|digest| self.has(digest))
+        Sha256::parse(text.trim()).filter(|digest| self.path_of(digest).is_file())
     }
 
     /// Records which archive a recipe gave.
@@ -141,13 +221,70 @@ impl Cache {
         self.dir.join("packed").join(Sha256::of_bytes(recipe).to_string())
     }
 
-    /// Returns a new folder on the cache's file system, removed on drop.
-    pub(crate) fn scratch(&self) -> Result<tempfile::TempDir, SourceError> {
-        let make = || {
-            self.create()?;
-            tempfile::Builder::new().prefix(".scratch-").tempdir_in(&self.dir)
+    /// Returns a new folder on the cache's file system.
+    pub(crate) fn scratch(&self) -> Result<Scratch, SourceError> {
+        let action = || IoError::doing(format!("make a folder in the cache {}", self.dir.display()));
+        self.create().map_err(action())?;
+        self.sweep_once().map_err(action())?;
+        // Another run must not find it before it is locked.
+        let _making = self.lock(SCRATCH)?;
+        let dir = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&self.dir).map_err(action())?;
+        // NFS does not lock folders; what is left there stays.
+        let lock = files::try_lock_folder(dir.path()).ok().flatten();
+        Ok(Scratch { dir, _lock: lock })
+    }
+
+    /// Removes the folders that killed runs left, once in a process.
+    fn sweep_once(&self) -> std::io::Result<()> {
+        let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.get_or_insert_default().insert(self.dir.clone()) {
+            drop(swept);
+            self.sweep()?;
+        }
+        Ok(())
+    }
+
+    fn sweep(&self) -> std::io::Result<()> {
+        let mut leftovers = Vec::new();
+        let making = self.lock(SCRATCH).map_err(std::io::Error::other)?;
+        for name in files::names_in(&self.dir)?.into_iter().filter(|name| name.starts_with(SCRATCH)) {
+            let folder = self.dir.join(name);
+            match files::try_lock_folder(&folder) {
+                Ok(Some(lock)) => leftovers.push((folder, lock)),
+                Ok(None) => {}
+                // Its run removed it, it is another user's, or folders cannot be locked.
+                Err(_) => {}
+            }
+        }
+        drop(making);
+        // One that cannot be removed now is found by the next run.
+        leftovers.iter().for_each(|(folder, _)| drop(files::remove_dir_if_there(folder)));
+        Ok(())
+    }
+
+    /// Notes that a folder of the cache is in use, for [`Cache::prune`].
+    pub(crate) fn touch(&self, folder: &Path) -> std::io::Result<()> {
+        fs::File::open(folder)?.set_modified(SystemTime::now())
+    }
+
+    /// Removes the folders below `kind` that no run used for long. Those who use one hold the
+    /// lock `KIND NAME`.
+    pub(crate) fn prune(&self, kind: &str) -> Result<(), SourceError> {
+        let action = || IoError::doing(format!("remove unused folders of {}", self.dir.join(kind).display()));
+        let is_old = |folder: &Path| {
+            let used = std::fs::metadata(folder).and_then(|data| data.modified());
+            used.is_ok_and(|used| used.elapsed().is_ok_and(|ago| ago > UNUSED))
         };
-        Ok(make().map_err(IoError::doing(format!("make a folder in the cache {}", self.dir.display())))?)
+        for name in files::names_in(&self.dir.join(kind)).map_err(action())? {
+            let folder = self.dir.join(kind).join(&name);
+            if is_old(&folder) {
+                let _lock = self.lock(&format!("{kind} {name}"))?;
+                if is_old(&folder) {
+                    files::remove_dir_if_there(&folder).map_err(action())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Waits until no other thread or process writes what `key` stands for.
@@ -176,8 +313,6 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::error::Diagnose;
 
@@ -280,5 +415,53 @@ mod tests {
         cache.admit(&file, &digest).unwrap();
         assert_eq!(cache.packed("recipe"), Some(digest));
         assert_eq!(cache.packed("another"), None);
+    }
+
+    #[test]
+    fn removes_a_file_with_another_content_than_its_name_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, digest) = (Cache::at(dir.path()), Sha256::of_bytes("x"));
+        assert_eq!(cache.held(&digest).unwrap(), Held::Missing);
+        let path = cache.path_of(&digest);
+        crate::files::write_atomically(&path, "y").unwrap();
+        assert_eq!(cache.held(&digest).unwrap(), Held::Damaged { found: Sha256::of_bytes("y") });
+        assert!(!path.exists());
+        let file = dir.path().join("file");
+        fs::write(&file, "x").unwrap();
+        cache.admit(&file, &digest).unwrap();
+        assert_eq!(cache.held(&digest).unwrap(), Held::Whole);
+        assert_eq!(Cache::at(dir.path()).held(&digest).unwrap(), Held::Whole);
+    }
+
+    #[test]
+    fn removes_what_no_run_used_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, at) = (Cache::at(dir.path()), |name: &str| dir.path().join("proof").join(name));
+        for name in ["new", "old", "used"] {
+            crate::files::write_atomically(&at(name).join("a.rpm"), "x").unwrap();
+        }
+        for name in ["old", "used"] {
+            let long_ago = SystemTime::now() - UNUSED - Duration::from_secs(60);
+            fs::File::open(at(name)).unwrap().set_modified(long_ago).unwrap();
+        }
+        cache.touch(&at("used")).unwrap();
+        cache.prune("proof").unwrap();
+        assert_eq!(files::names_in(&dir.path().join("proof")).unwrap(), ["new", "used"]);
+        cache.prune("none").unwrap();
+    }
+
+    #[test]
+    fn removes_folders_of_killed_runs_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = dir.path().join(".scratch-left");
+        crate::files::write_atomically(&left.join("a/b"), "x").unwrap();
+        let in_use = Cache::at(dir.path()).scratch().unwrap();
+        assert!(!left.exists());
+        fs::create_dir(&left).unwrap();
+        Cache::at(dir.path()).sweep().unwrap();
+        assert!(!left.exists() && in_use.path().exists());
+        let path = in_use.path().to_owned();
+        drop(in_use);
+        assert!(!path.exists());
     }
 }

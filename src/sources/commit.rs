@@ -30,7 +30,7 @@ impl Fetcher<'_> {
         let known = pin.evidence.0.as_ref().map(|entry| (&entry.tree, &entry.submodules));
         let recipe =
             format!("git archive 3\n{commit}\n{prefix}\nsubmodules {submodules}\n{paths:?}\n{known:?}\n");
-        if let Some(digest) = self.cache().packed(&recipe) {
+        if let Some(digest) = self.packed(&recipe)? {
             return Ok(digest);
         }
         let parts = self.parts(pin)?;

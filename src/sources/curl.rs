@@ -1,9 +1,9 @@
-//! Transfers by curl, and what its exit codes mean. Neither digests nor the store.
+//! Transfers by curl, their limits, and what its exit codes mean. Neither digests nor the store.
 
 use std::path::{Path, PathBuf};
 
-use super::SourceError;
 use super::url::{self, Credentials};
+use super::{SourceError, limits};
 use crate::error::IoError;
 use crate::process::{self, Command};
 
@@ -15,6 +15,8 @@ pub(super) struct Transfer<'a> {
     /// The file to write; what it has already is gone on with if `resume`.
     pub to: &'a Path,
     pub resume: bool,
+    /// How large the file may become, in bytes.
+    pub limit: u64,
     /// The `Accept` header, if a special one is wanted.
     pub accept: Option<&'a str>,
 }
@@ -42,7 +44,8 @@ impl<E: Into<SourceError>> From<E> for Failure {
 
 /// Downloads a file whose content is the caller's to verify. URLs of files are fine.
 pub(crate) fn download_plain(url: &str, to: &Path) -> Result<(), SourceError> {
-    match run(&Transfer { url, credentials: None, to, resume: false, accept: None }) {
+    let limit = limits::file(None)?;
+    match run(&Transfer { url, credentials: None, to, resume: false, limit, accept: None }) {
         Ok(_) if to.is_file() => Ok(()),
         // curl makes no file for an empty answer.
         Ok(_) => Err(IoError::doing(format!("find what {} sent", url::shown(url)))(
@@ -54,8 +57,30 @@ pub(crate) fn download_plain(url: &str, to: &Path) -> Result<(), SourceError> {
     }
 }
 
-/// Runs one transfer. The time it may take is bounded: a minute to connect, and a
-/// minute below a thousand bytes a second ends it.
+/// Returns curl as every transfer needs it. It ends when a file becomes larger than `limit`,
+/// whether the server announces a size or not, when it cannot connect within a minute, and when
+/// fewer than a thousand bytes a second come for a minute. What begins with https stays there:
+/// the digests on such a page are trusted.
+pub(crate) fn curl(url: &str, limit: u64) -> Command {
+    let redirects = if url::is_https(url) { "=https" } else { "=https,http" };
+    let curl = Command::new("curl")
+        .args(["--location", "--silent", "--show-error", "--globoff", "--max-redirs", "10"])
+        .args(["--proto", "=https,http,file", "--proto-redir", redirects])
+        .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
+        .args(["--max-filesize", &limit.to_string()])
+        .max_file(limit)
+        .env("LC_ALL", "C");
+    if limit <= limits::PAGE { curl.args(["--max-time", limits::PAGE_SECONDS]) } else { curl }
+}
+
+/// Returns curl as it is called for sources and pages.
+fn fetching(url: &str, limit: u64) -> Command {
+    curl(url, limit)
+        .args(["--fail", "--netrc-optional", "--retry", "2", "--retry-max-time", "300"])
+        .args(["--config", "-"])
+}
+
+/// Runs one transfer.
 pub(super) fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
     let shown = url::shown(transfer.url);
     let mut config = format!("url = {}\n", config_value(transfer.url)?);
@@ -63,15 +88,10 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
         // In the configuration and not among the arguments, which all users can see.
         config.push_str(&format!("user = {}\n", config_value(&format!("{user}:{password}"))?));
     }
-    let mut curl = Command::new("curl")
-        .args(["--fail", "--location", "--silent", "--show-error", "--globoff", "--netrc-optional"])
-        .args(["--proto", "=https,http,file", "--proto-redir", "=https,http", "--max-redirs", "10"])
-        .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
-        .args(["--retry", "2", "--retry-max-time", "300"])
-        .args(["--write-out", "%{http_code}\\n%{url_effective}\\n", "--config", "-"])
+    let mut curl = fetching(transfer.url, transfer.limit)
+        .args(["--write-out", "%{http_code}\\n%{url_effective}\\n"])
         .arg("--output")
         .arg(transfer.to)
-        .env("LC_ALL", "C")
         .stdin(config);
     if transfer.resume {
         curl = curl.args(["--continue-at", "-"]);
@@ -89,6 +109,9 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
     }
     // 33: no ranges; 36: the offset is beyond the end; 416: HTTP's word for that.
     let Some(code) = finished.code else {
+        if finished.signal == Some(process::TOO_LARGE) {
+            return Err(SourceError::TooLarge { url: shown, limit: transfer.limit }.into());
+        }
         let hint = None;
         let reason = format!("curl {}", finished.how());
         return Err(SourceError::Transfer { url: shown, reason, status, hint }.into());
@@ -101,7 +124,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
         tail = tail.replace(&credentials.password, "***");
     }
     let tail = tail.strip_prefix(&format!("curl: ({code}) ")).unwrap_or(&tail).to_owned();
-    Err(Failure::Error(meaning(code, status, &tail, &shown, transfer.to)?))
+    Err(Failure::Error(meaning(code, status, &tail, &shown, transfer.to, transfer.limit)?))
 }
 
 /// One of many small files to fetch side by side.
@@ -140,26 +163,28 @@ impl Ended {
     /// Returns why it did not come.
     pub fn error(&self, piece: &Piece<'_>) -> Result<SourceError, SourceError> {
         let url = url::shown(&piece.url);
-        meaning(self.code, self.status, &self.said, &url, &piece.to)
+        meaning(self.code, self.status, &self.said, &url, &piece.to, limits::PAGE)
     }
 }
 
 /// How many transfers go on at a time: as many as with uv (its settings, "concurrent-downloads").
 const SIDE_BY_SIDE: &str = "50";
 
-/// The largest piece, in bytes, where the server says how large it is: the largest page of an
-/// index has a few million.
-const MAX_PIECE: &str = "67108864";
+/// curl's exit code where a server announces more than it may send.
+const TOO_LARGE: i32 = 63;
 
-/// Fetches many pieces with one curl, side by side; `args` are for all of them. A piece that
-/// does not come is told by its end, in the order of the pieces.
+/// Fetches many pieces with one curl, side by side, each as large as a page; `args` are for all
+/// of them. A piece that does not come is told by its end, in the order of the pieces.
 pub(super) fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, SourceError> {
     let mut ends = vec![Ended::default(); pieces.len()];
     let mut open: Vec<usize> = (0..pieces.len()).collect();
     // What is sent along holds for a whole run of curl.
     while let Some(first) = open.first().copied() {
-        let (some, others): (Vec<usize>, Vec<usize>) =
-            open.into_iter().partition(|at| pieces[*at].credentials == pieces[first].credentials);
+        let alike = |piece: &Piece<'_>| {
+            let first = &pieces[first];
+            piece.credentials == first.credentials && url::is_https(&piece.url) == url::is_https(&first.url)
+        };
+        let (some, others): (Vec<usize>, Vec<usize>) = open.into_iter().partition(|at| alike(&pieces[*at]));
         open = others;
         let mut config = String::new();
         for piece in some.iter().map(|at| &pieces[*at]) {
@@ -169,17 +194,28 @@ pub(super) fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>
         if let Some(Credentials { user, password }) = pieces[first].credentials {
             config.push_str(&format!("user = {}\n", config_value(&format!("{user}:{password}"))?));
         }
-        let curl = Command::new("curl")
-            .args(["--fail", "--location", "--silent", "--show-error", "--globoff", "--netrc-optional"])
+        let finished = fetching(&pieces[first].url, limits::PAGE)
             .args(["--parallel", "--parallel-max", SIDE_BY_SIDE, "--no-progress-meter", "--compressed"])
-            .args(["--proto", "=https,http,file", "--proto-redir", "=https,http", "--max-redirs", "10"])
-            .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
-            .args(["--retry", "2", "--retry-max-time", "300", "--max-filesize", MAX_PIECE])
             .args(args)
-            .args(["--write-out", SAYS, "--config", "-"])
-            .env("LC_ALL", "C")
-            .stdin(config);
-        let finished = curl.run()?;
+            .args(["--write-out", SAYS])
+            .stdin(config)
+            .run()?;
+        if finished.signal == Some(process::TOO_LARGE) {
+            // One that is too large ended them all; the others are fetched again.
+            let (large, others): (Vec<usize>, Vec<usize>) = some.into_iter().partition(|at| {
+                std::fs::metadata(&pieces[*at].to).is_ok_and(|file| file.len() >= limits::PAGE)
+            });
+            if large.is_empty() {
+                let url = url::shown(&pieces[first].url);
+                return Err(SourceError::TooLarge { url, limit: limits::PAGE });
+            }
+            for at in &large {
+                fs_err::remove_file(&pieces[*at].to).map_err(IoError::doing("remove a page"))?;
+                ends[*at] = Ended { code: TOO_LARGE, ..Ended::default() };
+            }
+            open.extend(others);
+            continue;
+        }
         let text = String::from_utf8_lossy(&finished.stdout).into_owned();
         let mut told = 0;
         for line in text.lines() {
@@ -231,7 +267,14 @@ pub(super) fn unwritable(path: &Path, url: String) -> Result<SourceError, Source
 }
 
 /// Says what curl's exit code means (curl(1), "EXIT CODES").
-fn meaning(code: i32, status: u16, tail: &str, url: &str, to: &Path) -> Result<SourceError, SourceError> {
+fn meaning(
+    code: i32,
+    status: u16,
+    tail: &str,
+    url: &str,
+    to: &Path,
+    limit: u64,
+) -> Result<SourceError, SourceError> {
     const TLS: &str =
         "if the server or a proxy has a certificate of its own, name its authority in CURL_CA_BUNDLE";
     const LATER: &str = "run the same command again later";
@@ -247,7 +290,11 @@ fn meaning(code: i32, status: u16, tail: &str, url: &str, to: &Path) -> Result<S
     if code == 23 {
         return unwritable(to, url);
     }
+    if code == TOO_LARGE {
+        return Ok(SourceError::TooLarge { url, limit });
+    }
     let (reason, hint) = match code {
+        1 if url::is_https(&url) => ("it redirects to a URL that is not https".to_owned(), Some(PIN)),
         1 => ("only https, http and file URLs are fetched".to_owned(), None),
         3 => ("the URL is malformed".to_owned(), Some(PIN)),
         5 => ("the proxy's name cannot be resolved".to_owned(), Some(NET)),
@@ -273,4 +320,20 @@ fn meaning(code: i32, status: u16, tail: &str, url: &str, to: &Path) -> Result<S
         _ => (format!("curl ended with {code}: {tail}"), None),
     };
     Ok(SourceError::Transfer { url, reason, status, hint })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_https_stays_there() {
+        let redirects = |url: &str| {
+            let line = curl(url, 1).line();
+            line.split("--proto-redir ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
+        };
+        assert_eq!(redirects("https://h/x"), "=https");
+        assert_eq!(redirects("HTTPS://h/x"), "=https");
+        assert_eq!(redirects("http://h/x"), "=https,http");
+    }
 }

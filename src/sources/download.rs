@@ -5,10 +5,10 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use super::cache::Cache;
+use super::cache::{Cache, Held};
 use super::curl::{self, Failure, Transfer};
 use super::url::Credentials;
-use super::{SourceError, archive};
+use super::{SourceError, archive, limits};
 use crate::digest::Sha256;
 use crate::error::IoError;
 
@@ -21,13 +21,17 @@ pub(super) struct Request<'a> {
     pub name: &'a str,
     /// The digest it must have, if one is known.
     pub expected: Option<Sha256>,
+    /// Its size in bytes, if one is announced.
+    pub size: Option<u64>,
 }
 
 /// Downloads a file into the store and returns its digest. Nothing is kept of a file
 /// that is not what was expected; what arrived before a transfer broke off is.
 pub(super) fn file(cache: &Cache, request: &Request<'_>) -> Result<Sha256, SourceError> {
     let _lock = cache.lock(request.url)?;
-    if let Some(expected) = request.expected.filter(|digest| cache.has(digest)) {
+    if let Some(expected) = request.expected
+        && cache.held(&expected)? == Held::Whole
+    {
         return Ok(expected);
     }
     let partial = cache.partial(request.url)?;
@@ -35,16 +39,22 @@ pub(super) fn file(cache: &Cache, request: &Request<'_>) -> Result<Sha256, Sourc
         // With no digest to tell, the halves of two different files would pass for one.
         remove(&partial)?;
     }
+    let limit = limits::file(request.size)?;
     loop {
         let resume = fs::metadata(&partial).is_ok_and(|m| m.len() > 0);
         let Request { url, credentials, .. } = *request;
-        match curl::run(&Transfer { url, credentials, to: &partial, resume, accept: None }) {
+        match curl::run(&Transfer { url, credentials, to: &partial, resume, limit, accept: None }) {
             Ok(_) => {}
             Err(Failure::CannotResume) => {
                 remove(&partial)?;
                 continue;
             }
-            Err(Failure::Error(error)) => return Err(error),
+            Err(Failure::Error(error)) => {
+                if matches!(error, SourceError::TooLarge { .. }) {
+                    remove(&partial)?;
+                }
+                return Err(error);
+            }
         }
         let (found, size) = digest_of(&partial)?;
         if request.expected.is_some_and(|expected| expected != found) && resume {

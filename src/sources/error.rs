@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::limits;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::process::{ProcessError, quote};
@@ -109,6 +110,22 @@ pub enum SourceError {
         /// A remedy, where one is known.
         hint: Option<&'static str>,
     },
+    /// A server sends more than it may. Nothing is kept.
+    #[error("cannot fetch {url}: it has more than {limit} bytes")]
+    TooLarge {
+        /// The URL.
+        url: String,
+        /// How many bytes it may have.
+        limit: u64,
+    },
+    /// The limit that the user sets cannot be read.
+    #[error("`{value}` in {variable} is not a size")]
+    BadLimit {
+        /// The variable.
+        variable: &'static str,
+        /// What it holds.
+        value: String,
+    },
     /// A transfer ended early. What arrived is kept.
     #[error("the download of {url} broke off after {arrived} bytes: {reason}")]
     Truncated {
@@ -128,6 +145,12 @@ pub enum SourceError {
         url: String,
         /// What the file system has left for us.
         free: u64,
+    },
+    /// Nothing would show that the file was replaced on its way.
+    #[error("{url} is fetched without TLS, and its digest is not known")]
+    Unprotected {
+        /// The URL.
+        url: String,
     },
     /// The URL cannot be used.
     #[error("`{url}` is not a URL that can be fetched: {reason}")]
@@ -172,8 +195,10 @@ pub enum SourceError {
     NotUnpacked {
         /// The archive.
         archive: String,
-        /// What tar said.
+        /// Why not.
         reason: String,
+        /// How many bytes it may unpack to, if it has more.
+        limit: Option<u64>,
     },
     /// A file of an unpacked source is not read.
     #[error("`{path}` of `{archive}` is not read: {reason}")]
@@ -353,6 +378,8 @@ impl Diagnose for SourceError {
             Self::NotPinned { .. }
             | Self::BadCommit { .. }
             | Self::BadUrl { .. }
+            | Self::Unprotected { .. }
+            | Self::BadLimit { .. }
             | Self::NotAnArchive { .. }
             | Self::NoCommit { .. }
             | Self::NoTag { .. }
@@ -372,6 +399,7 @@ impl Diagnose for SourceError {
             | Self::Digest { .. }
             | Self::IndexDigest { .. }
             | Self::Transfer { .. }
+            | Self::TooLarge { .. }
             | Self::Truncated { .. }
             | Self::Git { .. }
             | Self::Metadata { .. }
@@ -413,9 +441,18 @@ impl Diagnose for SourceError {
                     .into(),
             ],
             Self::Damaged { .. } => vec!["run the same command again; it fetches the file anew".into()],
+            Self::NotUnpacked { limit: Some(limit), .. } => vec![limits::hint(*limit)],
             Self::NotUnpacked { .. } => vec!["is it the archive that upstream published? compare its digest".into()],
             Self::NotAnArchive { .. } => vec!["open the URL of the pin in a browser: an error page, or the wrong file?".into()],
             Self::Transfer { hint, .. } => hint.iter().map(|h| (*h).to_owned()).collect(),
+            // Any other limit is the size that the lock file or the index has.
+            Self::TooLarge { limit, .. } if limits::file(None).is_ok_and(|most| most == *limit) => {
+                vec![limits::hint(*limit)]
+            }
+            Self::Unprotected { .. } => {
+                vec!["use https, or write the `sha256` that upstream publishes into the pin".into()]
+            }
+            Self::BadLimit { variable, .. } => vec![format!("write it as in `{variable}=\"64 GB\"`")],
             Self::Truncated { .. } => vec![RESUME.into()],
             Self::Write { .. } => vec![format!("free some space, or set ROCMRPM_CACHE to a folder elsewhere; then {RESUME}")],
             // What libcurl tells git where there is no way to the host.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use fs_err as fs;
 
-use super::cache::Cache;
+use super::cache::{Cache, Held};
 use super::download::{self, Request};
 use super::git::Repository;
 use super::index::{self, ProjectFile, Sdist};
@@ -86,32 +86,32 @@ impl<'a> Fetcher<'a> {
         let sha256 = match &pin.source {
             Source::Url { url, sha256 } => {
                 let expected = sha256.ok_or_else(|| not_pinned(pin, "sha256"))?;
-                if !self.cache.has(&expected) {
-                    self.download(pin, url, None, Some(expected))?;
+                if !self.holds(&expected)? {
+                    self.download(pin, url, None, Some(expected), None)?;
                 }
                 expected
             }
             Source::Sdist { project, sha256 } => {
                 let expected = sha256.ok_or_else(|| not_pinned(pin, "sha256"))?;
-                if !self.cache.has(&expected) {
+                if !self.holds(&expected)? {
                     let sdist = self.sdist(project, Some(&pin.version))?;
                     if let Some(found) = sdist.sha256.filter(|found| *found != expected) {
                         return Err(SourceError::IndexDigest { file: sdist.file_name, expected, found });
                     }
                     let credentials = self.credentials_for(&sdist.url)?;
-                    self.download(pin, &sdist.url, credentials, Some(expected))?;
+                    self.download(pin, &sdist.url, credentials, Some(expected), sdist.size)?;
                 }
                 expected
             }
             Source::Wheel { file, sha256 } => {
                 let expected = sha256.ok_or_else(|| not_pinned(pin, "sha256"))?;
-                if !self.cache.has(&expected) {
+                if !self.holds(&expected)? {
                     let found = self.wheel(file)?;
                     if let Some(found) = found.sha256.filter(|found| *found != expected) {
                         return Err(SourceError::IndexDigest { file: file.clone(), expected, found });
                     }
                     let credentials = self.credentials_for(&found.url)?;
-                    self.download(pin, &found.url, credentials, Some(expected))?;
+                    self.download(pin, &found.url, credentials, Some(expected), found.size)?;
                 }
                 expected
             }
@@ -129,7 +129,7 @@ impl<'a> Fetcher<'a> {
             let Fetched { sha256, size, .. } = self.obtain(pin)?;
             Ok(Resolved::File { url, sha256, size })
         };
-        let (url, credentials, expected) = match &pin.source {
+        let (url, credentials, expected, announced) = match &pin.source {
             Source::Url { url, sha256: Some(_) } => return pinned(Some(url::shown(url))),
             Source::Sdist { sha256: Some(_), .. } | Source::Wheel { sha256: Some(_), .. } => {
                 return pinned(None);
@@ -144,13 +144,13 @@ impl<'a> Fetcher<'a> {
                 let (tag, commit) = self.repository(url).resolve(&pin.version, pin.component.as_str())?;
                 return Ok(Resolved::Commit { commit, tag: Some(tag) });
             }
-            Source::Url { url, sha256: None } => (url.clone(), None, None),
+            Source::Url { url, sha256: None } => (url.clone(), None, None, None),
             Source::Sdist { project, sha256: None } => {
                 let sdist = self.sdist(project, Some(&pin.version))?;
                 if sdist.yanked {
                     self.warn(format!("{} is yanked: upstream took it back", sdist.file_name));
                 }
-                (sdist.url.clone(), self.credentials_for(&sdist.url)?, sdist.sha256)
+                (sdist.url.clone(), self.credentials_for(&sdist.url)?, sdist.sha256, sdist.size)
             }
             Source::Wheel { file, sha256: None } => {
                 let wheel = self.wheel(file)?;
@@ -158,10 +158,13 @@ impl<'a> Fetcher<'a> {
                     self.warn(format!("{file} is yanked: upstream took it back"));
                 }
                 let credentials = self.credentials_for(&wheel.url)?;
-                (wheel.url, credentials, wheel.sha256)
+                (wheel.url, credentials, wheel.sha256, wheel.size)
             }
         };
-        let sha256 = self.download(pin, &url, credentials, expected)?;
+        if expected.is_none() && url::is_unprotected(&url) {
+            return Err(SourceError::Unprotected { url: url::shown(&url) });
+        }
+        let sha256 = self.download(pin, &url, credentials, expected, announced)?;
         let size = self.fetched(pin, sha256)?.size;
         Ok(Resolved::File { url: Some(url::shown(&url)), sha256, size })
     }
@@ -200,6 +203,25 @@ impl<'a> Fetcher<'a> {
         }
     }
 
+    /// Tells whether the cache has the file with this content. One that is named so and has
+    /// another does not count, and is removed.
+    pub(super) fn holds(&self, digest: &Sha256) -> Result<bool, SourceError> {
+        let held = self.cache.held(digest)?;
+        if let Held::Damaged { found } = held {
+            let path = self.cache.path_of(digest);
+            self.warn(format!("the cached file {} has sha256 {found}; it is removed", path.display()));
+        }
+        Ok(held == Held::Whole)
+    }
+
+    /// Returns the archive that this recipe gave earlier, if it is still here, verified.
+    pub(super) fn packed(&self, recipe: &str) -> Result<Option<Sha256>, SourceError> {
+        match self.cache.packed(recipe) {
+            Some(digest) if self.holds(&digest)? => Ok(Some(digest)),
+            _ => Ok(None),
+        }
+    }
+
     /// Copies a fetched file into a folder under its name, verifying it once more: the
     /// cache may have been damaged since. A damaged entry is removed.
     pub fn copy_to(&self, fetched: &Fetched, dir: &Path) -> Result<PathBuf, SourceError> {
@@ -229,13 +251,16 @@ impl<'a> Fetcher<'a> {
         url: &str,
         credentials: Option<Credentials>,
         expected: Option<Sha256>,
+        announced: Option<u64>,
     ) -> Result<Sha256, SourceError> {
         let name = file_name(pin);
         let (url, own) = url::split_credentials(url);
         self.needs_network(|| format!("`{name}` from {url}"))?;
         self.phase(pin, "Fetching", name.clone());
         let credentials = own.or(credentials);
-        let request = Request { url: &url, credentials: credentials.as_ref(), name: &name, expected };
+        let recorded = pin.evidence.0.as_ref().filter(|entry| entry.sha256 == expected);
+        let size = announced.or(recorded.and_then(|entry| entry.size));
+        let request = Request { url: &url, credentials: credentials.as_ref(), name: &name, expected, size };
         download::file(&self.cache, &request)
     }
 
@@ -244,7 +269,7 @@ impl<'a> Fetcher<'a> {
         let folder = folder_in(self.workspace_root, path)?;
         let content = pack::digest(&folder, component)?;
         let recipe = format!("folder 3\n{content}\n{prefix}\n");
-        if let Some(digest) = self.cache.packed(&recipe) {
+        if let Some(digest) = self.packed(&recipe)? {
             return Ok(digest);
         }
         self.phase(pin, "Packing", path.display().to_string());
@@ -293,6 +318,12 @@ impl<'a> Fetcher<'a> {
             return Ok(index);
         }
         let index = pip::as_url(&pip::pip_index()?)?;
+        if url::is_unprotected(&index) {
+            let index = url::shown(&index);
+            self.warn(format!(
+                "the package index {index} has no TLS: its digests are as good as the network"
+            ));
+        }
         // Another thread may have been faster; it found the same.
         Ok(self.index.get_or_init(|| index))
     }

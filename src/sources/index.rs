@@ -287,6 +287,22 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_a_server_has_no_files_of_this_machine() {
+        for link in [
+            "file:///t/foo_bar-9.9.tar.gz",
+            " file:///t/foo_bar-9.9.tar.gz",
+            "\tFI\nLE:///t/foo_bar-9.9.tar.gz",
+        ] {
+            let json =
+                serde_json::json!({"files": [{"filename": "foo_bar-9.9.tar.gz", "url": link, "hashes": {}}]});
+            for page in [format!("<a href='{link}'>x</a>"), json.to_string()] {
+                assert_eq!(files(&page, PAGE).unwrap(), [], "{page}");
+                assert_eq!(files(&page, "file:///i/index.html").unwrap().len(), 1, "{page}");
+            }
+        }
+    }
+
+    #[test]
     fn reads_upload_times_of_both_kinds_of_page() {
         let html = r#"<a href="foo_bar-1.0.tar.gz" data-upload-time="2026-05-10T07:39:27.942529Z">a</a>"#;
         let json = r#"{"files":[{"filename":"foo_bar-1.0.tar.gz","url":"x","hashes":{},

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::crates::{Failed, cargo, crates_error};
+use super::crates::{Failed, Named, cargo, crates_error};
 use super::{Fetcher, SourceError, identity};
 use crate::error::Kind;
 use crate::text::visible;
@@ -82,10 +82,11 @@ impl Fetcher<'_> {
         if let Some(crates) = known {
             return Ok(crates);
         }
-        let named = self.named_crates(lock_file, of)?;
         self.needs_network(|| format!("the crates of `{lock_file}` of `{}` {}", of.component, of.version))?;
-        self.phase(of, "Fetching", format!("{} crates of {lock_file}", named.folders.len()));
-        let manifest = self.tree(of)?.dir.join(manifest);
+        let (_unpacked, tree) = self.private_tree(of)?;
+        let named = Named::read_in(&tree, lock_file, of)?;
+        self.phase(of, "Fetching", format!("{} crates of {lock_file}", named.crates()));
+        let manifest = tree.dir.join(manifest);
         // Source: The rustc book, "Platform Support".
         let rust_arch = if arch == "ppc64le" { "powerpc64le" } else { arch };
         let scratch = self.cache().scratch()?;

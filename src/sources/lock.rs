@@ -177,6 +177,12 @@ impl Fetcher<'_> {
         if !pin.source.is_immutable() {
             self.settle(table, pin, known)?;
         }
+        if let Source::Url { url, .. } | Source::Git { url, .. } = &pin.source
+            && url::is_unprotected(url)
+        {
+            let url = url::shown(url);
+            self.warn(format!("{url} is fetched without TLS: only the locked digest protects `{table}`"));
+        }
         let mut entry = LockEntry { version, ..LockEntry::default() };
         let looked = match &pin.source {
             Source::Url { url: origin, sha256 }
@@ -197,10 +203,12 @@ impl Fetcher<'_> {
             }
             Source::Crates { lock_file, of } => {
                 entry.origin.clone_from(lock_file);
-                self.named_crates(lock_file, of).map(|named| {
+                self.named_crates(lock_file, of).and_then(|named| {
                     entry.sha256 = Some(named.sha256);
-                    entry.crates = u64::try_from(named.folders.len()).ok();
+                    entry.crates = u64::try_from(named.crates()).ok();
                     entry.git = named.git;
+                    entry.archive = Some(self.pack_crates(pin, lock_file, of)?);
+                    Ok(())
                 })
             }
             Source::Folder { .. } => return Ok(None),
@@ -222,7 +230,7 @@ impl Fetcher<'_> {
     fn settle(&self, table: &str, pin: &mut Pin, known: Option<&LockEntry>) -> Result<(), SourceError> {
         let resolved = match self.resolve(pin) {
             Ok(resolved) => resolved,
-            Err(SourceError::Offline { .. }) if known.is_some() => {
+            Err(SourceError::Offline { .. } | SourceError::Unprotected { .. }) if known.is_some() => {
                 let known = known.cloned().unwrap_or_default();
                 match &mut pin.source {
                     Source::Url { sha256, .. }

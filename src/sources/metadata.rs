@@ -1,7 +1,8 @@
 //! The METADATA of distributions on the index, without fetching them whole where that can be
 //! avoided: from the file beside a wheel (PEP 658), from the end of the wheel, from the whole
-//! wheel, or from an sdist. Kept in the cache by the digest of the distribution's file. What
-//! it says, beyond name and version, is not known here.
+//! wheel, or from an sdist. Kept in the cache: by the digest of the distribution's file if they
+//! were read in it, else by the index as well, since that may say anything. What it says, beyond
+//! name and version, is not known here.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use pep440_rs::Version;
 
+use super::cache::Scratch;
 use super::curl::{self, Ended, Piece};
 use super::download::{self, Request};
 use super::index::{self, ProjectFile};
@@ -48,8 +50,14 @@ impl Distribution {
         self.file.ends_with(".whl")
     }
 
+    /// What METADATA are kept by that were read in the distribution itself.
     fn recipe(&self) -> String {
-        format!("metadata 1\n{}\n", self.sha256)
+        format!("metadata 2\n{}\n", self.sha256)
+    }
+
+    /// What METADATA are kept by that an index says are those of the distribution.
+    fn recipe_of(&self, index: &str) -> String {
+        format!("metadata 2\n{}\nas {} says\n", self.sha256, url::shown(index))
     }
 
     fn wrong(&self, wrong: impl Into<String>) -> SourceError {
@@ -67,6 +75,13 @@ impl Distribution {
     }
 }
 
+/// METADATA, and whether they were read in the distribution with the wanted digest.
+#[derive(Debug, Clone)]
+struct Text {
+    text: String,
+    proven: bool,
+}
+
 /// Which of several pieces it is, the file that it was written to, and how its transfer ended.
 type Arrived = (usize, PathBuf, Ended);
 
@@ -76,7 +91,7 @@ impl Fetcher<'_> {
     pub fn metadata(&self, wanted: &[Distribution]) -> Result<Vec<String>, SourceError> {
         let mut found: Vec<Option<String>> = Vec::with_capacity(wanted.len());
         for one in wanted {
-            let text = self.remembered(&one.recipe())?;
+            let text = self.known(one)?;
             // A lock may give the digest of another distribution.
             text.iter().try_for_each(|text| one.check(text))?;
             found.push(text);
@@ -86,13 +101,34 @@ impl Fetcher<'_> {
             self.needs_network(|| format!("the METADATA of {}", wanted[*first].file))?;
             let some: Vec<&Distribution> = missing.iter().map(|at| &wanted[*at]).collect();
             let texts = self.fetch_metadata(&some)?;
-            for ((at, one), text) in missing.iter().zip(&some).zip(texts) {
+            let index = self.index_url()?;
+            for ((at, one), Text { text, proven }) in missing.iter().zip(&some).zip(texts) {
                 one.check(&text)?;
-                self.remember(&one.recipe(), &text)?;
+                let recipe = if proven { one.recipe() } else { one.recipe_of(index) };
+                self.remember(&recipe, &text)?;
                 found[*at] = Some(text);
             }
         }
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Returns the METADATA that the cache has of a distribution: the distribution's own if that
+    /// is there, else those that the index said.
+    fn known(&self, one: &Distribution) -> Result<Option<String>, SourceError> {
+        if let Some(text) = self.remembered(&one.recipe())? {
+            return Ok(Some(text));
+        }
+        if self.holds(&one.sha256)? {
+            let text = self.read_held(one)?;
+            one.check(&text)?;
+            self.remember(&one.recipe(), &text)?;
+            return Ok(Some(text));
+        }
+        // Without an index, none said anything.
+        match self.index_url() {
+            Ok(index) => self.remembered(&one.recipe_of(index)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Returns a text that was kept in the cache for a recipe.
@@ -142,19 +178,19 @@ impl Fetcher<'_> {
     }
 
     /// Fetches METADATA: each way for those for which the ones before it did not do.
-    fn fetch_metadata(&self, wanted: &[&Distribution]) -> Result<Vec<String>, SourceError> {
+    fn fetch_metadata(&self, wanted: &[&Distribution]) -> Result<Vec<Text>, SourceError> {
         let names: Vec<&str> = wanted.iter().map(|one| one.project.as_str()).collect();
         let mut files = Vec::with_capacity(wanted.len());
         for (one, offered) in wanted.iter().zip(self.projects(&names)?) {
             files.push(self.file_of(one, offered)?);
         }
-        let mut texts: Vec<Option<String>> = vec![None; wanted.len()];
+        let mut texts: Vec<Option<Text>> = vec![None; wanted.len()];
         self.beside(wanted, &files, &mut texts)?;
         self.read_ends(wanted, &files, &mut texts)?;
         let open: Vec<usize> = (0..wanted.len()).filter(|at| texts[*at].is_none()).collect();
         let whole = parallel::try_map(&open, AT_ONCE, |at| self.read_whole(wanted[*at], &files[*at]))?;
         for (at, text) in open.into_iter().zip(whole) {
-            texts[at] = Some(text);
+            texts[at] = Some(Text { text, proven: true });
         }
         Ok(texts.into_iter().flatten().collect())
     }
@@ -182,7 +218,7 @@ impl Fetcher<'_> {
         &self,
         wanted: &[&Distribution],
         files: &[ProjectFile],
-        texts: &mut [Option<String>],
+        texts: &mut [Option<Text>],
     ) -> Result<(), SourceError> {
         let (_folder, ends) = self.pieces(wanted, files, texts, ".metadata", &[])?;
         for (at, path, end) in ends {
@@ -198,7 +234,8 @@ impl Fetcher<'_> {
             // A server may answer with a page of its own to what it does not have.
             let text = String::from_utf8(bytes).ok();
             let announced = files[at].metadata.is_some();
-            texts[at] = text.filter(|text| announced || wanted[at].check(text).is_ok());
+            let text = text.filter(|text| announced || wanted[at].check(text).is_ok());
+            texts[at] = text.map(|text| Text { text, proven: false });
         }
         Ok(())
     }
@@ -208,7 +245,7 @@ impl Fetcher<'_> {
         &self,
         wanted: &[&Distribution],
         files: &[ProjectFile],
-        texts: &mut [Option<String>],
+        texts: &mut [Option<Text>],
     ) -> Result<(), SourceError> {
         let range = format!("-{TAIL}");
         let (_folder, ends) = self.pieces(wanted, files, texts, "", &["--range", &range])?;
@@ -216,11 +253,13 @@ impl Fetcher<'_> {
             if !end.well() {
                 continue;
             }
-            texts[at] = match end.whole {
+            let proven = end.whole.is_none();
+            let text = match end.whole {
                 Some(whole) => in_tail(&path, whole).map_err(IoError::doing("read the end of a wheel"))?,
                 // The server sent the whole file, which can be verified.
                 None => verified(&path, wanted[at])?,
             };
+            texts[at] = text.map(|text| Text { text, proven });
         }
         Ok(())
     }
@@ -230,10 +269,10 @@ impl Fetcher<'_> {
         &self,
         wanted: &[&Distribution],
         files: &[ProjectFile],
-        texts: &[Option<String>],
+        texts: &[Option<Text>],
         suffix: &str,
         args: &[&str],
-    ) -> Result<(tempfile::TempDir, Vec<Arrived>), SourceError> {
+    ) -> Result<(Scratch, Vec<Arrived>), SourceError> {
         let scratch = self.cache().scratch()?;
         let to = |at: &usize| scratch.path().join(at.to_string());
         let remote = |at: &usize| {
@@ -272,8 +311,14 @@ impl Fetcher<'_> {
             credentials: credentials.as_ref(),
             name: &one.file,
             expected: Some(one.sha256),
+            size: file.size,
         };
         download::file(self.cache(), &request)?;
+        self.read_held(one)
+    }
+
+    /// Reads the METADATA of a distribution that the cache has.
+    fn read_held(&self, one: &Distribution) -> Result<String, SourceError> {
         let path = self.cache().path_of(&one.sha256);
         let open = || fs::File::open(&path).map_err(IoError::doing("read a distribution"));
         match one.is_wheel() {

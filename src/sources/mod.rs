@@ -15,6 +15,7 @@ mod git;
 mod html;
 mod index;
 mod join;
+pub(crate) mod limits;
 mod linked;
 mod lock;
 mod metadata;
@@ -30,6 +31,7 @@ mod tests;
 #[cfg(test)]
 mod testserver;
 mod tree;
+mod unpack;
 mod url;
 
 use std::path::{Path, PathBuf};

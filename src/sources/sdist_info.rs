@@ -5,8 +5,12 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 
+use super::limits::Bounded;
+
 /// How large a text may be, in bytes.
 const LIMIT: u64 = 16 << 20;
+/// How much of an archive is read, in bytes.
+const STREAM: u64 = 8 << 30;
 /// How many members of an archive are looked at.
 const MEMBERS: usize = 200_000;
 
@@ -17,7 +21,7 @@ pub(super) fn read(file: impl Read, name: &str) -> Result<String, String> {
         return Err("only source distributions that are `.tar.gz` are read".into());
     }
     let broken = |error: std::io::Error| format!("the archive is damaged: {error}");
-    let mut archive = tar::Archive::new(MultiGzDecoder::new(file));
+    let mut archive = tar::Archive::new(Bounded::new(MultiGzDecoder::new(file), STREAM));
     let (mut info, mut requires) = (None, None);
     for entry in archive.entries().map_err(broken)?.take(MEMBERS) {
         let entry = entry.map_err(broken)?;

@@ -8,13 +8,9 @@ use fs_err as fs;
 use super::cache::Cache;
 use super::curl::{self, Failure, Transfer};
 use super::index::{self, ProjectFile};
-use super::{SourceError, pip, url};
+use super::{SourceError, limits, pip, url};
 use crate::error::IoError;
 use crate::text::file_url;
-
-/// How large a project's page on an index may be, in bytes. The largest real ones
-/// have a few million.
-const MAX_PAGE: u64 = 64 << 20;
 
 /// Returns the files that an index has of a project; `None` where it has no such project.
 /// The index is a URL, with credentials if it needs some, or the path of a folder.
@@ -56,8 +52,8 @@ pub(super) fn page(
     let scratch = cache.scratch()?;
     let to = scratch.path().join("page");
     let accept = Some(index::ACCEPT);
-    let credentials = credentials.as_ref();
-    let done = curl::run(&Transfer { url: &page_url, credentials, to: &to, resume: false, accept });
+    let (credentials, limit) = (credentials.as_ref(), limits::PAGE);
+    let done = curl::run(&Transfer { url: &page_url, credentials, to: &to, resume: false, limit, accept });
     let url = match done {
         Ok(done) => done.url,
         Err(Failure::Error(SourceError::Transfer { status, .. }))
@@ -85,8 +81,8 @@ pub(super) fn is_missing(url: &str) -> bool {
 pub(super) fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
     let wrong = |reason: String| SourceError::IndexPage { url: url.to_owned(), reason };
     let size = std::fs::metadata(path).map_or(0, |m| m.len());
-    if size > MAX_PAGE {
-        return Err(wrong(format!("it has {size} bytes; at most {MAX_PAGE} are read")));
+    if size > limits::PAGE {
+        return Err(wrong(format!("it has {size} bytes; at most {} are read", limits::PAGE)));
     }
     if size == 0 {
         return Err(wrong("it is empty".into()));

@@ -32,17 +32,24 @@ pub struct Reply {
     body: Vec<u8>,
     cut: Option<usize>,
     ranges: bool,
+    endless: bool,
 }
 
 impl Reply {
     /// A file, of which ranges can be had.
     pub fn file(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: 200, headers: Vec::new(), body: body.into(), cut: None, ranges: true }
+        Self { status: 200, headers: Vec::new(), body: body.into(), cut: None, ranges: true, endless: false }
     }
 
     /// An answer without content.
     pub fn status(status: u16) -> Self {
         Self { status, ..Self::file("") }
+    }
+
+    /// Goes on after the body, with no length announced, for as long as the client reads. It ends
+    /// after a gigabyte, so that a client without a limit ends, too.
+    pub fn endless(self) -> Self {
+        Self { endless: true, ..self.without_ranges() }
     }
 
     /// Always the whole file, whatever range was asked for.
@@ -145,6 +152,11 @@ fn serve(
     let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", reply.status);
     for (name, value) in &reply.headers {
         head += &format!("{name}: {value}\r\n");
+    }
+    if reply.endless {
+        stream.write_all(format!("{head}\r\n").as_bytes())?;
+        stream.write_all(&reply.body)?;
+        return (0..1 << 14).try_for_each(|_| stream.write_all(&[b' '; 1 << 16]));
     }
     head += &format!("Content-Length: {}\r\n\r\n", reply.body.len());
     stream.write_all(head.as_bytes())?;

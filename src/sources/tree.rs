@@ -1,12 +1,18 @@
 //! Sources unpacked, for reading: each archive of the cache once, in a folder of the
-//! cache. What is read in them is not known here. A build unpacks its own copy.
+//! cache, verified by each run that reads them. What is read in them is not known here. A build
+//! unpacks its own copy.
 
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::cache::Scratch;
+use super::unpack::unpack;
 use super::{Fetched, Fetcher, SourceError};
+use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::process::{self, Command};
 use crate::workspace::pin::Pin;
+use crate::{files, machine, parallel};
 
 /// How large a file may be that is read. The largest real one is vLLM's Cargo.lock, a
 /// fifth of a million bytes.
@@ -64,41 +70,63 @@ impl Fetcher<'_> {
     pub fn tree(&self, pin: &Pin) -> Result<Tree, SourceError> {
         let fetched = self.obtain(pin)?;
         let dir = self.cache().unpacked(&fetched.sha256);
-        if !dir.is_dir() {
-            let scratch = self.cache().scratch()?;
-            unpack(&fetched, scratch.path())?;
-            let action = || IoError::doing(format!("unpack `{}`", fetched.file_name));
-            let parent = dir.parent().unwrap_or(&dir);
-            fs_err::create_dir_all(parent).map_err(action())?;
-            match std::fs::rename(scratch.path(), &dir) {
-                // Somebody else was faster, with the same content.
-                Err(_) if dir.is_dir() => {}
-                other => other.map_err(action())?,
-            }
-        }
+        self.cache().once(&dir, || self.unpack_once(&fetched, &dir).map(|()| true))?;
         let dir = top_folder(&dir).map_err(IoError::doing("read an unpacked source"))?;
         Ok(Tree { dir, fetched })
     }
+
+    /// Unpacks the pinned source for one use, from its verified archive. Nothing that an earlier
+    /// run left takes part.
+    pub(super) fn private_tree(&self, pin: &Pin) -> Result<(Scratch, Tree), SourceError> {
+        let fetched = self.obtain(pin)?;
+        let scratch = self.cache().scratch()?;
+        unpack(&fetched, scratch.path())?;
+        let dir = top_folder(scratch.path()).map_err(IoError::doing("read an unpacked source"))?;
+        Ok((scratch, Tree { dir, fetched }))
+    }
+
+    /// Unpacks an archive, unless an earlier run did and nothing changed since.
+    fn unpack_once(&self, fetched: &Fetched, dir: &Path) -> Result<(), SourceError> {
+        let action = || IoError::doing(format!("unpack `{}`", fetched.file_name));
+        let _lock = self.cache().lock(&dir.to_string_lossy())?;
+        let record = dir.with_extension("digest");
+        if dir.is_dir() {
+            // A killed run, or an older rocmrpm, left none.
+            if let Ok(recorded) = std::fs::read_to_string(&record) {
+                if digest_of(dir)?.to_string() == recorded.trim() {
+                    return Ok(());
+                }
+                self.warn(format!("{} changed since it was unpacked; unpacking it again", dir.display()));
+            }
+            files::remove_dir_if_there(dir).map_err(action())?;
+        }
+        let scratch = self.cache().scratch()?;
+        unpack(fetched, scratch.path())?;
+        files::write_atomically(&record, format!("{}\n", digest_of(scratch.path())?)).map_err(action())?;
+        fs_err::rename(scratch.path(), dir).map_err(action())?;
+        Ok(())
+    }
 }
 
-/// Unpacks an archive with tar, which refuses members that lead out of the folder and
-/// knows the compressions.
-fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
-    let tar = Command::new("tar").env("LC_ALL", "C").args([
-        "--extract",
-        "--no-same-owner",
-        "--no-same-permissions",
-    ]);
-    let finished = tar.arg("--file").arg(&fetched.path).arg("--directory").arg(to).run()?;
-    if finished.success() {
-        return Ok(());
-    }
-    let said = process::last_lines(&finished.stderr, 3).join("; ");
-    if process::says_full(&said) {
-        let full = std::io::Error::new(std::io::ErrorKind::StorageFull, said);
-        return Err(IoError::doing(format!("unpack `{}`", fetched.file_name))(full).into());
-    }
-    Err(SourceError::NotUnpacked { archive: fetched.file_name.clone(), reason: said })
+/// Returns a digest over all that a folder has: names, kinds, permissions, contents.
+fn digest_of(dir: &Path) -> Result<Sha256, SourceError> {
+    let action = || IoError::doing(format!("verify {}", dir.display()));
+    let entries = walkdir::WalkDir::new(dir).min_depth(1).sort_by_file_name().into_iter();
+    let entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| action()(error.into()))?;
+    let lines = parallel::try_map(&entries, machine::cores(), |entry| {
+        let (path, kind) = (entry.path(), entry.file_type());
+        let mode = entry.metadata().map_err(|error| action()(error.into()))?.permissions().mode();
+        let content = match () {
+            () if kind.is_file() => Sha256::of_file(path).map_err(action())?.0,
+            () if kind.is_symlink() => {
+                Sha256::of_bytes(fs_err::read_link(path).map_err(action())?.as_os_str().as_bytes())
+            }
+            () => Sha256::of_bytes(""),
+        };
+        let name = path.strip_prefix(dir).unwrap_or(path).as_os_str().as_bytes();
+        Ok::<_, SourceError>(format!("{mode:o} {content} {}\n", Sha256::of_bytes(name)))
+    })?;
+    Ok(Sha256::of_bytes(lines.concat()))
 }
 
 /// Returns the only folder in `dir` where nothing else is beside it, else `dir`.

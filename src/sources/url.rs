@@ -41,9 +41,11 @@ fn parts(url: &str) -> Parts<'_> {
 }
 
 /// Resolves a reference found on the page `base` (RFC 3986, section 5.2). The
-/// fragment is dropped.
+/// fragment is dropped. Blanks around a reference and line ends in it do not count, as in
+/// browsers: no scheme hides behind them.
 pub(super) fn join(base: &str, reference: &str) -> String {
-    let (base, reference) = (parts(base), parts(reference));
+    let reference = reference.trim_matches(|c: char| c <= ' ').replace(['\t', '\n', '\r'], "");
+    let (base, reference) = (parts(base), parts(&reference));
     if let Some(scheme) = reference.scheme {
         return assemble(Some(scheme), reference.authority, &tidy(reference.path), reference.query);
     }
@@ -160,6 +162,26 @@ pub(crate) fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
+/// Tells whether a URL is fetched over TLS.
+pub(super) fn is_https(url: &str) -> bool {
+    url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"))
+}
+
+/// Tells whether anyone between this machine and the server could change what comes: the URL is
+/// of another machine, and not of TLS.
+pub(super) fn is_unprotected(url: &str) -> bool {
+    let url = shown(url);
+    let Parts { scheme: Some(scheme), authority: Some(authority), .. } = parts(&url) else { return false };
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    let own = host.eq_ignore_ascii_case("localhost")
+        || host == "[::1]"
+        || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    scheme.eq_ignore_ascii_case("http") && !own
+}
+
 /// Tells whether a file or a git repository would be looked for on this machine.
 pub(super) fn is_local(url: &str) -> bool {
     match url.split_once("://") {
@@ -186,6 +208,8 @@ mod tests {
             ("", "http://h:1/a/b/c?q"),
             ("..", "http://h:1/a/"),
             ("a:b/c", "a:b/c"),
+            (" \n file:///x", "file:///x"),
+            ("fi\tle:///x\0", "file:///x"),
         ] {
             assert_eq!(join(base, reference), joined, "{reference}");
         }
@@ -204,6 +228,29 @@ mod tests {
         assert!(same_origin("https://u:p@H:1/simple", "https://h:1/files/x"));
         assert!(!same_origin("https://u:p@h/simple", "https://files.h/x"));
         assert!(!same_origin("https://h/", "http://h/"));
+    }
+
+    #[test]
+    fn http_to_another_machine_is_unprotected() {
+        for url in [
+            "http://h/x",
+            "http://127.0.0.1.example/x",
+            "HTTP://u:p@h:80/x",
+            "http://[2001:db8::1]/x",
+            "http://localhost.example/x",
+        ] {
+            assert!(is_unprotected(url), "{url}");
+        }
+        for url in [
+            "https://h/x",
+            "file:///x",
+            "http://127.0.0.1:8000/x",
+            "http://localhost:1",
+            "http://[::1]:1/",
+            "x",
+        ] {
+            assert!(!is_unprotected(url), "{url}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::name::{FileName, normalized};
 use super::source::Source;
 use super::{Wheel, WheelError, record};
 use crate::process::{self, ProcessError};
+use crate::sources::limits::{BOMB_RATIO, BOMB_SIZE};
 
 /// Upper bound on METADATA and WHEEL, and on RECORD, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
@@ -22,10 +23,6 @@ const RECORD_LIMIT: u64 = 256 << 20;
 
 /// PATH_MAX of Linux.
 const MAX_NAME: usize = 4096;
-/// From this size on, members may be at most so many times as large as their archive: the
-/// limits of PyPI for what is uploaded. Checking a wheel takes time in proportion to it.
-const BOMB_SIZE: u128 = 64 << 20;
-const BOMB_RATIO: u128 = 50;
 
 /// Reads a wheel and checks it: an archive that every reader understands in the same way,
 /// safe and unique member names, a RECORD that has every member with its true digest and
@@ -97,7 +94,8 @@ pub(super) fn open(file: &Source) -> Result<Archive<'_>, Wrong> {
     intact::check(&archive, file)?;
     let sizes = (0..archive.len()).filter_map(|at| Some(archive.by_index_data(at).ok()?.size()));
     let total: u128 = sizes.map(u128::from).sum();
-    if total > BOMB_SIZE && total > BOMB_RATIO * u128::from(file.length()) {
+    // Checking a wheel takes time in proportion to its members.
+    if total > u128::from(BOMB_SIZE) && total > u128::from(BOMB_RATIO) * u128::from(file.length()) {
         return Err(format!(
             "its members have {total} bytes, more than {BOMB_RATIO} times those of the file"
         )

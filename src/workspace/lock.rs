@@ -109,6 +109,7 @@ impl LockEntry {
         same.size = same.size.filter(|_| older.size.is_some());
         same.tree = same.tree.filter(|_| older.tree.is_some());
         same.submodules = same.submodules.filter(|_| older.submodules.is_some());
+        same.archive = same.archive.filter(|_| older.archive.is_some());
         same.crates = same.crates.filter(|_| older.crates.is_some());
         if older.git.is_empty() {
             same.git.clear();
@@ -125,7 +126,8 @@ impl LockEntry {
         };
         Some(Self {
             paths: table.strings("paths").into_iter().map(|at| at.value).collect(),
-            sha256: sha256(table),
+            sha256: digest(table, "sha256"),
+            archive: digest(table, "archive"),
             size: number(table, "size"),
             commit: commit(table),
             tree: table.string("tree").map(|at| at.value),
@@ -150,6 +152,7 @@ impl LockEntry {
         line("size", self.size.map(|size| size.to_string()));
         line("commit", self.commit.as_deref().map(quoted));
         line("tree", self.tree.as_deref().map(quoted));
+        line("archive", self.archive.map(|digest| quoted(&digest.to_string())));
         line("crates", self.crates.map(|count| count.to_string()));
         let git = (!self.git.is_empty()).then_some(&self.git);
         for (name, map) in [("submodules", self.submodules.as_ref()), ("git", git)] {
@@ -206,7 +209,11 @@ pub(super) fn commit(table: &mut Table<'_>) -> Option<String> {
 
 /// Reads the key `sha256`.
 pub(super) fn sha256(table: &mut Table<'_>) -> Option<Sha256> {
-    let At { value, span } = table.string("sha256")?;
+    digest(table, "sha256")
+}
+
+fn digest(table: &mut Table<'_>, key: &str) -> Option<Sha256> {
+    let At { value, span } = table.string(key)?;
     let digest = Sha256::parse(&value);
     if digest.is_none() {
         table.problem(span, "this is not a SHA-256 digest", "expected 64 hexadecimal digits", None);
@@ -244,6 +251,7 @@ mod tests {
             version: "1".into(),
             origin: "Cargo.lock".into(),
             sha256: Some(Sha256::of_bytes("y")),
+            archive: Some(Sha256::of_bytes("z")),
             crates: Some(12),
             git: [("https://h/c?rev=1".into(), commit)].into(),
             ..LockEntry::default()

@@ -24,6 +24,7 @@ pub use closure::{
     AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberRule, Place, WrittenClosure, YANKED,
 };
 pub use component::Component;
+pub(crate) use component::parse_size;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use flavour::{Container, Containers, Flavour, PackagesFrom};

@@ -54,6 +54,8 @@ pub struct LockEntry {
     pub tree: Option<String>,
     /// The commit of each submodule that is packed, by its path.
     pub submodules: Option<BTreeMap<String, String>>,
+    /// The digest of the archive that the crates are packed into.
+    pub archive: Option<Sha256>,
     /// How many crates the `Cargo.lock` names.
     pub crates: Option<u64>,
     /// The commit of each git repository that the `Cargo.lock` names.

@@ -176,9 +176,11 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     crates.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 2 sources"]);
     let text = lock_text(&crates.lab);
     let table = format!(
-        "\n[demo.sources.crates]\nversion = \"1\"\norigin = \"rust/Cargo.lock\"\nsha256 = \"{}\"\ncrates = 2\n\n\
+        "\n[demo.sources.crates]\nversion = \"1\"\norigin = \"rust/Cargo.lock\"\nsha256 = \"{}\"\n\
+         archive = \"{}\"\ncrates = 2\n\n\
          [demo.sources.crates.git]\n\"{}?branch=main\" = \"{git_commit}\"\n",
         Sha256::of_bytes(&lock),
+        Sha256::of_file(&crates.archive("demo-crates-1")).unwrap().0,
         git.url(),
     );
     assert!(text.ends_with(&table), "{text}");
@@ -197,6 +199,13 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     crates.lab.run(&["lock", "--check", "--offline"]).exits(0);
     crates.run(&["build", "--until", "sources"]).exits(0);
     assert_eq!(fs_err::read(crates.archive("demo-crates-1")).unwrap(), bytes);
+    let lie = text.replace(&Sha256::of_bytes(&bytes).to_string(), &Sha256::of_bytes("lie").to_string());
+    crates.lab.write("pins/stable.lock", &lie);
+    crates
+        .run(&["build", "--until", "sources"])
+        .exits(3)
+        .says(&["the lock is wrong about `demo-crates`", "the archive of the crates of `rust/Cargo.lock`"]);
+    crates.lab.write("pins/stable.lock", &text);
     fs_err::remove_dir_all(&crates.cargo_home).unwrap();
     crates.lab.run(&["build", "--until", "sources", "--offline"]).exits(0);
 
@@ -294,7 +303,7 @@ fn what_cannot_be_vendored_says_why() {
         "version = 4\n\n[[package]]\nname = \"q\"\nversion = \"9.0.0\"\nsource = \"registry+https://h\"\n";
     upstream.commit(&[(lock, &good), ("rust/demo/Cargo.lock", stray)], &[]);
     crates.pin(&upstream, "rust/demo/Cargo.lock");
-    crates.run(&build).exits(3).says(&["cargo did not vendor q-9.0.0; is it the lock file of the workspace"]);
+    crates.run(&build).exits(3).says(&["cargo uses `rust/Cargo.lock`, that of the workspace, instead"]);
 
     // A registry that does not answer, for a cargo that has nothing cached.
     crates.mirror("registry = \"sparse+http://127.0.0.1:9/index/\"\n\n[net]\nretry = 0");
@@ -354,4 +363,80 @@ fn upstream_gets_nothing_of_this_machine_packed() {
     );
     set_pins(&crates.lab, &pins);
     crates.run(&["lock"]).exits(3).says(&["it names a place on this machine, `git+file://[LAB]/ours#"]);
+}
+
+/// cargo would take the lock file above the one that the pin names, and a URL of the named one
+/// holds the place of a repository of ours.
+#[test]
+fn a_lock_file_above_the_named_one_has_no_say() {
+    let crates = Crates::with_mirror();
+    let private = Repository::new(&crates.lab, "private");
+    let commit =
+        private.commit(&[("Cargo.toml", &manifest("private", "1.0.0")), ("src/lib.rs", "// SECRET\n")], &[]);
+    let lock = |source: &str| {
+        format!(
+            "version = 4\n\n[[package]]\nname = \"demo\"\nversion = \"0.1.0\"\ndependencies = [\"private\"]\n\n\
+             [[package]]\nname = \"private\"\nversion = \"1.0.0\"\nsource = \"{source}#{commit}\"\n"
+        )
+    };
+    let demo =
+        format!("{}[dependencies]\nprivate = {{ git = \"{}\" }}\n", manifest("demo", "0.1.0"), private.url());
+    let files = [
+        ("Cargo.toml", "[workspace]\nmembers = [\"rust\"]\nresolver = \"2\"\n".to_owned()),
+        ("Cargo.lock", lock(&format!("git+{}", private.url()))),
+        ("rust/Cargo.toml", demo),
+        ("rust/src/lib.rs", String::new()),
+        ("rust/Cargo.lock", lock(&format!("git+https://example.invalid/x?rev={}", private.url()))),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let archive = tar_gz("demo-1", &files);
+    let server = TestServer::start(move |_| Reply::file(archive.clone()));
+    let url = server.url("/demo-1.tar.gz");
+    set_pins(
+        &crates.lab,
+        &format!(
+            "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"rust/Cargo.lock\"\n"
+        ),
+    );
+    crates.run(&["lock"]).exits(3).says(&["cargo uses `Cargo.lock`, that of the workspace, instead"]);
+}
+
+#[test]
+fn what_changed_in_the_cache_does_not_get_into_an_archive() {
+    let crates = Crates::with_mirror();
+    let upstream = Repository::new(&crates.lab, "up");
+    commit_workspace(&crates, &upstream, "mini = \"1\"\n", "mini::seven()");
+    crates.pin(&upstream, "rust/Cargo.lock");
+    crates.run(&["lock"]).exits(0);
+    let (sources, archive) = (crates.archive("demo-1"), crates.archive("demo-crates-1"));
+    let bytes = fs_err::read(&archive).unwrap();
+    let build = ["build", "--until", "sources"];
+    let is_whole = || {
+        crates.run(&build).exits(0);
+        assert_eq!(fs_err::read(&archive).unwrap(), bytes);
+    };
+
+    // The tree that the crates were vendored from; nothing else of the crates is left.
+    let unpacked = crates.lab.dir().join("cache/unpacked");
+    for entry in walkdir::WalkDir::new(&unpacked).into_iter().map(Result::unwrap) {
+        if entry.file_name() == "Cargo.lock" {
+            fs_err::write(entry.path(), "version = 4\n").unwrap();
+        }
+    }
+    fs_err::remove_file(&archive).unwrap();
+    is_whole();
+
+    // The archive itself, and which archive it is.
+    fs_err::write(&archive, "another").unwrap();
+    crates.run(&build).exits(0).says(&["it is removed"]);
+    assert_eq!(fs_err::read(&archive).unwrap(), bytes);
+    let [wrong, right] =
+        [&sources, &archive].map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+    let packed = crates.lab.dir().join("cache/packed");
+    let entry = fs_err::read_dir(packed).unwrap().map(|entry| entry.unwrap().path());
+    let entry: Vec<_> = entry.filter(|path| fs_err::read_to_string(path).unwrap().trim() == right).collect();
+    assert_eq!(entry.len(), 1);
+    fs_err::write(&entry[0], format!("{wrong}\n")).unwrap();
+    is_whole();
+    assert_eq!(fs_err::read_to_string(&entry[0]).unwrap().trim(), right);
 }

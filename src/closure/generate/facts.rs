@@ -417,3 +417,24 @@ fn names_in(dir: &Path, kind: fn(&FileType) -> bool) -> Result<Vec<String>, Sour
     }
     Ok(names.into_iter().collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn license_files_have_plain_names_of_a_few_kinds() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            license_files(dir.path(), &names).unwrap()
+        };
+        let plain = ["COPYING", "LICENSE-MIT", "LICENSE.txt", "LICENSE_Apache.md", "NOTICE"];
+        assert_eq!(of(&plain), plain);
+        assert_eq!(of(&["LICENSE of x", "LICENSE%x", "-LICENSE", "LICENSE.py", "setup.py"]), [""; 0]);
+        fs_err::create_dir(dir.path().join("docs")).unwrap();
+        fs_err::write(dir.path().join("docs/LICENSE.rst"), "").unwrap();
+        assert_eq!(of(&["setup.py"]), ["docs/LICENSE.rst"]);
+        assert_eq!(of(&["NOTICE"]), ["NOTICE"]);
+    }
+}

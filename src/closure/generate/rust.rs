@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::closure::license;
-use crate::sources::{CargoProject, LinkedCrate};
+use crate::sources::{CargoProject, LinkedCrate, read_inside};
 
 /// Returns what cargo makes of a source distribution with these files in its top folder, as
 /// maturin or setuptools-rust asks it; `None` without a `Cargo.lock`, in the top folder or beside
@@ -14,7 +14,8 @@ use crate::sources::{CargoProject, LinkedCrate};
 /// Sources: Maturin User Guide, "Configuration" and "Project Layout"; setuptools-rust,
 /// "pyproject.toml".
 pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
-    let text = std::fs::read_to_string(dir.join("pyproject.toml")).unwrap_or_default();
+    let bytes = read_inside(dir, "pyproject.toml").ok().flatten().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let table = text.parse::<toml::Table>().unwrap_or_default();
     let tool = |name: &str| table.get("tool")?.get(name);
     let maturin = |key: &str| tool("maturin")?.get(key);
@@ -98,6 +99,20 @@ mod tests {
         let names: Vec<String> =
             names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         project(dir.path(), &names)
+    }
+
+    #[test]
+    fn a_link_out_of_the_source_is_not_followed() {
+        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let text = "[tool.maturin]\nmanifest-path = \"x/Cargo.toml\"\n";
+        std::fs::write(outside.path().join("pyproject.toml"), text).unwrap();
+        let link = dir.path().join("pyproject.toml");
+        std::os::unix::fs::symlink(outside.path().join("pyproject.toml"), link).unwrap();
+        std::fs::write(dir.path().join("Cargo.lock"), "").unwrap();
+        let manifest = |dir: &Path| project(dir, &["Cargo.lock".to_owned()]).unwrap().manifest;
+        assert_eq!(manifest(dir.path()), "Cargo.toml");
+        std::fs::write(outside.path().join("Cargo.lock"), "").unwrap();
+        assert_eq!(manifest(outside.path()), "x/Cargo.toml");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl<'a> Files<'a> {
         let open = std::fs::File::open(path).map_err(|error| error.to_string());
         open.and_then(wheel::member_names).map_err(|reason| {
             let archive = self.file.name.clone();
-            ClosureError::Source(SourceError::NotUnpacked { archive, reason })
+            ClosureError::Source(SourceError::NotUnpacked { archive, reason, limit: None })
         })
     }
 

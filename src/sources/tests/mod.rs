@@ -3,6 +3,7 @@
 mod download;
 mod git;
 mod index;
+mod limits;
 mod packed;
 mod submodules;
 

@@ -338,3 +338,16 @@ fn submodules_without_number_are_refused() {
     let error = place.fetcher().obtain(&git_pin("upstream/top", &commit, true, &[])).unwrap_err();
     assert!(error.to_string().ends_with("there are more than 500 submodules"), "{error}");
 }
+
+#[test]
+fn slashes_that_say_nothing_do_not_count_in_paths() {
+    let place = Place::new();
+    let upstream = Upstream(place.dir.path());
+    let commit = upstream.commit("up", &[("a/b/c", "c"), ("d", "d")], &[]);
+    for path in ["a//b", "a/b/", "/a/b"] {
+        let url = format!("file://{}", place.dir.path().join("up").display());
+        let source =
+            Source::Git { url, commit: Some(commit.clone()), submodules: false, paths: vec![path.into()] };
+        place.fetcher().facts(&pin("1", source)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+}
