@@ -493,6 +493,91 @@ fn nothing_is_forgotten(lab: &Lab, place: &Where) {
     assert_eq!(files.keys().filter(|path| path.contains("-primary.xml")).count(), 2);
 }
 
+/// Puts a createrepo_c in front of the real one that truncates `repomd.xml` and exits with 0, as
+/// 0.17 does on a full disk.
+fn with_truncating_createrepo_c(command: &mut Command, bin: &Path) -> Ran {
+    use std::os::unix::fs::PermissionsExt;
+    let real = rocmrpm::process::find_program("createrepo_c").unwrap();
+    let script = format!(
+        "#!/bin/sh\n'{}' \"$@\" || exit\nfor last; do :; done\n: > \"$last/repodata/repomd.xml\"\n",
+        real.display()
+    );
+    let program = bin.join("createrepo_c");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    ran(command.env("PATH", path))
+}
+
+#[test]
+fn truncated_metadata_is_never_published_and_published_one_is_repaired() {
+    let (holder, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = Where::folder(holder.path());
+    let lab = Lab::new(None);
+    lab.build().exits(0);
+    lab.publish(&place, &[]).exits(0);
+    lab.update("one", "1.0", "1.1");
+    let before = place.files();
+    with_truncating_createrepo_c(&mut lab.publish_command(&place, &[]), bin.path())
+        .exits(20)
+        .says(["repodata/repomd.xml: damaged metadata: it does not end with </repomd>"]);
+    assert_eq!(place.files(), before);
+    lab.publish(&place, &[]).exits(0);
+    let good = place.files();
+    assert_eq!(whole(&good)[0], "one-1.1-1.noarch.rpm");
+
+    // What a release without this check published.
+    let mut state: serde_json::Value = serde_json::from_slice(&good["rocmrpm.json"]).unwrap();
+    for repomd in ["", "<repomd>\n"] {
+        state["repomd"] = repomd.into();
+        place.put("rocmrpm.json", &serde_json::to_vec(&state).unwrap());
+        place.put("repodata/repomd.xml", repomd.as_bytes());
+        lab.publish(&place, &[]).exits(0).never_says("Unchanged");
+        assert_eq!(whole(&place.files()), whole(&good));
+        lab.publish(&place, &[]).exits(0).says(["Unchanged"]);
+    }
+
+    // The build's own repository.
+    lab.workspace.write("src/two/hello", "another\n");
+    with_truncating_createrepo_c(&mut lab.command(&["build", "--until", "rpm"], None), bin.path())
+        .exits(20)
+        .says(["damaged metadata"]);
+}
+
+#[test]
+fn published_files_are_synced_before_and_after_they_get_their_names() {
+    let holder = tempfile::tempdir().unwrap();
+    let place = Where::folder(holder.path());
+    let lab = Lab::new(None);
+    lab.build().exits(0);
+    let trace = holder.path().join("trace");
+    let publish = lab.publish_command(&place, &[]);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-qq", "-s", "4096", "-e", "trace=fsync,rename,renameat2", "-o"]).arg(&trace);
+    strace.arg(publish.get_program()).args(publish.get_args());
+    lab.workspace.settle(&mut strace);
+    ran(&mut strace).exits(0);
+    let root = place.arguments().next().unwrap().to_owned();
+    let (mut synced, mut renamed, mut unsynced) = (Vec::new(), 0, Vec::new());
+    for line in std::fs::read_to_string(&trace).unwrap().lines() {
+        if line.contains("fsync(") {
+            let path = between(line, "<", ">").to_owned();
+            unsynced.retain(|folder| *folder != path);
+            synced.push(path);
+        } else if let Some((_, names)) = line.split_once("\"").filter(|_| line.contains(&root)) {
+            let (from, rest) = names.split_once('"').unwrap();
+            let to = between(rest, "\"", "\"");
+            if to.starts_with(&root) {
+                assert!(synced.iter().any(|path| path == from), "{from} was not synced\n{line}");
+                unsynced.push(Path::new(to).parent().unwrap().display().to_string());
+                renamed += 1;
+            }
+        }
+    }
+    assert!(renamed > 5, "{renamed} files were renamed");
+    assert_eq!(unsynced, [""; 0], "folders that were not synced");
+}
+
 #[test]
 fn what_is_there_is_respected() {
     let holder = tempfile::tempdir().unwrap();

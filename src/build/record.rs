@@ -154,12 +154,6 @@ impl Results {
         (record.schema == SCHEMA).then_some(record)
     }
 
-    /// Returns the digest of `build.json`. It stays the same when the packages are
-    /// inspected anew.
-    pub fn build_digest(&self) -> std::io::Result<Sha256> {
-        Ok(Sha256::of_file(&self.dir.join("build.json"))?.0)
-    }
-
     fn judgement(&self) -> Option<Judgement> {
         let bytes = fs_err::read(self.dir.join("judgement.json")).ok()?;
         let judgement: Judgement = serde_json::from_slice(&bytes).ok()?;

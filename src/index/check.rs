@@ -246,14 +246,15 @@ fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
 /// Returns a wheel's tags with the platform cut down to its architecture: `linux_x86_64` and
 /// all manylinux tags are for the same machines.
 fn kinds(wheel: &Listed) -> BTreeSet<String> {
-    let cut = |tag: &String| {
-        let (rest, platform) = tag.rsplit_once('-')?;
-        let linux = platform.starts_with("manylinux") || platform.starts_with("linux_");
-        let arch = ["x86_64", "aarch64", "ppc64le", "s390x", "riscv64", "i686"];
-        let arch = arch.iter().find(|arch| linux && platform.ends_with(*arch)).copied();
-        Some(format!("{rest}-{}", arch.unwrap_or(platform)))
-    };
-    wheel.name.tags.iter().filter_map(cut).collect()
+    wheel.name.tags.iter().filter_map(|tag| kind(tag)).collect()
+}
+
+fn kind(tag: &str) -> Option<String> {
+    let (rest, platform) = tag.rsplit_once('-')?;
+    let linux = platform.starts_with("manylinux") || platform.starts_with("linux_");
+    let arch = ["x86_64", "aarch64", "ppc64le", "s390x", "riscv64", "i686"];
+    let arch = arch.iter().find(|arch| linux && platform.ends_with(*arch)).copied();
+    Some(format!("{rest}-{}", arch.unwrap_or(platform)))
 }
 
 /// Finds wheels without a local label beside such as have one.
@@ -458,5 +459,19 @@ fn with_extra(found: String, demand: &Demand<'_>) -> String {
     match demand.optional {
         Some(extra) => format!("with the extra `{extra}`: {found}"),
         None => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_tags_differ_by_architecture_only_and_those_of_other_systems_are_apart() {
+        let linux = kind("cp314-cp314-linux_x86_64");
+        assert_eq!(linux, kind("cp314-cp314-manylinux_2_28_x86_64"));
+        assert_ne!(linux, kind("cp314-cp314-manylinux_2_28_aarch64"));
+        assert_ne!(linux, kind("cp314-cp314-macosx_11_0_x86_64"));
+        assert_ne!(linux, kind("cp313-cp313-linux_x86_64"));
     }
 }

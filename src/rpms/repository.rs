@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::repomd::{REPOMD, Repomd};
 use super::signing::Signer;
 use super::{RpmError, header};
 use crate::digest::Sha256;
@@ -91,14 +92,15 @@ impl Repository {
                 .file()
                 .set_modified(fs::metadata(rpm)?.modified()?)?;
         }
-        // createrepo_c takes a file of the same size and time for the same one; one that was signed
-        // anew may have both.
-        let reuse = same_key && copies.is_empty() && self.dir.join("repodata/repomd.xml").is_file();
+        let reuse = same_key
+            && copies.is_empty()
+            && Repomd::verified(&self.dir).is_ok()
+            && no_name_reused(&old, &wanted, staging.path())?;
         make_metadata(staging.path(), newest(&wanted)?, reuse.then_some(&*self.dir))?;
         let text = stamp(&wanted, staging.path(), signer)?;
         fs::write(staging.path().join(STAMP), text.unwrap_or_default())?;
         if let Some(signer) = signer {
-            let repomd = staging.path().join("repodata/repomd.xml");
+            let repomd = staging.path().join(REPOMD);
             signer.sign_file(&repomd, &repomd.with_extension("xml.asc"))?;
             files::write_if_changed(&self.dir.join(signer.file_name()), signer.public())?;
         }
@@ -116,7 +118,9 @@ impl Repository {
                 fs::rename(copy, target)?;
             }
         }
+        files::sync_folder(&staging.path().join("repodata"))?;
         files::exchange(&staging.path().join("repodata"), &self.dir.join("repodata"))?;
+        files::sync_folder(&self.dir)?;
         let key = signer.map(Signer::file_name);
         for stale in self.names(|name| is_rpm(name) || name.starts_with(KEY_FILE))? {
             if !wanted.contains_key(&stale) && Some(stale.as_str()) != key {
@@ -129,7 +133,7 @@ impl Repository {
     /// Tells whether folder and metadata are what these RPMs would make them.
     fn is_current(&self, wanted: &BTreeMap<String, &Path>, signer: Option<&Signer>) -> io::Result<bool> {
         let there = |path: &str| self.dir.join(path).is_file();
-        if !there("repodata/repomd.xml") || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
+        if Repomd::verified(&self.dir).is_err() || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
             return Ok(false);
         }
         let signed =
@@ -157,7 +161,7 @@ impl Repository {
 
 /// Writes the metadata of the RPMs in a folder. It takes over what `old` says of RPMs with the
 /// same name, size and time. The revision and all timestamps follow from the RPMs, so that the
-/// same files give the same metadata.
+/// same files give the same metadata. Fails unless the metadata is whole.
 pub fn make_metadata(folder: &Path, revision: i64, old: Option<&Path>) -> Result<(), RpmError> {
     let mut command = Command::new("createrepo_c")
         .args(["--quiet", "--no-database", "--error-exit-val", "--set-timestamp-to-revision"])
@@ -166,7 +170,8 @@ pub fn make_metadata(folder: &Path, revision: i64, old: Option<&Path>) -> Result
     if let Some(old) = old {
         command = command.arg("--update").arg("--update-md-path").arg(old);
     }
-    compressed(command.arg(folder))
+    compressed(command.arg(folder))?;
+    Repomd::verified(folder).map(drop)
 }
 
 /// Runs a `createrepo_c` with zstd, or with gzip where it is older than 1.0 and does not know
@@ -201,6 +206,19 @@ fn by_name(rpms: &[PathBuf]) -> Result<BTreeMap<String, &Path>, RpmError> {
         }
     }
     Ok(names)
+}
+
+/// Tells whether every RPM that keeps the name of one in the old stamp is that one.
+/// `createrepo_c --update` compares size and whole seconds only: a component that is built twice
+/// in a second would keep the digest of the first build.
+fn no_name_reused(old: &str, wanted: &BTreeMap<String, &Path>, copies: &Path) -> io::Result<bool> {
+    for (name, rpm) in wanted {
+        let before = old.split_inclusive('\n').find(|line| line.split('\t').next() == Some(name));
+        if before.is_some() && before != stamp_line(name, rpm, &copies.join(name))?.as_deref() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Describes the RPMs, who signed them, and the files in `dir` that were made of them; `None` where
@@ -312,6 +330,51 @@ mod tests {
             fs::read(repo.dir().join("repodata/repomd.xml")).unwrap()
         };
         assert_eq!(read("a"), read("b"));
+    }
+
+    #[test]
+    fn a_rebuild_within_a_second_gets_its_own_digest() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::at(dir.path().join("repo"));
+        let one = package(dir.path(), "one");
+        let set_nanos = |nanos| {
+            let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_700_000_000, nanos);
+            fs::OpenOptions::new().write(true).open(&one).unwrap().set_modified(time).unwrap();
+        };
+        set_nanos(1);
+        repo.refresh(std::slice::from_ref(&one), None).unwrap();
+        // Another build of the same size: another file, since the first one is linked.
+        let mut bytes = fs::read(&one).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::remove_file(&one).unwrap();
+        fs::write(&one, bytes).unwrap();
+        set_nanos(2);
+        assert!(repo.refresh(std::slice::from_ref(&one), None).unwrap().changed);
+        let primary = files::names_in(&repo.dir().join("repodata")).unwrap();
+        let primary = primary.iter().find(|name| name.contains("-primary.xml")).unwrap();
+        let mut text = String::new();
+        let file = fs::read(repo.dir().join("repodata").join(primary)).unwrap();
+        if primary.ends_with(".zst") {
+            text = String::from_utf8(zstd::decode_all(&file[..]).unwrap()).unwrap();
+        } else {
+            io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&file[..]), &mut text).unwrap();
+        }
+        assert!(text.contains(&Sha256::of_file(&one).unwrap().0.to_string()), "{text}");
+    }
+
+    #[test]
+    fn makes_damaged_metadata_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::at(dir.path().join("repo"));
+        let one = package(dir.path(), "one");
+        repo.refresh(std::slice::from_ref(&one), None).unwrap();
+        let repomd = repo.dir().join(REPOMD);
+        let whole = fs::read(&repomd).unwrap();
+        for damaged in ["", "<repomd>"] {
+            fs::write(&repomd, damaged).unwrap();
+            assert!(repo.refresh(std::slice::from_ref(&one), None).unwrap().changed);
+            assert_eq!(fs::read(&repomd).unwrap(), whole);
+        }
     }
 
     #[test]

@@ -233,22 +233,10 @@ impl Signer {
 
     /// Verifies packages with the public key alone.
     fn verify(&self, rpms: &[PathBuf]) -> Result<(), SigningError> {
-        let folder = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
-        let folder = folder.map_err(IoError::doing("make a folder for rpm's keys"))?;
-        let key = folder.path().join("key");
-        fs::write(&key, &self.public).map_err(IoError::doing("write the public key"))?;
-        let rpmkeys = || Command::new("rpmkeys").arg("--dbpath").arg(folder.path().join("db"));
-        let imported = run(rpmkeys().arg("--import").arg(&key))?;
-        if !imported.success() {
-            return Err(failed("let rpm read the public key", "rpmkeys", &imported));
+        match RpmKeys::with(&self.public)?.check(rpms)? {
+            Ok(()) => Ok(()),
+            Err(words) => Err(SigningError::NotVerified { fingerprint: self.fingerprint.clone(), words }),
         }
-        let checked = run(rpmkeys().args(["--define", "_pkgverify_level all", "--checksig"]).args(rpms))?;
-        if checked.success() {
-            return Ok(());
-        }
-        let said = [checked.stdout, checked.stderr].concat();
-        let words = words(&said).into_iter().filter(|line| !line.ends_with(" OK") || line.contains("NOT"));
-        Err(SigningError::NotVerified { fingerprint: self.fingerprint.clone(), words: words.collect() })
     }
 
     /// Says why gpg did not sign. Source: GnuPG's doc/DETAILS, "STATUS"; libgpg-error's err-codes.h.
@@ -270,6 +258,41 @@ impl Signer {
             return SigningError::Unusable { fingerprint, state: "expired or not one that may sign" };
         }
         SigningError::Tool { action, program, how: finished.how(), words: spoken }
+    }
+}
+
+/// A database of rpm's own with one public key.
+#[derive(Debug)]
+pub struct RpmKeys(tempfile::TempDir);
+
+impl RpmKeys {
+    /// Returns a database with this key, in ASCII armor.
+    pub fn with(public: &[u8]) -> Result<Self, SigningError> {
+        let folder = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
+        let keys = Self(folder.map_err(IoError::doing("make a folder for rpm's keys"))?);
+        let key = keys.0.path().join("key");
+        fs::write(&key, public).map_err(IoError::doing("write the public key"))?;
+        let imported = run(keys.command().arg("--import").arg(&key))?;
+        if !imported.success() {
+            return Err(failed("let rpm read the public key", "rpmkeys", &imported));
+        }
+        Ok(keys)
+    }
+
+    /// Checks that packages are whole and signed with the key. The inner error has rpm's words for
+    /// those that are not.
+    pub fn check(&self, rpms: &[PathBuf]) -> Result<Result<(), Vec<String>>, SigningError> {
+        let level = ["--define", "_pkgverify_level all"];
+        let checked = run(self.command().args(level).arg("--checksig").args(rpms))?;
+        if checked.success() {
+            return Ok(Ok(()));
+        }
+        let said = words(&[checked.stdout, checked.stderr].concat());
+        Ok(Err(said.into_iter().filter(|line| !line.ends_with(" OK") || line.contains("NOT")).collect()))
+    }
+
+    fn command(&self) -> Command {
+        Command::new("rpmkeys").arg("--dbpath").arg(self.0.path().join("db"))
     }
 }
 
