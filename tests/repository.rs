@@ -225,7 +225,7 @@ fn the_release_package_enables_the_repository() {
     let text = std::fs::read_to_string(dir.path().join("etc/yum.repos.d/test.repo")).unwrap();
     assert_eq!(
         text,
-        "[test]\nname=test\nbaseurl=https://example.org/r/$releasever\nenabled=1\ngpgcheck=1\n\
+        "[test]\nname=test\nbaseurl=https://example.org/r/$releasever\nenabled=1\nmetadata_expire=6h\ngpgcheck=1\n\
          repo_gpgcheck=1\ngpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-test\n\n\
          [amdrocm]\nname=amdrocm\nbaseurl=https://repo.example.com/$basearch\nenabled=1\npriority=50\n\
          gpgcheck=1\ngpgkey=https://repo.example.com/key\n"
@@ -528,8 +528,9 @@ fn truncated_metadata_is_never_published_and_published_one_is_repaired() {
 
     // What a release without this check published.
     let mut state: serde_json::Value = serde_json::from_slice(&good["rocmrpm.json"]).unwrap();
-    for repomd in ["", "<repomd>\n"] {
+    for (serial, repomd) in [(100, ""), (200, "<repomd>\n")] {
         state["repomd"] = repomd.into();
+        state["serial"] = serial.into();
         place.put("rocmrpm.json", &serde_json::to_vec(&state).unwrap());
         place.put("repodata/repomd.xml", repomd.as_bytes());
         lab.publish(&place, &[]).exits(0).never_says("Unchanged");
@@ -542,6 +543,25 @@ fn truncated_metadata_is_never_published_and_published_one_is_repaired() {
     with_truncating_createrepo_c(&mut lab.command(&["build", "--until", "rpm"], None), bin.path())
         .exits(20)
         .says(["damaged metadata"]);
+}
+
+#[test]
+fn a_repository_that_was_rolled_back_is_not_published_to() {
+    let holder = tempfile::tempdir().unwrap();
+    let place = Where::folder(holder.path());
+    let lab = Lab::new(None);
+    lab.build().exits(0);
+    lab.publish(&place, &[]).exits(0);
+    let old = place.files();
+    lab.update("one", "1.0", "1.1");
+    lab.publish(&place, &[]).exits(0);
+    for path in ["rocmrpm.json", "repodata/repomd.xml"] {
+        place.put(path, &old[path]);
+    }
+    lab.publish(&place, &[]).exits(20).says(["its serial number is 1, this machine has seen 2"]);
+    assert_eq!(place.files()["rocmrpm.json"], old["rocmrpm.json"]);
+    lab.publish(&place, &["--allow-rollback"]).exits(0);
+    assert_eq!(whole(&place.files())[0], "one-1.1-1.noarch.rpm");
 }
 
 #[test]

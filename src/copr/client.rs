@@ -379,6 +379,26 @@ mod tests {
     }
 
     #[test]
+    fn refuses_an_answer_larger_than_allowed() {
+        use std::io::{Read as _, Write as _};
+        let fetched = |most| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/x", listener.local_addr().unwrap());
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n";
+                let _ = stream.write_all(format!("{head}hello world").as_bytes());
+            });
+            let done = curl(&url, most).env("NO_PROXY", "*").run().unwrap();
+            server.join().unwrap();
+            done.success()
+        };
+        assert!(fetched(11));
+        assert!(!fetched(10));
+    }
+
+    #[test]
     fn failures_are_told_apart() {
         let wrong = "\nSomething went wrong:\nError: ";
         let kind = |code, text: &str| failed(code, &format!("{wrong}{text}\n")).kind();

@@ -19,15 +19,14 @@ const LOGS: &[&str] = &["builder-live.log", "build.log", "root.log", "state.log"
 /// What a log may unpack to; the rest is cut off.
 const MOST_OF_A_LOG: u64 = 1 << 30;
 
-/// More than any package has: rpm's payload has 4 GB members at most, and a stack's largest packages have
-/// some of them.
+/// Upper bound on a package, far above the largest of a stack.
 const MOST_OF_A_PACKAGE: u64 = 32 << 30;
 
 /// The project's public key, in the folder above those of its chroots. Source: COPR, backend,
-/// copr_backend/sign.py, `create_user_keys`; the key is that of the owner and the project.
+/// copr_backend/sign.py, `get_pubkey`.
 const KEY: &str = "pubkey.gpg";
 
-/// More than a public key has.
+/// Upper bound on a public key.
 const MOST_OF_A_KEY: u64 = 1 << 20;
 
 /// What can stand in a URL's path as it is.

@@ -35,6 +35,13 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Returns the folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
 impl Place for Folder {
     fn name(&self) -> String {
         self.root.display().to_string()

@@ -20,6 +20,7 @@ pub use state::{Published, State};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::index::place::{Package, Page, Place, Stored};
+use crate::index::seen::Seen;
 use crate::rpms::RpmError;
 use crate::rpms::repomd::{MetadataFile, REPOMD, Repomd};
 use crate::rpms::repository::{EPOCH_1980, make_metadata};
@@ -41,12 +42,16 @@ pub struct Wanted<'a> {
     pub release: &'a str,
     /// How many builds of a package are kept.
     pub keep: usize,
+    /// The highest serial number that this machine knows of.
+    pub seen: &'a Seen,
     /// Whether builds of what was not committed are taken.
     pub dirty: bool,
 }
 
 /// What publishing does, worked out beforehand.
 pub struct Change {
+    /// The serial number after it.
+    pub serial: u64,
     /// Packages that are new.
     pub added: Vec<Published>,
     /// Packages that were there before and stay.
@@ -96,6 +101,7 @@ impl Change {
 pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, PublicationError> {
     let here = local(wanted)?;
     let (old, live) = there(place)?;
+    wanted.seen.check(old.serial)?;
     check_key(place, &old, wanted.signer)?;
     let added = new_packages(&place.name(), &old, &here)?;
     let all: Vec<Published> = old.packages.iter().chain(&added).cloned().collect();
@@ -107,6 +113,7 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     let (kept, leaving): (Vec<Published>, Vec<Published>) =
         (old.packages.iter().filter(stays).cloned().collect(), left_out(&old.packages, &packages));
     let mut change = Change {
+        serial: old.serial,
         added: added.iter().filter(stays).cloned().collect(),
         kept,
         leaving,
@@ -123,12 +130,14 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     let repomd = folder.join(REPOMD);
     let read = |path: &Path| fs::read(path).map_err(IoError::doing("read metadata"));
     let mut state = State {
+        serial: old.serial + 1,
         key: wanted.signer.map(|signer| signer.fingerprint().to_owned()),
         metadata: metadata.iter().map(|file| file.path.clone()).collect(),
         repomd: String::from_utf8_lossy(&read(&repomd)?).into_owned(),
         packages,
         ..State::new()
     };
+    change.serial = state.serial;
     let now: BTreeSet<&String> = state.files().collect();
     let gone = |path: &&String| !now.contains(path);
     let mut leaving: BTreeSet<String> = old.files().filter(gone).cloned().collect();

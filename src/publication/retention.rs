@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn versions_are_compared_as_numbers() {
-        let all = [package("a", "9.0-1", "a"), package("a", "10.0-1", "a")];
+        let all = [package("a", "9.5-1", "a"), package("a", "10.0-1", "a")];
         assert_eq!(names(&kept(&all, &BTreeSet::new(), 1)), ["a-10.0-1"]);
         assert_eq!(newest_first(&all[1], &all[0]), Ordering::Less);
     }

@@ -21,6 +21,9 @@ const SCHEMA: &str = "rocmrpm/repository/1";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub(super) schema: String,
+    /// Rises with every publishing.
+    #[serde(default)]
+    pub serial: u64,
     /// The fingerprint of the key that it is signed with.
     pub key: Option<String>,
     /// Its packages, sorted by file name.
