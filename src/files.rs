@@ -53,7 +53,28 @@ pub fn try_lock_folder(path: &Path) -> io::Result<Option<Lock>> {
 
 /// Replaces `path` with `bytes` in one step: readers see the old file or the new
 /// one. Creates the folders above. Errors name the path.
+///
+/// Nothing is synced, which would cost some milliseconds a file: a power cut may leave an empty
+/// file. That is fine for caches and records, which are checked when they are read and can be made
+/// again. Use [`write_durably`] for everything else.
 pub fn write_atomically(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    write(path, bytes.as_ref(), false)
+}
+
+/// Like [`write_atomically`], but the file survives a power cut once this returns.
+pub fn write_durably(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    write(path, bytes.as_ref(), true)?;
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Makes the names in a folder survive a power cut.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    // The parent of a plain file name is the empty path.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fs::File::open(folder)?.sync_all()
+}
+
+fn write(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let name = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
@@ -62,18 +83,21 @@ pub fn write_atomically(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> 
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(folder)
         .map_err(name)?;
-    file.write_all(bytes.as_ref()).map_err(name)?;
+    file.write_all(bytes).map_err(name)?;
     file.flush().map_err(name)?;
+    if durable {
+        file.as_file().sync_all().map_err(name)?;
+    }
     file.persist(path).map_err(|error| name(error.error))?;
     Ok(())
 }
 
-/// Like [`write_atomically`], but leaves a file that already has these bytes
+/// Like [`write_durably`], but leaves a file that already has these bytes
 /// alone, so that its time of change stays true. Tells whether it wrote.
 pub fn write_if_changed(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<bool> {
     match fs::read(path) {
         Ok(old) if old == bytes.as_ref() => Ok(false),
-        _ => write_atomically(path, bytes).map(|()| true),
+        _ => write_durably(path, bytes).map(|()| true),
     }
 }
 

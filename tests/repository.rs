@@ -225,7 +225,7 @@ fn the_release_package_enables_the_repository() {
     let text = std::fs::read_to_string(dir.path().join("etc/yum.repos.d/test.repo")).unwrap();
     assert_eq!(
         text,
-        "[test]\nname=test\nbaseurl=https://example.org/r/$releasever\nenabled=1\ngpgcheck=1\n\
+        "[test]\nname=test\nbaseurl=https://example.org/r/$releasever\nenabled=1\nmetadata_expire=6h\ngpgcheck=1\n\
          repo_gpgcheck=1\ngpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-test\n\n\
          [amdrocm]\nname=amdrocm\nbaseurl=https://repo.example.com/$basearch\nenabled=1\npriority=50\n\
          gpgcheck=1\ngpgkey=https://repo.example.com/key\n"
@@ -491,6 +491,111 @@ fn nothing_is_forgotten(lab: &Lab, place: &Where) {
         files.keys().filter(|path| path.contains("one-1.0") || path.contains("one-1.1")).collect();
     assert!(old.is_empty(), "{old:?}");
     assert_eq!(files.keys().filter(|path| path.contains("-primary.xml")).count(), 2);
+}
+
+/// Puts a createrepo_c in front of the real one that truncates `repomd.xml` and exits with 0, as
+/// 0.17 does on a full disk.
+fn with_truncating_createrepo_c(command: &mut Command, bin: &Path) -> Ran {
+    use std::os::unix::fs::PermissionsExt;
+    let real = rocmrpm::process::find_program("createrepo_c").unwrap();
+    let script = format!(
+        "#!/bin/sh\n'{}' \"$@\" || exit\nfor last; do :; done\n: > \"$last/repodata/repomd.xml\"\n",
+        real.display()
+    );
+    let program = bin.join("createrepo_c");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    ran(command.env("PATH", path))
+}
+
+#[test]
+fn truncated_metadata_is_never_published_and_published_one_is_repaired() {
+    let (holder, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = Where::folder(holder.path());
+    let lab = Lab::new(None);
+    lab.build().exits(0);
+    lab.publish(&place, &[]).exits(0);
+    lab.update("one", "1.0", "1.1");
+    let before = place.files();
+    with_truncating_createrepo_c(&mut lab.publish_command(&place, &[]), bin.path())
+        .exits(20)
+        .says(["repodata/repomd.xml: damaged metadata: it does not end with </repomd>"]);
+    assert_eq!(place.files(), before);
+    lab.publish(&place, &[]).exits(0);
+    let good = place.files();
+    assert_eq!(whole(&good)[0], "one-1.1-1.noarch.rpm");
+
+    // What a release without this check published.
+    let mut state: serde_json::Value = serde_json::from_slice(&good["rocmrpm.json"]).unwrap();
+    for (serial, repomd) in [(100, ""), (200, "<repomd>\n")] {
+        state["repomd"] = repomd.into();
+        state["serial"] = serial.into();
+        place.put("rocmrpm.json", &serde_json::to_vec(&state).unwrap());
+        place.put("repodata/repomd.xml", repomd.as_bytes());
+        lab.publish(&place, &[]).exits(0).never_says("Unchanged");
+        assert_eq!(whole(&place.files()), whole(&good));
+        lab.publish(&place, &[]).exits(0).says(["Unchanged"]);
+    }
+
+    // The build's own repository.
+    lab.workspace.write("src/two/hello", "another\n");
+    with_truncating_createrepo_c(&mut lab.command(&["build", "--until", "rpm"], None), bin.path())
+        .exits(20)
+        .says(["damaged metadata"]);
+}
+
+#[test]
+fn a_repository_that_was_rolled_back_is_not_published_to() {
+    let holder = tempfile::tempdir().unwrap();
+    let place = Where::folder(holder.path());
+    let lab = Lab::new(None);
+    lab.build().exits(0);
+    lab.publish(&place, &[]).exits(0);
+    let old = place.files();
+    lab.update("one", "1.0", "1.1");
+    lab.publish(&place, &[]).exits(0);
+    for path in ["rocmrpm.json", "repodata/repomd.xml"] {
+        place.put(path, &old[path]);
+    }
+    lab.publish(&place, &[]).exits(20).says(["its serial number is 1, this machine has seen 2"]);
+    assert_eq!(place.files()["rocmrpm.json"], old["rocmrpm.json"]);
+    lab.publish(&place, &["--allow-rollback"]).exits(0);
+    assert_eq!(whole(&place.files())[0], "one-1.1-1.noarch.rpm");
+}
+
+#[test]
+fn published_files_are_synced_before_and_after_they_get_their_names() {
+    let holder = tempfile::tempdir().unwrap();
+    let place = Where::folder(holder.path());
+    let lab = Lab::new(None);
+    lab.build().exits(0);
+    let trace = holder.path().join("trace");
+    let publish = lab.publish_command(&place, &[]);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-qq", "-s", "4096", "-e", "trace=fsync,rename,renameat2", "-o"]).arg(&trace);
+    strace.arg(publish.get_program()).args(publish.get_args());
+    lab.workspace.settle(&mut strace);
+    ran(&mut strace).exits(0);
+    let root = place.arguments().next().unwrap().to_owned();
+    let (mut synced, mut renamed, mut unsynced) = (Vec::new(), 0, Vec::new());
+    for line in std::fs::read_to_string(&trace).unwrap().lines() {
+        if line.contains("fsync(") {
+            let path = between(line, "<", ">").to_owned();
+            unsynced.retain(|folder| *folder != path);
+            synced.push(path);
+        } else if let Some((_, names)) = line.split_once("\"").filter(|_| line.contains(&root)) {
+            let (from, rest) = names.split_once('"').unwrap();
+            let to = between(rest, "\"", "\"");
+            if to.starts_with(&root) {
+                assert!(synced.iter().any(|path| path == from), "{from} was not synced\n{line}");
+                unsynced.push(Path::new(to).parent().unwrap().display().to_string());
+                renamed += 1;
+            }
+        }
+    }
+    assert!(renamed > 5, "{renamed} files were renamed");
+    assert_eq!(unsynced, [""; 0], "folders that were not synced");
 }
 
 #[test]

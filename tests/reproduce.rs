@@ -5,7 +5,11 @@
 
 mod support;
 
-use support::{Parts, Workspace, names_in, processes_with, template, wait_until};
+use std::path::Path;
+use std::process::Command;
+
+use rocmrpm::digest::Sha256;
+use support::{Parts, Workspace, names_in, processes_with, ran, template, wait_until};
 
 /// A workspace with one built component, whose file `hello` this script may change in `%build`.
 fn built(build: &str) -> Workspace {
@@ -137,4 +141,55 @@ fn a_killed_run_changes_no_results_and_its_children_do_not_disturb_the_next() {
     workspace.write("specs-templates/demo/component.toml", "timeout = \"2 s\"\n");
     workspace.run(&["reproduce", "demo"]).exits(11).says(["`demo` took longer than the 2 s"]);
     assert_eq!(workspace.assert_whole("demo"), before);
+}
+
+/// Runs git in a folder, with one author and one date.
+fn git(dir: &Path, args: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(args).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    for role in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{role}_NAME"), "Ada").env(format!("GIT_{role}_EMAIL"), "ada@example.org");
+        command.env(format!("GIT_{role}_DATE"), "@1767614400 +0000");
+    }
+    ran(&mut command).exits(0);
+}
+
+/// Builds with this umask and, with `one_core`, with one job.
+fn build_with(workspace: &Workspace, umask: &str, one_core: bool) {
+    let program = if one_core { "exec taskset -c 0 \"$0\"" } else { "exec \"$0\"" };
+    let script = format!("umask {umask}; {program} build --chroot host");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_rocmrpm")]);
+    workspace.settle(&mut command);
+    ran(&mut command).exits(0);
+}
+
+#[test]
+fn one_commit_gives_one_wheel_in_another_folder_with_another_umask_and_fewer_jobs() {
+    let first = Workspace::quickstart(&["rocm-smoke"]);
+    git(&first.root(), &["init", "--quiet"]);
+    first.write(".gitignore", "build/\n");
+    git(&first.root(), &["add", "--all"]);
+    git(&first.root(), &["commit", "--quiet", "--message", "Add everything"]);
+    let second = Workspace::new();
+    std::fs::remove_dir_all(second.root()).unwrap();
+    git(&second.holder(), &["clone", "--quiet", first.root().to_str().unwrap(), "workspace"]);
+    build_with(&first, "022", false);
+    build_with(&second, "077", true);
+    let digests = |workspace: &Workspace, folder: &str, ending: &str| {
+        let folder = workspace.built(folder);
+        let names = names_in(&folder).into_iter().filter(|name| name.ends_with(ending));
+        let digests: Vec<_> =
+            names.map(|name| (Sha256::of_file(&folder.join(&name)).unwrap().0, name)).collect();
+        assert!(!digests.is_empty(), "no *{ending} in {}", folder.display());
+        digests
+    };
+    let both = |folder, ending| (digests(&first, folder, ending), digests(&second, folder, ending));
+    // The premise: the SRPMs differ, so that their digests must not get into the wheel.
+    let (one, two) = both("results/rocm-smoke", ".src.rpm");
+    assert_ne!(one, two);
+    let (one, two) = both("results/rocm-smoke", ".x86_64.rpm");
+    assert_eq!(one, two);
+    let (one, two) = both("wheels/rocm-smoke", ".whl");
+    assert_eq!(one, two);
 }

@@ -173,12 +173,6 @@ impl Results {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Returns the digest of `build.json`. It stays the same when the packages are
-    /// inspected anew.
-    pub fn build_digest(&self) -> std::io::Result<Sha256> {
-        Ok(Sha256::of_file(&self.dir.join("build.json"))?.0)
-    }
-
     fn judgement(&self) -> Result<Option<Judgement>, IoError> {
         let judgement: Option<Judgement> = self.read_json("judgement.json")?;
         Ok(judgement.filter(|judgement| judgement.schema == JUDGEMENT_SCHEMA))

@@ -156,7 +156,8 @@ fn own(stack: &str, url: &str, signer: Option<&Signer>) -> String {
         }
         None => "gpgcheck=0\n".to_owned(),
     };
-    format!("[{stack}]\nname={stack}\nbaseurl={url}\nenabled=1\n{check}")
+    // dnf's own default is two days, in which an old state can be replayed.
+    format!("[{stack}]\nname={stack}\nbaseurl={url}\nenabled=1\nmetadata_expire=6h\n{check}")
 }
 
 /// As `dnf copr enable` writes it, with the same id: COPR signs packages, not metadata. Source:

@@ -166,7 +166,7 @@ fn write(
     fs_err::rename(staging.path(), folder).map_err(action())?;
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs_err::set_permissions(folder, readable).map_err(action())?;
-    let pins = files::write_atomically(&workspace.root.join(&pins_name), pins);
+    let pins = files::write_durably(&workspace.root.join(&pins_name), pins);
     if pins.is_err() {
         files::remove_dir_if_there(folder).map_err(action())?;
     }

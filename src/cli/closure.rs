@@ -231,7 +231,7 @@ impl Changes {
             None => (None, &[][..]),
         };
         let write = |(path, text): &(String, String)| {
-            files::write_atomically(&root.join(path), text).map_err(IoError::doing(format!("write `{path}`")))
+            files::write_durably(&root.join(path), text).map_err(IoError::doing(format!("write `{path}`")))
         };
         first.iter().try_for_each(write)?;
         for path in &self.gone {

@@ -1,31 +1,57 @@
 //! `rocmrpm index check`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
 
 use super::{Done, args, context};
 use crate::closure::lock;
-use crate::error::{Error, Kind};
-use crate::index::check::{Options, check};
+use crate::error::{Error, IoError, Kind};
+use crate::index::check::{Options, Report, check};
 use crate::index::environment::Environment;
+use crate::index::folder::Folder;
 use crate::index::listing::Listing;
+use crate::index::manifest;
 use crate::index::outside;
+use crate::index::place::Place;
+use crate::index::seen::Seen;
+use crate::index::web::Web;
 use crate::report::{Shell, count, index_check_text};
+use crate::rpms::signing::Signer;
+use crate::sources::Cache;
+use crate::workspace::Workspace;
 
 pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
-    let root = args.dir.clone().unwrap_or_else(|| workspace.build_dir().join("index"));
-    let view = Listing::read(&root, args.channel.as_deref())?;
     let environment = Environment::of(&workspace.chroot)?;
-    let outside = outside::declared(&workspace.manifest.outside)?;
-    let held = lock::held(&workspace)?;
-    let options = Options {
-        environment: &environment,
-        outside: &outside,
-        held: &held,
-        offline: args.offline,
-        digests: args.digests,
+    let url = args.index.as_deref().filter(|index| index.contains("://"));
+    let report = match url {
+        Some(url) => {
+            let mut report = Report::empty(url.to_owned(), &environment);
+            check_manifest(args, &workspace, &Web::at(url)?, &mut report)?;
+            report
+        }
+        None => {
+            let root = args.index.as_ref().map(PathBuf::from);
+            let root = root.unwrap_or_else(|| workspace.build_dir().join("index"));
+            let view = Listing::read(&root, args.channel.as_deref())?;
+            let outside = outside::declared(&workspace.manifest.outside)?;
+            let held = lock::held(&workspace)?;
+            let options = Options {
+                environment: &environment,
+                outside: &outside,
+                held: &held,
+                offline: args.offline,
+                digests: args.digests,
+            };
+            let mut report = check(&view, &options)?;
+            let place = Folder::new(&view.root);
+            if args.key.is_some() || place.root().join(manifest::PATH).exists() {
+                check_manifest(args, &workspace, &place, &mut report)?;
+            }
+            report
+        }
     };
-    let report = check(&view, &options)?;
     if args.json {
         shell.json(&report)?;
     } else {
@@ -44,4 +70,27 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
             .hinted("run the same command again later, or with `--offline` to check the rest alone"));
     }
     Ok(0)
+}
+
+/// Checks an index by its signed manifest.
+fn check_manifest(
+    args: &args::IndexCheck,
+    workspace: &Workspace,
+    place: &dyn Place,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let public = match (&args.key, &workspace.manifest.signing_key) {
+        (Some(path), _) => fs_err::read(path).map_err(IoError::doing("read the public key"))?,
+        (None, Some(key)) => Signer::find(key, &workspace.manifest.name)?.public().to_vec(),
+        (None, None) => {
+            let message = format!("no key is known that signs {}", place.name());
+            return Err(
+                Error::new(Kind::Usage, message).hinted("pass the public key of the index with `--key FILE`")
+            );
+        }
+    };
+    let cache = Cache::from_env()?;
+    let seen = Seen::of(cache.dir(), &place.name(), args.allow_rollback);
+    report.check_manifest(place, &public, &seen, Timestamp::now(), args.digests)?;
+    Ok(())
 }

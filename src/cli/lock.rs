@@ -43,7 +43,7 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         similar::TextDiff::from_lines(&old.text, &text).unified_diff().header(&shown, &shown).to_string();
     // Written only when every source was found out: a partial lock would look whole.
     if !args.check && differs {
-        files::write_atomically(&path, &text).map_err(IoError::doing(format!("write `{shown}`")))?;
+        files::write_durably(&path, &text).map_err(IoError::doing(format!("write `{shown}`")))?;
     }
     if args.json {
         shell.json(&document(&set.name, &shown, &locked, differs, args.check))?;

@@ -7,15 +7,21 @@ use serde_json::{Value, json};
 
 use super::{Done, args, context};
 use crate::build::BuildLock;
-use crate::error::{Error, Kind};
+use crate::error::{Error, IoError, Kind};
+use crate::index::IndexError;
 use crate::index::change::{Action, Change, plan_add, plan_promote, plan_yank};
 use crate::index::folder::Folder;
+use crate::index::manifest::{self, Signing};
 use crate::index::place::Place;
 use crate::index::publish::Destination;
+use crate::index::seen::Seen;
 use crate::index::view::View;
 use crate::outputs;
 use crate::report::{Progress, Shell, Style, count, human_size};
+use crate::rpms::signing::Signer;
+use crate::sources::Cache;
 use crate::stack::Stack;
+use crate::workspace::{Selection, Workspace, find_root};
 
 /// The channel that takes no wheel of a dirty build.
 const STABLE: View = View::Channel("stable");
@@ -25,15 +31,15 @@ pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
         args::Publish::Index(args) => index(args, dir, shell),
         args::Publish::Repository(args) => super::publish_repository::run(args, dir, shell),
         args::Publish::Promote(args) => {
-            let target = Target::open(&args.destination)?;
+            let target = Target::open(&args.destination, dir)?;
             let change = plan_promote(&*target.place, &args.from, &args.to, &args.distributions)?;
-            target.publish(&change, shell)
+            target.publish(change, shell)
         }
         args::Publish::Yank(args) => {
-            let target = Target::open(&args.destination)?;
+            let target = Target::open(&args.destination, dir)?;
             let reason = args.reason.as_deref().filter(|_| !args.undo);
             let change = plan_yank(&*target.place, &args.version, reason)?;
-            target.publish(&change, shell)
+            target.publish(change, shell)
         }
     }
 }
@@ -41,7 +47,7 @@ pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
 fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     // What is wrong with the command is told before wheels are made.
     View::of(Some(&args.channel))?;
-    let target = Target::open(&args.destination)?;
+    let target = Target::open(&args.destination, dir)?;
     let workspace = context::workspace(dir, &args.choice, &[])?;
     context::check_closures([&workspace], &[])?;
     let stack = Stack::new(&workspace)?;
@@ -54,7 +60,7 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     let tracks = context::tracks(&workspace)?;
     let change =
         plan_add(&*target.place, Some(&args.channel), &wheels, Some(upload_time()?), tracks.as_deref())?;
-    target.publish(&change, shell)
+    target.publish(change, shell)
 }
 
 /// Where a command publishes, and how.
@@ -64,20 +70,29 @@ struct Target<'a> {
     place: Box<dyn Place>,
     /// A folder that is not there: it is made when something comes into it, not before.
     new_folder: bool,
+    seen: Seen,
+    /// Where the command runs: a workspace there may have the key.
+    dir: &'a Path,
 }
 
 impl<'a> Target<'a> {
-    fn open(args: &'a args::Destination) -> Result<Self, Error> {
+    fn open(args: &'a args::Destination, dir: &'a Path) -> Result<Self, Error> {
         let destination = Destination::parse(&args.destination, args.endpoint_url.as_deref())?;
         let new_folder = destination.is_new_folder();
         let place = destination.open(!args.dry_run)?;
-        Ok(Self { args, destination, place, new_folder })
+        let seen = seen(&destination, args.allow_rollback)?;
+        Ok(Self { args, destination, place, new_folder, seen, dir })
     }
 
     /// Shows a change, does it unless it is only to be shown, and reports.
-    fn publish(&self, change: &Change, shell: &Shell) -> Done {
-        check_dirty(change, shell)?;
+    fn publish(&self, mut change: Change, shell: &Shell) -> Done {
+        check_dirty(&change, shell)?;
         let dry_run = self.args.dry_run;
+        if let Some(signer) = self.signer()? {
+            let signing = Signing { signer: &signer, seen: &self.seen, now: Timestamp::now() };
+            change.sign(&*self.place, &signing)?;
+        }
+        let change = &change;
         if !self.args.json {
             show(change, dry_run, shell)?;
         }
@@ -85,6 +100,9 @@ impl<'a> Target<'a> {
             _ if dry_run || change.is_empty() => {}
             Destination::Folder(path) if self.new_folder => change.apply(&Folder::lock(path)?)?,
             _ => change.apply(&*self.place)?,
+        }
+        if let Some(serial) = change.serial().filter(|_| !dry_run) {
+            self.seen.remember(serial)?;
         }
         if self.args.json {
             shell.json(&self.document(change))?;
@@ -104,6 +122,20 @@ impl<'a> Target<'a> {
             }
         }
         Ok(0)
+    }
+
+    /// Returns the key of the workspace here. Without one, an index that is signed cannot be changed.
+    fn signer(&self) -> Result<Option<Signer>, Error> {
+        if find_root(self.dir).is_ok() {
+            let manifest = Workspace::load(self.dir, &Selection::default())?.manifest;
+            if let Some(key) = &manifest.signing_key {
+                return Ok(Some(Signer::find(key, &manifest.name)?));
+            }
+        }
+        match self.place.read(&[manifest::PATH.to_owned()])?.into_iter().flatten().next() {
+            Some(_) => Err(IndexError::NoKey { place: self.place.name() }.into()),
+            None => Ok(None),
+        }
     }
 
     fn document(&self, change: &Change) -> Value {
@@ -137,6 +169,18 @@ fn word(action: &Action) -> &'static str {
         Action::Yank(_) => "Yank",
         Action::Restore => "Restore",
     }
+}
+
+/// Returns what this machine has seen of a destination.
+pub(super) fn seen(destination: &Destination, allow_rollback: bool) -> Result<Seen, Error> {
+    let place = match destination {
+        Destination::Folder(path) => std::path::absolute(path)
+            .map_err(IoError::doing("find the destination"))?
+            .to_string_lossy()
+            .into_owned(),
+        other => other.open(false)?.name(),
+    };
+    Ok(Seen::of(Cache::from_env()?.dir(), &place, allow_rollback))
 }
 
 /// Writes what a change consists of: to stdout where it is all that was asked for.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::publish::seen;
 use super::{Done, args, context};
 use crate::build::{BuildLock, refresh_repository};
 use crate::error::{Error, IoError};
@@ -36,7 +37,9 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     let findings = closed(&workspace, &rpms)?;
     Unprovided::of(findings.unmet, "the repository", &workspace.chroot.name)?;
     let manifest = &workspace.manifest;
+    let seen = seen(&destination, to.allow_rollback)?;
     let wanted = Wanted {
+        seen: &seen,
         repository: &repository,
         signer: signer.as_ref(),
         release: &format!("{}-release", manifest.name),
@@ -54,6 +57,9 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
         _ if to.dry_run || change.is_empty() => {}
         Destination::Folder(path) if new_folder => change.apply(&Folder::lock(path)?)?,
         _ => change.apply(&*place)?,
+    }
+    if !to.dry_run {
+        seen.remember(change.serial)?;
     }
     if to.json {
         shell.json(&document(&change, &place.name(), to.dry_run))?;

@@ -2,11 +2,10 @@
 //! brought back. The gate behind this builder decides what is accepted and built on, `publish` what
 //! users get.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::choose::{Ours, log_of_failure, text_of, with_macros};
 use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
@@ -36,8 +35,7 @@ pub struct CoprBuilder<'w> {
     workspace: &'w Workspace,
     local: HostBuilder,
     events: &'w dyn Events,
-    /// The builds that this run sent: COPR may not know yet what they are of.
-    ours: Mutex<BTreeSet<u64>>,
+    ours: Ours,
 }
 
 /// What a component is sent as.
@@ -64,7 +62,7 @@ impl<'w> CoprBuilder<'w> {
             known: project.chroots.iter().map(|chroot| chroot.definition.clone()).collect(),
         })?;
         let local = HostBuilder::new(workspace).as_chroot(&workspace.chroot);
-        Ok(Self { client, project, chroot, workspace, local, events, ours: Mutex::default() })
+        Ok(Self { client, project, chroot, workspace, local, events, ours: Ours::default() })
     }
 
     /// Has the macros package built, where COPR does not have it, and puts it into the
@@ -110,13 +108,8 @@ impl<'w> CoprBuilder<'w> {
             why: error.to_string(),
         })?;
         let list = remote.get("additional_packages").and_then(serde_json::Value::as_array);
-        let mut packages: Vec<&str> = list.into_iter().flatten().filter_map(|p| p.as_str()).collect();
-        let wanted = macros.in_build_root();
-        if packages.contains(&wanted.as_str()) {
-            return Ok(());
-        }
-        packages.retain(|package| !macros.is_one(package));
-        packages.push(&wanted);
+        let present: Vec<&str> = list.into_iter().flatten().filter_map(|p| p.as_str()).collect();
+        let Some(packages) = with_macros(&present, macros) else { return Ok(()) };
         let args = ["edit-chroot".to_owned(), format!("--packages={}", packages.join(" ")), path];
         self.client.cli("put the macros package into the build root", &args)?;
         Ok(())
@@ -132,7 +125,7 @@ impl<'w> CoprBuilder<'w> {
             match self.client.state(sent.build)? {
                 None | Some(State::Canceled) => {}
                 Some(_) => {
-                    self.note_ours(sent.build);
+                    self.ours.add(sent.build);
                     return Ok(sent);
                 }
             }
@@ -146,7 +139,7 @@ impl<'w> CoprBuilder<'w> {
                 Some(build) => build.id,
                 None => self.send(parcel)?,
             };
-            self.note_ours(build);
+            self.ours.add(build);
             Ok(Sent::new(build, parcel.content, &parcel.version_release))
         })?;
         if let Some(earlier) = earlier {
@@ -158,20 +151,15 @@ impl<'w> CoprBuilder<'w> {
         Ok(sent)
     }
 
-    fn note_ours(&self, build: u64) {
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner).insert(build);
-    }
-
     /// Finds a build of the same version and release that is not known to have failed. Of
     /// what is not committed, the release says too little, unless this run `tried` to send it.
     fn same(&self, parcel: &Parcel<'_>, after: u64, tried: bool) -> Result<Option<Build>, CoprError> {
         if parcel.dirty && !tried {
             return Ok(None);
         }
-        let is_ours = |id| self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&id);
         let mut looks = self.client.looks();
         // COPR tells what a build is of only when it has read the SRPM.
-        while self.client.nameless()?.iter().any(|(id, _)| *id > after && !is_ours(*id)) {
+        while self.ours.leave_unknown(self.client.nameless()?.into_iter().map(|(id, _)| id), after) {
             looks.wait()?;
         }
         let same = |build: &Build| {
@@ -229,17 +217,8 @@ impl<'w> CoprBuilder<'w> {
             Some(remote) => remote.logs(dir)?,
             None => Vec::new(),
         };
-        let text = |path: &PathBuf| {
-            let bytes = fs_err::read(path).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
-        let timed_out = logs.iter().any(|log| TIMEOUTS.iter().any(|word| text(log).contains(word)));
-        let named = |name: &str| logs.iter().find(|log| log.ends_with(name)).cloned();
-        // rpmbuild ran, or the build root was not even complete.
-        let ran = |log: &PathBuf| text(log).contains("Executing(%") || text(log).contains("error: line");
-        let log = named("build.log").filter(ran).or_else(|| named("root.log"));
-        let log = log.or_else(|| named("builder-live.log")).unwrap_or_else(|| dir.join("build.log"));
-        Ok((log, timed_out))
+        let timed_out = logs.iter().any(|log| TIMEOUTS.iter().any(|word| text_of(log).contains(word)));
+        Ok((log_of_failure(&logs, dir), timed_out))
     }
 
     /// Explains a build that ended without packages.

@@ -25,7 +25,7 @@ const PATIENT: &[u64] = &[2, 4, 8, 16, 32, 60, 120, 240, 480, 840];
 const CALL: Duration = Duration::from_secs(600);
 
 /// What curl must not take as an answer of COPR: more than a list of all builds can be.
-const MOST: &str = "67108864";
+const MOST: u64 = 64 << 20;
 
 /// The way to one project on COPR.
 pub struct Client<'e> {
@@ -46,6 +46,7 @@ impl<'e> Client<'e> {
         let path = config.map(Path::to_owned).or(usual);
         let text = path.and_then(|path| fs_err::read_to_string(path).ok()).unwrap_or_default();
         let url = frontend(&text).unwrap_or_else(|| DEFAULT_URL.to_owned());
+        require_https("`copr_url` of copr-cli's configuration", &url)?;
         Ok(Self { config: config.map(Path::to_owned), url, project: project.to_owned(), events })
     }
 
@@ -141,12 +142,12 @@ impl<'e> Client<'e> {
     }
 
     fn api_once(&self, what: &str, path: &str, query: &[(&str, &str)]) -> Result<Option<Value>, CoprError> {
-        let mut command = curl().args(["--get", "--write-out", "\\n%{http_code}", "--max-filesize", MOST]);
+        let url = format!("{}/api_3/{path}", self.url);
+        let mut command = curl(&url, MOST).args(["--get", "--write-out", "\\n%{http_code}"]);
         for (name, value) in query {
             command = command.arg("--data-urlencode").arg(format!("{name}={value}"));
         }
-        let url = format!("{}/api_3/{path}", self.url);
-        let done = command.arg(&url).run()?;
+        let done = command.run()?;
         let server = |said: String| CoprError::Server { what: what.to_owned(), url: self.url.clone(), said };
         if !done.success() {
             return Err(server(last_lines(&done.stderr, 1).concat()));
@@ -262,14 +263,32 @@ fn said(stderr: &str) -> String {
     crate::text::visible(&text)
 }
 
-/// Returns curl as it is called for COPR: it follows redirects, gives up on what does not
-/// move, and uses none of the user's credentials.
-pub(super) fn curl() -> Command {
+/// Refuses a URL that is not https. On this machine nobody else can listen in.
+pub(super) fn require_https(what: &'static str, url: &str) -> Result<(), CoprError> {
+    match url.starts_with("https://") || is_loopback(url) {
+        true => Ok(()),
+        false => Err(CoprError::NotEncrypted { what, url: crate::text::visible(url) }),
+    }
+}
+
+fn is_loopback(url: &str) -> bool {
+    let host = url.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
+    let host = host.map(|host| host.rsplit_once(':').map_or(host, |(host, _)| host));
+    host.is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host))
+}
+
+/// Returns curl as it is called for COPR: it follows redirects to https, gives up on what does not
+/// move or is larger than `most` bytes, and uses none of the user's credentials. curl before 8.4
+/// goes by the announced size only.
+pub(super) fn curl(url: &str, most: u64) -> Command {
+    let protocols = if is_loopback(url) { "=https,http" } else { "=https" };
     Command::new("curl")
         .args(["--location", "--silent", "--show-error", "--globoff"])
-        .args(["--proto", "=https,http", "--proto-redir", "=https,http", "--max-redirs", "10"])
+        .args(["--proto", protocols, "--proto-redir", "=https", "--max-redirs", "10"])
+        .args(["--max-filesize", &most.to_string()])
         .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
         .env("LC_ALL", "C")
+        .arg(url)
 }
 
 /// Waits, unless we are asked to stop.
@@ -340,6 +359,43 @@ mod tests {
         let text = "[other]\ncopr_url = x\n[copr-cli]\ntoken = t\ncopr_url : https://a.example/\n";
         assert_eq!(frontend(text).as_deref(), Some("https://a.example"));
         assert_eq!(frontend("[copr-cli]\ntoken = t\n"), None);
+    }
+
+    #[test]
+    fn only_this_machine_is_asked_without_encryption() {
+        for url in ["https://copr.example", "http://127.0.0.1:80/x", "http://localhost", "http://[::1]:5/"] {
+            require_https("x", url).unwrap();
+        }
+        for url in [
+            "http://copr.example",
+            "http://127.0.0.1.example/",
+            "http://localhost@copr.example/",
+            "ftp://x",
+            "",
+        ] {
+            let error = require_https("x", url).unwrap_err();
+            assert_eq!(error.kind(), Kind::Config, "{url}");
+        }
+    }
+
+    #[test]
+    fn refuses_an_answer_larger_than_allowed() {
+        use std::io::{Read as _, Write as _};
+        let fetched = |most| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/x", listener.local_addr().unwrap());
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n";
+                let _ = stream.write_all(format!("{head}hello world").as_bytes());
+            });
+            let done = curl(&url, most).env("NO_PROXY", "*").run().unwrap();
+            server.join().unwrap();
+            done.success()
+        };
+        assert!(fetched(11));
+        assert!(!fetched(10));
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 use crate::error::{Diagnose, Kind};
 use crate::process::{ProcessError, own_program};
+use crate::rpms::signing::SigningError;
+
+/// What a COPR calls the folder of a build's results.
+pub(super) const RESULT_URL: &str = "`result_url`";
 
 /// Why COPR does not do what it is asked.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +96,29 @@ pub enum CoprError {
         /// How that shows.
         why: String,
     },
+    /// A package is not signed with the project's key.
+    #[error("`{file}` of build {build} is not signed with the project's key {key}")]
+    NotSigned {
+        /// The file.
+        file: String,
+        /// The build's number.
+        build: u64,
+        /// The URL of the key.
+        key: String,
+        /// rpm's words.
+        words: Vec<String>,
+    },
+    /// The connection would not be encrypted.
+    #[error("{what} is {url}, which is not https")]
+    NotEncrypted {
+        /// What has the URL.
+        what: &'static str,
+        /// The URL.
+        url: String,
+    },
+    /// The project's key cannot be used.
+    #[error(transparent)]
+    Key(#[from] SigningError),
     /// The file system refuses.
     #[error("cannot keep what COPR answered")]
     Io(#[from] std::io::Error),
@@ -121,7 +148,11 @@ impl Diagnose for CoprError {
             | Self::Refused { .. }
             | Self::Server { .. }
             | Self::Answer { .. }
+            | Self::NotSigned { .. }
+            | Self::NotEncrypted { what: RESULT_URL, .. }
             | Self::Damaged { .. } => Kind::Network,
+            Self::NotEncrypted { .. } => Kind::Config,
+            Self::Key(error) => error.kind(),
             Self::Io(_) => Kind::Environment,
             Self::Process(error) => error.kind(),
         }
@@ -158,8 +189,24 @@ impl Diagnose for CoprError {
                 "https://status.fedoraproject.org tells of outages".into(),
             ],
             Self::Answer { .. } => vec!["rocmrpm was written for copr-cli 2.6: is yours older?".into()],
+            Self::NotSigned { .. } => vec![
+                "COPR signs every package that it builds: delete the build on its page and push again".into(),
+            ],
+            Self::NotEncrypted { what: RESULT_URL, .. } => {
+                vec!["ask COPR's administrators why results are not served over https".into()]
+            }
+            Self::NotEncrypted { .. } => vec!["set `copr_url` in ~/.config/copr to an https address".into()],
+            Self::Key(error) => error.hints(),
             Self::Refused { .. } | Self::Io(_) => Vec::new(),
             Self::Process(error) => error.hints(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::NotSigned { words, .. } => words.clone(),
+            Self::Key(error) => error.details(),
+            _ => Vec::new(),
         }
     }
 }

@@ -58,6 +58,13 @@ impl MacrosPackage {
         Some(Self { name, version_release, spec, dist: chroot.dist.clone() })
     }
 
+    /// Returns a package without content.
+    #[cfg(test)]
+    pub(super) fn sample(name: &str, version_release: &str) -> Self {
+        let (name, version_release) = (name.to_owned(), version_release.to_owned());
+        Self { name, version_release, dist: String::new(), spec: String::new() }
+    }
+
     /// Returns the package's name in a workspace.
     pub fn name_of(workspace: &Workspace) -> String {
         format!("{}-rpm-macros", workspace.manifest.name)

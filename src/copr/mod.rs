@@ -4,6 +4,7 @@
 //! credentials. What passes and what does not is `build`'s business.
 
 mod builder;
+mod choose;
 mod client;
 mod error;
 mod macros;

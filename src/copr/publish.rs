@@ -103,7 +103,7 @@ pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<P
     let dirs: Vec<PathBuf> = files::names_in(build_root)?.iter().map(|name| build_root.join(name)).collect();
     let known: Vec<(PathBuf, Known)> =
         dirs.into_iter().map(|dir| (dir.clone(), Known::read(&dir, macros))).collect();
-    if known.iter().all(|(_, known)| known.accepted.is_subset(&known.published)) {
+    if all_published(&known) {
         return Ok(Published::Already);
     }
     let mut there: BTreeMap<u64, bool> = client.nameless()?.iter().map(|(id, _)| (*id, false)).collect();
@@ -112,14 +112,7 @@ pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<P
             there.insert(build.id, build.state.is_over());
         }
     }
-    let mut obstacles = Vec::new();
-    for (_, known) in &known {
-        for (build, package) in known.sent.iter().filter(|(build, _)| !known.accepted.contains(build)) {
-            if let Some(over) = there.get(build) {
-                obstacles.push(Obstacle { package: package.clone(), build: *build, over: *over });
-            }
-        }
-    }
+    let obstacles = obstacles(known.iter().map(|(_, known)| known), &there);
     if !obstacles.is_empty() {
         return Ok(Published::Not(obstacles));
     }
@@ -127,15 +120,56 @@ pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<P
     for (dir, known) in known.iter().filter(|(_, known)| !known.accepted.is_empty()) {
         let lines: Vec<String> = known.accepted.iter().map(|build| format!("{build}\n")).collect();
         fs_err::create_dir_all(dir.join("copr"))?;
-        files::write_atomically(&marker(dir), lines.concat())?;
+        files::write_durably(&marker(dir), lines.concat())?;
     }
     Ok(Published::Asked)
+}
+
+/// Tells whether every chroot's accepted builds are published.
+fn all_published(known: &[(PathBuf, Known)]) -> bool {
+    known.iter().all(|(_, known)| known.accepted.is_subset(&known.published))
+}
+
+/// Returns the builds on COPR that were sent from here and not accepted. `there` has the builds that
+/// may have packages, and whether they are over.
+fn obstacles<'k>(known: impl Iterator<Item = &'k Known>, there: &BTreeMap<u64, bool>) -> Vec<Obstacle> {
+    let mut obstacles = Vec::new();
+    for known in known {
+        for (build, package) in known.sent.iter().filter(|(build, _)| !known.accepted.contains(build)) {
+            if let Some(over) = there.get(build) {
+                obstacles.push(Obstacle { package: package.clone(), build: *build, over: *over });
+            }
+        }
+    }
+    obstacles
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::digest::Sha256;
+
+    fn chroot(accepted: &[u64], published: &[u64], sent: &[u64]) -> (PathBuf, Known) {
+        let set = |builds: &[u64]| builds.iter().copied().collect();
+        let sent = sent.iter().map(|build| (*build, "lib".to_owned())).collect();
+        (PathBuf::new(), Known { accepted: set(accepted), published: set(published), sent })
+    }
+
+    #[test]
+    fn publishes_while_any_chroot_has_accepted_builds_that_are_not_published() {
+        assert!(all_published(&[chroot(&[1], &[1, 2], &[]), chroot(&[], &[], &[])]));
+        assert!(!all_published(&[chroot(&[1], &[1], &[]), chroot(&[2], &[], &[])]));
+        assert!(!all_published(&[chroot(&[2], &[1], &[]), chroot(&[3], &[3], &[])]));
+    }
+
+    #[test]
+    fn builds_that_are_there_and_not_accepted_are_obstacles() {
+        let known = [chroot(&[1], &[], &[1, 2, 3, 4])];
+        let there = BTreeMap::from([(1, true), (2, true), (3, false), (9, true)]);
+        let obstacle = |build, over| Obstacle { package: "lib".into(), build, over };
+        let found = obstacles(known.iter().map(|(_, known)| known), &there);
+        assert_eq!(found, [obstacle(2, true), obstacle(3, false)]);
+    }
 
     #[test]
     fn what_was_sent_and_what_was_accepted_are_known_apart() {

@@ -61,7 +61,7 @@ impl Sent {
         fs_err::create_dir_all(path.parent().unwrap_or(build_dir))?;
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');
-        files::write_atomically(&path, json)
+        files::write_durably(&path, json)
     }
 }
 

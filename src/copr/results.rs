@@ -1,4 +1,4 @@
-//! What a build left on COPR, brought back: its packages, each whole, and its logs.
+//! What a build left on COPR, fetched: its packages, each whole and signed by the project, and its logs.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::client::{Client, curl};
-use super::error::CoprError;
+use super::client::{Client, curl, require_https};
+use super::error::{CoprError, RESULT_URL};
 use crate::process::{Command, last_lines};
 use crate::rpms;
+use crate::rpms::signing::RpmKeys;
 use crate::text::percent_encoded;
 
 /// The logs of a build that are worth having. Source: COPR, backend's result folders.
@@ -17,6 +18,16 @@ const LOGS: &[&str] = &["builder-live.log", "build.log", "root.log", "state.log"
 
 /// What a log may unpack to; the rest is cut off.
 const MOST_OF_A_LOG: u64 = 1 << 30;
+
+/// Upper bound on a package, far above the largest of a stack.
+const MOST_OF_A_PACKAGE: u64 = 32 << 30;
+
+/// The project's public key, in the folder above those of its chroots. Source: COPR, backend,
+/// copr_backend/sign.py, `get_pubkey`.
+const KEY: &str = "pubkey.gpg";
+
+/// Upper bound on a public key.
+const MOST_OF_A_KEY: u64 = 1 << 20;
 
 /// What can stand in a URL's path as it is.
 const PLAIN: &[u8] = b"-._~+@:";
@@ -52,14 +63,15 @@ impl<'c, 'e> Remote<'c, 'e> {
         let query = [("build_id", &*id), ("chrootname", chroot)];
         let answer = client.api(&format!("ask for the results of build {build}"), "build-chroot", &query)?;
         let url = answer.as_ref().and_then(|answer| answer.get("result_url")).and_then(Value::as_str);
-        Ok(url.filter(|url| !url.is_empty()).map(|url| {
-            let url = format!("{}/", url.trim_end_matches('/'));
-            Self { client, build, chroot: chroot.to_owned(), url }
-        }))
+        let Some(url) = url.filter(|url| !url.is_empty()) else { return Ok(None) };
+        require_https(RESULT_URL, url)?;
+        let url = format!("{}/", url.trim_end_matches('/'));
+        Ok(Some(Self { client, build, chroot: chroot.to_owned(), url }))
     }
 
-    /// Brings all packages of the build into a folder, source packages left out, and returns
-    /// them sorted. What arrived before stays, if it is whole.
+    /// Fetches all packages of the build into a folder, source packages left out, and returns
+    /// them sorted. What arrived before stays, if it is whole. Each must be signed with the key of
+    /// the project.
     pub fn packages(&self, dir: &Path) -> Result<Vec<PathBuf>, CoprError> {
         let id = self.build.to_string();
         let query = [("build_id", &*id), ("chrootname", &*self.chroot)];
@@ -77,7 +89,7 @@ impl<'c, 'e> Remote<'c, 'e> {
             let to = dir.join(&file);
             if !to.exists() || self.whole(&to).is_err() {
                 self.client.retried(|| {
-                    match self.fetch(&file, &to) {
+                    match self.fetch(&file, &to, MOST_OF_A_PACKAGE) {
                         Err(CoprError::Server { said, .. }) if said.ends_with("404") => {
                             self.fetch_unpublished(&file, &to)?;
                         }
@@ -89,7 +101,29 @@ impl<'c, 'e> Remote<'c, 'e> {
             files.push(to);
         }
         files.sort();
+        self.check_signatures(&files)?;
         Ok(files)
+    }
+
+    /// Removes and refuses packages that the project's key did not sign.
+    fn check_signatures(&self, files: &[PathBuf]) -> Result<(), CoprError> {
+        let Some((folder, _)) = self.url.split_once(&format!("/{}/", self.chroot)) else {
+            let why = format!("the results are not in a folder of {}", self.chroot);
+            return Err(CoprError::Answer { asked: "build-chroot".to_owned(), why });
+        };
+        let holder = tempfile::tempdir()?;
+        let path = holder.path().join(KEY);
+        self.client.retried(|| self.fetch_from(&format!("{folder}/"), KEY, &path, MOST_OF_A_KEY))?;
+        let keys = RpmKeys::with(&fs_err::read(&path)?)?;
+        for path in files {
+            if let Err(words) = keys.check(std::slice::from_ref(path))? {
+                let _ = fs_err::remove_file(path);
+                let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let key = format!("{folder}/{KEY}");
+                return Err(CoprError::NotSigned { file, build: self.build, key, words });
+            }
+        }
+        Ok(())
     }
 
     /// Brings the logs that there are into a folder, unpacked; a log that cannot be had is no
@@ -99,9 +133,10 @@ impl<'c, 'e> Remote<'c, 'e> {
         for name in LOGS {
             let (to, packed) = (dir.join(name), dir.join(format!("{name}.gz")));
             // Once packed, the log of a running build is not there any more.
-            let came = self.fetch(&format!("{name}.gz"), &packed).is_ok() && unpack(&packed, &to).is_ok();
+            let came = self.fetch(&format!("{name}.gz"), &packed, MOST_OF_A_LOG).is_ok()
+                && unpack(&packed, &to).is_ok();
             let _ = fs_err::remove_file(&packed);
-            if came || self.fetch(name, &to).is_ok() {
+            if came || self.fetch(name, &to, MOST_OF_A_LOG).is_ok() {
                 logs.push(to);
             }
             crate::process::check_stop()?;
@@ -110,21 +145,21 @@ impl<'c, 'e> Remote<'c, 'e> {
     }
 
     /// Fetches one file. What is not whole never has the file's name.
-    fn fetch(&self, file: &str, to: &Path) -> Result<(), CoprError> {
-        self.fetch_from(&self.url, file, to)
+    fn fetch(&self, file: &str, to: &Path, most: u64) -> Result<(), CoprError> {
+        self.fetch_from(&self.url, file, to, most)
     }
 
     /// Fetches a package from where a COPR that stores packages in Pulp has those that are not
     /// published. Source: copr-cli, main.py, `action_download_build`.
     fn fetch_unpublished(&self, file: &str, to: &Path) -> Result<(), CoprError> {
         let (published, chroot) = (format!("/{}/", self.chroot), format!("/{}-devel/", self.chroot));
-        self.fetch_from(&self.url.replace(&published, &chroot), file, to)
+        self.fetch_from(&self.url.replace(&published, &chroot), file, to, MOST_OF_A_PACKAGE)
     }
 
-    fn fetch_from(&self, folder: &str, file: &str, to: &Path) -> Result<(), CoprError> {
+    fn fetch_from(&self, folder: &str, file: &str, to: &Path, most: u64) -> Result<(), CoprError> {
         let part = to.with_file_name(format!("{file}.part"));
         let url = format!("{folder}{}", percent_encoded(file.as_bytes(), PLAIN));
-        let done = curl().arg("--fail").arg("--output").arg(&part).arg(&url).run()?;
+        let done = curl(&url, most).arg("--fail").arg("--output").arg(&part).run()?;
         if !done.success() {
             let said = last_lines(&done.stderr, 1).concat();
             let _ = fs_err::remove_file(&part);

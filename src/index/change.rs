@@ -13,6 +13,7 @@ use pep440_rs::Version;
 
 use super::IndexError;
 use super::entry::{Entry, each, requires};
+use super::manifest::{self, Signed, Signing};
 use super::order::required_first;
 use super::page::{self, File, Project, Root};
 use super::place::{Package, Page, Place, Stored};
@@ -33,6 +34,8 @@ pub struct Change {
     pub notes: Vec<Note>,
     /// What `pages` was worked out from: the digests of the JSON pages as they were read.
     read: Vec<(String, Option<Sha256>)>,
+    /// The manifests before and after, of an index that is signed.
+    signed: Option<Signed>,
     /// Holds the metadata files of `packages`.
     spool: Option<Arc<tempfile::TempDir>>,
 }
@@ -92,20 +95,37 @@ impl fmt::Display for Change {
 impl Change {
     /// Tells whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.packages.is_empty() && self.pages.is_empty()
+        self.packages.is_empty() && self.pages.is_empty() && self.signed.is_none()
     }
 
     /// Does it, unless somebody else changed the pages while packages were sent: what they did must
     /// not be lost. Packages that were put in place stay there for the next run.
     pub fn apply(&self, place: &dyn Place) -> Result<(), IndexError> {
         place.put_packages(&self.packages)?;
-        let paths: Vec<String> = self.read.iter().map(|(path, _)| path.clone()).collect();
-        for ((path, was), now) in self.read.iter().zip(place.read(&paths)?) {
+        let manifest = self.signed.iter().map(|signed| (manifest::PATH.to_owned(), signed.was));
+        let read: Vec<(String, Option<Sha256>)> = self.read.iter().cloned().chain(manifest).collect();
+        let paths: Vec<String> = read.iter().map(|(path, _)| path.clone()).collect();
+        for ((path, was), now) in read.iter().zip(place.read(&paths)?) {
             if now.map(Sha256::of_bytes) != *was {
                 return Err(IndexError::Meanwhile { page: path.clone(), place: place.name() });
             }
         }
-        place.put_pages(&self.pages)
+        let Some(Signed { before, after, .. }) = &self.signed else { return place.put_pages(&self.pages) };
+        // Whenever this is interrupted, the manifest that is there allows the pages that are there.
+        place.put_pages(std::slice::from_ref(before))?;
+        place.put_pages(&self.pages)?;
+        place.put_pages(std::slice::from_ref(after))
+    }
+
+    /// Adds what signs the index, as it will be, to the change.
+    pub fn sign(&mut self, place: &dyn Place, signing: &Signing<'_>) -> Result<(), IndexError> {
+        self.signed = manifest::plan(place, &self.pages, signing)?;
+        Ok(())
+    }
+
+    /// Returns the manifest's serial number after the change.
+    pub fn serial(&self) -> Option<u64> {
+        self.signed.as_ref().map(|signed| signed.serial)
     }
 
     fn note(&mut self, action: Action, file: &str, view: View) {

@@ -1,6 +1,8 @@
 //! Whether a view of an index is closed and true: every requirement satisfied, nothing
 //! there twice, every package as its page says. It reads; it never changes or removes.
 
+mod signed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pep440_rs::{LocalSegment, Version};
@@ -14,6 +16,8 @@ use crate::digest::Sha256;
 use crate::inspect::Severity;
 use crate::process;
 use crate::sources::SourceError;
+
+const SCHEMA: &str = "rocmrpm/index-check/1";
 
 /// What is to be checked, and how.
 pub struct Options<'a> {
@@ -92,6 +96,23 @@ impl Report {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
+    /// Returns a report of an index whose wheels are not checked one by one.
+    pub fn empty(index: String, environment: &Environment) -> Self {
+        Self {
+            schema: SCHEMA,
+            index,
+            python: environment.python(),
+            arch: environment.arch().to_owned(),
+            outside: Vec::new(),
+            distributions: 0,
+            wheels: 0,
+            other_environments: 0,
+            requirements: 0,
+            findings: Vec::new(),
+            unchecked: Vec::new(),
+        }
+    }
+
     fn add(&mut self, severity: Severity, id: &'static str, found: Found<'_>) {
         self.findings.push(Finding {
             severity,
@@ -117,7 +138,7 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
     let usables = Usables::of(view, environment);
     let demands = usables.demands(environment);
     let mut report = Report {
-        schema: "rocmrpm/index-check/1",
+        schema: SCHEMA,
         index: view.simple.display().to_string(),
         python: environment.python(),
         arch: environment.arch().to_owned(),
@@ -246,14 +267,15 @@ fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
 /// Returns a wheel's tags with the platform cut down to its architecture: `linux_x86_64` and
 /// all manylinux tags are for the same machines.
 fn kinds(wheel: &Listed) -> BTreeSet<String> {
-    let cut = |tag: &String| {
-        let (rest, platform) = tag.rsplit_once('-')?;
-        let linux = platform.starts_with("manylinux") || platform.starts_with("linux_");
-        let arch = ["x86_64", "aarch64", "ppc64le", "s390x", "riscv64", "i686"];
-        let arch = arch.iter().find(|arch| linux && platform.ends_with(*arch)).copied();
-        Some(format!("{rest}-{}", arch.unwrap_or(platform)))
-    };
-    wheel.name.tags.iter().filter_map(cut).collect()
+    wheel.name.tags.iter().filter_map(|tag| kind(tag)).collect()
+}
+
+fn kind(tag: &str) -> Option<String> {
+    let (rest, platform) = tag.rsplit_once('-')?;
+    let linux = platform.starts_with("manylinux") || platform.starts_with("linux_");
+    let arch = ["x86_64", "aarch64", "ppc64le", "s390x", "riscv64", "i686"];
+    let arch = arch.iter().find(|arch| linux && platform.ends_with(*arch)).copied();
+    Some(format!("{rest}-{}", arch.unwrap_or(platform)))
 }
 
 /// Finds wheels without a local label beside such as have one.
@@ -458,5 +480,19 @@ fn with_extra(found: String, demand: &Demand<'_>) -> String {
     match demand.optional {
         Some(extra) => format!("with the extra `{extra}`: {found}"),
         None => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_tags_differ_by_architecture_only_and_those_of_other_systems_are_apart() {
+        let linux = kind("cp314-cp314-linux_x86_64");
+        assert_eq!(linux, kind("cp314-cp314-manylinux_2_28_x86_64"));
+        assert_ne!(linux, kind("cp314-cp314-manylinux_2_28_aarch64"));
+        assert_ne!(linux, kind("cp314-cp314-macosx_11_0_x86_64"));
+        assert_ne!(linux, kind("cp313-cp313-linux_x86_64"));
     }
 }

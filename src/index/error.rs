@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use super::publish::PublishError;
 use super::view::{CHANNELS, View};
 use crate::digest::Sha256;
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Error, IoError, Kind};
 use crate::process::ProcessError;
+use crate::rpms::signing::SigningError;
 use crate::wheel::{self, WheelError};
 
 /// Why an index was not read, written or changed.
@@ -80,6 +81,44 @@ pub enum IndexError {
         /// The index.
         place: String,
     },
+    /// The manifest cannot be used.
+    #[error("{path}: {reason}")]
+    Manifest {
+        /// Its path.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A page is not the one that was signed.
+    #[error("{path} in {place} was changed by something that did not sign it")]
+    Tampered {
+        /// The page's path.
+        path: String,
+        /// The index.
+        place: String,
+    },
+    /// What is published is older than what this machine has seen there.
+    #[error("{place} was rolled back: its serial number is {there}, this machine has seen {seen}")]
+    Rollback {
+        /// The index or repository.
+        place: String,
+        /// The serial number there.
+        there: u64,
+        /// The highest one seen.
+        seen: u64,
+    },
+    /// The index is signed, and there is no key to sign the change with.
+    #[error("the index in {place} is signed, and no key is configured to sign this change")]
+    NoKey {
+        /// The index.
+        place: String,
+    },
+    /// A file of an index cannot be fetched.
+    #[error("{0}")]
+    Download(Box<Error>),
+    /// The manifest cannot be signed or verified.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
     /// A folder is to be the index of a build and a published one.
     #[error("{} is {}", root.display(), if *published { "a published index" } else { "the index of a build" })]
     Mixed {
@@ -147,7 +186,15 @@ impl Diagnose for IndexError {
             Self::Io(error) => error.kind(),
             Self::Publish(error) => error.kind(),
             Self::Stopped(error) => error.kind(),
-            Self::Page { .. } | Self::Gone { .. } | Self::Meanwhile { .. } => Kind::Environment,
+            Self::Signing(error) => error.kind(),
+            Self::Download(error) => error.kind(),
+            Self::Page { .. }
+            | Self::Gone { .. }
+            | Self::Meanwhile { .. }
+            | Self::Manifest { .. }
+            | Self::Tampered { .. }
+            | Self::Rollback { .. } => Kind::Environment,
+            Self::NoKey { .. } => Kind::Config,
             Self::SameName { .. }
             | Self::OtherDigest { .. }
             | Self::SameTags { .. }
@@ -165,6 +212,8 @@ impl Diagnose for IndexError {
     fn details(&self) -> Vec<String> {
         match self {
             Self::Publish(error) => error.details(),
+            Self::Signing(error) => error.details(),
+            Self::Download(error) => error.details().to_vec(),
             _ => Vec::new(),
         }
     }
@@ -177,6 +226,18 @@ impl Diagnose for IndexError {
             Self::Io(error) => error.hints(),
             Self::Publish(error) => error.hints(),
             Self::Stopped(error) => error.hints(),
+            Self::Signing(error) => error.hints(),
+            Self::Download(error) => error.hints().to_vec(),
+            Self::Manifest { .. } | Self::Tampered { .. } => {
+                vec!["restore the index from a backup, or publish to a new place".into()]
+            }
+            Self::Rollback { .. } => vec![
+                "find out who put the older state there; if it was you, accept it with `--allow-rollback`"
+                    .into(),
+            ],
+            Self::NoKey { .. } => {
+                vec!["run the command in the workspace whose rocmrpm.toml has the key in `[signing]`".into()]
+            }
             Self::NoChannel { near: None, .. } => vec![format!("there is: {}", CHANNELS.join(", "))],
             Self::NoChannel { near: name, .. } | Self::NotThere { near: name, .. } => near(name),
             Self::Selection(_) => vec!["such as `torch` or `torch==2.11.0+rocm7.14.gfx1151`".into()],

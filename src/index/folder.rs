@@ -1,5 +1,6 @@
 //! An index in a folder of this machine. What belongs there is decided elsewhere.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,13 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Returns the folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
 impl Place for Folder {
     fn name(&self) -> String {
         self.root.display().to_string()
@@ -56,7 +64,9 @@ impl Place for Folder {
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
         let pages: Vec<_> = pages.iter().map(|page| (self.root.join(&page.path), &page.bytes[..])).collect();
-        replace_all(&pages)
+        replace_all(&pages, true)?;
+        let folders: BTreeSet<&Path> = pages.iter().filter_map(|(path, _)| path.parent()).collect();
+        Ok(folders.into_iter().try_for_each(files::sync_folder)?)
     }
 
     fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
@@ -73,6 +83,7 @@ impl Folder {
         // A run that is killed leaves this file, the next one writes it again.
         let copy = folder.join(format!("{TEMPORARY}{}", Sha256::of_bytes(&package.path)));
         copy_file(&package.file, &copy)?;
+        fs::File::open(&copy)?.sync_all()?;
         let new = package.stored.sha256;
         let (sha256, _) = Sha256::of_file(&copy)?;
         if sha256 != new {
@@ -85,7 +96,10 @@ impl Folder {
                 let (there, _) = Sha256::of_file(&target)?;
                 if there == new { Ok(()) } else { Err(changed(&package.path, &self.name(), there, new)) }
             }
-            other => Ok(other?),
+            other => {
+                other?;
+                Ok(files::sync_folder(folder)?)
+            }
         }
     }
 }
@@ -109,7 +123,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 /// left is written over.
 pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()> {
     let temporary = path.with_file_name(format!("{TEMPORARY}{unique}"));
-    let done = stage(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    let done = stage(&temporary, bytes, false).and_then(|()| fs::rename(&temporary, path));
     if done.is_err() {
         let _ = fs::remove_file(&temporary);
     }
@@ -117,13 +131,14 @@ pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()>
 }
 
 /// Replaces pages in this order, each in one step, like [`replace`]: all are written first, on
-/// all cores, and then renamed.
-pub(super) fn replace_all(pages: &[(PathBuf, &[u8])]) -> Result<(), IndexError> {
+/// all cores, and then renamed. `durable` ones are synced before that, so that a power cut leaves no
+/// empty page; the index in the build folder can be made again and does without.
+pub(super) fn replace_all(pages: &[(PathBuf, &[u8])], durable: bool) -> Result<(), IndexError> {
     let temporary = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.with_file_name(format!("{TEMPORARY}{name}"))
     };
-    let staged = each(pages, |(path, bytes)| Ok(stage(&temporary(path), bytes)?));
+    let staged = each(pages, |(path, bytes)| Ok(stage(&temporary(path), bytes, durable)?));
     let done = staged.and_then(|_| {
         pages.iter().try_for_each(|(path, _)| {
             crate::process::check_stop()?;
@@ -139,14 +154,15 @@ pub(super) fn replace_all(pages: &[(PathBuf, &[u8])]) -> Result<(), IndexError> 
 }
 
 /// Writes a file, and makes the folders above.
-fn stage(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::write(path, bytes) {
+fn stage(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+    let written = match fs::write(path, bytes) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
             fs::write(path, bytes)
         }
         other => other,
-    }
+    };
+    written.and_then(|()| if durable { fs::File::open(path)?.sync_all() } else { Ok(()) })
 }
 
 fn changed(path: &str, place: &str, there: Sha256, new: Sha256) -> IndexError {

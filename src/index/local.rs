@@ -124,7 +124,7 @@ pub fn write_tracking(
     changed |= pages.iter().flatten().any(|page| page.changed);
     let pages: Vec<_> =
         pages.iter().flatten().map(|page| (page.path.clone(), page.text.as_bytes())).collect();
-    replace_all(&pages)?;
+    replace_all(&pages, false)?;
     changed |= clean(index_dir, &projects)?;
 
     let distributions = projects.into_iter().map(|(name, project)| (name, project.files.len())).collect();
@@ -227,10 +227,10 @@ fn vacate(taken: &[Taken], old: &mut HashMap<String, Old>, index_dir: &Path) -> 
         project.files.retain(|file: &File| !replaced.contains(file.name.as_str()));
         let path = index_dir.join(View::Local.page(name));
         let (html, json) = (project.html(View::Local), project.json(View::Local));
-        replace_all(&[
-            (path.with_extension("html"), html.as_bytes()),
-            (path.with_extension("json"), json.as_bytes()),
-        ])?;
+        replace_all(
+            &[(path.with_extension("html"), html.as_bytes()), (path.with_extension("json"), json.as_bytes())],
+            false,
+        )?;
         // It is no longer as it was read.
         old.remove(*name);
     }

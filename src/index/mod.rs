@@ -10,6 +10,7 @@ mod error;
 pub mod folder;
 pub mod listing;
 mod local;
+pub mod manifest;
 pub mod needs;
 mod order;
 pub mod outside;
@@ -17,8 +18,10 @@ pub mod page;
 pub mod place;
 pub mod publish;
 mod rules;
+pub mod seen;
 pub mod serve;
 pub mod view;
+pub mod web;
 
 pub use error::IndexError;
 pub use local::{Written, write, write_tracking};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::build::{BuildRecord, Results, Stage};
 use crate::digest::Sha256;
-use crate::error::{Error, IoError};
+use crate::error::Error;
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::inspect::RULES_VERSION;
@@ -104,7 +104,6 @@ impl<'w> Part<'w> {
         if let Some(number) = release_number(&record.release) {
             label = label.release(number);
         }
-        let build_record = results.build_digest().map_err(IoError::doing("read build.json"))?;
         Ok(Some(Self {
             component,
             rpms,
@@ -115,7 +114,7 @@ impl<'w> Part<'w> {
             source: workspace.manifest.wheel_rocm,
             python,
             leave_out: component.wheel_leaves_out.iter().map(|at| at.value.clone()).collect(),
-            origin: origin(&record, build_record),
+            origin: origin(&record),
             inspection: results.recorded()?.and_then(|recorded| recorded.inspection).unwrap_or_default(),
             record,
         }))
@@ -124,11 +123,11 @@ impl<'w> Part<'w> {
     /// Lists everything that decides over the bytes of the wheels, apart from the versions of
     /// what they require. How they are judged is not among it.
     pub fn inputs(&self) -> KeyInputs {
-        let packages = self.record.outputs.iter().filter(|output| output.file.ends_with(".rpm"));
+        let binary = |file: &str| file.ends_with(".rpm") && !file.ends_with(".src.rpm");
+        let packages = self.record.outputs.iter().filter(|output| binary(&output.file));
         let packages: Vec<_> = packages.map(|output| (&output.file, output.sha256)).collect();
         let mut inputs = KeyInputs::default();
         inputs.add("set of packages", Sha256::of_bytes(format!("{packages:?}")));
-        inputs.add("build record", self.origin.build_record);
         inputs.add("label", &self.label);
         inputs.add("date", self.record.source_date_epoch);
         inputs.add("rocmrpm", env!("CARGO_PKG_VERSION"));
@@ -170,7 +169,7 @@ impl<'w> Part<'w> {
 
 /// Returns what the RPMs of this record were built from. The wheel's module does not know
 /// what a build is.
-fn origin(record: &BuildRecord, build_record: Sha256) -> Origin {
+fn origin(record: &BuildRecord) -> Origin {
     Origin {
         component: record.component.clone(),
         version: record.version.clone(),
@@ -180,7 +179,6 @@ fn origin(record: &BuildRecord, build_record: Sha256) -> Origin {
         rocm: record.rocm.clone(),
         gpu_targets: record.gpu_targets.clone(),
         key: record.key,
-        build_record,
         sources: record.sources.iter().map(|s| (s.file.clone(), s.sha256, s.size)).collect(),
     }
 }

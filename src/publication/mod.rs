@@ -5,6 +5,8 @@
 mod error;
 mod retention;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -18,11 +20,12 @@ pub use state::{Published, State};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::index::place::{Package, Page, Place, Stored};
+use crate::index::seen::Seen;
 use crate::rpms::RpmError;
+use crate::rpms::repomd::{MetadataFile, REPOMD, Repomd};
 use crate::rpms::repository::{EPOCH_1980, make_metadata};
 use crate::rpms::signing::Signer;
 
-const REPOMD: &str = "repodata/repomd.xml";
 const SIGNATURE: &str = "repodata/repomd.xml.asc";
 
 /// The most that metadata may hold when it is decompressed.
@@ -39,12 +42,16 @@ pub struct Wanted<'a> {
     pub release: &'a str,
     /// How many builds of a package are kept.
     pub keep: usize,
+    /// The highest serial number that this machine knows of.
+    pub seen: &'a Seen,
     /// Whether builds of what was not committed are taken.
     pub dirty: bool,
 }
 
 /// What publishing does, worked out beforehand.
 pub struct Change {
+    /// The serial number after it.
+    pub serial: u64,
     /// Packages that are new.
     pub added: Vec<Published>,
     /// Packages that were there before and stay.
@@ -94,8 +101,9 @@ impl Change {
 pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, PublicationError> {
     let here = local(wanted)?;
     let (old, live) = there(place)?;
+    wanted.seen.check(old.serial)?;
     check_key(place, &old, wanted.signer)?;
-    let added = new_packages(place, &old, &here)?;
+    let added = new_packages(&place.name(), &old, &here)?;
     let all: Vec<Published> = old.packages.iter().chain(&added).cloned().collect();
     let current: BTreeSet<String> = here.iter().map(|package| package.file.clone()).collect();
     let packages = retention::kept(&all, &current, wanted.keep);
@@ -105,6 +113,7 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     let (kept, leaving): (Vec<Published>, Vec<Published>) =
         (old.packages.iter().filter(stays).cloned().collect(), left_out(&old.packages, &packages));
     let mut change = Change {
+        serial: old.serial,
         added: added.iter().filter(stays).cloned().collect(),
         kept,
         leaving,
@@ -113,7 +122,7 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
         removed: Vec::new(),
         _work: work,
     };
-    if packages == old.packages && live.as_deref() == Some(old.repomd.as_bytes()) {
+    if packages == old.packages && live.as_deref() == Some(old.repomd.as_bytes()) && old.has_whole_repomd() {
         return Ok(change);
     }
     let folder = change._work.path().to_owned();
@@ -121,12 +130,14 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     let repomd = folder.join(REPOMD);
     let read = |path: &Path| fs::read(path).map_err(IoError::doing("read metadata"));
     let mut state = State {
+        serial: old.serial + 1,
         key: wanted.signer.map(|signer| signer.fingerprint().to_owned()),
         metadata: metadata.iter().map(|file| file.path.clone()).collect(),
         repomd: String::from_utf8_lossy(&read(&repomd)?).into_owned(),
         packages,
         ..State::new()
     };
+    change.serial = state.serial;
     let now: BTreeSet<&String> = state.files().collect();
     let gone = |path: &&String| !now.contains(path);
     let mut leaving: BTreeSet<String> = old.files().filter(gone).cloned().collect();
@@ -205,11 +216,7 @@ fn check_key(place: &dyn Place, old: &State, signer: Option<&Signer>) -> Result<
 
 /// Returns the packages that are not there yet. One that is there stays as it is, whenever it
 /// was signed; with other content it is refused.
-fn new_packages(
-    place: &dyn Place,
-    old: &State,
-    here: &[Published],
-) -> Result<Vec<Published>, PublicationError> {
+fn new_packages(place: &str, old: &State, here: &[Published]) -> Result<Vec<Published>, PublicationError> {
     let mut added = Vec::new();
     for package in here {
         match old.packages.iter().find(|there| there.file == package.file) {
@@ -217,7 +224,7 @@ fn new_packages(
             Some(there) if there.sha256 == package.sha256 => {}
             Some(there) if !there.content.is_empty() && there.content == package.content => {}
             Some(_) => {
-                let (file, place) = (package.file.clone(), place.name());
+                let (file, place) = (package.file.clone(), place.to_owned());
                 return Err(PublicationError::Republished { file, place });
             }
         }
@@ -246,17 +253,7 @@ fn metadata(
 ) -> Result<Vec<Package>, PublicationError> {
     let fail = || IoError::doing("lay out packages for createrepo_c");
     let before = folder.join("before");
-    for (path, bytes) in old.metadata.iter().zip(place.read(&old.metadata)?) {
-        let gone = || format!("{path} is not there");
-        let bytes = bytes.ok_or_else(|| PublicationError::Damaged { place: place.name(), reason: gone() })?;
-        let path = before.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(&before))
-            .and_then(|()| fs::write(path, bytes))
-            .map_err(fail())?;
-    }
-    if !old.metadata.is_empty() {
-        fs::write(before.join(REPOMD), &old.repomd).map_err(fail())?;
-    }
+    fetch_old(place, old, &before)?;
     let layout = folder.join("layout");
     fs::create_dir_all(&layout).map_err(fail())?;
     for package in packages {
@@ -280,6 +277,30 @@ fn metadata(
     }
     check_primary(place, &files, packages)?;
     Ok(files)
+}
+
+/// Fetches the published metadata for `createrepo_c --update`. Its `repomd.xml` is written here, so
+/// that a damaged one can be replaced.
+fn fetch_old(place: &dyn Place, old: &State, to: &Path) -> Result<(), PublicationError> {
+    let fail = || IoError::doing("lay out published metadata");
+    let mut files = Vec::new();
+    for (path, bytes) in old.metadata.iter().zip(place.read(&old.metadata)?) {
+        let damaged = |reason: &str| {
+            let reason = format!("{path} {reason}");
+            PublicationError::Damaged { place: place.name(), reason }
+        };
+        let bytes = bytes.ok_or_else(|| damaged("is missing"))?;
+        let sha256 = Sha256::of_bytes(&bytes);
+        if !path.contains(&sha256.to_string()) {
+            return Err(damaged("does not have the digest in its name"));
+        }
+        files.push(MetadataFile { path: path.clone(), size: bytes.len() as u64, sha256 });
+        crate::files::write_atomically(&to.join(path), bytes).map_err(fail())?;
+    }
+    if !files.is_empty() {
+        fs::write(to.join(REPOMD), Repomd::naming(&files)).map_err(fail())?;
+    }
+    Ok(())
 }
 
 /// Makes a file that takes no space and that createrepo_c does not read, its size and time being

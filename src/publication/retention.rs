@@ -72,6 +72,21 @@ mod tests {
     }
 
     #[test]
+    fn versions_are_compared_as_numbers() {
+        let all = [package("a", "9.5-1", "a"), package("a", "10.0-1", "a")];
+        assert_eq!(names(&kept(&all, &BTreeSet::new(), 1)), ["a-10.0-1"]);
+        assert_eq!(newest_first(&all[1], &all[0]), Ordering::Less);
+    }
+
+    #[test]
+    fn an_epoch_wins_over_versions_and_the_sources_version_over_the_packages() {
+        let later = Published { epoch: 1, ..package("a", "1.0-1", "a") };
+        assert_eq!(newest_first(&later, &package("a", "2.0-1", "a")), Ordering::Less);
+        let of = |source: &str| Published { source: source.into(), ..package("b", "1.0-1", "a") };
+        assert_eq!(newest_first(&of("a-2.0-1.src.rpm"), &of("a-10.0-1.src.rpm")), Ordering::Greater);
+    }
+
+    #[test]
     fn whole_builds_are_kept_newest_first() {
         let mut all = Vec::new();
         for version in ["1.0-1", "1.0-2", "1.0-10", "1.1-1"] {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PublicationError;
 use crate::digest::Sha256;
+use crate::rpms::repomd::Repomd;
 use crate::rpms::{RpmError, header};
 
 /// Where the document lies.
@@ -20,6 +21,9 @@ const SCHEMA: &str = "rocmrpm/repository/1";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub(super) schema: String,
+    /// Rises with every publishing.
+    #[serde(default)]
+    pub serial: u64,
     /// The fingerprint of the key that it is signed with.
     pub key: Option<String>,
     /// Its packages, sorted by file name.
@@ -88,6 +92,12 @@ impl State {
         text
     }
 
+    /// Tells whether its `repomd.xml` names its metadata. What an interrupted or failed tool wrote
+    /// may have been published by an earlier release.
+    pub fn has_whole_repomd(&self) -> bool {
+        Repomd::parse(&self.repomd).is_ok_and(|repomd| repomd.paths().iter().eq(&self.metadata))
+    }
+
     /// Returns every file that the repository consists of, but for those that are replaced.
     pub fn files(&self) -> impl Iterator<Item = &String> {
         self.packages.iter().map(|package| &package.file).chain(&self.metadata)
@@ -115,6 +125,11 @@ impl Published {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_document_ends_with_a_line_feed() {
+        assert!(State::new().bytes().ends_with(b"}\n"));
+    }
 
     #[test]
     fn a_document_names_only_files_of_the_repository() {

@@ -6,6 +6,7 @@ mod files;
 mod payload;
 mod read;
 mod relations;
+pub mod repomd;
 pub mod repository;
 pub mod signing;
 pub mod tags;
@@ -48,6 +49,14 @@ pub enum RpmError {
         /// The other.
         other: PathBuf,
     },
+    /// `repomd.xml` is not whole, or the files that it names are not.
+    #[error("{}: damaged metadata: {reason}", path.display())]
+    Metadata {
+        /// The `repomd.xml`.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// The file system refuses.
     #[error("cannot read or write a repository")]
     Io(#[from] std::io::Error),
@@ -63,6 +72,7 @@ impl Diagnose for RpmError {
     fn kind(&self) -> Kind {
         match self {
             Self::Unreadable { .. } | Self::SameName { .. } => Kind::Usage,
+            Self::Metadata { .. } => Kind::Environment,
             Self::Io(error) => kind_of_io(error),
             Self::Process(error) => error.kind(),
             Self::Signing(error) => error.kind(),
@@ -86,6 +96,10 @@ impl Diagnose for RpmError {
                 )]
             }
             Self::SameName { .. } => Vec::new(),
+            Self::Metadata { path, .. } => vec![format!(
+                "createrepo_c wrote it; `df {}` shows whether the disk is full",
+                quote(&path.parent().and_then(Path::parent).unwrap_or(path).to_string_lossy())
+            )],
             Self::Io(error) => hints_of_io(error),
             // zlib's words for every failed write, which is mostly a full disk.
             Self::Process(ProcessError::Failed { tail, .. }) if tail.contains("file operation error") => {

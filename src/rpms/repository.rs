@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::repomd::{REPOMD, Repomd};
 use super::signing::Signer;
 use super::{RpmError, header};
 use crate::digest::Sha256;
@@ -96,7 +97,7 @@ impl Repository {
         let text = stamp(&wanted, staging.path(), signer)?;
         fs::write(staging.path().join(STAMP), text.unwrap_or_default())?;
         if let Some(signer) = signer {
-            let repomd = staging.path().join("repodata/repomd.xml");
+            let repomd = staging.path().join(REPOMD);
             signer.sign_file(&repomd, &repomd.with_extension("xml.asc"))?;
             files::write_if_changed(&self.dir.join(signer.file_name()), signer.public())?;
         }
@@ -114,7 +115,9 @@ impl Repository {
                 fs::rename(copy, target)?;
             }
         }
+        files::sync_folder(&staging.path().join("repodata"))?;
         files::exchange(&staging.path().join("repodata"), &self.dir.join("repodata"))?;
+        files::sync_folder(&self.dir)?;
         let key = signer.map(Signer::file_name);
         for stale in self.names(|name| is_rpm(name) || name.starts_with(KEY_FILE))? {
             if !wanted.contains_key(&stale) && Some(stale.as_str()) != key {
@@ -127,7 +130,7 @@ impl Repository {
     /// Tells whether folder and metadata are what these RPMs would make them.
     fn is_current(&self, wanted: &BTreeMap<String, &Path>, signer: Option<&Signer>) -> io::Result<bool> {
         let there = |path: &str| self.dir.join(path).is_file();
-        if !there("repodata/repomd.xml") || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
+        if Repomd::verified(&self.dir).is_err() || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
             return Ok(false);
         }
         let signed =
@@ -149,7 +152,7 @@ impl Repository {
                 return Ok(false);
             }
         }
-        Ok(self.dir.join("repodata/repomd.xml").is_file())
+        Ok(Repomd::verified(&self.dir).is_ok())
     }
 
     /// Removes the staging folders of runs that were killed.
@@ -171,7 +174,7 @@ impl Repository {
 
 /// Writes the metadata of the RPMs in a folder. It takes over what `old` says of RPMs with the
 /// same name, size and time. The revision and all timestamps follow from the RPMs, so that the
-/// same files give the same metadata.
+/// same files give the same metadata. Fails unless the metadata is whole.
 pub fn make_metadata(folder: &Path, revision: i64, old: Option<&Path>) -> Result<(), RpmError> {
     let mut command = Command::new("createrepo_c")
         .args(["--quiet", "--no-database", "--error-exit-val", "--set-timestamp-to-revision"])
@@ -180,7 +183,8 @@ pub fn make_metadata(folder: &Path, revision: i64, old: Option<&Path>) -> Result
     if let Some(old) = old {
         command = command.arg("--update").arg("--update-md-path").arg(old);
     }
-    compressed(command.arg(folder))
+    compressed(command.arg(folder))?;
+    Repomd::verified(folder).map(drop)
 }
 
 /// Runs a `createrepo_c` with zstd, or with gzip where it is older than 1.0 and does not know
@@ -355,6 +359,51 @@ mod tests {
             fs::read(repo.dir().join("repodata/repomd.xml")).unwrap()
         };
         assert_eq!(read("a"), read("b"));
+    }
+
+    #[test]
+    fn a_rebuild_within_a_second_gets_its_own_digest() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::at(dir.path().join("repo"));
+        let one = package(dir.path(), "one");
+        let set_nanos = |nanos| {
+            let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_700_000_000, nanos);
+            fs::OpenOptions::new().write(true).open(&one).unwrap().set_modified(time).unwrap();
+        };
+        set_nanos(1);
+        repo.refresh(std::slice::from_ref(&one), None).unwrap();
+        // Another build of the same size: another file, since the first one is linked.
+        let mut bytes = fs::read(&one).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::remove_file(&one).unwrap();
+        fs::write(&one, bytes).unwrap();
+        set_nanos(2);
+        assert!(repo.refresh(std::slice::from_ref(&one), None).unwrap().changed);
+        let primary = files::names_in(&repo.dir().join("repodata")).unwrap();
+        let primary = primary.iter().find(|name| name.contains("-primary.xml")).unwrap();
+        let mut text = String::new();
+        let file = fs::read(repo.dir().join("repodata").join(primary)).unwrap();
+        if primary.ends_with(".zst") {
+            text = String::from_utf8(zstd::decode_all(&file[..]).unwrap()).unwrap();
+        } else {
+            io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&file[..]), &mut text).unwrap();
+        }
+        assert!(text.contains(&Sha256::of_file(&one).unwrap().0.to_string()), "{text}");
+    }
+
+    #[test]
+    fn makes_damaged_metadata_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::at(dir.path().join("repo"));
+        let one = package(dir.path(), "one");
+        repo.refresh(std::slice::from_ref(&one), None).unwrap();
+        let repomd = repo.dir().join(REPOMD);
+        let whole = fs::read(&repomd).unwrap();
+        for damaged in ["", "<repomd>"] {
+            fs::write(&repomd, damaged).unwrap();
+            assert!(repo.refresh(std::slice::from_ref(&one), None).unwrap().changed);
+            assert_eq!(fs::read(&repomd).unwrap(), whole);
+        }
     }
 
     #[test]

@@ -193,10 +193,20 @@ impl Signer {
         self.detached(&["--output", "-"], b"rocmrpm").map(drop)
     }
 
+    /// Returns the detached signature of bytes, in ASCII armor, verified with the public key alone.
+    pub fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
+        let signature = self.detached(&["--armor", "--output", "-"], bytes)?;
+        if is_signed_by(&self.public, bytes, &signature)? {
+            return Ok(signature);
+        }
+        let how = "wrote a signature that is not valid".to_owned();
+        Err(SigningError::Tool { action: "sign", program: "gpg", how, words: Vec::new() })
+    }
+
     /// Writes the detached signature of a file, in ASCII armor.
     pub fn sign_file(&self, file: &Path, signature: &Path) -> Result<(), SigningError> {
         let bytes = fs::read(file).map_err(IoError::doing("read what is to be signed"))?;
-        let signed = self.detached(&["--armor", "--output", "-"], &bytes)?;
+        let signed = self.sign(&bytes)?;
         Ok(fs::write(signature, signed).map_err(IoError::doing("write a signature"))?)
     }
 
@@ -233,22 +243,10 @@ impl Signer {
 
     /// Verifies packages with the public key alone.
     fn verify(&self, rpms: &[PathBuf]) -> Result<(), SigningError> {
-        let folder = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
-        let folder = folder.map_err(IoError::doing("make a folder for rpm's keys"))?;
-        let key = folder.path().join("key");
-        fs::write(&key, &self.public).map_err(IoError::doing("write the public key"))?;
-        let rpmkeys = || Command::new("rpmkeys").arg("--dbpath").arg(folder.path().join("db"));
-        let imported = run(rpmkeys().arg("--import").arg(&key))?;
-        if !imported.success() {
-            return Err(failed("let rpm read the public key", "rpmkeys", &imported));
+        match RpmKeys::with(&self.public)?.check(rpms)? {
+            Ok(()) => Ok(()),
+            Err(words) => Err(SigningError::NotVerified { fingerprint: self.fingerprint.clone(), words }),
         }
-        let checked = run(rpmkeys().args(["--define", "_pkgverify_level all", "--checksig"]).args(rpms))?;
-        if checked.success() {
-            return Ok(());
-        }
-        let said = [checked.stdout, checked.stderr].concat();
-        let words = words(&said).into_iter().filter(|line| !line.ends_with(" OK") || line.contains("NOT"));
-        Err(SigningError::NotVerified { fingerprint: self.fingerprint.clone(), words: words.collect() })
     }
 
     /// Says why gpg did not sign. Source: GnuPG's doc/DETAILS, "STATUS"; libgpg-error's err-codes.h.
@@ -270,6 +268,69 @@ impl Signer {
             return SigningError::Unusable { fingerprint, state: "expired or not one that may sign" };
         }
         SigningError::Tool { action, program, how: finished.how(), words: spoken }
+    }
+}
+
+/// Tells whether a detached signature of bytes is valid and made by this public key, which must be
+/// neither expired nor revoked. The user's keyring has no part in it.
+pub fn is_signed_by(public: &[u8], bytes: &[u8], signature: &[u8]) -> Result<bool, SigningError> {
+    let dir = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
+    let dir = dir.map_err(IoError::doing("make a folder for gpg's keys"))?;
+    let path = |name: &str| dir.path().join(name);
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(path(name), bytes).map_err(IoError::doing("write what gpg verifies"))
+    };
+    write("key", public)?;
+    write("bytes", bytes)?;
+    write("signature", signature)?;
+    let gpg = || {
+        let command = Command::new("gpg").args(["--batch", "--no-autostart", "--homedir"]).arg(dir.path());
+        command.arg("--no-options")
+    };
+    let dearmored = run(gpg().arg("--output").arg(path("keyring")).arg("--dearmor").arg(path("key")))?;
+    if !dearmored.success() {
+        return Err(failed("read the public key", "gpg", &dearmored));
+    }
+    let verify = gpg().args(["--no-default-keyring", "--trust-model", "always", "--status-fd", "1"]);
+    let verify = verify.arg("--keyring").arg(path("keyring"));
+    let verified = run(verify.arg("--verify").arg(path("signature")).arg(path("bytes")))?;
+    // GOODSIG is for keys that are neither expired nor revoked. Source: GnuPG, doc/DETAILS.
+    let status = String::from_utf8_lossy(&verified.stdout);
+    Ok(verified.success() && status.lines().any(|line| line.starts_with("[GNUPG:] GOODSIG ")))
+}
+
+/// A database of rpm's own with one public key.
+#[derive(Debug)]
+pub struct RpmKeys(tempfile::TempDir);
+
+impl RpmKeys {
+    /// Returns a database with this key, in ASCII armor.
+    pub fn with(public: &[u8]) -> Result<Self, SigningError> {
+        let folder = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
+        let keys = Self(folder.map_err(IoError::doing("make a folder for rpm's keys"))?);
+        let key = keys.0.path().join("key");
+        fs::write(&key, public).map_err(IoError::doing("write the public key"))?;
+        let imported = run(keys.command().arg("--import").arg(&key))?;
+        if !imported.success() {
+            return Err(failed("let rpm read the public key", "rpmkeys", &imported));
+        }
+        Ok(keys)
+    }
+
+    /// Checks that packages are whole and signed with the key. The inner error has rpm's words for
+    /// those that are not.
+    pub fn check(&self, rpms: &[PathBuf]) -> Result<Result<(), Vec<String>>, SigningError> {
+        let level = ["--define", "_pkgverify_level all"];
+        let checked = run(self.command().args(level).arg("--checksig").args(rpms))?;
+        if checked.success() {
+            return Ok(Ok(()));
+        }
+        let said = words(&[checked.stdout, checked.stderr].concat());
+        Ok(Err(said.into_iter().filter(|line| !line.ends_with(" OK") || line.contains("NOT")).collect()))
+    }
+
+    fn command(&self) -> Command {
+        Command::new("rpmkeys").arg("--dbpath").arg(self.0.path().join("db"))
     }
 }
 

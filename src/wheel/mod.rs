@@ -120,8 +120,6 @@ pub struct Origin {
     pub gpu_targets: Vec<String>,
     /// The build key.
     pub key: Sha256,
-    /// The digest of `build.json`.
-    pub build_record: Sha256,
     /// The source and the patches: name, digest, size in bytes.
     pub sources: Vec<(String, Sha256, u64)>,
 }

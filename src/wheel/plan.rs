@@ -122,6 +122,7 @@ impl Plan {
             origins: BTreeMap::new(),
             elfs: BTreeMap::new(),
             evidence: Evidence::default(),
+            check_stop: process::check_stop,
         };
         gathering.run()?;
         let Gathering { mut members, origins, elfs, evidence, .. } = gathering;
@@ -260,6 +261,8 @@ struct Gathering<'a> {
     /// The ELF files among the members.
     elfs: BTreeMap<String, Elf>,
     evidence: Evidence,
+    /// Fails if the user asked to stop: links can multiply files to a million.
+    check_stop: fn() -> Result<(), process::ProcessError>,
 }
 
 impl Gathering<'_> {
@@ -325,7 +328,7 @@ impl Gathering<'_> {
 
     /// Adds the file that is at `path`, with the content of the one at `end`.
     fn add(&mut self, path: &str, end: &str, stored: Stored) -> Result<(), WheelError> {
-        process::check_stop()?;
+        (self.check_stop)()?;
         let mut content = Content::File(stored);
         let name = match self.payload.place(path) {
             Place::Dropped => return Ok(()),
@@ -391,5 +394,41 @@ impl Gathering<'_> {
         }
         let made = OWN_FILES.contains(&rest) || matches!(rest, "METADATA" | "WHEEL");
         Ok((!made).then(|| format!("{}.dist-info/{rest}", self.stem)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Diagnose, Kind};
+
+    #[test]
+    fn stops_while_it_gathers_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut builder = rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo");
+        let path = "/usr/lib/python3.14/site-packages/demo.py";
+        builder.with_file_contents("x = 1\n", rpm::FileOptions::new(path)).unwrap();
+        let rpm = dir.path().join("demo-1.0-1.noarch.rpm");
+        builder.build().unwrap().write_file(&rpm).unwrap();
+        let mut spool = Spool::new(dir.path()).unwrap();
+        let payload = Payload::read(&rpm, &mut spool).unwrap().unwrap();
+        let gather = |check_stop: fn() -> Result<(), process::ProcessError>| {
+            let mut gathering = Gathering {
+                payload: &payload,
+                spool: &spool,
+                old_dist_info: "demo-1.0.dist-info",
+                stem: "demo-1.0",
+                commands: BTreeSet::new(),
+                python: None,
+                members: BTreeMap::new(),
+                origins: BTreeMap::new(),
+                elfs: BTreeMap::new(),
+                evidence: Evidence::default(),
+                check_stop,
+            };
+            gathering.run()
+        };
+        gather(|| Ok(())).unwrap();
+        assert_eq!(gather(|| Err(process::ProcessError::Stopped)).unwrap_err().kind(), Kind::Interrupted);
     }
 }

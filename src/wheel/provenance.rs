@@ -1,5 +1,7 @@
 //! `rocmrpm.json` in a wheel's dist-info: the build and the RPMs that its files come
-//! from. What is inside of the RPMs, the SBOM says.
+//! from. What is inside of the RPMs, the SBOM says. It has nothing that depends on the machine or
+//! the folder of the build, such as the digests of `build.json` or of the SRPM: the same RPMs give
+//! the same wheel.
 
 use std::path::Path;
 
@@ -14,7 +16,7 @@ use crate::rpms::{self, Header};
 pub(super) const NAME: &str = "rocmrpm.json";
 
 /// The format of the file.
-const SCHEMA: &str = "rocmrpm/provenance/1";
+const SCHEMA: &str = "rocmrpm/provenance/2";
 
 /// An RPM whose files the wheel has.
 #[derive(Debug)]
@@ -63,7 +65,6 @@ pub(super) fn text(rpms: &[Source], origin: &Origin) -> String {
         "rocm": origin.rocm,
         "gpu_targets": origin.gpu_targets,
         "build_key": origin.key,
-        "build_record": {"file": "build.json", "sha256": origin.build_record},
         "rpms": rpms,
     });
     format!("{document:#}\n")

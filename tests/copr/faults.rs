@@ -66,3 +66,19 @@ fn an_expired_token_is_told_and_nothing_is_lost() {
     stack.push().exits(0);
     assert_eq!(stack.copr.uploads(), 3);
 }
+
+#[test]
+fn a_package_that_the_projects_key_did_not_sign_is_refused() {
+    for key in ["", "other"] {
+        let stack = Stack::synced();
+        stack.copr.control(&json!({"key": {"other": key}}));
+        let refused = stack.run(&["copr", "push", "other"]);
+        refused.exits(30).says([
+            "`other-1.0-1.fc43.noarch.rpm` of build ",
+            "is not signed with the project's key",
+            "/pubkey.gpg",
+        ]);
+        assert!(!stack.accepted("other"));
+        assert_eq!(stack.published(), [""; 0]);
+    }
+}

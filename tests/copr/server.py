@@ -11,6 +11,7 @@ FOLDER/control.json, where it is there, says what goes wrong; it is read again w
            chroot's pending, starting, running
   fail     {package: text}: the build fails, and this is its log
   define   {package: {macro: value}}: what the worker's rpmbuild defines, to make other RPMs of it
+  key      {package: "other" or ""}: signed with a key that is not the project's, or not at all
   expired  [user]: their tokens have expired
   errors   [{match, count, status}]: this many answers of `METHOD /path`, a regular expression; 500
            as COPR answers for a fault of its own, else as the proxy in front of it does
@@ -73,6 +74,9 @@ class Control:
 
     def define(self, package):
         return self.read().get("define", {}).get(package, {})
+
+    def key(self, package):
+        return self.read().get("key", {}).get(package, "project")
 
     def fault(self, kind, what):
         """A fault of this kind that is due for `METHOD /path`; it counts as used."""

@@ -31,6 +31,7 @@ class Worker:
         self.running = set()
         # One createrepo_c at a time, as the backend takes turns.
         self.repodata = threading.Lock()
+        self.keys, self.keyring = threading.Lock(), folder / "gnupg"
 
     def start(self, number):
         threading.Thread(target=self.run, args=(number,), daemon=True).start()
@@ -41,6 +42,8 @@ class Worker:
             kill(child)
         # Nothing writes metadata any more.
         self.repodata.acquire(timeout=10)
+        if self.keyring.exists():
+            subprocess.run(["gpgconf", "--kill", "all"], env=self.keyring_environment(), check=False)
 
     def run(self, number):
         build = self.state.builds[number]
@@ -186,7 +189,33 @@ class Worker:
                 return None
             for made in [*pathlib.Path(top).rglob("*RPMS/**/*.rpm"), *pathlib.Path(top, "SPECS").iterdir()]:
                 shutil.copy(made, folder)
+        self.sign(build, folder)
         return nevras(sorted(folder.glob("*.rpm")))
+
+    def sign(self, build, folder):
+        """Signs the packages with the project's key, whose public part lies beside its chroots."""
+        environment, quiet = self.keyring_environment(), {"stdout": subprocess.DEVNULL, "check": True}
+        with self.keys:
+            if not self.keyring.exists():
+                self.keyring.mkdir(mode=0o700)
+                for user in ("project@copr", "other@copr"):
+                    make = ["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", user, "rsa2048", "sign"]
+                    subprocess.run(make, env=environment, stderr=subprocess.DEVNULL, **quiet)
+        public = folder.parent.parent / "pubkey.gpg"
+        if not public.exists():
+            export = ["gpg", "--batch", "--armor", "--export", "project@copr"]
+            armor = subprocess.run(export, env=environment, stdout=subprocess.PIPE, check=True).stdout
+            part = public.with_name(f"pubkey.{build['id']}")
+            part.write_bytes(armor)
+            part.rename(public)
+        key = self.control.key(build["package"])
+        if key:
+            sign = ["rpmsign", "--define", f"__gpg {shutil.which('gpg')}", "--define", f"_gpg_name {key}@copr"]
+            sign += ["--define", f"_openpgp_sign_id {key}@copr", "--define", "_openpgp_sign gpg", "--addsign"]
+            subprocess.run([*sign, *folder.glob("*.rpm")], env=environment, stderr=subprocess.DEVNULL, **quiet)
+
+    def keyring_environment(self):
+        return {**os.environ, "GNUPGHOME": str(self.keyring)}
 
     def finish(self, folder, packages):
         """What is there when a build is over."""

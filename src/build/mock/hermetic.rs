@@ -18,7 +18,8 @@ use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::files;
 use crate::names::{ComponentName, is_plain};
-use crate::process::{Command, check_stop};
+use crate::process::check_stop;
+use crate::rpms::repository::{EPOCH_1980, make_metadata};
 use crate::rpms::tags::{Tags, Value};
 use crate::rpms::{self, RpmError};
 use crate::sources::{Cache, SourceError, download_plain};
@@ -132,6 +133,9 @@ pub enum HermeticError {
     /// The cache cannot be used.
     #[error(transparent)]
     Cache(#[from] SourceError),
+    /// The metadata of the build root's packages could not be made.
+    #[error(transparent)]
+    Metadata(#[from] RpmError),
 }
 
 impl Diagnose for HermeticError {
@@ -141,6 +145,7 @@ impl Diagnose for HermeticError {
             Self::Gone { local: true, .. } => Kind::Environment,
             Self::Gone { .. } => Kind::Network,
             Self::Cache(error) => error.kind(),
+            Self::Metadata(error) => error.kind(),
         }
     }
 
@@ -163,6 +168,7 @@ impl Diagnose for HermeticError {
                     .into(),
             ],
             Self::Cache(error) => error.hints(),
+            Self::Metadata(error) => error.hints(),
         }
     }
 }
@@ -292,7 +298,7 @@ fn repository(
         }
         files::link_or_copy(&kept, &staging.path().join(package.file_name()))?;
     }
-    Command::new("createrepo_c").args(["--quiet", "--no-database"]).arg(staging.path()).output()?;
+    make_metadata(staging.path(), EPOCH_1980, None).map_err(HermeticError::from)?;
     // mock reads it as root, and its users as others.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs_err::set_permissions(staging.path(), open)?;

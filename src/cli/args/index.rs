@@ -49,9 +49,17 @@ pub enum IndexCommand {
 /// `rocmrpm index check`.
 #[derive(Debug, Args)]
 pub struct IndexCheck {
-    /// The index's folder; the workspace's where absent
-    #[arg(value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    /// The index's folder, or the address of a signed one [default: the workspace's index]
+    #[arg(value_name = "DIR|URL")]
+    pub index: Option<String>,
+
+    /// The public key that signs the index's manifest [default: the key in `[signing]`]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+
+    /// Accept an older state of the index than this machine has seen
+    #[arg(long)]
+    pub allow_rollback: bool,
 
     /// Check this channel of a published index
     #[arg(long, value_name = "NAME")]
@@ -152,6 +160,10 @@ pub struct Destination {
     /// Show what would be done; change nothing
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Accept that the destination is older than what this machine has published or checked there
+    #[arg(long)]
+    pub allow_rollback: bool,
 
     /// Print JSON
     #[arg(long)]

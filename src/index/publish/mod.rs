@@ -135,7 +135,9 @@ fn without_secret(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Sha256;
     use crate::error::Diagnose;
+    use crate::index::place::{Page, Stored};
 
     #[test]
     fn destinations_are_told_apart() {
@@ -147,6 +149,54 @@ mod tests {
         assert_eq!(parse("host::module/x"), Destination::Rsync("host::module/x".into()));
         assert_eq!(parse("rsync://h:8873/m/"), Destination::Rsync("rsync://h:8873/m".into()));
         assert!(matches!(parse("s3://bucket/a/b/"), Destination::S3(_)));
+    }
+
+    #[test]
+    fn only_a_missing_folder_is_new() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Destination::Folder(dir.path().join("x")).is_new_folder());
+        assert!(!Destination::Folder(dir.path().into()).is_new_folder());
+        assert!(!Destination::Rsync("host:x".into()).is_new_folder());
+    }
+
+    /// A place that has files of which no page speaks.
+    struct Filled(Vec<Option<Stored>>);
+
+    impl Place for Filled {
+        fn name(&self) -> String {
+            "there".into()
+        }
+
+        fn read(&self, _: &[String]) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
+            Ok(Vec::new())
+        }
+
+        fn stored(&self, _: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
+            Ok(self.0.clone())
+        }
+
+        fn put_packages(&self, _: &[Package]) -> Result<(), IndexError> {
+            Ok(())
+        }
+
+        fn put_pages(&self, _: &[Page]) -> Result<(), IndexError> {
+            Ok(())
+        }
+
+        fn remove(&self, _: &[String]) -> Result<(), IndexError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn sends_missing_packages_and_refuses_other_bytes_under_their_names() {
+        let stored = |bytes: &str| Stored { size: 1, sha256: Sha256::of_bytes(bytes) };
+        let package = |path: &str| Package { path: path.into(), file: path.into(), stored: stored(path) };
+        let packages = [package("a"), package("b")];
+        let place = Filled(vec![Some(stored("a")), None]);
+        assert_eq!(missing(&place, &packages).unwrap(), [&packages[1]]);
+        let error = missing(&Filled(vec![None, Some(stored("a"))]), &packages).unwrap_err();
+        assert!(matches!(error, IndexError::OtherDigest { ref file, .. } if file == "b"), "{error}");
     }
 
     #[test]

@@ -108,11 +108,15 @@ impl Rsync {
             .arg(self.root())
             .arg(format!("{}/", layout.tree().display()));
         let finished = run(command)?;
-        let said = String::from_utf8_lossy(&finished.stderr);
-        // Before the first publishing there is no such folder.
-        let nothing = said.lines().any(|line| line.contains("change_dir") && line.contains("No such file"));
-        if finished.success() || nothing { Ok(layout) } else { Err(self.fail(&finished, "read pages of")) }
+        let missing = is_missing_folder(&String::from_utf8_lossy(&finished.stderr));
+        if finished.success() || missing { Ok(layout) } else { Err(self.fail(&finished, "read pages of")) }
     }
+}
+
+/// Tells whether rsync failed because the folder does not exist, as before the first publishing. Any
+/// other failure to enter it must not pass for an empty index.
+fn is_missing_folder(stderr: &str) -> bool {
+    stderr.lines().any(|line| line.contains("change_dir") && line.contains("No such file"))
 }
 
 /// Returns a layout whose list is a filter for these files and the folders that they are in.
@@ -231,5 +235,20 @@ impl Place for Rsync {
             .arg(self.root());
         let finished = run(command)?;
         if finished.success() { Ok(()) } else { Err(self.fail(&finished, "remove files of").into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_folder_passes_for_an_empty_index() {
+        let failed =
+            |why: &str| is_missing_folder(&format!("rsync: [sender] change_dir \"/srv/x\" failed: {why}\n"));
+        assert!(failed("No such file or directory (2)"));
+        assert!(!failed("Permission denied (13)"));
+        assert!(!failed("Input/output error (5)"));
+        assert!(!is_missing_folder("rsync: link_stat \"/srv/x/a\" failed: No such file or directory (2)\n"));
     }
 }

@@ -110,6 +110,13 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_has_3_to_63_letters() {
+        for (length, valid) in [(2, false), (3, true), (63, true), (64, false)] {
+            assert_eq!(Bucket::parse(&"a".repeat(length), None).is_ok(), valid, "{length}");
+        }
+    }
+
+    #[test]
     fn keys_lie_below_the_prefix() {
         let bucket = Bucket::parse("bucket//a/b/", None).unwrap();
         assert_eq!((bucket.key("x/y"), bucket.url()), ("a/b/x/y".into(), "s3://bucket/a/b".into()));

@@ -1,0 +1,101 @@
+//! The builder's decisions, without COPR: what it puts into a build root, which builds it waits for,
+//! which log explains a failure.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::macros::MacrosPackage;
+
+/// The builds that this run sent. COPR may not know yet which packages they are.
+#[derive(Debug, Default)]
+pub(super) struct Ours(Mutex<BTreeSet<u64>>);
+
+impl Ours {
+    /// Adds a build.
+    pub fn add(&self, build: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(build);
+    }
+
+    /// Tells whether COPR has yet to name a build above `after` that this run did not send.
+    /// Builds of this run do not wait for each other.
+    pub fn leave_unknown(&self, nameless: impl IntoIterator<Item = u64>, after: u64) -> bool {
+        let ours = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        nameless.into_iter().any(|build| build > after && !ours.contains(&build))
+    }
+}
+
+/// Returns the packages of a build root with the macros package and without its other versions;
+/// `None` if it has the package already.
+pub(super) fn with_macros(present: &[&str], macros: &MacrosPackage) -> Option<Vec<String>> {
+    let wanted = macros.in_build_root();
+    if present.contains(&wanted.as_str()) {
+        return None;
+    }
+    let others = present.iter().filter(|package| !macros.is_one(package));
+    Some(others.map(ToString::to_string).chain([wanted]).collect())
+}
+
+/// Returns the log that explains most of a failure: that of rpmbuild if it ran, that of the build
+/// root if it was not even complete.
+pub(super) fn log_of_failure(logs: &[PathBuf], dir: &Path) -> PathBuf {
+    let named = |name: &str| logs.iter().find(|log| log.ends_with(name)).cloned();
+    let ran = |log: &PathBuf| {
+        let text = text_of(log);
+        text.contains("Executing(%") || text.contains("error: line")
+    };
+    let log = named("build.log").filter(ran).or_else(|| named("root.log"));
+    log.or_else(|| named("builder-live.log")).unwrap_or_else(|| dir.join("build.log"))
+}
+
+/// Returns a log's text; empty if it cannot be read.
+pub(super) fn text_of(log: &Path) -> String {
+    String::from_utf8_lossy(&fs_err::read(log).unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_macros_package_replaces_its_old_version_and_nothing_else() {
+        let macros = MacrosPackage::sample("test-rpm-macros", "3-abc.fc43");
+        let with = |present: &[&str]| with_macros(present, &macros);
+        let kept = ["gcc-c++", "test-rpm-macros-2-old.fc43", "rocm-rpm-macros"];
+        let expected = ["gcc-c++", "rocm-rpm-macros", "test-rpm-macros-3-abc.fc43"].map(str::to_owned);
+        assert_eq!(with(&kept), Some(expected.to_vec()));
+        assert_eq!(with(&[]), Some(vec!["test-rpm-macros-3-abc.fc43".to_owned()]));
+        assert_eq!(with(&["gcc-c++", "test-rpm-macros-3-abc.fc43"]), None);
+    }
+
+    #[test]
+    fn builds_of_one_run_do_not_wait_for_each_other() {
+        let ours = Ours::default();
+        assert!(ours.leave_unknown([7], 6));
+        ours.add(7);
+        assert!(!ours.leave_unknown([7], 6));
+        assert!(ours.leave_unknown([7, 8], 6));
+        assert!(!ours.leave_unknown([7, 8], 8));
+    }
+
+    #[test]
+    fn a_failure_is_explained_by_rpmbuilds_log_or_that_of_the_build_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs_err::write(&path, text).unwrap();
+            path
+        };
+        let (live, root) = (log("builder-live.log", "x"), log("root.log", "nothing provides gcc"));
+        for (text, expected) in [
+            ("Executing(%build): /bin/sh", "build.log"),
+            ("error: line 3: bad tag", "build.log"),
+            ("Start: rpmbuild", "root.log"),
+        ] {
+            let logs = [live.clone(), log("build.log", text), root.clone()];
+            assert_eq!(log_of_failure(&logs, dir.path()), dir.path().join(expected), "{text}");
+        }
+        assert_eq!(log_of_failure(std::slice::from_ref(&live), dir.path()), live);
+        assert_eq!(log_of_failure(&[], dir.path()), dir.path().join("build.log"));
+    }
+}
