@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::build::{BuildRecord, Results, Stage};
 use crate::digest::Sha256;
-use crate::error::Error;
+use crate::error::{Error, IoError};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::inspect::RULES_VERSION;
