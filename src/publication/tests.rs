@@ -22,7 +22,7 @@ fn published(packages: &[Published]) -> State {
 #[test]
 fn adds_only_packages_that_are_not_published() {
     let (one, two) = (package("one", "a", "x"), package("two", "b", "y"));
-    let added = new_packages("there", &published(&[one.clone()]), &[one, two.clone()]).unwrap();
+    let added = new_packages("there", &published(std::slice::from_ref(&one)), &[one, two.clone()]).unwrap();
     assert_eq!(added, [two]);
 }
 

@@ -88,6 +88,9 @@ pub(super) struct SdistFacts {
     pub rust: Option<CargoProject>,
     /// Whether it has a toolchain file that rustup would follow.
     pub toolchain_files: Vec<String>,
+    /// Whether it has the source of a module in C, C++ or Cython. setup.py and other backends know
+    /// only when they run.
+    pub extensions: bool,
     /// Its licence files, from the top folder on.
     pub license_files: Vec<String>,
 }
@@ -147,7 +150,8 @@ impl Facts {
         let of_sdist = |facts: SdistFacts, reason: String| {
             let packages = rule.map_or_else(Vec::new, |rule| rule.build_requires.clone());
             let facts = SdistFacts { packages, ..facts };
-            let pure = pure && facts.rust.is_none();
+            let compiled = facts.rust.is_some() || (wheel.is_none() && facts.extensions);
+            let pure = pure && !compiled;
             let private = member.place == Place::Private;
             let license = match (&facts.rust, wheel) {
                 // The private package has one source for each member.
@@ -377,10 +381,20 @@ impl SdistFacts {
             packages: Vec::new(),
             rust: rust::project(&tree.dir, &names),
             toolchain_files: toolchain_files.map(|name| (*name).to_owned()).collect(),
+            extensions: has_extensions(&tree.dir),
             license_files: license_files(&tree.dir, &names)?,
         };
         Ok((facts, build))
     }
+}
+
+/// Tells whether an sdist has sources of extension modules: Cython's, or what setup.py compiles.
+fn has_extensions(dir: &Path) -> bool {
+    let setup = fs_err::read(dir.join("setup.py")).unwrap_or_default();
+    let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
+    let mut names = files.filter(|entry| entry.file_type().is_file()).map(|entry| entry.into_path());
+    String::from_utf8_lossy(&setup).contains("ext_modules")
+        || names.any(|path| path.extension().is_some_and(|extension| extension == "pyx"))
 }
 
 /// Returns the licence files among these in the top folder; where there are none, those one
@@ -421,6 +435,19 @@ fn names_in(dir: &Path, kind: fn(&FileType) -> bool) -> Result<Vec<String>, Sour
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_of_extension_modules_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!has_extensions(dir.path()));
+        fs_err::write(dir.path().join("setup.py"), "setup(ext_modules=cythonize(x))").unwrap();
+        assert!(has_extensions(dir.path()));
+        fs_err::write(dir.path().join("setup.py"), "setup()").unwrap();
+        assert!(!has_extensions(dir.path()));
+        fs_err::create_dir(dir.path().join("k")).unwrap();
+        fs_err::write(dir.path().join("k/parser.pyx"), "").unwrap();
+        assert!(has_extensions(dir.path()));
+    }
 
     #[test]
     fn license_files_have_plain_names_of_a_few_kinds() {

@@ -339,6 +339,7 @@ mod tests {
             build_requires: [].into(),
             packages: Vec::new(),
             rust: None,
+            extensions: false,
             toolchain_files: Vec::new(),
             license_files: Vec::new(),
         };
