@@ -141,8 +141,10 @@ pub(super) fn check_outputs(root: &Path, chroot: &str) -> Result<(), WorkspaceEr
     let build = root.join("build");
     let out = build.join(chroot);
     for folder in [&build, &out] {
-        match folder.symlink_metadata() {
+        match fs_err::symlink_metadata(folder) {
             Ok(metadata) if metadata.is_symlink() => return Err(output(root, folder).into()),
+            // What writes there names a file in the place of a folder.
+            Ok(metadata) if !metadata.is_dir() => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error.into()),
