@@ -96,7 +96,7 @@ fn runs_no_program_of_a_repositorys_configuration() {
     let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/1");
     assert_eq!(
         (plan["steps"][0]["release"].as_str(), &plan["steps"][0]["dirty"]),
-        (Some("1"), &false.into())
+        (Some("1%{?dist}"), &false.into())
     );
     plain_git(&lab.root(), &["status"]);
     assert!(mark.exists(), "the trap does not work");
