@@ -231,6 +231,8 @@ impl Workspace {
         command
             .current_dir(self.root())
             .env("ROCMRPM_CACHE", self.cache())
+            // Some belong to the laboratory's user by then.
+            .env("ROCMRPM_TRUST", self.root())
             .env_remove("SOURCE_DATE_EPOCH")
             .stdin(Stdio::null());
     }
