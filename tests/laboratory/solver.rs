@@ -23,8 +23,9 @@ const RUNTIME: &str = "vllm-rocm-runtime";
 
 #[test]
 fn dnf5_installs_each_written_closure_and_names_whatever_is_taken_away() {
-    let workspace = Workspace::stack().with_shared_cache();
-    for stem in names_in(&workspace.path("specs-templates/generated")) {
+    for stem in names_in(&Workspace::stack().path("specs-templates/generated")) {
+        // Each is handed over to the laboratory's user.
+        let workspace = Workspace::stack().with_shared_cache();
         let manifest: toml::Table = workspace.read("rocmrpm.toml").parse().unwrap();
         let default = manifest["stack"]["default-chroot"].as_str().unwrap().to_owned();
         let (pins, chroot) = stem.split_once('.').unwrap_or((stem.as_str(), default.as_str()));
