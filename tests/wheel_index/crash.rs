@@ -269,8 +269,11 @@ fn adding_one_wheel_opens_that_wheel_and_its_pages_alone() {
         .collect();
     let package = "/index/packages/other7/other7-3.0-py3-none-any.whl";
     let sidecar = format!("{package}.metadata");
-    // The places of the two new packages are looked at once, before anything is put there.
+    // The places of the two new packages are checked once, before anything is put there. The two
+    // folders are opened to sync them.
     let expected = [
+        "/index/packages/other7",
+        "/index/simple/other7",
         "/index/simple/index.json",
         "/index/simple/other7/index.json",
         "/new/other7-3.0-py3-none-any.whl",
