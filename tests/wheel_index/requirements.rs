@@ -88,22 +88,22 @@ impl Target {
 
     /// Runs pip of the distribution; an error is what it wrote.
     fn pip(&self, config: Option<&Path>, args: &[&str]) -> Result<String, String> {
-        let mut pip = Command::new(self.python()).args(["-m", "pip"]).args(args).cwd("/");
-        // What is set first counts.
+        let mut pip = alone(Command::new(self.python())).args(["-m", "pip"]).args(args).cwd("/");
         if let Some(config) = config {
             pip = pip.env("PIP_CONFIG_FILE", config);
         }
-        said(alone(pip))
+        said(pip)
     }
 
     fn uv(&self, config: Option<&Path>, args: &[&str]) -> Result<String, String> {
         let uv = environment("python-tools", include_str!("tools.txt")).join("bin/uv");
-        let mut uv =
-            Command::new(uv.to_str().unwrap()).env("UV_CACHE_DIR", self.0.path().join("cache")).cwd("/");
+        let mut uv = alone(Command::new(uv.to_str().unwrap()))
+            .env("UV_CACHE_DIR", self.0.path().join("cache"))
+            .cwd("/");
         if let Some(config) = config {
             uv = uv.env_remove("UV_NO_CONFIG").arg("--config-file").arg(config);
         }
-        said(alone(uv.args(args).args(["--python", &self.python()])))
+        said(uv.args(args).args(["--python", &self.python()]))
     }
 
     fn frozen(&self) -> Vec<String> {
