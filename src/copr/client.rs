@@ -10,6 +10,7 @@ use super::error::CoprError;
 use super::state::{Build, State};
 use crate::events::{Event, Events};
 use crate::process::{Command, Finished, ProcessError, check_stop, find_program, last_lines, quote};
+use crate::sources;
 
 /// The frontend where copr-cli has no configuration. Source: python-copr,
 /// copr/v3/helpers.py, `config_from_file`.
@@ -263,7 +264,7 @@ fn said(stderr: &str) -> String {
     crate::text::visible(&text)
 }
 
-/// Refuses a URL that is not https. On this machine nobody else can listen in.
+/// Refuses a URL that is not https. Traffic on this machine needs no encryption.
 pub(super) fn require_https(what: &'static str, url: &str) -> Result<(), CoprError> {
     match url.starts_with("https://") || is_loopback(url) {
         true => Ok(()),
@@ -272,23 +273,14 @@ pub(super) fn require_https(what: &'static str, url: &str) -> Result<(), CoprErr
 }
 
 fn is_loopback(url: &str) -> bool {
-    let host = url.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
-    let host = host.map(|host| host.rsplit_once(':').map_or(host, |(host, _)| host));
-    host.is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host))
+    url.starts_with("http://") && !sources::is_unprotected(url)
 }
 
-/// Returns curl as it is called for COPR: it follows redirects to https, gives up on what does not
-/// move or is larger than `most` bytes, and uses none of the user's credentials. curl before 8.4
-/// goes by the announced size only.
+/// Returns curl as it is called for COPR: it follows redirects to https only, and uses none of the
+/// user's credentials. An answer has at most `most` bytes.
 pub(super) fn curl(url: &str, most: u64) -> Command {
     let protocols = if is_loopback(url) { "=https,http" } else { "=https" };
-    Command::new("curl")
-        .args(["--location", "--silent", "--show-error", "--globoff"])
-        .args(["--proto", protocols, "--proto-redir", "=https", "--max-redirs", "10"])
-        .args(["--max-filesize", &most.to_string()])
-        .args(["--connect-timeout", "60", "--speed-limit", "1000", "--speed-time", "60"])
-        .env("LC_ALL", "C")
-        .arg(url)
+    sources::curl(url, most).args(["--proto", protocols, "--proto-redir", "=https"]).arg(url)
 }
 
 /// Waits, unless we are asked to stop.
@@ -370,6 +362,7 @@ mod tests {
             "http://copr.example",
             "http://127.0.0.1.example/",
             "http://localhost@copr.example/",
+            "http://127.0.0.1:80@copr.example/",
             "ftp://x",
             "",
         ] {

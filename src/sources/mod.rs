@@ -37,7 +37,7 @@ mod url;
 use std::path::{Path, PathBuf};
 
 pub use cache::Cache;
-pub(crate) use curl::download_plain;
+pub(crate) use curl::{curl, download_plain};
 pub use error::SourceError;
 pub use fetcher::Fetcher;
 pub use index::{ProjectFile, Sdist, version_of_sdist};
@@ -51,7 +51,7 @@ pub use releases::{Release, Releases, newer};
 pub(crate) use sdist_info::with_requires;
 pub use simple::{files_of_page, path_of_url, project_files};
 pub use tree::{Tree, read_inside};
-pub(crate) use url::{last_segment as last_url_segment, percent_decode};
+pub(crate) use url::{is_unprotected, last_segment as last_url_segment, percent_decode};
 pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;

@@ -169,7 +169,7 @@ pub(super) fn is_https(url: &str) -> bool {
 
 /// Tells whether anyone between this machine and the server could change what comes: the URL is
 /// of another machine, and not of TLS.
-pub(super) fn is_unprotected(url: &str) -> bool {
+pub(crate) fn is_unprotected(url: &str) -> bool {
     let url = shown(url);
     let Parts { scheme: Some(scheme), authority: Some(authority), .. } = parts(&url) else { return false };
     let host = match authority.rsplit_once(':') {

@@ -156,6 +156,14 @@ mod tests {
             Self { listener, ends: Vec::new(), line: Line::default() }
         }
 
+        /// One more from the first address than it may have, and one from the second.
+        fn crowded() -> Self {
+            let mut clients = Self::new();
+            (0..=MAX_OPEN_OF_ADDRESS).for_each(|_| clients.enter(1));
+            clients.enter(2);
+            clients
+        }
+
         fn enter(&mut self, address: u8) {
             self.ends.push(TcpStream::connect(self.listener.local_addr().unwrap()).unwrap());
             let (stream, _) = self.listener.accept().unwrap();
@@ -165,11 +173,7 @@ mod tests {
 
     #[test]
     fn one_address_does_not_keep_others_out() {
-        let mut clients = Clients::new();
-        for _ in 0..=MAX_OPEN_OF_ADDRESS {
-            clients.enter(1);
-        }
-        clients.enter(2);
+        let clients = Clients::crowded();
         let line = &clients.line;
         let places: Vec<Place<'_>> = std::iter::from_fn(|| line.next()).collect();
         let number = |last: u8| {
@@ -181,11 +185,7 @@ mod tests {
 
     #[test]
     fn the_slowest_gives_way_to_one_that_waits() {
-        let mut clients = Clients::new();
-        for _ in 0..=MAX_OPEN_OF_ADDRESS {
-            clients.enter(1);
-        }
-        clients.enter(2);
+        let clients = Clients::crowded();
         let line = &clients.line;
         let places: Vec<Place<'_>> = std::iter::from_fn(|| line.next()).collect();
         let closed = || {
