@@ -1,6 +1,7 @@
 //! Names that must not be mixed up: components, versions, SONAMEs. Parsing and
 //! comparing them, nothing else.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 /// The name of a component: its folder below `specs-templates/` and its key in
@@ -28,6 +29,13 @@ impl ComponentName {
 impl fmt::Display for ComponentName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Maps by component are asked by text as well: both are ordered alike.
+impl Borrow<str> for ComponentName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -20,7 +20,7 @@ use crate::files;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
-use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Stack, Step, Verdict};
+use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Stack, Verdict};
 use crate::workspace::{Component, Workspace, today};
 
 /// What a run is asked for.
@@ -62,9 +62,10 @@ pub struct Estimate {
 impl Prepared<'_, '_> {
     /// Returns what is to be done, in build order.
     fn tasks(&self) -> Vec<Task> {
-        let pending = self.plan.steps.iter().filter(|step| step.verdict != Verdict::Fresh);
-        let find = |step: &Step| self.selected.iter().find(|c| c.name == step.component);
-        pending.filter_map(|step| Some(self.task(find(step)?, &step.verdict))).collect()
+        let verdict = |component: &Component| Some(&self.plan.step(component.name.as_str())?.verdict);
+        let pending = self.selected.iter().filter_map(|component| Some((component, verdict(component)?)));
+        let pending = pending.filter(|(_, verdict)| **verdict != Verdict::Fresh);
+        pending.map(|(component, verdict)| self.task(component, verdict)).collect()
     }
 
     fn task(&self, component: &Component, verdict: &Verdict) -> Task {
@@ -263,7 +264,7 @@ pub fn run(
     let stale: Vec<&Component> = selected
         .iter()
         .copied()
-        .filter(|c| plan.steps.iter().any(|s| s.component == c.name && s.verdict != Verdict::Fresh))
+        .filter(|c| plan.step(c.name.as_str()).is_some_and(|step| step.verdict != Verdict::Fresh))
         .collect();
     let workspace = stack.workspace;
     let shelf = Shelf::new(stack, stale.iter().map(|component| component.name.clone()));
@@ -284,7 +285,7 @@ pub fn run(
         let results = run_tasks(&tasks, builder.limits(), options.keep_going, |task, jobs| {
             let started = Instant::now();
             let component = stale.iter().find(|c| c.name.as_str() == task.name);
-            let step = plan.steps.iter().find(|s| s.component.as_str() == task.name);
+            let step = plan.step(&task.name);
             let (Some(component), Some(step)) = (component, step) else {
                 return Err(Error::new(Kind::Internal, format!("the task `{}` has no component", task.name)));
             };

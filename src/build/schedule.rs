@@ -2,7 +2,7 @@
 //! and memory allow it, and of those the one with the longest way to the end before it. What a
 //! task does is the caller's business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -45,13 +45,93 @@ pub enum End<T, E> {
     Skipped(String),
 }
 
-struct State<T, E> {
-    waiting: Vec<usize>,
+/// The tasks as a graph of their places in the list that was given.
+struct Graph {
+    /// The tasks that must be done before each.
+    requires: Vec<Vec<usize>>,
+    /// The tasks that wait for each.
+    required_by: Vec<Vec<usize>>,
+    /// The tasks, the most urgent first.
+    order: Vec<usize>,
+    /// The place of each task in `order`.
+    rank: Vec<usize>,
+}
+
+impl Graph {
+    fn new(tasks: &[Task]) -> Self {
+        let index: HashMap<&str, usize> =
+            tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+        let requires: Vec<Vec<usize>> = tasks
+            .iter()
+            .map(|task| {
+                let known = task.requires.iter().filter_map(|name| index.get(name.as_str()).copied());
+                known.collect::<BTreeSet<usize>>().into_iter().collect()
+            })
+            .collect();
+        let mut required_by = vec![Vec::new(); tasks.len()];
+        for (index, required) in requires.iter().enumerate() {
+            required.iter().for_each(|required| required_by[*required].push(index));
+        }
+        let mut graph = Self { requires, required_by, order: Vec::new(), rank: vec![0; tasks.len()] };
+        graph.order = graph.urgency(tasks);
+        for (rank, index) in graph.order.iter().enumerate() {
+            graph.rank[*index] = rank;
+        }
+        graph
+    }
+
+    /// Returns the tasks, those first whose way to the end of everything is the longest: their own
+    /// time and that of what must come after them. A task whose time is not known counts as much as
+    /// the median of the known times. Equals stay as they were given.
+    fn urgency(&self, tasks: &[Task]) -> Vec<usize> {
+        let mut known: Vec<f64> = tasks.iter().filter_map(|task| task.seconds).collect();
+        known.sort_by(f64::total_cmp);
+        let usual = known.get(known.len() / 2).copied().unwrap_or(1.0);
+        let own: Vec<f64> = tasks.iter().map(|task| task.seconds.unwrap_or(usual)).collect();
+        let mut way = own.clone();
+        for index in self.topological().into_iter().rev() {
+            let after = self.required_by[index].iter().map(|after| way[*after]);
+            way[index] = own[index] + after.fold(0.0, f64::max);
+        }
+        let mut order: Vec<usize> = (0..tasks.len()).collect();
+        order.sort_by(|a, b| way[*b].total_cmp(&way[*a]));
+        order
+    }
+
+    /// Returns the tasks, each after all that it requires. Those of a circle are missing.
+    fn topological(&self) -> Vec<usize> {
+        let mut unmet: Vec<usize> = self.requires.iter().map(Vec::len).collect();
+        let mut order: Vec<usize> = (0..unmet.len()).filter(|index| unmet[*index] == 0).collect();
+        let mut at = 0;
+        while let Some(index) = order.get(at).copied() {
+            at += 1;
+            for after in &self.required_by[index] {
+                unmet[*after] -= 1;
+                if unmet[*after] == 0 {
+                    order.push(*after);
+                }
+            }
+        }
+        order
+    }
+}
+
+struct State<'a, T, E> {
+    tasks: &'a [Task],
+    graph: &'a Graph,
+    /// The ranks of the tasks that were not started.
+    waiting: BTreeSet<usize>,
+    /// The ranks of those among them that require nothing more.
+    ready: BTreeSet<usize>,
+    /// How many tasks that are not done each requires.
+    unmet: Vec<usize>,
     running: usize,
     free_cores: usize,
     free_memory: u64,
-    ends: BTreeMap<usize, End<T, E>>,
+    ends: Vec<Option<End<T, E>>>,
     failed: bool,
+    /// Whether a task ended otherwise than well.
+    lost: bool,
 }
 
 /// What a running task has taken.
@@ -60,21 +140,29 @@ struct Share {
     memory: u64,
 }
 
-impl<T, E> State<T, E> {
-    fn new(tasks: &[Task], limits: Limits) -> Self {
+impl<'a, T, E> State<'a, T, E> {
+    fn new(tasks: &'a [Task], graph: &'a Graph, limits: Limits) -> Self {
+        let unmet: Vec<usize> = graph.requires.iter().map(Vec::len).collect();
+        let ready = (0..tasks.len()).filter(|rank| unmet[graph.order[*rank]] == 0).collect();
         Self {
-            waiting: urgency(tasks),
+            tasks,
+            graph,
+            waiting: (0..tasks.len()).collect(),
+            ready,
+            unmet,
             running: 0,
             free_cores: limits.cores.max(1),
             free_memory: limits.memory,
-            ends: BTreeMap::new(),
+            ends: tasks.iter().map(|_| None).collect(),
             failed: false,
+            lost: false,
         }
     }
 
-    fn begin(&mut self, tasks: &[Task], index: usize, jobs: usize) -> Share {
-        let memory = (jobs as u64).saturating_mul(tasks[index].memory_per_job).min(self.free_memory);
-        self.waiting.retain(|waiting| *waiting != index);
+    fn begin(&mut self, index: usize, jobs: usize) -> Share {
+        let memory = (jobs as u64).saturating_mul(self.tasks[index].memory_per_job).min(self.free_memory);
+        self.waiting.remove(&self.graph.rank[index]);
+        self.ready.remove(&self.graph.rank[index]);
         self.running += 1;
         self.free_cores -= jobs;
         self.free_memory -= memory;
@@ -85,50 +173,74 @@ impl<T, E> State<T, E> {
         self.running -= 1;
         self.free_cores += share.jobs;
         self.free_memory += share.memory;
-        self.failed |= matches!(end, End::Failed(_));
-        self.ends.insert(index, end);
-    }
-}
-
-/// Returns the numbers of the tasks, those first whose way to the end of everything is the longest:
-/// their own time and that of what must come after them. A task whose time is not known counts as
-/// much as the middle one of those that are. Equals stay as they were given.
-fn urgency(tasks: &[Task]) -> Vec<usize> {
-    let mut known: Vec<f64> = tasks.iter().filter_map(|task| task.seconds).collect();
-    known.sort_by(f64::total_cmp);
-    let usual = known.get(known.len() / 2).copied().unwrap_or(1.0);
-    let own: Vec<f64> = tasks.iter().map(|task| task.seconds.unwrap_or(usual)).collect();
-    let mut way = own.clone();
-    // As often as a chain can be long; the last pass changes nothing.
-    for _ in tasks {
-        let mut changed = false;
-        for (index, task) in tasks.iter().enumerate() {
-            for required in &task.requires {
-                let Some(required) = tasks.iter().position(|task| task.name == *required) else { continue };
-                if way[required] < own[required] + way[index] {
-                    way[required] = own[required] + way[index];
-                    changed = true;
+        match &end {
+            End::Done(_) => {
+                for after in &self.graph.required_by[index] {
+                    self.unmet[*after] -= 1;
+                    if self.unmet[*after] == 0 {
+                        self.ready.insert(self.graph.rank[*after]);
+                    }
                 }
             }
+            End::Failed(_) => (self.failed, self.lost) = (true, true),
+            End::Skipped(_) => self.lost = true,
         }
-        if !changed {
-            break;
+        self.ends[index] = Some(end);
+    }
+
+    /// Returns the next task that can start, and with how many jobs: its share of the free cores and
+    /// of the free memory, at least one job if that fits. A task always starts if nothing else runs.
+    fn pick(&self) -> Option<(usize, usize)> {
+        if self.free_cores == 0 {
+            return None;
+        }
+        let sharers = self.ready.len().clamp(1, self.free_cores);
+        let core_share = self.free_cores.div_ceil(sharers);
+        let memory_share = self.free_memory / sharers as u64;
+        self.ready.iter().map(|rank| self.graph.order[*rank]).find_map(|index| {
+            let per_job = self.tasks[index].memory_per_job.max(1);
+            let by_memory = usize::try_from(memory_share / per_job).unwrap_or(usize::MAX);
+            let fits = self.free_memory >= per_job || self.running == 0;
+            fits.then_some((index, core_share.min(by_memory).clamp(1, MOST_JOBS)))
+        })
+    }
+
+    /// Ends the tasks that can never start.
+    fn skip_hopeless(&mut self, keep_going: bool) {
+        let stop = stop_requested();
+        while stop || self.lost {
+            let hopeless = self.waiting.iter().find_map(|rank| {
+                let index = self.graph.order[*rank];
+                let lost = self.graph.requires[index]
+                    .iter()
+                    .find(|required| matches!(self.ends[**required], Some(End::Failed(_) | End::Skipped(_))));
+                let reason = match lost {
+                    Some(lost) => format!("it requires `{}`, which was not built", self.tasks[*lost].name),
+                    None if stop => "the run was stopped".to_owned(),
+                    None if self.failed && !keep_going => "another component failed".to_owned(),
+                    None => return None,
+                };
+                Some((*rank, index, reason))
+            });
+            let Some((rank, index, reason)) = hopeless else { return };
+            self.waiting.remove(&rank);
+            self.ready.remove(&rank);
+            self.ends[index] = Some(End::Skipped(reason));
+            self.lost = true;
         }
     }
-    let mut order: Vec<usize> = (0..tasks.len()).collect();
-    order.sort_by(|a, b| way[*b].total_cmp(&way[*a]));
-    order
 }
 
 /// Returns how many seconds all tasks would take together, each as long as the last time; those
 /// whose time is not known count for nothing.
 pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
-    let mut state = State::<(), ()>::new(tasks, limits);
+    let graph = Graph::new(tasks);
+    let mut state = State::<(), ()>::new(tasks, &graph, limits);
     let mut running: Vec<(f64, usize, Share)> = Vec::new();
     let mut now = 0.0;
     loop {
-        while let Some((index, jobs)) = pick(&state, tasks) {
-            let share = state.begin(tasks, index, jobs);
+        while let Some((index, jobs)) = state.pick() {
+            let share = state.begin(index, jobs);
             running.push((now + tasks[index].seconds.unwrap_or(0.0), index, share));
         }
         running.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -148,20 +260,21 @@ pub fn run_tasks<T: Send, E: Send>(
     keep_going: bool,
     work: impl Fn(&Task, usize) -> Result<T, E> + Sync,
 ) -> Vec<End<T, E>> {
-    let state = Mutex::new(State::new(tasks, limits));
+    let graph = Graph::new(tasks);
+    let state = Mutex::new(State::new(tasks, &graph, limits));
     let changed = Condvar::new();
     let worker = || {
         let mut guard = lock(&state);
         loop {
-            skip_hopeless(&mut guard, tasks, keep_going);
+            guard.skip_hopeless(keep_going);
             if guard.waiting.is_empty() {
                 break;
             }
-            let Some((index, jobs)) = pick(&guard, tasks) else {
+            let Some((index, jobs)) = guard.pick() else {
                 guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let share = guard.begin(tasks, index, jobs);
+            let share = guard.begin(index, jobs);
             drop(guard);
             let result = catch_unwind(AssertUnwindSafe(|| work(&tasks[index], jobs)));
             guard = lock(&state);
@@ -184,57 +297,11 @@ pub fn run_tasks<T: Send, E: Send>(
         worker();
     });
     let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    state.ends.into_values().collect()
+    state.ends.into_iter().flatten().collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Ends the tasks that can never start.
-fn skip_hopeless<T, E>(state: &mut State<T, E>, tasks: &[Task], keep_going: bool) {
-    let stop = stop_requested();
-    loop {
-        let hopeless = state.waiting.iter().copied().find_map(|index| {
-            let lost = tasks[index].requires.iter().find(|required| {
-                let end = tasks.iter().position(|t| t.name == **required).and_then(|i| state.ends.get(&i));
-                matches!(end, Some(End::Failed(_) | End::Skipped(_)))
-            });
-            match lost {
-                Some(lost) => Some((index, format!("it requires `{lost}`, which was not built"))),
-                None if stop => Some((index, "the run was stopped".to_owned())),
-                None if state.failed && !keep_going => Some((index, "another component failed".to_owned())),
-                None => None,
-            }
-        });
-        let Some((index, reason)) = hopeless else { return };
-        state.waiting.retain(|waiting| *waiting != index);
-        state.ends.insert(index, End::Skipped(reason));
-    }
-}
-
-/// Returns the next task that can start, and with how many jobs: its share of the
-/// free cores and of the free memory, at least one job if that fits. A task always
-/// starts if nothing else runs.
-fn pick<T, E>(state: &State<T, E>, tasks: &[Task]) -> Option<(usize, usize)> {
-    let done = |name: &String| match tasks.iter().position(|task| task.name == *name) {
-        Some(index) => matches!(state.ends.get(&index), Some(End::Done(_))),
-        None => true,
-    };
-    let ready: Vec<usize> =
-        state.waiting.iter().copied().filter(|index| tasks[*index].requires.iter().all(done)).collect();
-    if state.free_cores == 0 {
-        return None;
-    }
-    let sharers = ready.len().clamp(1, state.free_cores);
-    let core_share = state.free_cores.div_ceil(sharers);
-    let memory_share = state.free_memory / sharers as u64;
-    ready.into_iter().find_map(|index| {
-        let per_job = tasks[index].memory_per_job.max(1);
-        let by_memory = usize::try_from(memory_share / per_job).unwrap_or(usize::MAX);
-        let fits = state.free_memory >= per_job || state.running == 0;
-        fits.then_some((index, core_share.min(by_memory).clamp(1, MOST_JOBS)))
-    })
 }
 
 #[cfg(test)]

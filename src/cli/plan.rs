@@ -1,5 +1,6 @@
 //! `rocmrpm plan`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,8 +32,10 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     // Results that cannot be read have no wheels; whoever makes them is told why.
     let stale_wheels = outputs::stale_wheels(&stack).unwrap_or_default();
     let waves = stack.waves(&prepared.selected);
-    let wave =
-        |name: &str| waves.iter().position(|w| w.iter().any(|c| c.name.as_str() == name)).map(|at| at + 1);
+    let numbered = waves.iter().enumerate();
+    let numbers: BTreeMap<&str, usize> =
+        numbered.flat_map(|(at, wave)| wave.iter().map(move |c| (c.name.as_str(), at + 1))).collect();
+    let wave = |name: &str| numbers.get(name).copied();
     let estimate = prepared.estimate(builder.limits());
     if args.json {
         let steps: Vec<_> = prepared

@@ -136,7 +136,7 @@ impl History {
         let workspace = stack.workspace;
         let pin = workspace.pin(component);
         let entries = self.entries(workspace, component);
-        let dirty = stack.select(&[component]).iter().any(|c| self.is_dirty(workspace, c));
+        let dirty = stack.with_required(&[component]).values().any(|c| self.is_dirty(workspace, c));
         let count = count(&entries, &pin.version);
         let minor = if is_member(workspace, component) { "0." } else { "" };
         let number = if dirty { count + 1 } else { count.max(1) };

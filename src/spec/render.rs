@@ -131,7 +131,7 @@ struct Values<'a> {
     sources: BTreeMap<String, SourceValues>,
     patches: Vec<&'a str>,
     edits: Vec<EditValues>,
-    /// The versions of all pins of the set, with `_` for `-`.
+    /// The versions of all pins of the set, with `_` for `-`; empty if no template mentions them.
     versions: BTreeMap<String, String>,
     gpu_targets: Vec<&'a str>,
     /// The lines that say which GPU targets a package has code for.
@@ -229,6 +229,7 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
     let targets: Vec<&str> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     let all_sources: Vec<(&str, SourceValues)> =
         pin.all_sources().enumerate().map(|(n, (name, pin))| (name, source_values(n, pin))).collect();
+    let files = template_files(workspace, component)?;
     let values = Values {
         name: component.name.as_str(),
         version: escape(&pin.version),
@@ -241,12 +242,7 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
         sources: all_sources.into_iter().skip(1).map(|(name, values)| (key(name), values)).collect(),
         patches: component.patches_for(&pin.version).map(|patch| patch.file_name.as_str()).collect(),
         edits: edits(workspace, component, pin)?,
-        versions: workspace
-            .pins
-            .pins
-            .iter()
-            .map(|(name, at)| (key(name.as_str()), escape(&at.value.version)))
-            .collect(),
+        versions: if mentions(&files, "versions") { versions(workspace) } else { BTreeMap::new() },
         gpu_provides: gpu_provides(&targets),
         env: component.env.iter().map(|(name, at)| (name.as_str(), at.value.as_str())).collect(),
         exports: exports(component, &workspace.provider, &targets)?,
@@ -257,7 +253,7 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
         closure: closure_values(workspace, component),
     };
     let template = relative(&workspace.root, &component.template);
-    let templates = Templates::parse(template_files(workspace, component)?)?;
+    let templates = Templates::parse(files)?;
     let text = templates.render(&template, &values)?;
     let missing = left_out(&values, &text);
     if !missing.is_empty() {
@@ -266,6 +262,18 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
     let text = format!("{}\n", text.trim_end());
     let digest = Sha256::of_bytes(&text);
     Ok(Rendered { file_name: component.spec_name(), digest, text, release })
+}
+
+/// Whether templates have a word, or the variable of tera that holds all others.
+fn mentions(files: &[(String, String)], word: &str) -> bool {
+    files.iter().any(|(_, text)| text.contains(word) || text.contains("__tera_context"))
+}
+
+/// Returns the versions of all pins. In a workspace of 1000 components this costs more than all else
+/// that a spec is rendered with.
+fn versions(workspace: &Workspace) -> BTreeMap<String, String> {
+    let pins = workspace.pins.pins.iter();
+    pins.map(|(name, at)| (key(name.as_str()), escape(&at.value.version))).collect()
 }
 
 /// Returns what a template left out of a spec: without a word a package would be built

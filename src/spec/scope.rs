@@ -133,7 +133,7 @@ impl<'a> Family<'a> {
             family.folders.extend(folder(workspace.pin(component)).map(str::to_owned));
             family.closure |= component.closure.is_some();
             let required = component.requires.iter();
-            let find = |name: &str| workspace.components.values().find(|other| other.name.as_str() == name);
+            let find = |name: &str| workspace.components.get(name);
             open.extend(required.filter_map(|at| find(&at.value)));
         }
         family

@@ -121,14 +121,22 @@ impl<'w> Stack<'w> {
         if wanted.is_empty() {
             return self.order.clone();
         }
-        let mut keep: BTreeSet<&str> = wanted.iter().map(|c| c.name.as_str()).collect();
-        // Backwards: whatever requires a component stands after it.
-        for component in self.order.iter().rev() {
-            if keep.contains(component.name.as_str()) {
-                keep.extend(component.requires.iter().map(|r| r.value.as_str()));
+        let keep = self.with_required(wanted);
+        self.order.iter().copied().filter(|c| keep.contains_key(c.name.as_str())).collect()
+    }
+
+    /// Returns the named components and all that they require, by name.
+    pub fn with_required(&self, wanted: &[&Component]) -> BTreeMap<&'w str, &'w Component> {
+        let mut found = BTreeMap::new();
+        let mut open: Vec<&str> = wanted.iter().map(|component| component.name.as_str()).collect();
+        while let Some(name) = open.pop() {
+            let component = self.workspace.components.get(name);
+            let Some(component) = component.filter(|_| !self.left_out.contains_key(name)) else { continue };
+            if found.insert(component.name.as_str(), component).is_none() {
+                open.extend(component.requires.iter().map(|required| required.value.as_str()));
             }
         }
-        self.order.iter().copied().filter(|c| keep.contains(c.name.as_str())).collect()
+        found
     }
 
     /// Groups components by how many others must be built, one after the other,
@@ -172,7 +180,7 @@ fn visit<'w>(
             return Err(StackError::Impossible { message, problems: vec![problem] });
         }
         // Requirements on unknown components were refused when the workspace was read.
-        if let Some(next) = workspace.components.values().find(|c| c.name.as_str() == required.value) {
+        if let Some(next) = workspace.components.get(required.value.as_str()) {
             visit(workspace, next, path, done, order)?;
         }
     }

@@ -70,6 +70,8 @@ pub struct Step {
 pub struct Plan {
     /// The steps.
     pub steps: Vec<Step>,
+    /// The place of each component's step.
+    index: BTreeMap<ComponentName, usize>,
 }
 
 impl Plan {
@@ -77,9 +79,8 @@ impl Plan {
     /// the components that it requires are added here.
     pub fn push(&mut self, component: &ComponentName, requires: &[&str], now: Inputs, earlier: &Earlier) {
         let Inputs { mut build, inspection } = now;
-        let keys: BTreeMap<&str, &Step> = self.steps.iter().map(|s| (s.component.as_str(), s)).collect();
         for required in requires {
-            if let Some(step) = keys.get(required) {
+            if let Some(step) = self.step(required) {
                 build.add(format!("{REQUIRED}{required}"), step.key);
             }
         }
@@ -93,7 +94,7 @@ impl Plan {
                 reasons
             }
         };
-        let mut rebuilt = requires.iter().filter(|r| keys.get(*r).is_some_and(|s| s.is_stale())).peekable();
+        let mut rebuilt = requires.iter().filter(|r| self.step(r).is_some_and(Step::is_stale)).peekable();
         let on_old_ground = rebuilt.peek().is_none();
         for required in rebuilt {
             let reason = format!("required component {required} changed");
@@ -119,7 +120,13 @@ impl Plan {
             _ => Verdict::Stale(reasons),
         };
         let key = build.key();
+        self.index.insert(component.clone(), self.steps.len());
         self.steps.push(Step { component: component.clone(), key, inputs: build, inspection, verdict });
+    }
+
+    /// Returns the step of a component.
+    pub fn step(&self, component: &str) -> Option<&Step> {
+        self.steps.get(*self.index.get(component)?)
     }
 
     /// Returns how many components would be built.
@@ -173,11 +180,15 @@ mod tests {
         steps(now, earlier).into_iter().map(|step| step.verdict).collect()
     }
 
-    fn steps([a, b]: [Inputs; 2], earlier: [Earlier; 2]) -> Vec<Step> {
+    fn plan_of([a, b]: [Inputs; 2], earlier: [Earlier; 2]) -> Plan {
         let mut plan = Plan::default();
         plan.push(&name("a"), &[], a, &earlier[0]);
         plan.push(&name("b"), &["a"], b, &earlier[1]);
-        plan.steps
+        plan
+    }
+
+    fn steps(now: [Inputs; 2], earlier: [Earlier; 2]) -> Vec<Step> {
+        plan_of(now, earlier).steps
     }
 
     fn stale(reason: &str) -> Verdict {
@@ -198,8 +209,7 @@ mod tests {
 
     #[test]
     fn only_what_would_be_built_is_counted_as_stale() {
-        let count =
-            |earlier: [Earlier; 2]| Plan { steps: steps([inputs("1"), inputs("1")], earlier) }.stale();
+        let count = |earlier: [Earlier; 2]| plan_of([inputs("1"), inputs("1")], earlier).stale();
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let old = || first.iter().map(|step| accepted(recorded(step))).collect::<Vec<_>>();
         assert_eq!(count(Default::default()), 2);

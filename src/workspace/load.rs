@@ -245,7 +245,7 @@ impl Workspace {
         if let Some(name) = selection.overrides.keys().find(|n| !pins.pins.keys().any(|k| k.as_str() == *n)) {
             return Err(WorkspaceError::Unknown { kind: "pin", name: name.clone(), known: known() });
         }
-        let unpinned = components.keys().filter(|name| !pins.pins.contains_key(name)).cloned().collect();
+        let unpinned = components.keys().filter(|name| !pins.pins.contains_key(*name)).cloned().collect();
         components.retain(|name, _| pins.pins.contains_key(name));
         let provider = choose(&mut providers, "ROCm provider", None, &chroot.rocm_provider)?;
         let other_chroots = chroots;
@@ -356,7 +356,7 @@ fn add_generated(
         match &component.generated {
             None => problems.push(whole("a generated component says `generated = \"COMPONENT\"`".into())),
             Some(At { value, span }) => {
-                let target = components.values().find(|other| other.name.as_str() == value);
+                let target = components.get(value.as_str());
                 if target.is_none_or(|target| target.closure.is_none()) {
                     let message = format!("`{value}` has no table `[closure]`");
                     problems.push(component.file.problem(span.clone(), message, "generated for this one"));

@@ -97,7 +97,7 @@ pub fn files(
         }
     }
     let taken = |name: &str| {
-        let other = workspace.components.values().find(|other| other.name.as_str() == name);
+        let other = workspace.components.get(name);
         other.is_some_and(|other| other.generated.is_none())
     };
     for (member, _) in &found {
