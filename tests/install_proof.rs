@@ -13,7 +13,7 @@ use std::process::Command;
 use rocmrpm::digest::Sha256;
 use rocmrpm::error::{Diagnose, Kind};
 use rocmrpm::events::Silent;
-use rocmrpm::proof::{Basis, Proof, Unprovided, prove};
+use rocmrpm::proof::{Basis, NotInstallable, Proof, prove};
 use rocmrpm::sources::{Cache, Fetcher};
 use rocmrpm::stack::Stack;
 use rocmrpm::workspace::Selection;
@@ -145,7 +145,7 @@ fn names_package_file_and_library_of_what_nothing_provides() {
             ),
         ]
     );
-    let error = Unprovided::of(proof.findings.unmet.clone(), "the stack", "f").unwrap_err();
+    let error = NotInstallable::of(&proof.findings, "the stack", "f").unwrap_err();
     assert_eq!(error.to_string(), "2 requirements of the stack are not provided on `f`");
     assert_eq!((error.kind(), error.hints().len()), (Kind::Findings, 1));
 
@@ -177,6 +177,25 @@ fn names_package_file_and_library_of_what_nothing_provides() {
         unmet,
         ["demo-runtime requires python3dist(near) >= 2: python3-near provides python3dist(near) = 1"]
     );
+}
+
+#[test]
+fn reports_a_file_that_two_packages_have() {
+    let lab = Lab::new();
+    let far = wheel(&lab.index, "far", "near/libnear.so", &lab.workspace.holder().join("libgomp.so"));
+    let pins = lab.workspace.read("pins/stable.f.generated.toml");
+    lab.workspace.write("pins/stable.f.generated.toml", format!("{pins}\n[far]\n{far}"));
+    let generated = "specs-templates/generated/stable.f";
+    let spec = lab.workspace.read(format!("{generated}/near/near.spec.tera"));
+    let spec = spec.replace("python-near", "python-far").replace("python3-near", "python3-far");
+    lab.workspace.write(format!("{generated}/far/component.toml"), "generated = \"demo\"\n");
+    lab.workspace.write(format!("{generated}/far/far.spec.tera"), spec);
+    let findings = lab.prove().unwrap().findings;
+    let file = "/usr/lib64/python3.14/site-packages/near/libnear.so";
+    let expected = format!("python3-far and python3-near both have {file}");
+    assert_eq!(findings.conflicts.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+    let error = NotInstallable::of(&findings, "the stack", "f").unwrap_err();
+    assert!(error.details().iter().any(|line| line.contains("both have")), "{:?}", error.details());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{args, context};
 use crate::closure::Graph;
 use crate::error::Error;
 use crate::events::Events;
-use crate::proof::{Proof, Unprovided, prove};
+use crate::proof::{NotInstallable, Proof, prove};
 use crate::report::{Shell, Style, install_notes, install_summary};
 use crate::sources::Fetcher;
 use crate::stack::Stack;
@@ -24,12 +24,12 @@ pub(super) fn of_closure(
     prove(&stack, Some(graph), fetcher, events)
 }
 
-/// Shows what was proved and what was not; an error if a requirement is not provided.
+/// Shows what was proved and what was not; an error if packages cannot be installed.
 pub(super) fn show(proof: &Proof, chroot: &str, shell: &Shell) -> Result<(), Error> {
     for note in install_notes(proof) {
         shell.talk(format!("{} {note}", Style::Dim.paint("note:")));
     }
-    Unprovided::of(proof.findings.unmet.clone(), "the stack", chroot)?;
+    NotInstallable::of(&proof.findings, "the stack", chroot)?;
     shell.status(Style::Good, "Proved", install_summary(proof));
     Ok(())
 }

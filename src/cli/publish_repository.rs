@@ -11,7 +11,7 @@ use crate::error::{Error, IoError};
 use crate::files::names_in;
 use crate::index::folder::Folder;
 use crate::index::publish::Destination;
-use crate::proof::{Unprovided, closed};
+use crate::proof::{NotInstallable, closed};
 use crate::publication::{Change, PublicationError, Published, Wanted, plan};
 use crate::report::{Shell, Style, count, human_size};
 use crate::rpms::repository::STAMP;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     let (repository, signer) = refresh_repository(&lock, &stack)?;
     let rpms: Vec<_> = rpms_in(&repository)?;
     let findings = closed(&workspace, &rpms)?;
-    Unprovided::of(findings.unmet, "the repository", &workspace.chroot.name)?;
+    NotInstallable::of(&findings, "the repository", &workspace.chroot.name)?;
     let manifest = &workspace.manifest;
     let seen = seen(&destination, to.allow_rollback)?;
     let wanted = Wanted {

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::check::{Findings, check};
+use super::check::check;
 use super::target::Target;
-use super::{Unprovided, read};
+use super::{NotInstallable, read};
 use crate::build::{Results, Stage};
 use crate::closure::name_of;
 use crate::error::Error;
@@ -16,7 +16,8 @@ use crate::spec::{self, History};
 use crate::stack::Stack;
 use crate::workspace::Component;
 
-/// Refuses RPMs of a component that require what nothing provides. Reads headers only.
+/// Refuses RPMs of a component that require what nothing provides, or that conflict with others.
+/// Reads headers only.
 pub(crate) fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> Result<(), Error> {
     let workspace = stack.workspace;
     let own = read(rpms)?;
@@ -34,8 +35,7 @@ pub(crate) fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf
         add_planned(stack, &missing, &mut target)?;
         findings = check(&own, &all, &target)?;
     }
-    let Findings { unmet, .. } = findings;
-    Ok(Unprovided::of(unmet, &format!("`{}`", component.name), &workspace.chroot.name)?)
+    Ok(NotInstallable::of(&findings, &format!("`{}`", component.name), &workspace.chroot.name)?)
 }
 
 /// Adds what components without results say they make.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::target::{Library, Target, Verdict};
 use crate::packages::{PackagesError, Requirement};
-use crate::rpms::{Relation, Relations};
+use crate::rpms::{PackagedFile, Relation, Relations};
 
 /// A requirement that nothing satisfies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +31,26 @@ impl fmt::Display for Unmet {
     }
 }
 
+/// Files that two packages both have, with different content: rpm installs only one of the packages.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// The packages, sorted.
+    pub packages: [String; 2],
+    /// The absolute paths, sorted.
+    pub files: Vec<String>,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [one, other] = &self.packages;
+        write!(f, "{one} and {other} both have {}", self.files.first().map_or("", String::as_str))?;
+        match self.files.len() {
+            0 | 1 => Ok(()),
+            n => write!(f, " and {} more", n - 1),
+        }
+    }
+}
+
 /// What a check came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
@@ -38,20 +58,23 @@ pub struct Findings {
     pub requirements: usize,
     /// Those that nothing satisfies, sorted.
     pub unmet: Vec<Unmet>,
-    /// Those of which it is not known, by the reason.
+    /// Files that two of the packages have, sorted.
+    pub conflicts: Vec<Conflict>,
+    /// The requirements of which it is not known, by the reason.
     pub unchecked: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Judges what the packages `of` require; what all packages provide counts.
+/// Judges what the packages `of` require, and whether they have files in common with others. What
+/// all packages provide counts.
 pub fn check<'p>(
-    of: impl IntoIterator<Item = &'p Relations>,
+    of: impl IntoIterator<Item = &'p Relations> + Clone,
     all: &[&Relations],
     target: &Target,
 ) -> Result<Findings, PackagesError> {
     let set = Set::of(all, target);
     let mut findings = Findings::default();
     let mut asked: HashMap<String, Verdict> = HashMap::new();
-    for package in of {
+    for package in of.clone() {
         for required in &package.requires {
             let text = required.relation.to_string();
             let verdict = match asked.get(&text) {
@@ -73,10 +96,40 @@ pub fn check<'p>(
         }
     }
     findings.requirements = asked.len();
+    findings.conflicts = conflicts(of, all);
     findings.unmet.sort();
     findings.unmet.dedup();
     without_versions(&mut findings.unmet);
     Ok(findings)
+}
+
+/// Returns the files in which packages of `of` differ from one another and from the rest of `all`.
+fn conflicts<'p>(of: impl IntoIterator<Item = &'p Relations>, all: &[&Relations]) -> Vec<Conflict> {
+    let mut owners: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
+    for package in all {
+        for PackagedFile { path, content } in &package.files {
+            if let Some(content) = content {
+                owners.entry(path).or_default().push((&package.package, content));
+            }
+        }
+    }
+    let mut found: BTreeMap<[String; 2], BTreeSet<String>> = BTreeMap::new();
+    for package in of {
+        for PackagedFile { path, content } in &package.files {
+            let Some(content) = content else { continue };
+            for (other, others) in owners.get(path.as_str()).into_iter().flatten() {
+                if *other != package.package && others != content {
+                    let mut packages = [package.package.clone(), (*other).to_owned()];
+                    packages.sort();
+                    found.entry(packages).or_default().insert(path.clone());
+                }
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|(packages, files)| Conflict { packages, files: files.into_iter().collect() })
+        .collect()
 }
 
 /// Leaves out the symbol versions of libraries that are not provided at all.
@@ -109,7 +162,8 @@ impl<'a> Set<'a> {
         for relation in packages.iter().flat_map(|package| &package.provides) {
             provides.entry(&relation.name).or_default().push(relation);
         }
-        let files = packages.iter().flat_map(|package| &package.files).map(String::as_str).collect();
+        let files =
+            packages.iter().flat_map(|package| &package.files).map(|file| file.path.as_str()).collect();
         Self { provides, files, packages, target }
     }
 
@@ -197,8 +251,8 @@ impl<'a> Set<'a> {
         }
         let Some(Library { soname, .. }) = Library::parse(name) else { return otherwise };
         let file = |package: &Relations| {
-            let is_it = |path: &&String| path.rsplit('/').next() == Some(soname);
-            package.files.iter().find(is_it).map(|path| (package.package.clone(), path.clone()))
+            let is_it = |file: &&PackagedFile| file.path.rsplit('/').next() == Some(soname);
+            package.files.iter().find(is_it).map(|file| (package.package.clone(), file.path.clone()))
         };
         match self.packages.iter().find_map(|package| file(package)) {
             Some((package, path)) => format!("{package} has {path}, and does not provide it"),
@@ -259,8 +313,32 @@ mod tests {
             package: name.into(),
             provides: provides.iter().map(|text| relation(text)).collect(),
             requires: requires.iter().map(required).collect(),
-            files: files.iter().map(|path| (*path).to_owned()).collect(),
+            files: files.iter().map(|path| file(path, path)).collect(),
         }
+    }
+
+    fn file(path: &str, content: &str) -> PackagedFile {
+        let content = (!content.is_empty()).then(|| content.to_owned());
+        PackagedFile { path: path.to_owned(), content }
+    }
+
+    #[test]
+    fn packages_conflict_in_files_that_differ_and_not_in_folders_or_equal_files() {
+        let of = |name: &str, files: &[(&str, &str)]| Relations {
+            files: files.iter().map(|(path, content)| file(path, content)).collect(),
+            ..package(name, &[], &[], &[])
+        };
+        let packages = [
+            of("b", &[("/usr/bin", ""), ("/usr/bin/x", "b"), ("/usr/bin/y", "b"), ("/usr/share/same", "1")]),
+            of("a", &[("/usr/bin", ""), ("/usr/bin/x", "a"), ("/usr/bin/y", "a"), ("/usr/share/same", "1")]),
+            of("c", &[("/usr/bin", ""), ("/usr/bin/z", "c")]),
+        ];
+        let all: Vec<&Relations> = packages.iter().collect();
+        let found =
+            |of: &[Relations]| conflicts(of, &all).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(found(&packages), ["a and b both have /usr/bin/x and 1 more"]);
+        assert_eq!(found(&packages[1..2]), ["a and b both have /usr/bin/x and 1 more"]);
+        assert_eq!(found(&packages[2..]), [""; 0]);
     }
 
     fn unmet(packages: &[Relations]) -> Vec<String> {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(crate) use built::provided;
-pub use check::{Findings, Unmet, check};
+pub use check::{Conflict, Findings, Unmet, check};
 pub use pack::{Basis, Packed};
 pub use target::Target;
 
@@ -50,56 +50,66 @@ impl Proof {
     }
 }
 
-/// Requirements that nothing satisfies.
+/// Why packages cannot be installed together.
 #[derive(Debug, thiserror::Error)]
-#[error("{} not provided on `{chroot}`", count(unmet.len(), of))]
-pub struct Unprovided {
+#[error("{}", self.message())]
+pub struct NotInstallable {
     /// What has them, such as `the stack`.
     pub of: String,
     /// The chroot.
     pub chroot: String,
-    /// The requirements.
+    /// The requirements that nothing satisfies.
     pub unmet: Vec<Unmet>,
+    /// The files that two packages have.
+    pub conflicts: Vec<Conflict>,
 }
 
-fn count(unmet: usize, of: &str) -> String {
-    match unmet {
-        1 => format!("1 requirement of {of} is"),
-        n => format!("{n} requirements of {of} are"),
-    }
-}
-
-impl Unprovided {
-    /// Returns the error, if something is not provided.
-    pub fn of(unmet: Vec<Unmet>, of: &str, chroot: &str) -> Result<(), Self> {
-        match unmet.is_empty() {
+impl NotInstallable {
+    /// Returns the error, if a requirement is not provided or packages conflict.
+    pub fn of(findings: &Findings, of: &str, chroot: &str) -> Result<(), Self> {
+        let Findings { unmet, conflicts, .. } = findings.clone();
+        match unmet.is_empty() && conflicts.is_empty() {
             true => Ok(()),
-            false => Err(Self { of: of.to_owned(), chroot: chroot.to_owned(), unmet }),
+            false => Err(Self { of: of.to_owned(), chroot: chroot.to_owned(), unmet, conflicts }),
+        }
+    }
+
+    fn message(&self) -> String {
+        let Self { of, chroot, unmet, conflicts } = self;
+        match (unmet.len(), conflicts.len()) {
+            (0, 1) => format!("two packages of {of} conflict"),
+            (0, n) => format!("{n} pairs of packages of {of} conflict"),
+            (1, _) => format!("1 requirement of {of} is not provided on `{chroot}`"),
+            (n, _) => format!("{n} requirements of {of} are not provided on `{chroot}`"),
         }
     }
 }
 
-impl Diagnose for Unprovided {
+impl Diagnose for NotInstallable {
     fn kind(&self) -> Kind {
         Kind::Findings
     }
 
     fn details(&self) -> Vec<String> {
-        self.unmet.iter().map(ToString::to_string).collect()
+        let unmet = self.unmet.iter().map(ToString::to_string);
+        unmet.chain(self.conflicts.iter().map(ToString::to_string)).collect()
     }
 
     fn hints(&self) -> Vec<String> {
-        let library = self.unmet.iter().any(|unmet| unmet.requirement.contains(".so"));
-        match library {
-            true => vec![format!(
+        if self.unmet.is_empty() {
+            return vec![
+                "remove the file in the spec of one of them, or make a member of a closure `private` in component.toml"
+                    .to_owned(),
+            ];
+        }
+        if self.unmet.iter().any(|unmet| unmet.requirement.contains(".so")) {
+            return vec![format!(
                 "if {0} has the library, add it to `[libraries]` of mock-configs/{0}.toml; if it comes beside \
                  the file, filter the requirement in the spec with `%global __requires_exclude`",
                 self.chroot
-            )],
-            false => {
-                vec!["run `rocmrpm closure --write`, or package what is missing as a component".to_owned()]
-            }
+            )];
         }
+        vec!["run `rocmrpm closure --write`, or package what is missing as a component".to_owned()]
     }
 }
 

@@ -21,7 +21,7 @@ use crate::stack::Stack;
 use crate::workspace::{Component, Pin, Source};
 
 /// Rises when the same inputs are packed otherwise than before.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What RPMs were made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -47,10 +47,10 @@ pub(super) fn wheel(path: &Path, root: &Path, private: bool) -> io::Result<()> {
         fs::set_permissions(&to, PermissionsExt::from_mode(mode))?;
     }
     if !private {
-        for program in console_scripts(&programs) {
+        for (program, entry_point) in console_scripts(&programs) {
             let to = root.join(BIN).join(program);
             fs::create_dir_all(root.join(BIN))?;
-            fs::write(&to, "#!/usr/bin/python3 -s\n")?;
+            fs::write(&to, format!("#!/usr/bin/python3 -s\n# {entry_point}\n"))?;
             fs::set_permissions(&to, PermissionsExt::from_mode(0o755))?;
         }
     }
@@ -75,17 +75,19 @@ fn placed(inside: &Path) -> Option<(&'static str, PathBuf)> {
     }
 }
 
-/// Returns the programs that an entry_points.txt names.
-fn console_scripts(text: &str) -> Vec<&str> {
+/// Returns the programs that an entry_points.txt names, with their entry points.
+fn console_scripts(text: &str) -> Vec<(&str, &str)> {
     let mut programs = Vec::new();
     let mut inside = false;
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
             inside = ["[console_scripts]", "[gui_scripts]"].contains(&line);
-        } else if let Some((name, _)) = line.split_once('=').filter(|_| inside && !line.starts_with('#')) {
+        } else if let Some((name, entry_point)) =
+            line.split_once('=').filter(|_| inside && !line.starts_with('#'))
+        {
             let name = name.trim();
             if !name.is_empty() && !name.contains('/') {
-                programs.push(name);
+                programs.push((name, entry_point.trim()));
             }
         }
     }
@@ -112,6 +114,6 @@ mod tests {
     fn programs_are_those_of_two_groups() {
         let text =
             "[console_scripts]\na = a:main\n# b = c\n[other]\nx = y\n[gui_scripts]\ng=g:main\n../z = z\n";
-        assert_eq!(console_scripts(text), ["a", "g"]);
+        assert_eq!(console_scripts(text), [("a", "a:main"), ("g", "g:main")]);
     }
 }

@@ -27,11 +27,15 @@ pub fn install_json(proof: &Proof) -> Value {
             })
         })
         .collect();
+    let conflicts = proof.findings.conflicts.iter();
+    let conflicts: Vec<Value> =
+        conflicts.map(|conflict| json!({ "packages": conflict.packages, "files": conflict.files })).collect();
     json!({
         "packages": proof.packages,
         "requirements": proof.findings.requirements,
         "components": components,
         "unmet": unmet,
+        "conflicts": conflicts,
         "unchecked": proof.findings.unchecked,
     })
 }

@@ -14,7 +14,7 @@ pub mod tags;
 mod tests;
 
 pub use read::{Entry, EntryKind, Header, files, for_each_file, header};
-pub use relations::{Relation, Relations, Required, write_headers};
+pub use relations::{PackagedFile, Relation, Relations, Required, write_headers};
 
 use std::path::{Path, PathBuf};
 

@@ -8,18 +8,23 @@ use std::path::Path;
 
 use super::tags::Tags;
 use super::{RpmError, checked};
-use crate::files;
 
 // Source: rpm, include/rpm/rpmtag.h.
 const NAME: u32 = 1000;
 const PROVIDES: Numbers = Numbers { names: 1047, flags: 1112, versions: 1113 };
 const REQUIRES: Numbers = Numbers { names: 1049, flags: 1048, versions: 1050 };
+const FILE_MODES: u32 = 1030;
+const FILE_DIGESTS: u32 = 1035;
+const FILE_LINKS: u32 = 1036;
 const DIR_INDEXES: u32 = 1116;
 const BASE_NAMES: u32 = 1117;
 const DIR_NAMES: u32 = 1118;
 const FILE_DEPENDS_X: u32 = 1143;
 const FILE_DEPENDS_N: u32 = 1144;
 const DEPENDS_DICT: u32 = 1145;
+
+/// The type of a folder in a file's mode (inode(7)).
+const FOLDER: u64 = 0o040_000;
 
 // Source: rpm, include/rpm/rpmds.h, rpmsenseFlags.
 const LESS: u64 = 1 << 1;
@@ -69,8 +74,18 @@ pub struct Relations {
     pub provides: Vec<Relation>,
     /// What it requires, features of rpm itself (`rpmlib(...)`) left out.
     pub requires: Vec<Required>,
-    /// The absolute paths of its files.
-    pub files: Vec<String>,
+    /// Its files and folders.
+    pub files: Vec<PackagedFile>,
+}
+
+/// A file of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackagedFile {
+    /// The absolute path.
+    pub path: String,
+    /// The digest of a regular file or the target of a link, with the type; `None` for a folder.
+    /// rpm refuses to install two packages that differ in it (rpm, lib/rpmfi.c, rpmfilesCompare).
+    pub content: Option<String>,
 }
 
 impl Relations {
@@ -78,8 +93,8 @@ impl Relations {
     /// of packages that rpmbuild made; in others no requirement has a file.
     pub fn read(path: &Path) -> Result<Self, RpmError> {
         let tags = Tags::read(path)?;
-        let files = paths(&tags);
-        let found_in = found_in(&tags, &files);
+        let paths = paths(&tags);
+        let found_in = found_in(&tags, &paths);
         let required = |(at, relation): (usize, Relation)| {
             let found = found_in.get(&at).into_iter().flatten().map(|path| (*path).to_owned());
             Required { relation, files: found.collect() }
@@ -90,7 +105,7 @@ impl Relations {
             package: tags.texts(NAME).first().cloned().unwrap_or_default(),
             provides: relations(&tags, &PROVIDES),
             requires: requires.map(required).collect(),
-            files,
+            files: files(&tags, &paths),
         })
     }
 }
@@ -103,7 +118,7 @@ pub fn write_headers(from: &Path, to: &Path) -> Result<(), RpmError> {
     };
     let mut input = BufReader::new(std::fs::File::open(from).map_err(refused)?);
     let headers = checked::headers(&mut input).map_err(refused)?;
-    files::write_atomically(to, headers)?;
+    crate::files::write_atomically(to, headers)?;
     Ok(())
 }
 
@@ -132,6 +147,18 @@ fn paths(tags: &Tags) -> Vec<String> {
         format!("{}{base}", folder.map(String::as_str).unwrap_or_default())
     };
     tags.texts(BASE_NAMES).iter().zip(indexes).map(path).collect()
+}
+
+fn files(tags: &Tags, paths: &[String]) -> Vec<PackagedFile> {
+    let (modes, digests, links) =
+        (tags.numbers(FILE_MODES), tags.texts(FILE_DIGESTS), tags.texts(FILE_LINKS));
+    let file = |(at, path): (usize, &String)| {
+        let kind = modes.get(at).map_or(0, |mode| mode & 0o170_000);
+        let text = |list: &[String]| list.get(at).cloned().unwrap_or_default();
+        let content = (kind != FOLDER).then(|| format!("{kind:o} {}{}", text(&digests), text(&links)));
+        PackagedFile { path: path.clone(), content }
+    };
+    paths.iter().enumerate().map(file).collect()
 }
 
 /// Returns the files of each requirement by its number. Each file has a slice of the dictionary,
@@ -175,7 +202,10 @@ mod tests {
         let path = demo(dir.path());
         let relations = Relations::read(&path).unwrap();
         assert_eq!(relations.package, "demo");
-        assert_eq!(relations.files, ["/usr/share/demo/a"]);
+        assert_eq!(
+            relations.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+            ["/usr/share/demo/a"]
+        );
         let requires: Vec<String> = relations.requires.iter().map(|r| r.relation.to_string()).collect();
         assert!(requires.contains(&"a >= 2".to_owned()) && requires.contains(&"(b or c)".to_owned()));
         assert!(!requires.iter().any(|requirement| requirement.starts_with("rpmlib")), "{requires:?}");
