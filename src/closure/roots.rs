@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use super::ClosureError;
 use crate::build::{Results, Stage};
 use crate::index::environment::Environment;
@@ -45,16 +47,46 @@ pub(super) fn stated(
         Source::Sdist { project, .. } => normalized(project),
         _ => normalized(component.name.as_str()),
     };
+    // To use an unpacked source is to verify all its files.
+    let recipe = recipe(workspace, component, rules)?;
+    if let Some(text) = fetcher.remembered(&recipe)?
+        && let Some(stated) = Stated::from_remembered(&text)
+    {
+        return Ok(stated);
+    }
     let source = Edited { tree: fetcher.tree(pin)?, workspace, component };
-    if rules.requirements.is_empty() {
-        return source.stated(project);
-    }
-    let mut needs = Needs::default();
-    let mut seen = BTreeSet::new();
-    for file in &rules.requirements {
-        source.read_requirements(&file.value, &mut needs, &mut seen, 0)?;
-    }
-    Ok(Stated { name: project, needs, metadata: None })
+    let stated = if rules.requirements.is_empty() {
+        source.stated(project)?
+    } else {
+        let mut needs = Needs::default();
+        let mut seen = BTreeSet::new();
+        for file in &rules.requirements {
+            source.read_requirements(&file.value, &mut needs, &mut seen, 0)?;
+        }
+        Stated { name: project, needs, metadata: None }
+    };
+    fetcher.remember(&recipe, &stated.to_remembered())?;
+    Ok(stated)
+}
+
+/// Returns all that decides over what a component's source states.
+fn recipe(
+    workspace: &Workspace,
+    component: &Component,
+    rules: &ClosureRules,
+) -> Result<String, ClosureError> {
+    let pin = workspace.pin(component);
+    let files: Vec<&str> = rules.requirements.iter().map(|file| file.value.as_str()).collect();
+    let edits: Vec<_> = component
+        .edits_for(&pin.version)
+        .filter(|edit| edit.source.is_none())
+        .map(|edit| {
+            let replace = edit_text(workspace, pin, &edit.replace.value);
+            (&edit.file, &edit.find, replace.unwrap_or_else(|unknown| unknown), edit.matches)
+        })
+        .collect();
+    let all = json!([component.name.as_str(), sources::identity(pin, &workspace.root)?, files, edits]);
+    Ok(format!("requirements of a source 1\n{all}\n"))
 }
 
 /// Returns the METADATA of a component's accepted packages, if they were built from the
@@ -96,6 +128,27 @@ pub(super) fn built(
 }
 
 impl Stated {
+    /// Writes it for the cache: its name, whether the rest are METADATA, and requirements as METADATA
+    /// have them.
+    fn to_remembered(&self) -> String {
+        let text = match &self.metadata {
+            Some(metadata) => metadata.clone(),
+            None => {
+                let extras = self.needs.extras.iter().map(|extra| format!("Provides-Extra: {extra}\n"));
+                let requires =
+                    self.needs.requires.iter().map(|need| format!("Requires-Dist: {}\n", need.text));
+                extras.chain(requires).collect()
+            }
+        };
+        json!([self.name, self.metadata.is_some(), text]).to_string()
+    }
+
+    fn from_remembered(text: &str) -> Option<Self> {
+        let (name, is_metadata, text): (String, bool, String) = serde_json::from_str(text).ok()?;
+        let needs = Needs::read(&text);
+        needs.unreadable.is_empty().then(|| Self { name, needs, metadata: is_metadata.then_some(text) })
+    }
+
     /// Reads METADATA; `of` is whose they are, for messages.
     pub fn of(metadata: &str, of: &str) -> Result<Self, ClosureError> {
         let wrong = |wrong| ClosureError::Metadata { of: of.to_owned(), wrong };
@@ -331,6 +384,26 @@ fn beside(path: &str, file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_source_states_is_the_same_from_the_cache() {
+        let needs =
+            Needs::read("Provides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n");
+        let stated = |metadata: Option<&str>| Stated {
+            name: "demo".into(),
+            needs: needs.clone(),
+            metadata: metadata.map(str::to_owned),
+        };
+        let metadata = "Name: demo\nVersion: 1\nProvides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n";
+        for of in [stated(None), stated(Some(metadata))] {
+            let again = Stated::from_remembered(&of.to_remembered()).unwrap();
+            let texts =
+                |of: &Stated| of.needs.requires.iter().map(|need| need.text.clone()).collect::<Vec<_>>();
+            assert_eq!((&again.name, &again.metadata, texts(&again)), (&of.name, &of.metadata, texts(&of)));
+            assert_eq!(again.needs.extras, of.needs.extras);
+        }
+        assert!(Stated::from_remembered("damaged").is_none());
+    }
 
     #[test]
     fn lines_are_put_together_and_comments_go() {
