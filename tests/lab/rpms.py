@@ -25,6 +25,9 @@ LEFT_OUT_FOLDERS = [
 ]
 # Mount points, and folders that programs expect.
 EMPTY_FOLDERS = ["boot", "dev", "proc", "run", "sys", "tmp", "usr/lib/sysimage/rpm", "var/cache", "var/log"]
+# In a line's last column: each Python distribution that the line brings is an RPM of its own, under
+# the name of its Debian package, so that dnf can replace it.
+EACH = "each"
 # RPMs that hold many things and whose names Fedora does not have.
 NOT_FEDORAS = ["fedora-base", "lab-tools", "llama-cpp-needs", "mock-needs", "vllm-build-needs", "vllm-needs"]
 GROUP = "buildsys-build"
@@ -75,6 +78,60 @@ def listed(path):
     return '"/' + path.replace("%", "%%") + '"'
 
 
+def owners_of(tree):
+    """Returns which Debian package has each path, where one package has it, and which have a distribution."""
+    owners, distributions, shared = {}, set(), set()
+    for listing in (tree / "var/lib/dpkg/info").glob("*.list"):
+        package = listing.stem.split(":")[0]
+        for line in listing.read_text().splitlines():
+            path = line[1:].replace("usr/lib/x86_64-linux-gnu", "usr/lib64")
+            path = path.replace("usr/lib/python3/dist-packages", "usr/lib/python3.14/site-packages")
+            if owners.setdefault(path, package) != package:
+                shared.add(path)
+            if re.search(r"site-packages/[^/]+\.(dist|egg)-info$", path):
+                distributions.add(package)
+    return {path: owner for path, owner in owners.items() if path not in shared}, distributions
+
+
+def depends_of(tree):
+    """Returns the names that each Debian package depends on."""
+    depends, package = {}, None
+    for line in (tree / "var/lib/dpkg/status").read_text().splitlines():
+        key, _, value = line.partition(": ")
+        if key == "Package":
+            package = value
+        elif key == "Depends":
+            depends[package] = set(re.findall(r"(?:^|[,|] )([a-z0-9.+-]+)", value))
+    return depends
+
+
+def parts(paths, own, owners, distributions):
+    """Divides a line's paths by the RPM that has them: `own`, or the distribution's Debian package."""
+    divided = {own: []}
+    for path in paths:
+        place = pathlib.PurePath(path)
+        # Debian's packages do not list compiled modules.
+        if place.parent.name == "__pycache__":
+            place = place.parent.parent / (place.name.split(".")[0] + ".py")
+        while str(place) not in owners and len(place.parts) > 5:
+            place = place.parent
+        package = owners.get(str(place))
+        divided.setdefault(package if package in distributions else own, []).append(path)
+    return divided
+
+
+def provided(names, versions, version):
+    """Returns the lines for a line's further names, each with its version."""
+    lines = []
+    for token in names.split():
+        name, _, of = token.partition("=")
+        of = rpm_version(versions[of]) if of in versions else of or version
+        lines.append(f"Provides: {name}" if name.startswith("/") else f"Provides: {name} = {of}")
+        if not re.search(r"[/()]", name):
+            lines.append(f"Provides: {name}(x86-64) = {of}")
+    return lines
+
+
 def main():
     table, lab, files, fallback, work = map(pathlib.Path, sys.argv[1:])
     tree = lab / "target"
@@ -86,14 +143,16 @@ def main():
             if listing.exists():
                 left_out.update(line[1:].replace("usr/lib/x86_64-linux-gnu", "usr/lib64") for line in listing.read_text().splitlines())
 
+    owners, distributions = owners_of(tree)
+    depends = depends_of(tree)
     spec, install, comps = [HEAD], ["%install"], []
+    # The RPMs of one distribution each.
+    apart = []
     for line in table.read_text().splitlines():
         if line.startswith("#"):
             continue
         name, debian, provides, requires = (column.strip() for column in line.split("|"))
-        # The version of the first Debian package, where the RPM's name says what that is.
-        own = name not in NOT_FEDORAS and debian.split()[0]
-        version = rpm_version(versions[own]) if own else "43"
+        requires = requires.split()
         overlay = files / name
         over = set()
         if name == "python3-devel":
@@ -106,40 +165,47 @@ def main():
             root = work / "overlay" / name
             over = {str(p.relative_to(root)) for p in root.rglob("*") if p.is_symlink() or not p.is_dir()}
 
-        packed, lines = [], []
+        packed = []
         for path in (lab / "lists" / name).read_text().splitlines():
             full = tree / path
             if not path or any(path == f or path.startswith(f + "/") for f in LEFT_OUT_FOLDERS) or path in over:
                 continue
-            if full.is_symlink() or full.is_file():
-                if path not in left_out:
-                    packed.append(path)
-                    lines.append(listed(path))
-            elif full.is_dir():
+            if full.is_dir() and not full.is_symlink() or (full.is_symlink() or full.is_file()) and path not in left_out:
                 packed.append(path)
-                lines.append("%dir " + listed(path))
-        lines += [listed(path) for path in sorted(over)]
-        if name == "fedora-base":
-            lines += ["%dir " + listed(path) for path in EMPTY_FOLDERS]
-            install.append("mkdir -p " + " ".join("%{buildroot}/" + path for path in EMPTY_FOLDERS))
-            install.append("chmod 1777 %{buildroot}/tmp; chmod 555 %{buildroot}/proc %{buildroot}/sys")
-        (work / f"{name}.paths").write_text("".join(path + "\n" for path in packed))
-        (work / f"{name}.files").write_text("%defattr(-,root,root,-)\n" + "".join(f"{line}\n" for line in lines))
-        # Links instead of copies: nothing changes the files before they are packed.
-        install.append(f"(cd / && cpio --quiet -pdlm %{{buildroot}} </lab/rpms/{name}.paths)")
+        each = EACH in requires
+        requires = [required for required in requires if required != EACH]
+        divided = parts(packed, name, owners, distributions) if each else {name: packed}
+        for rpm, paths in divided.items():
+            # A line's RPM has the version of its first Debian package, if its name says what that is.
+            source = rpm if rpm != name else None if rpm in NOT_FEDORAS else debian.split()[0]
+            version = rpm_version(versions[source]) if source else "43"
+            lines = [("" if (tree / path).is_symlink() or not (tree / path).is_dir() else "%dir ") + listed(path) for path in paths]
+            (work / f"{rpm}.paths").write_text("".join(path + "\n" for path in paths))
+            # Links instead of copies: nothing changes the files before they are packed.
+            install.append(f"(cd / && cpio --quiet -pdlm %{{buildroot}} </lab/rpms/{rpm}.paths)")
+            spec.append(f"%package -n {rpm}\nVersion: {version}\nSummary: {rpm}, from Debian")
+            if each:
+                apart.append(rpm)
+                spec.append(f"@DEPENDS@{rpm}")
+            spec += [f"Requires: {required}" for required in requires + ([name] if rpm != name else [])]
+            if rpm == name:
+                spec += provided(provides, versions, version)
+                lines += [listed(path) for path in sorted(over)]
+            if rpm == "fedora-base":
+                lines += ["%dir " + listed(path) for path in EMPTY_FOLDERS]
+                install.append("mkdir -p " + " ".join("%{buildroot}/" + path for path in EMPTY_FOLDERS))
+                install.append("chmod 1777 %{buildroot}/tmp; chmod 555 %{buildroot}/proc %{buildroot}/sys")
+            (work / f"{rpm}.files").write_text("%defattr(-,root,root,-)\n" + "".join(f"{line}\n" for line in lines))
+            spec.append(f"%description -n {rpm}\nFrom Debian's {debian}.\n%files -n {rpm} -f /lab/rpms/{rpm}.files\n")
+            comps.append(rpm)
         if over:
             install.append(f"cp -a --remove-destination /lab/rpms/overlay/{name}/. %{{buildroot}}/")
-
-        spec.append(f"%package -n {name}\nVersion: {version}\nSummary: {name}, from Debian's {' '.join(debian.split()[:3])}")
-        for token in provides.split():
-            provided, _, of = token.partition("=")
-            of = rpm_version(versions[of]) if of in versions else of or version
-            spec.append(f"Provides: {provided} = {of}" if not provided.startswith("/") else f"Provides: {provided}")
-            if not re.search(r"[/()]", provided):
-                spec.append(f"Provides: {provided}(x86-64) = {of}")
-        spec += [f"Requires: {required}" for required in requires.split()]
-        spec.append(f"%description -n {name}\nDebian's {debian}.\n%files -n {name} -f /lab/rpms/{name}.files\n")
-        comps.append(name)
+    # METADATA bound versions that Debian does not have, and do not name what an extra requires. What
+    # Debian's packages depend on is what they work with.
+    for at, line in enumerate(spec):
+        if line.startswith("@DEPENDS@"):
+            rpm = line.removeprefix("@DEPENDS@")
+            spec[at] = "".join(f"Requires: {other}\n" for other in apart if other != rpm and other in depends.get(rpm, ()))
     spec.append("%transfiletriggerin -n fedora-base -- /usr/lib64\n/usr/sbin/ldconfig\n")
     (work / "lab.spec").write_text("\n".join(spec + install) + "\n")
     (work / "build").write_text(BUILD)
