@@ -66,6 +66,7 @@ bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	cargo bench --locked --bench inspect
 	cargo bench --locked --bench wheel
 	cargo bench --locked --bench index
+	cargo bench --locked --bench growth
 
 build: ## build rocmrpm, optimised, into target/release
 	@bash tools/setup.sh build

@@ -7,6 +7,8 @@
 
 #[path = "shared/aligned.rs"]
 mod aligned;
+#[path = "shared/growth.rs"]
+mod growth;
 #[path = "index/rival.rs"]
 mod rival;
 #[path = "index/run.rs"]
@@ -21,6 +23,7 @@ use rocmrpm::index;
 use rocmrpm::index::change::{plan_add, plan_promote};
 use rocmrpm::index::folder::Folder;
 
+use growth::{Growth, best};
 use run::{Cost, Table, alternately, process_cpu_seconds};
 
 const WHEELS: usize = 10_000;
@@ -132,4 +135,31 @@ fn measure() {
         Some(200.0),
     );
     println!("{table}");
+    println!("{}", grown(dir.path(), &dumb_pypi.metadata()));
+}
+
+/// Measures all pages of an index, and one wheel more, over three sizes.
+fn grown(dir: &Path, metadata: &[String]) -> Growth {
+    let (mut growth, sizes, mut one_more) = (Growth::default(), [1_000, 10_000, 100_000], Vec::new());
+    growth.row("wheels of an index: all pages", sizes, |size| {
+        let (all, one) = wheels::make(&dir.join(format!("grown-{size}")), metadata, size, size / 20);
+        let index = dir.join(format!("index-{size}"));
+        ours(&["publish".as_ref(), &index, &all]);
+        let (pages, count) = (index.join("stable"), Cell::new(0));
+        let all_pages = best(|| {
+            count.set(count.get() + 1);
+            let _ = std::fs::rename(&pages, dir.join(format!("grown-{size}-{}", count.get())));
+            ours(&["promote".as_ref(), &index]);
+        });
+        let one_wheel = wheels::in_folder(&one).remove(0);
+        one_more.push(best(|| {
+            for path in wheels::package_of(&index, &one_wheel) {
+                let _ = std::fs::remove_file(path);
+            }
+            ours(&["add".as_ref(), &index, &one_wheel]);
+        }));
+        all_pages
+    });
+    growth.add("wheels of an index: one more", sizes, one_more);
+    growth
 }

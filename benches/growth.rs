@@ -1,0 +1,69 @@
+//! How the cost of a command grows with the size of its input: three sizes each, and the slope
+//! between the larger two. Also what `build` costs beyond the same bare rpmbuild. Prints a table;
+//! nothing here fails because it is slow.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table and the progress")]
+#![allow(clippy::unwrap_used, reason = "a benchmark without its inputs ends")]
+
+#[path = "shared/aligned.rs"]
+mod aligned;
+#[path = "growth/closure.rs"]
+mod closure;
+#[path = "growth/device.rs"]
+mod device;
+#[path = "shared/growth.rs"]
+mod growth;
+#[path = "growth/overhead.rs"]
+mod overhead;
+#[path = "../tests/wheel_index/tools.rs"]
+mod tools;
+#[path = "index/wheels.rs"]
+#[allow(dead_code, reason = "only the wheels are needed")]
+mod wheels;
+#[path = "growth/workspace.rs"]
+mod workspace;
+
+use std::process::{Command, Stdio};
+
+use growth::{Growth, best};
+
+fn main() {
+    // `cargo test --benches` and the like only want to know whether it is built.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return;
+    }
+    let dir = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let dir = dir.path();
+    let mut growth = Growth::default();
+
+    growth.row("components of a workspace: plan", [10, 100, 1000], |size| {
+        let at = dir.join(format!("workspace-{size}"));
+        workspace::of_chains(&at, size);
+        best(|| run(rocmrpm().arg("-C").arg(&at).arg("plan")))
+    });
+    growth.row("files of a folder: inspect", [1_000, 10_000, 100_000], |size| {
+        let at = dir.join(format!("files-{size}"));
+        device::folder(&at, size);
+        best(|| run(rocmrpm().arg("inspect").arg(&at)))
+    });
+    growth.row("bundles of an ELF file: inspect", [100, 1_000, 10_000], |size| {
+        let at = dir.join(format!("bundles-{size}.so"));
+        device::bundles(&at, size);
+        best(|| run(rocmrpm().args(["inspect", "--deep"]).arg(&at)))
+    });
+    closure::measure(&mut growth, dir);
+    println!("{growth}");
+    println!("{}", overhead::measure(dir));
+}
+
+/// The program as it is released.
+fn rocmrpm() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
+}
+
+/// Runs a program to its end. Findings are no failure here.
+fn run(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output().unwrap();
+    let ended = matches!(output.status.code(), Some(0 | 1));
+    assert!(ended, "{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+}
