@@ -39,6 +39,7 @@ pub mod spec;
 pub mod stack;
 pub mod template;
 pub mod text;
+pub mod trust;
 mod uv;
 pub mod verify;
 pub mod wheel;
