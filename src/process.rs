@@ -331,7 +331,7 @@ impl Command {
         if !self.program.contains('/') && find_program(&self.program).is_none() {
             return Err(ProcessError::Missing { program: self.program });
         }
-        let mut expression = duct::cmd(&self.program, &self.args).unchecked();
+        let mut expression = self.expression();
         if !self.our_group {
             expression = expression.before_spawn(|command| {
                 std::os::unix::process::CommandExt::process_group(command, 0);
@@ -398,6 +398,11 @@ impl Command {
         })
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
+    fn expression(&self) -> duct::Expression {
+        duct::cmd(&self.program, &self.args).unchecked()
+    }
+
     /// Sets the environment and the folder that it runs in.
     fn surroundings(&self, expression: duct::Expression) -> duct::Expression {
         let expression = expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
@@ -416,7 +421,7 @@ impl Command {
         if !self.program.contains('/') && find_program(&self.program).is_none() {
             return Err(ProcessError::Missing { program: self.program });
         }
-        let expression = self.surroundings(duct::cmd(&self.program, &self.args).unchecked());
+        let expression = self.surroundings(self.expression());
         let status = expression.run().map_err(start_error)?.status;
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         let code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
@@ -429,7 +434,7 @@ impl Command {
         if self.check_trust().is_err() {
             return false;
         }
-        let expression = duct::cmd(&self.program, &self.args).unchecked().stdin_null();
+        let expression = self.expression().stdin_null();
         let silent = self.surroundings(expression).stdout_null().stderr_null();
         silent.run().is_ok_and(|output| output.status.success())
     }

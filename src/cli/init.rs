@@ -9,6 +9,7 @@ use crate::names::is_plain;
 use crate::report::{Shell, Style};
 use crate::text::visible;
 use crate::trust::TrustList;
+use crate::workspace::check_inputs;
 
 /// What a new workspace consists of beside `rocmrpm.toml`. The files are those of
 /// the project's own quickstart, so that there is one truth of each.
@@ -51,6 +52,7 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
         let message = format!("`{}` is a workspace already", root.display());
         return Err(Error::new(Kind::Usage, message).hinted("`rocmrpm add NAME` adds a component to it"));
     }
+    check_inputs(&root)?;
     // What is there already may be a stranger's.
     let is_new = FOLDERS.iter().all(|name| !root.join(name).exists());
     let folder = root.file_name().unwrap_or_default().to_string_lossy().into_owned();

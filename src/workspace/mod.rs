@@ -35,7 +35,7 @@ pub use lock::{Lock, source_name};
 pub use manifest::{IndexSource, Manifest, PublishedRepository, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;
-pub use paths::PathError;
+pub use paths::{PathError, check_inputs};
 pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
 pub use range::{VersionRange, compare};

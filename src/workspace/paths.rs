@@ -93,7 +93,7 @@ impl PathError {
 
 /// Checks that every file of a workspace that is read is a regular file of bounded size below its
 /// root. A link that leads nowhere is left to what reads it.
-pub(super) fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
+pub fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
     let mut places: Vec<PathBuf> =
         [&[MANIFEST], FOLDERS].concat().iter().map(|name| root.join(name)).collect();
     for entry in fs_err::read_dir(root)? {
