@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::load::{MANIFEST, WorkspaceError};
+use super::error::WorkspaceError;
+use super::load::MANIFEST;
 use crate::ownership;
 
 /// The folders that are read, beside [`MANIFEST`] and `Containerfile.*`. Sources in the workspace
