@@ -25,6 +25,7 @@ help: ## list these commands
 
 quickstart: ## install what is missing, build rocmrpm, build examples/quickstart with it
 	@bash tools/setup.sh quickstart
+	cargo run --locked -- trust examples/quickstart
 	cargo run --locked -- -C examples/quickstart build --chroot host
 
 test: ## install what is missing, run every check and test

@@ -23,6 +23,7 @@ mod wheels;
 #[path = "growth/workspace.rs"]
 mod workspace;
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use growth::{Growth, best};
@@ -39,7 +40,7 @@ fn main() {
     growth.row("components of a workspace: plan", [10, 100, 1000], |size| {
         let at = dir.join(format!("workspace-{size}"));
         workspace::of_chains(&at, size);
-        best(|| run(rocmrpm().arg("-C").arg(&at).arg("plan")))
+        best(|| run(rocmrpm_in(&at).arg("plan")))
     });
     growth.row("files of a folder: inspect", [1_000, 10_000, 100_000], |size| {
         let at = dir.join(format!("files-{size}"));
@@ -59,6 +60,13 @@ fn main() {
 /// The program as it is released.
 fn rocmrpm() -> Command {
     Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
+}
+
+/// The program as it is released, in a workspace whose code it may run.
+fn rocmrpm_in(workspace: &Path) -> Command {
+    let mut command = rocmrpm();
+    command.arg("-C").arg(workspace).env("ROCMRPM_TRUST", workspace);
+    command
 }
 
 /// Runs a program to its end. Findings are no failure here.

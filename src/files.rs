@@ -58,12 +58,18 @@ pub fn try_lock_folder(path: &Path) -> io::Result<Option<Lock>> {
 /// file. That is fine for caches and records, which are checked when they are read and can be made
 /// again. Use [`write_durably`] for everything else.
 pub fn write_atomically(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-    write(path, bytes.as_ref(), false)
+    write(path, bytes.as_ref(), 0o644, false)
 }
 
 /// Like [`write_atomically`], but the file survives a power cut once this returns.
 pub fn write_durably(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-    write(path, bytes.as_ref(), true)?;
+    write(path, bytes.as_ref(), 0o644, true)?;
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Like [`write_durably`], but only the user can read the file.
+pub fn write_private(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    write(path, bytes.as_ref(), 0o600, true)?;
     sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
@@ -74,13 +80,13 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-fn write(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+fn write(path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let name = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let mut file = tempfile::Builder::new()
         .prefix(".rocmrpm-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))
         .tempfile_in(folder)
         .map_err(name)?;
     file.write_all(bytes).map_err(name)?;

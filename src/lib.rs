@@ -1,6 +1,8 @@
 //! rocmrpm: version pins in, inspected RPMs, wheels, a pip index and a container
 //! file out, for the ROCm stack on AMD GPUs. `docs/architecture.md` has the map.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod audit;
 pub mod build;
 pub mod cli;
@@ -39,6 +41,7 @@ pub mod spec;
 pub mod stack;
 pub mod template;
 pub mod text;
+pub mod trust;
 mod uv;
 pub mod verify;
 pub mod wheel;

@@ -1,9 +1,11 @@
 //! Whose files we act on: those of the user and of root. What another user wrote could make us
 //! run that user's programs.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The variable that names folders of other users that are used all the same, with `:` between.
+/// The variable that names trusted folders, with `:` between: those of other users are used, and
+/// workspaces may run their code.
 pub(crate) const TRUST: &str = "ROCMRPM_TRUST";
 
 /// Tells whether files of this user are ours to use: of the user that we run as, of root, and
@@ -17,7 +19,12 @@ fn is_ours_for(owner: u32, user: u32, sudo: impl Fn() -> Option<u32>) -> bool {
     owner == user || owner == 0 || (user == 0 && sudo() == Some(owner))
 }
 
-/// Tells whether the user accepts a folder, whoever owns it.
+/// Returns whether only we can write a file.
+pub(crate) fn is_private(metadata: &std::fs::Metadata) -> bool {
+    is_ours(metadata.uid()) && metadata.mode() & 0o022 == 0
+}
+
+/// Returns whether [`TRUST`] names a folder, which is canonical.
 pub(crate) fn is_accepted(dir: &Path) -> bool {
     let accepted = std::env::var_os(TRUST).unwrap_or_default();
     std::env::split_paths(&accepted)

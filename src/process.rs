@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::duration;
 use crate::error::{Diagnose, Kind};
+use crate::trust::{self, TrustError};
 use environment::Environment;
 
 pub use packages::install_hint;
@@ -18,6 +19,10 @@ pub use packages::install_hint;
 /// How often the user or the system asked us to stop. Signals belong to the
 /// process, so this does too.
 static STOP_REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Programs that run code of what they read, whatever they are asked to do: specs have scripts and
+/// macros, mock's configs are Python, and source distributions have build scripts.
+const RUN_CODE: &[&str] = &["mock", "rpmbuild", "rpmspec", "uv"];
 
 /// How long a child may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(15);
@@ -82,6 +87,9 @@ pub enum ProcessError {
         /// How long it might have taken.
         allowed: Duration,
     },
+    /// The program would run code that the user has not trusted.
+    #[error(transparent)]
+    Trust(TrustError),
     /// We were asked to stop.
     #[error("stopped on request")]
     Stopped,
@@ -93,6 +101,7 @@ impl Diagnose for ProcessError {
             Self::Missing { .. } => Kind::MissingTool,
             Self::Start { .. } | Self::Failed { .. } => Kind::Environment,
             Self::TimedOut { .. } => Kind::Timeout,
+            Self::Trust(error) => error.kind(),
             Self::Stopped => Kind::Interrupted,
         }
     }
@@ -100,6 +109,7 @@ impl Diagnose for ProcessError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Missing { program } => vec![install_hint(program)],
+            Self::Trust(error) => error.hints(),
             Self::Stopped => vec!["run the same command again; it goes on where it stopped".into()],
             _ => Vec::new(),
         }
@@ -149,6 +159,18 @@ pub struct Command {
     our_group: bool,
     timeout: Option<Duration>,
     max_file: Option<u64>,
+    code: Code,
+}
+
+/// Whose code a program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Code {
+    /// None but its own.
+    Own,
+    /// Code of this folder, which the user must have trusted.
+    Of(PathBuf),
+    /// Code that rocmrpm's tests wrote.
+    OfTests,
 }
 
 impl Command {
@@ -164,6 +186,7 @@ impl Command {
             our_group: false,
             timeout: None,
             max_file: None,
+            code: Code::Own,
         }
     }
 
@@ -207,6 +230,39 @@ impl Command {
     pub fn clean_env(mut self) -> Self {
         self.environment.clean();
         self
+    }
+
+    /// Names the folder whose code it runs: of a workspace, or of a spec. It starts only if the user
+    /// trusts this folder.
+    #[must_use]
+    pub fn runs_code_of(mut self, folder: &Path) -> Self {
+        self.code = Code::Of(folder.to_owned());
+        self
+    }
+
+    /// Runs code that a test wrote. rocmrpm itself never calls this.
+    #[must_use]
+    pub fn runs_code_of_tests(mut self) -> Self {
+        self.code = Code::OfTests;
+        self
+    }
+
+    /// Returns an error if it would run code that the user has not trusted. Every start calls this.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is one of [`RUN_CODE`] and nothing says whose code it runs, which is a bug.
+    fn check_trust(&self) -> Result<(), ProcessError> {
+        match &self.code {
+            Code::Of(folder) => trust::check(folder).map_err(ProcessError::Trust),
+            Code::OfTests => Ok(()),
+            Code::Own => {
+                let name = Path::new(&self.program).file_name().unwrap_or_default();
+                let runs_code = RUN_CODE.iter().any(|program| name == *program);
+                assert!(!runs_code || self.args == ["--version"], "whose code does `{}` run?", self.line());
+                Ok(())
+            }
+        }
     }
 
     /// Runs code that a workspace, a package or a root provides: of our environment it gets only
@@ -270,11 +326,12 @@ impl Command {
     /// us that, we try again until it does or the program ends by itself.
     pub fn run(self) -> Result<Finished, ProcessError> {
         check_stop()?;
+        self.check_trust()?;
         let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
         if !self.program.contains('/') && find_program(&self.program).is_none() {
             return Err(ProcessError::Missing { program: self.program });
         }
-        let mut expression = duct::cmd(&self.program, &self.args).unchecked();
+        let mut expression = self.expression();
         if !self.our_group {
             expression = expression.before_spawn(|command| {
                 std::os::unix::process::CommandExt::process_group(command, 0);
@@ -341,6 +398,11 @@ impl Command {
         })
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
+    fn expression(&self) -> duct::Expression {
+        duct::cmd(&self.program, &self.args).unchecked()
+    }
+
     /// Sets the environment and the folder that it runs in.
     fn surroundings(&self, expression: duct::Expression) -> duct::Expression {
         let expression = expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
@@ -354,11 +416,12 @@ impl Command {
     /// that the terminal's keys are for it. Returns its exit code, or 128 and the signal
     /// that ended it, as a shell has it.
     pub fn interactive(self) -> Result<u8, ProcessError> {
+        self.check_trust()?;
         let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
         if !self.program.contains('/') && find_program(&self.program).is_none() {
             return Err(ProcessError::Missing { program: self.program });
         }
-        let expression = self.surroundings(duct::cmd(&self.program, &self.args).unchecked());
+        let expression = self.surroundings(self.expression());
         let status = expression.run().map_err(start_error)?.status;
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         let code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
@@ -368,7 +431,10 @@ impl Command {
     /// Runs it although we were asked to stop, because it helps with that. Tells whether it
     /// succeeded.
     pub fn run_to_stop(self) -> bool {
-        let expression = duct::cmd(&self.program, &self.args).unchecked().stdin_null();
+        if self.check_trust().is_err() {
+            return false;
+        }
+        let expression = self.expression().stdin_null();
         let silent = self.surroundings(expression).stdout_null().stderr_null();
         silent.run().is_ok_and(|output| output.status.success())
     }
@@ -513,6 +579,25 @@ pub fn quote(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_of_an_untrusted_folder_does_not_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        let touch = || Command::new("touch").arg(folder.join("PWNED")).runs_code_of(&folder);
+        let error = touch().run().unwrap_err();
+        assert_eq!(error.kind(), Kind::Config);
+        assert_eq!(error.hints(), [format!("to trust it, run `rocmrpm trust {}`", folder.display())]);
+        touch().interactive().unwrap_err();
+        assert!(!touch().run_to_stop());
+        assert!(!folder.join("PWNED").exists());
+    }
+
+    #[test]
+    #[should_panic(expected = "whose code does `rpmspec -P x.spec` run?")]
+    fn programs_that_run_code_say_whose() {
+        let _ = Command::new("rpmspec").args(["-P", "x.spec"]).run();
+    }
 
     #[test]
     fn output_and_failure_are_told_apart() {

@@ -49,8 +49,10 @@ pub(crate) enum Why {
 }
 
 /// Runs `uv pip compile` in a folder on requirements, with indexes of which the first that has
-/// a distribution counts; the last one is the default. Returns what it writes to stdout.
+/// a distribution counts; the last one is the default. Returns what it writes to stdout. uv runs the
+/// build scripts of source distributions, and the workspace in `root` decides which.
 pub(crate) fn compile(
+    root: &Path,
     environment: &Environment,
     folder: &Path,
     requirements: String,
@@ -60,6 +62,7 @@ pub(crate) fn compile(
     let (default, first) = indexes.split_last().map_or(("", &[][..]), |(last, first)| (last.as_str(), first));
     // URLs go by the environment, which only this user can read; arguments everybody can.
     let mut uv = Command::new("uv")
+        .runs_code_of(root)
         .args(["--no-config", "--color", "never", "pip", "compile", "-", "--quiet"])
         .args(["--no-header", "--index-strategy", "first-index"])
         .args(["--python-version", &environment.python(), "--python-platform", &platform(environment)])

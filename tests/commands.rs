@@ -36,6 +36,7 @@ const COMMANDS: &[&str] = &[
     "container build",
     "container check",
     "verify",
+    "trust",
     "doctor",
     "completions",
 ];

@@ -16,6 +16,7 @@ use rocmrpm::events::Silent;
 use rocmrpm::proof::{Basis, NotInstallable, Proof, prove};
 use rocmrpm::sources::{Cache, Fetcher};
 use rocmrpm::stack::Stack;
+use rocmrpm::trust::trust_in_this_process;
 use rocmrpm::workspace::Selection;
 use support::{Parts, Workspace, names_in, ran};
 
@@ -109,6 +110,7 @@ impl Lab {
 
     fn prove(&self) -> Result<Proof, rocmrpm::error::Error> {
         let root = self.workspace.root();
+        trust_in_this_process(root.clone());
         let selection = Selection { chroot: Some("f".into()), ..Selection::default() };
         let workspace = rocmrpm::workspace::Workspace::load(&root, &selection)?;
         let stack = Stack::new(&workspace)?;

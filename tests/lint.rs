@@ -199,7 +199,8 @@ fn repositories_are_asked() {
     let top = format!("_topdir {}", lab.path("top").display());
     let run =
         |command: Command| command.text().unwrap_or_else(|e| panic!("{e} (packages: rpm, createrepo-c)"));
-    run(Command::new("rpmbuild").args(["-bb", "--define", &top]).arg(lab.path("repo.spec")));
+    let rpmbuild = Command::new("rpmbuild").args(["-bb", "--define", &top]).runs_code_of_tests();
+    run(rpmbuild.arg(lab.path("repo.spec")));
     let repo = lab.path("top/RPMS/noarch");
     run(Command::new("createrepo_c").arg("-q").arg(&repo));
     let chroot = lab.read("mock-configs/c.toml");

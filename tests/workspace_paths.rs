@@ -95,3 +95,18 @@ fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
     lab.run(&["render", "--chroot", "host"]).exits(0);
     assert!(lab.read("build/host/specs/one.spec").contains("# shared"));
 }
+
+#[test]
+fn init_writes_nothing_through_a_link() {
+    let lab = Lab::empty();
+    fs_err::create_dir(lab.dir().join("victim")).unwrap();
+    for link in ["mock-configs", "pins", "specs-templates"] {
+        symlink(lab.dir().join("victim"), lab.path(link)).unwrap();
+        let message = format!("`{link}` is a link to `[LAB]/victim`, outside the workspace");
+        lab.run(&["init", "--name", "lab"]).exits(3).says(&[&message, &format!("rm {link}")]);
+        fs_err::remove_file(lab.path(link)).unwrap();
+    }
+    assert_eq!(fs_err::read_dir(lab.dir().join("victim")).unwrap().count(), 0);
+    assert!(!lab.path("rocmrpm.toml").exists());
+    lab.run(&["init", "--name", "lab"]).exits(0);
+}

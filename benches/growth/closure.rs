@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::growth::{Growth, best};
-use super::{rocmrpm, run, tools, wheels, workspace};
+use super::{rocmrpm, rocmrpm_in, run, tools, wheels, workspace};
 
 const METADATA: &str =
     "Metadata-Version: 2.4\nName: x\nVersion: 1\nSummary: A distribution\nLicense-Expression: MIT\n";
@@ -27,8 +27,8 @@ pub fn measure(growth: &mut Growth, dir: &Path) {
         let own = at.join("workspace");
         of_one(&own, members);
         let closure = |args: &[&str]| {
-            let mut command = rocmrpm();
-            command.arg("-C").arg(&own).args(["closure", "app"]).args(args);
+            let mut command = rocmrpm_in(&own);
+            command.args(["closure", "app"]).args(args);
             command.env("PATH", &path).env("PIP_INDEX_URL", &server.url).env("NO_PROXY", "127.0.0.1");
             run(command.env("ROCMRPM_CACHE", at.join("cache")).env("UV_CACHE_DIR", at.join("uv")));
         };

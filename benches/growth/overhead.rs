@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::growth::best;
-use super::{rocmrpm, run, workspace};
+use super::{rocmrpm_in, run, workspace};
 
 /// Functions in the source, so that compiling takes some seconds as small packages do.
 const FUNCTIONS: usize = 6_000;
@@ -34,13 +34,7 @@ pub fn measure(dir: &Path) -> String {
     workspace::write(&dir, "specs-templates/compiled/component.toml", "");
     workspace::write(&dir, "specs-templates/compiled/compiled.spec.tera", SPEC);
 
-    let build = || {
-        run(rocmrpm()
-            .arg("-C")
-            .arg(&dir)
-            .args(["build", "--chroot", "host", "--until", "rpm"])
-            .env("ROCMRPM_TRUST", &dir))
-    };
+    let build = || run(rocmrpm_in(&dir).args(["build", "--chroot", "host", "--until", "rpm"]));
     build();
     let source_rpm = only(&dir, ".src.rpm");
     let nth = Cell::new(0);

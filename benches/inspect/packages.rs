@@ -97,6 +97,7 @@ fn rpmbuild(name: &str, folder: &str, install: &str, into: &Path) {
         .arg(format!("_topdir {}", work.path().display()))
         .args(["--define", "_rpmfilename measured.rpm"])
         .arg(path("measured.spec"))
+        .runs_code_of_tests()
         .output()
         .unwrap_or_else(|error| panic!("{error}"));
     fs_err::rename(path("RPMS/measured.rpm"), into.join(format!("{name}.rpm"))).unwrap();

@@ -37,6 +37,8 @@ const GENERATORS: &[&str] = &["/usr/lib/rpm/elfdeps", "/usr/lib/rpm/pythondistde
 
 /// Builds with rpmbuild on this machine.
 pub struct HostBuilder {
+    /// The workspace's folder, whose code it runs.
+    root: PathBuf,
     defines: Vec<(String, String)>,
     gpu_macros: Vec<String>,
     identity: String,
@@ -61,7 +63,8 @@ impl HostBuilder {
             rocm_version(&workspace.provider).unwrap_or_default(),
             Sha256::of_bytes(FALLBACK_MACROS),
         );
-        Self { defines, gpu_macros: workspace.provider.gpu_macros.clone(), identity }
+        let (root, gpu_macros) = (workspace.root.clone(), workspace.provider.gpu_macros.clone());
+        Self { root, defines, gpu_macros, identity }
     }
 
     /// Takes the chroot's release and Python for this machine's: for what is unpacked
@@ -133,6 +136,7 @@ impl HostBuilder {
             command = command.arg("--define").arg(format!("{name} {value}"));
         }
         let command = command.args(gpu_defines(&self.gpu_macros, job.gpu_targets)).cwd(&job.work);
+        let command = command.runs_code_of(&self.root);
         Ok(build_env(command, &tmp, Some(job.spec.release.seconds)).env(BUILD_MARK, &job.work))
     }
 
@@ -154,7 +158,8 @@ impl HostBuilder {
             // Its own settings would change PATH.
             None => Command::new("bash").args(["--noprofile", "--norc"]),
         };
-        let mut run = build_env(run.cwd(&folder), &work.join("tmp"), source_date);
+        let run = run.cwd(&folder).runs_code_of(&workspace.root);
+        let mut run = build_env(run, &work.join("tmp"), source_date);
         if let Some(terminal) = std::env::var_os("TERM") {
             run = run.env("TERM", terminal);
         }

@@ -121,6 +121,8 @@ fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf,
     let log = work.join("log");
     let command =
         command.isolated(work).env("LC_ALL", "C").env("SOURCE_DATE_EPOCH", seconds.to_string()).log_to(&log);
+    // The dist tag is the workspace's, and rpm expands it.
+    let command = command.runs_code_of(&workspace.root);
     command.arg(work.join("release.spec")).output()?;
     let made = rpms_below(&work.join("RPMS")).map_err(IoError::doing("find the release package"))?;
     let none = || Error::new(Kind::Internal, "rpmbuild succeeded but made no release package");

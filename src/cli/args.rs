@@ -131,6 +131,8 @@ pub enum Command {
     Container(Container),
     /// Check what users will install: dependencies, conflicts, imports, the checklist
     Verify(Verify),
+    /// Trust a workspace: let commands run its code as you; list or remove trusted ones
+    Trust(Trust),
     /// Tell what this machine has and lacks
     Doctor(Doctor),
     /// Print shell completions
@@ -354,6 +356,23 @@ pub struct Explain {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `rocmrpm trust`.
+#[derive(Debug, Args)]
+pub struct Trust {
+    /// The workspace, or the folder of a spec for `lint --spec` [default: the workspace that
+    /// contains the current folder]
+    #[arg(value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+
+    /// Print the trusted folders
+    #[arg(long, conflicts_with_all = ["folder", "remove"])]
+    pub list: bool,
+
+    /// Stop trusting it
+    #[arg(long)]
+    pub remove: bool,
 }
 
 /// `rocmrpm doctor`.

@@ -7,7 +7,7 @@ mod upgrade;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Done, args, install};
+use super::{Done, args, install, trust};
 use crate::closure::diff::{Places, diff};
 use crate::closure::lock::Lock;
 use crate::closure::offers::Offers;
@@ -108,6 +108,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         let hint = format!("add `[closure]` to {}", component.file.name);
         return Err(Error::new(Kind::Usage, message).hinted(hint));
     }
+    trust::ask_to_resolve(&workspace, component, &args.how, shell)?;
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let cache = Cache::from_env()?;
@@ -269,6 +270,7 @@ fn tell_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
     let workspace = workspace(dir, &args.choice)?;
     let stack = Stack::new(&workspace)?;
     let component = component(&stack, args.component.as_deref())?;
+    trust::ask_to_resolve(&workspace, component, &args.how, shell)?;
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.how.offline);

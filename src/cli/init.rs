@@ -8,6 +8,8 @@ use crate::files;
 use crate::names::is_plain;
 use crate::report::{Shell, Style};
 use crate::text::visible;
+use crate::trust::TrustList;
+use crate::workspace::check_inputs;
 
 /// What a new workspace consists of beside `rocmrpm.toml`. The files are those of
 /// the project's own quickstart, so that there is one truth of each.
@@ -37,6 +39,9 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", "/build/\n"),
 ];
 
+/// The folders whose files can be code.
+const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
+
 pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     let action = || IoError::doing(format!("make a workspace in `{}`", dir.display()));
     let targets =
@@ -47,6 +52,9 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
         let message = format!("`{}` is a workspace already", root.display());
         return Err(Error::new(Kind::Usage, message).hinted("`rocmrpm add NAME` adds a component to it"));
     }
+    check_inputs(&root)?;
+    // What is there already may be a stranger's.
+    let is_new = FOLDERS.iter().all(|name| !root.join(name).exists());
     let folder = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = args.name.clone().unwrap_or(folder);
     if !is_plain(&name) {
@@ -74,6 +82,9 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     }
     // Last, because it is what makes the folder a workspace.
     files::write_atomically(&root.join("rocmrpm.toml"), manifest).map_err(action())?;
+    if is_new && let Err(error) = TrustList::of_user().and_then(|list| list.add(&root)) {
+        shell.warning(format!("{error}; commands ask before they run the workspace's code"));
+    }
     shell.status(Style::Good, "Made", format!("the workspace `{name}` in {}", root.display()));
     let next = Style::Hint.paint("next:");
     shell.talk(format!("\n{next} add a component: `rocmrpm add NAME`, then build it on this machine with"));

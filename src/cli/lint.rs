@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Done, args, context};
+use super::{Done, args, context, trust};
 use crate::error::{Error, IoError, Kind, Problems};
 use crate::events::Silent;
 use crate::files;
@@ -122,7 +122,7 @@ fn of_components<'s>(stack: &Stack<'s>) -> Result<Vec<(&'s Component, Spec<'s>)>
         specs.push((
             component,
             Spec {
-                sections: lint::expand(&rendered.text, &file, None, &workspace.chroot)?,
+                sections: lint::expand(&rendered.text, &file, None, &workspace.chroot, &workspace.root)?,
                 file,
                 written: (shown(workspace, &component.template), template),
                 prefix: workspace.provider.prefix.clone(),
@@ -170,9 +170,10 @@ fn of_file(path: &Path, source: Option<&Path>, workspace: &Workspace) -> Result<
             Some(words)
         }
     };
-    let beside = fs_err::canonicalize(path).map_err(IoError::doing(format!("read `{file}`")))?;
+    let whole = fs_err::canonicalize(path).map_err(IoError::doing(format!("read `{file}`")))?;
+    let code = trust::folder_of_spec(&whole, &workspace.root);
     Ok(Spec {
-        sections: lint::expand(&text, &file, beside.parent(), &workspace.chroot)?,
+        sections: lint::expand(&text, &file, whole.parent(), &workspace.chroot, code)?,
         written: (file.clone(), text),
         file,
         prefix: workspace.provider.prefix.clone(),

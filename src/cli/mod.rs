@@ -29,6 +29,7 @@ mod publish_repository;
 mod render;
 mod reproduce;
 mod requirements;
+mod trust;
 mod verify;
 mod wheel;
 
@@ -62,6 +63,7 @@ type Done = Result<u8, Error>;
 fn run(arguments: &Arguments, shell: &Shell) -> Done {
     process::catch_signals().map_err(IoError::doing("catch signals"))?;
     let dir = arguments.directory.clone();
+    trust::ask_for(&arguments.command, &dir, shell)?;
     match &arguments.command {
         Command::Init(command) => init::run(command, &dir, shell),
         Command::Add(command) => add::run(command, &dir, shell),
@@ -86,6 +88,7 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Closure(command) => closure::run(command, &dir, shell),
         Command::Container(command) => container::run(command, &dir, shell),
         Command::Verify(command) => verify::run(command, &dir, shell),
+        Command::Trust(command) => trust::run(command, &dir, shell),
         Command::Doctor(command) => doctor::run(command, &dir, shell),
         Command::Completions(command) => completions::run(command, shell),
     }

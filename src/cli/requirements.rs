@@ -29,7 +29,7 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
     let mut all = own.clone();
     if args.resolve {
         shell.status(Style::Good, "Resolving", "what the stack requires from outside, with uv");
-        all = resolve(&view, &environment, &outside, &own, &lock::held(&workspace)?)?;
+        all = resolve(&workspace.root, &view, &environment, &outside, &own, &lock::held(&workspace)?)?;
         open.clear();
     }
     let folder = args.output.clone().unwrap_or_else(|| workspace.build_dir().join("requirements"));

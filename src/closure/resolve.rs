@@ -2,6 +2,7 @@
 //! decided over them, else what uv resolves. Where they come from is decided elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use pep440_rs::Version;
 
@@ -55,7 +56,9 @@ pub fn graph(
     let locked_day = old.as_ref().and_then(|old| old.not_after);
     let cutoff = Cutoff::of(workspace, component, rules, fetcher, locked_day)?;
     let chroot = &workspace.chroot.name;
-    let question = Question { component, chroot, environment, root, own, cutoff, rules, offers, upgrade };
+    let folder = &workspace.root;
+    let question =
+        Question { folder, component, chroot, environment, root, own, cutoff, rules, offers, upgrade };
     let shown = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
     upgrade.check(component.name.as_str(), old.as_ref())?;
     if let Some(old) = &old {
@@ -125,6 +128,8 @@ pub fn written(
 
 /// All that decides over a closure.
 pub(super) struct Question<'a> {
+    /// The workspace's folder.
+    pub folder: &'a Path,
     pub component: &'a Component,
     pub chroot: &'a str,
     pub environment: Environment,
@@ -283,7 +288,14 @@ impl Question<'_> {
         let mut args = vec!["--format", "pylock.toml", "--output-file", OUTPUT];
         args.extend(["--override", OVERRIDES, "--constraint", CONSTRAINTS]);
         args.extend(cutoff.iter().map(String::as_str));
-        match uv::compile(&self.environment, scratch.path(), self.requirements(), &indexes, &args) {
+        match uv::compile(
+            self.folder,
+            &self.environment,
+            scratch.path(),
+            self.requirements(),
+            &indexes,
+            &args,
+        ) {
             Ok(_) => {}
             Err(Failure::Process(error)) => return Err(error.into()),
             Err(Failure::Refused { said, why: Why::Unsatisfiable }) => return Ok(Err(said)),

@@ -21,6 +21,8 @@ pub struct MacrosPackage {
     /// The dist tag in it.
     pub dist: String,
     spec: String,
+    /// The workspace's folder, whose code rpm runs when it expands the macros.
+    root: PathBuf,
 }
 
 impl MacrosPackage {
@@ -55,14 +57,14 @@ impl MacrosPackage {
             lines.iter().map(|line| line.replace('%', "%%")).collect::<Vec<_>>().join("\n"),
         );
         let version_release = format!("{version}-{release}{}", chroot.dist);
-        Some(Self { name, version_release, spec, dist: chroot.dist.clone() })
+        Some(Self { name, version_release, spec, dist: chroot.dist.clone(), root: workspace.root.clone() })
     }
 
     /// Returns a package without content.
     #[cfg(test)]
     pub(super) fn sample(name: &str, version_release: &str) -> Self {
         let (name, version_release) = (name.to_owned(), version_release.to_owned());
-        Self { name, version_release, dist: String::new(), spec: String::new() }
+        Self { name, version_release, dist: String::new(), spec: String::new(), root: PathBuf::new() }
     }
 
     /// Returns the package's name in a workspace.
@@ -94,6 +96,7 @@ impl MacrosPackage {
             .args(["--define", "_buildhost localhost"])
             .arg(&spec)
             .isolated(dir)
+            .runs_code_of(&self.root)
             .output()?;
         Ok(dir.join(format!("SRPMS/{}-{}.src.rpm", self.name, self.version_release)))
     }

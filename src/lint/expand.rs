@@ -53,12 +53,13 @@ impl crate::error::Diagnose for ExpandError {
 
 /// Has rpm expand a spec as for this chroot, and reads what comes of it. rpm runs what
 /// stands in `%(...)` while it reads a spec. `sources` is the folder of the files that
-/// the spec may include.
+/// the spec may include; `folder_of_code` is what the user must trust.
 pub fn expand(
     text: &str,
     file: &str,
     sources: Option<&Path>,
     chroot: &Chroot,
+    folder_of_code: &Path,
 ) -> Result<Sections, ExpandError> {
     let folder = tempfile::Builder::new().prefix("rocmrpm-spec-").tempdir();
     let folder = folder.map_err(IoError::doing("make a folder for rpmspec"))?;
@@ -99,7 +100,7 @@ pub fn expand(
     for (name, value) in defines {
         command = command.args(["--define".to_owned(), format!("{name} {value}")]);
     }
-    let command = command.cwd(folder.path()).isolated(folder.path());
+    let command = command.cwd(folder.path()).isolated(folder.path()).runs_code_of(folder_of_code);
     let expanded = command.arg(&path).text().map_err(unread)?;
     Ok(Sections::expanded(text, &expanded))
 }

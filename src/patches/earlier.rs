@@ -8,7 +8,7 @@ use super::{Applied, Layers, Run, versions};
 use crate::error::Error;
 use crate::events::Silent;
 use crate::git::Repository;
-use crate::sources::{Cache, Fetcher};
+use crate::sources::Fetcher;
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Component, Lock, Pin, PinSet, Source, Workspace, compare};
@@ -32,8 +32,7 @@ pub(super) fn find(
     sets: &BTreeMap<String, PinSet>,
     fetcher: &Fetcher<'_>,
 ) -> Result<Vec<Earlier>, Error> {
-    let cache = Cache::at(fetcher.cache().dir());
-    let offline = Fetcher::new(cache, &workspace.root, &Silent).offline(true);
+    let offline = Fetcher::new(fetcher.cache().clone(), &workspace.root, &Silent).offline(true);
     let mut pins: Vec<Pin> = versions(sets, component).into_iter().cloned().collect();
     pins.extend(pins_in_history(workspace, component, sets.keys()));
     let mut seen = BTreeSet::from([pin.version.clone()]);

@@ -14,7 +14,7 @@ use crate::lint;
 use crate::names::ComponentName;
 use crate::spec::{self, History};
 use crate::stack::Stack;
-use crate::workspace::Component;
+use crate::workspace::{Component, Workspace};
 
 /// Refuses RPMs of a component that require what nothing provides, or that conflict with others.
 /// Reads headers only.
@@ -47,7 +47,8 @@ fn add_planned(
     let history = History::read(stack.workspace)?;
     for component in stack.order().iter().filter(|component| missing.contains(&component.name)) {
         let rendered = spec::render(stack, component, &history)?;
-        let sections = lint::expand(&rendered.text, &rendered.file_name, None, &stack.workspace.chroot)?;
+        let Workspace { chroot, root, .. } = stack.workspace;
+        let sections = lint::expand(&rendered.text, &rendered.file_name, None, chroot, root)?;
         let name = name_of(stack.workspace, component);
         lint::add_own(&mut target.packages, &sections, &[&name, component.name.as_str()]);
     }

@@ -18,8 +18,9 @@ use crate::uv::{self, Failure, StandIn, Why};
 const HELD: &str = "held.txt";
 
 /// Returns the pins together with everything that they require from outside, sorted; what a
-/// closure's lock holds in the version that it `held`.
+/// closure's lock holds in the version that it `held`. `root` is the workspace's folder.
 pub fn resolve(
+    root: &Path,
     view: &Listing,
     environment: &Environment,
     outside: &[Outside],
@@ -36,7 +37,7 @@ pub fn resolve(
     let constraints: String = held.iter().map(|(name, version)| format!("{name}=={version}\n")).collect();
     fs::write(scratch.path().join(HELD), constraints).map_err(IoError::doing("write constraints for uv"))?;
     let args = ["--generate-hashes", "--no-annotate", "--constraints", HELD];
-    match uv::compile(environment, scratch.path(), input, &indexes, &args) {
+    match uv::compile(root, environment, scratch.path(), input, &indexes, &args) {
         Ok(said) => merge(&said, own),
         Err(Failure::Refused { said, why }) => {
             Err(RequirementsError::Resolve { said: uv::last(said), network: why == Why::Network })

@@ -35,7 +35,7 @@ fn rpmbuild(dir: &Path, files: &str, install: &str, payload: &str) -> PathBuf {
     let top = format!("_topdir {}", dir.display());
     let payload = format!("_binary_payload {payload}");
     let args = ["-bb", "--quiet", "-D", &top, "-D", &payload, "-D", "__os_install_post %{nil}", "demo.spec"];
-    Command::new("rpmbuild").args(args).cwd(dir).text().unwrap();
+    Command::new("rpmbuild").args(args).cwd(dir).runs_code_of_tests().text().unwrap();
     dir.join("RPMS/noarch/demo-1.0-1.noarch.rpm")
 }
 

@@ -1,13 +1,16 @@
 //! The workspace: its TOML files parsed and validated, with the place of every
 //! mistake. Nothing here fetches, renders or builds.
 
+mod check;
 pub mod chroot;
 pub mod closure;
 pub mod component;
 pub mod copr;
 pub mod document;
 pub mod edit;
+mod error;
 pub mod flavour;
+mod generated;
 mod load;
 pub mod lock;
 pub mod manifest;
@@ -17,6 +20,7 @@ mod paths;
 pub mod pin;
 pub mod pins;
 pub mod range;
+mod read;
 mod releases;
 
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
@@ -27,15 +31,15 @@ pub use component::Component;
 pub(crate) use component::parse_size;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
+pub use error::WorkspaceError;
 pub use flavour::{Container, Containers, Flavour, PackagesFrom};
-pub use load::{
-    CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST, Selection, Workspace, WorkspaceError, find_root,
-};
+pub use generated::{CLOSURE_FILE, GENERATED, GENERATED_PINS};
+pub use load::{MANIFEST, Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};
 pub use manifest::{IndexSource, Manifest, PublishedRepository, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;
-pub use paths::PathError;
+pub use paths::{PathError, check_inputs};
 pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
 pub use range::{VersionRange, compare};

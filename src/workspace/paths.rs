@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::load::{MANIFEST, WorkspaceError};
+use super::error::WorkspaceError;
+use super::load::MANIFEST;
 use crate::ownership;
 
 /// The folders that are read, beside [`MANIFEST`] and `Containerfile.*`. Sources in the workspace
@@ -93,7 +94,7 @@ impl PathError {
 
 /// Checks that every file of a workspace that is read is a regular file of bounded size below its
 /// root. A link that leads nowhere is left to what reads it.
-pub(super) fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
+pub fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
     let mut places: Vec<PathBuf> =
         [&[MANIFEST], FOLDERS].concat().iter().map(|name| root.join(name)).collect();
     for entry in fs_err::read_dir(root)? {

@@ -206,6 +206,7 @@ impl Lab {
             ("PATH", path),
             ("HOME", folder("home")),
             ("ROCMRPM_CACHE", folder("cache")),
+            ("ROCMRPM_TRUST", folder("workspace")),
             ("LC_ALL", "C.UTF-8".into()),
             // No index but the one that a test names.
             ("PIP_CONFIG_FILE", "/dev/null".into()),
@@ -349,6 +350,7 @@ pub fn rpmspec(spec: &Path, args: &[&str]) -> String {
         .args(["--define", "dist .fc43"])
         .args(args)
         .arg(spec)
+        .runs_code_of_tests()
         .env("LC_ALL", "C.UTF-8");
     let done = command.run().unwrap_or_else(|error| panic!("rpmspec: {error} (Debian package: rpm)"));
     // rpmspec tells some mistakes, such as a bad changelog, without failing.

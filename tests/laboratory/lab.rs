@@ -36,6 +36,7 @@ fn enter(workspace: &Workspace, user: &str) -> Command {
         .args(["--bind", &bind(Path::new(env!("CARGO_BIN_EXE_rocmrpm")), PROGRAM)])
         .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/scratch"), SCRATCH)])
         .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/solver.py"), SOLVER)])
+        .args(["--env", &format!("ROCMRPM_TRUST={WORKSPACE}")])
         .args(["--env", &format!("ROCMRPM_CACHE={CACHE}"), "--env", "GNUPGHOME=/home/builder/test/gnupg"])
         .stdin(std::process::Stdio::null())
         .arg("--");

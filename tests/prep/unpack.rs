@@ -97,7 +97,12 @@ fn two_runs_do_not_mix() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-        let output = command.args(["prep", "demo"]).current_dir(workspace).output().unwrap();
+        let output = command
+            .args(["prep", "demo"])
+            .current_dir(&workspace)
+            .env("ROCMRPM_TRUST", &workspace)
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     });
     lab.outcome(slow).exits(0);

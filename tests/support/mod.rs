@@ -233,6 +233,7 @@ impl Workspace {
             .env("ROCMRPM_CACHE", self.cache())
             // Some belong to the laboratory's user by then.
             .env("ROCMRPM_TRUST", self.root())
+            .env("XDG_STATE_HOME", self.holder.path().join("state"))
             .env_remove("SOURCE_DATE_EPOCH")
             .stdin(Stdio::null());
     }

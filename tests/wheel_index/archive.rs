@@ -44,7 +44,7 @@ fn rpmbuild(dir: &Path, install: &str) -> PathBuf {
     let top = format!("_topdir {}", dir.display());
     let args =
         ["-bb", "--quiet", "-D", &top, "-D", "__os_install_post %{nil}", "-D", "_binary_payload w.ufdio"];
-    Command::new("rpmbuild").args(args).arg("demo.spec").cwd(dir).text().unwrap();
+    Command::new("rpmbuild").args(args).arg("demo.spec").cwd(dir).runs_code_of_tests().text().unwrap();
     dir.join("RPMS/noarch/demo-1.0-1.noarch.rpm")
 }
 

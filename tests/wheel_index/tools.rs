@@ -20,7 +20,7 @@ pub(crate) fn tool(name: &str) -> Command {
     let environment = TOOLS.get_or_init(|| environment("python-tools", include_str!("tools.txt")));
     let program = environment.join("bin").join(name);
     assert!(program.exists(), "tools.txt brings no program {name}");
-    alone(Command::new(program.to_str().unwrap()))
+    alone(Command::new(program.to_str().unwrap())).runs_code_of_tests()
 }
 
 /// Returns a virtual environment with these requirements, all with exact versions, below

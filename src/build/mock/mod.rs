@@ -128,7 +128,7 @@ impl<'w> MockBuilder<'w> {
         let config = self.write_config(job)?;
         let results = job.logs.join(phase);
         fs_err::create_dir_all(&results)?;
-        let root = BuildRoot::new(config, &job.component.name);
+        let root = BuildRoot::new(self.workspace, config, &job.component.name);
         let lease = job.component.build_space.and_then(|space| self.roots_in_memory.lease(space));
         let mut command = root.mock().arg("--resultdir").arg(&results).args(args);
         command = command.args(self.options(job, lease.as_ref()));

@@ -12,6 +12,9 @@ const BUILD_FOLDER: &str = "/builddir/build/BUILD";
 
 /// The build root that a component has, or would have, in mock.
 pub struct BuildRoot {
+    /// The workspace's folder. mock runs its config, which is Python, as the user and outside of the
+    /// build root.
+    root: PathBuf,
     config: PathBuf,
     component: String,
 }
@@ -19,17 +22,18 @@ pub struct BuildRoot {
 impl BuildRoot {
     /// Returns a component's build root in the workspace's chosen chroot.
     pub fn of(workspace: &Workspace, component: &ComponentName) -> Self {
-        Self::new(config_path(workspace), component)
+        Self::new(workspace, config_path(workspace), component)
     }
 
-    pub(super) fn new(config: PathBuf, component: &ComponentName) -> Self {
-        Self { config, component: component.to_string() }
+    pub(super) fn new(workspace: &Workspace, config: PathBuf, component: &ComponentName) -> Self {
+        Self { root: workspace.root.clone(), config, component: component.to_string() }
     }
 
     /// Returns mock with the component's own build root: the name's first part is the
     /// cache's, which all components share.
     pub(super) fn mock(&self) -> Command {
-        Command::new("mock").arg("-r").arg(&self.config).arg("--uniqueext").arg(&self.component)
+        let mock = Command::new("mock").runs_code_of(&self.root);
+        mock.arg("-r").arg(&self.config).arg("--uniqueext").arg(&self.component)
     }
 
     /// Returns where the root is, if a build left one.

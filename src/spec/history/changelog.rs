@@ -28,8 +28,8 @@ mod tests {
         let head = "Name: demo\nVersion: 1\nRelease: 1\nSummary: x\nLicense: MIT\n%description\nx\n%files\n";
         let changelog = entry(EARLIEST, "A B <a@b>", "1", "1", "x");
         fs_err::write(&spec, format!("{head}%changelog\n{changelog}")).unwrap();
-        let query =
-            Command::new("rpmspec").args(["-q", "--qf", "%{CHANGELOGTIME}"]).arg(&spec).text().unwrap();
+        let query = Command::new("rpmspec").args(["-q", "--qf", "%{CHANGELOGTIME}"]).arg(&spec);
+        let query = query.runs_code_of_tests().text().unwrap();
         // rpm takes noon of the day.
         assert_eq!(query.parse::<i64>().unwrap() / 86_400, EARLIEST / 86_400);
     }

@@ -1,0 +1,186 @@
+//! `rocmrpm trust`, and the question that comes before every command that runs code of a workspace.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Done, args};
+use crate::build::Stage;
+use crate::error::{Error, IoError, Kind};
+use crate::process::check_stop;
+use crate::report::{Shell, Style};
+use crate::text::visible;
+use crate::trust::{TrustError, TrustList, check};
+use crate::workspace::{Component, Workspace, WorkspaceError, find_root};
+use args::{ClosureCommand, ClosureHow, Command, Copr, Publish};
+
+/// How often the user's answer is looked for.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Returns what a command runs of the workspace's code, for the question; `None` if nothing. The
+/// list in docs/security.md is the same. What is missing here fails in [`crate::process`] instead
+/// of asking.
+fn code_run_by(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Build(build) if build.until <= Stage::Spec => None,
+        Command::Build(_) | Command::Reproduce(_) => {
+            Some("rpm runs macros and scripts of its specs, and mock runs its config")
+        }
+        Command::Shell(_) => Some("mock runs its config, and a shell starts in a folder that it filled"),
+        Command::Prep(_) | Command::Audit(_) => Some("rpm runs macros and `%prep` of its specs"),
+        Command::Lint(_) => Some("rpm runs macros of its specs"),
+        Command::Requirements(requirements) => requirements.resolve.then_some(UV),
+        Command::Publish(Publish::Repository(_)) => Some("rpm runs macros that it defines"),
+        Command::Copr(Copr::Push(push)) => {
+            (!push.dry_run).then_some("rpm runs macros of its specs to make source packages")
+        }
+        // Where there is a lock, nothing is resolved; else `ask_to_resolve` asks.
+        Command::Closure(closure) => match &closure.command {
+            None if closure.check => Some("rpm runs macros of its specs, and uv runs build scripts"),
+            None if closure.write || closure.how.upgrade.is_some() => Some(UV),
+            Some(ClosureCommand::Why(why)) => why.how.upgrade.as_ref().map(|_| UV),
+            None | Some(ClosureCommand::Diff(_) | ClosureCommand::Audit(_)) => None,
+        },
+        // What is verified is an installation: nothing of the workspace runs.
+        Command::Verify(_) => None,
+        Command::Copr(Copr::Sync(_) | Copr::Status(_) | Copr::Watch(_) | Copr::Cancel(_)) => None,
+        Command::Publish(Publish::Index(_) | Publish::Promote(_) | Publish::Yank(_)) => None,
+        Command::Init(_) | Command::Add(_) | Command::Lock(_) | Command::Pins(_) | Command::Patch(_) => None,
+        Command::Render(_) | Command::Plan(_) | Command::Inspect(_) | Command::Explain(_) => None,
+        Command::Wheel(_) | Command::Index(_) | Command::Container(_) => None,
+        Command::Trust(_) | Command::Doctor(_) | Command::Completions(_) => None,
+    }
+}
+
+/// What uv runs.
+const UV: &str = "uv runs build scripts of source distributions that it requires";
+
+/// Asks whether the workspace may run its code, if this command does that and the user has not
+/// trusted it yet. Comes before anything of the workspace is read.
+pub(super) fn ask_for(command: &Command, dir: &Path, shell: &Shell) -> Result<(), Error> {
+    let Some(what) = code_run_by(command) else { return Ok(()) };
+    let root = find_root(dir)?;
+    ask(&root, what, shell)?;
+    if let Command::Lint(args::Lint { spec: Some(spec), .. }) = command
+        // What cannot be found is an error of `lint`.
+        && let Ok(spec) = fs_err::canonicalize(spec)
+    {
+        ask(folder_of_spec(&spec, &root), &format!("rpm runs macros of {}", shown(&spec)), shell)?;
+    }
+    Ok(())
+}
+
+/// Asks the same before uv resolves the closure of a component that has no lock.
+pub(super) fn ask_to_resolve(
+    workspace: &Workspace,
+    component: &Component,
+    how: &ClosureHow,
+    shell: &Shell,
+) -> Result<(), Error> {
+    let locked = component.closure.is_some() && workspace.closure_lock().exists();
+    if how.offline || locked { Ok(()) } else { ask(&workspace.root, UV, shell) }
+}
+
+/// Returns the folder that must be trusted for a spec: the workspace that has it, else its own.
+pub(super) fn folder_of_spec<'p>(spec: &'p Path, root: &'p Path) -> &'p Path {
+    if spec.starts_with(root) { root } else { spec.parent().unwrap_or(root) }
+}
+
+fn ask(folder: &Path, what: &str, shell: &Shell) -> Result<(), Error> {
+    let untrusted = match check(folder) {
+        Err(error @ TrustError::Untrusted { .. }) => error,
+        other => return Ok(other?),
+    };
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(untrusted.into());
+    }
+    shell.line(format!("This command runs code from {} as you: {what}.", shown(folder)));
+    if !is_yes(&answer(&format!("Trust {}? [y/N] ", shown(folder)))?) {
+        return Err(untrusted.into());
+    }
+    Ok(TrustList::of_user()?.add(folder)?)
+}
+
+/// Shows a question and returns the line that the user types. A request to stop ends the wait.
+fn answer(question: &str) -> Result<String, Error> {
+    let action = || IoError::doing("read an answer from the terminal");
+    let mut out = std::io::stderr();
+    write!(out, "{question}").and_then(|()| out.flush()).map_err(action())?;
+    let input = std::io::stdin();
+    loop {
+        check_stop()?;
+        let mut watched = [PollFd::new(&input, PollFlags::IN)];
+        match poll(&mut watched, Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(action()(error.into()).into()),
+        }
+    }
+    let mut line = String::new();
+    input.lock().read_line(&mut line).map_err(action())?;
+    Ok(line)
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+}
+
+fn shown(path: &Path) -> String {
+    visible(&path.to_string_lossy())
+}
+
+pub(super) fn run(args: &args::Trust, dir: &Path, shell: &Shell) -> Done {
+    let list = TrustList::of_user()?;
+    if args.list {
+        for folder in list.folders()? {
+            shell.data(shown(&folder))?;
+        }
+        return Ok(0);
+    }
+    let folder = args.folder.as_deref().unwrap_or(dir);
+    if args.remove {
+        let folder = match find_root(folder) {
+            Ok(root) => root,
+            // It may be gone, or no workspace any more.
+            Err(_) => std::path::absolute(folder).map_err(IoError::doing("find the folder"))?,
+        };
+        if !list.remove(&folder)? {
+            let message = format!("`{}` is not in the list of trusted folders", shown(&folder));
+            return Err(Error::new(Kind::Usage, message).hinted("print the list: rocmrpm trust --list"));
+        }
+        shell.status(Style::Good, "Removed", shown(&folder));
+        return Ok(0);
+    }
+    let folder = to_trust(folder, args.folder.is_some())?;
+    list.add(&folder)?;
+    shell.status(Style::Good, "Trusted", shown(&folder));
+    Ok(0)
+}
+
+/// Returns the workspace that contains a folder; if there is none, the folder itself if it was named,
+/// for `lint --spec`. A workspace of another user is refused here as everywhere.
+fn to_trust(folder: &Path, named: bool) -> Result<PathBuf, Error> {
+    match find_root(folder) {
+        Err(WorkspaceError::NotFound { start }) if named && start.is_dir() => Ok(start),
+        other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_yes_is_yes() {
+        assert!(["y\n", "Y", " yes\n", "YES"].iter().all(|answer| is_yes(answer)));
+        assert!(["", "\n", "n", "yy", "yes please", "no"].iter().all(|answer| !is_yes(answer)));
+    }
+
+    #[test]
+    fn a_spec_outside_of_the_workspace_needs_trust_of_its_own() {
+        let root = Path::new("/ws");
+        assert_eq!(folder_of_spec(Path::new("/ws/a/b.spec"), root), root);
+        assert_eq!(folder_of_spec(Path::new("/ws2/b.spec"), root), Path::new("/ws2"));
+    }
+}

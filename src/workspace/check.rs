@@ -1,0 +1,153 @@
+//! What the files of a workspace say about each other: names that must be known, and what excludes
+//! itself.
+
+use std::collections::BTreeMap;
+
+use super::component::Component;
+use super::document::{At, File, INVALID};
+use super::error::WorkspaceError;
+use super::pins::PinSet;
+use super::read::Contents;
+use crate::error::{Problem, Problems};
+use crate::names::{ComponentName, nearest};
+
+/// Checks the names in all files against each other.
+pub(super) fn contents(contents: &Contents, problems: &mut Vec<Problem>) {
+    let Contents { components, broken, sets, .. } = contents;
+    check_requires(components, broken, problems);
+    check_closures(components, problems);
+    for set in sets.values() {
+        check_pins(set, components, broken, problems);
+    }
+    check_providers(contents, problems);
+    check_manifest(contents, problems);
+}
+
+fn check_providers(contents: &Contents, problems: &mut Vec<Problem>) {
+    let Contents { components, broken, chroots, providers, .. } = contents;
+    for chroot in chroots.values() {
+        let At { value, span } = &chroot.rocm_provider;
+        if !value.is_empty() && !providers.contains_key(value) {
+            problems.push(unknown(&chroot.file, span, "ROCm provider", value, providers.keys()));
+        }
+    }
+    for provider in providers.values() {
+        for At { value, span } in &provider.brings {
+            if !broken.contains(value) && !components.keys().any(|name| name.as_str() == value) {
+                problems.push(unknown(&provider.file, span, "component", value, components.keys()));
+            }
+        }
+    }
+}
+
+fn check_manifest(contents: &Contents, problems: &mut Vec<Problem>) {
+    let Contents { manifest_file, manifest, sets, chroots, .. } = contents;
+    for at in manifest.containers.values().flat_map(|container| &container.chroots) {
+        if !chroots.contains_key(&at.value) {
+            problems.push(unknown(manifest_file, &at.span, "chroot", &at.value, chroots.keys()));
+        }
+    }
+    let mut default = |at: &At<String>, kind, known: Vec<&String>| {
+        // Where the manifest does not say it, other mistakes come first.
+        let told = !at.span.is_empty() || problems.is_empty();
+        if told && !known.contains(&&at.value) {
+            problems.push(unknown(manifest_file, &at.span, kind, &at.value, known));
+        }
+    };
+    default(&manifest.default_chroot, "chroot", chroots.keys().collect());
+    default(&manifest.default_pins, "pin set", sets.keys().collect());
+}
+
+/// Returns the problems as an error, if there are any: file by file, and in each from top to bottom.
+pub(super) fn refuse(mut problems: Vec<Problem>) -> Result<(), WorkspaceError> {
+    // What was read of a broken file says nothing about other files.
+    let invalid: Vec<String> =
+        problems.iter().filter(|p| p.message == INVALID).map(|p| p.file.clone()).collect();
+    problems.retain(|p| p.message == INVALID || !invalid.contains(&p.file));
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let mut files: Vec<String> = problems.iter().map(|problem| problem.file.clone()).collect();
+    files.dedup();
+    problems.sort_by_key(|problem| {
+        let start = problem.span.as_ref().map_or(0, |span| span.start);
+        (files.iter().position(|file| *file == problem.file), start)
+    });
+    Err(WorkspaceError::Invalid(Problems(problems)))
+}
+
+/// Refuses a second component with a closure, and generated ones among those that are written.
+fn check_closures(components: &BTreeMap<ComponentName, Component>, problems: &mut Vec<Problem>) {
+    let mut first: Option<&Component> = None;
+    for component in components.values() {
+        if let Some(At { span, .. }) = &component.generated {
+            let message = "a component that is written by hand is not `generated`";
+            problems.push(component.file.problem(span.clone(), message, "remove it"));
+        }
+        if component.closure.is_none() {
+            continue;
+        }
+        if let Some(first) = first {
+            let message = format!("`{}` has a table `[closure]` already", first.name);
+            let help = "one component of a workspace has a Python closure".to_owned();
+            let problem = component.file.problem(0..0, message, "");
+            problems.push(Problem { span: None, help: Some(help), ..problem });
+        } else {
+            first = Some(component);
+        }
+    }
+}
+
+fn check_requires(
+    components: &BTreeMap<ComponentName, Component>,
+    broken: &[String],
+    problems: &mut Vec<Problem>,
+) {
+    for component in components.values() {
+        for At { value, span } in &component.requires {
+            if !broken.contains(value) && !components.keys().any(|name| name.as_str() == value) {
+                problems.push(unknown(&component.file, span, "component", value, components.keys()));
+            }
+        }
+    }
+}
+
+pub(super) fn check_pins(
+    set: &PinSet,
+    components: &BTreeMap<ComponentName, Component>,
+    broken: &[String],
+    problems: &mut Vec<Problem>,
+) {
+    for (name, pin) in &set.pins {
+        let Some(component) = components.get(name) else {
+            if !broken.iter().any(|folder| folder == name.as_str()) {
+                problems.push(unknown(&set.file, &pin.span, "component", name.as_str(), components.keys()));
+            }
+            continue;
+        };
+        for required in &component.requires {
+            let known = components.keys().any(|c| c.as_str() == required.value);
+            if known && !set.pins.keys().any(|pinned| pinned.as_str() == required.value) {
+                let message = format!("`{name}` requires `{}`, which this set does not pin", required.value);
+                let problem = set.file.problem(pin.span.clone(), message, "");
+                problems
+                    .push(Problem { help: Some(format!("add a table `[{}]`", required.value)), ..problem });
+            }
+        }
+    }
+}
+
+fn unknown<S: AsRef<str>>(
+    file: &File,
+    span: &std::ops::Range<usize>,
+    kind: &str,
+    name: &str,
+    known: impl IntoIterator<Item = S>,
+) -> Problem {
+    let known: Vec<S> = known.into_iter().collect();
+    let near = nearest(name, known.iter().map(AsRef::as_ref));
+    Problem {
+        help: near.map(|n| format!("did you mean `{n}`?")),
+        ..file.problem(span.clone(), format!("unknown {kind} `{name}`"), "there is nothing of this name")
+    }
+}
