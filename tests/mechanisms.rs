@@ -148,7 +148,8 @@ fn only_checked_files_of_a_workspace_are_used() {
         let calls = calls.iter().chain(own.then_some(&" root.join(")).chain(own.then_some(&"(root.join("));
         let calls = calls.chain(own.then_some(&"&root.join(")).chain(own.then_some(&"self.root.join("));
         for path in calls.flat_map(|call| arguments(code, call)) {
-            let literal = path.trim_start_matches("format!(").strip_prefix('"').map(|text| text.trim_end_matches('"'));
+            let literal =
+                path.trim_start_matches("format!(").strip_prefix('"').map(|text| text.trim_end_matches('"'));
             match literal {
                 Some(path) => assert!(
                     CHECKED.iter().any(|checked| path.starts_with(checked)),
