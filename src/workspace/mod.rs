@@ -8,6 +8,8 @@ pub mod copr;
 pub mod document;
 pub mod edit;
 pub mod flavour;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod load;
 pub mod lock;
 pub mod manifest;
