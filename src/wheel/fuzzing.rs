@@ -11,7 +11,6 @@ use crate::fuzzing::{Parser, text};
 pub(crate) const PARSERS: &[Parser] =
     &[metadata, required, rewritten, wheel_file, entry_points, record, file_name, package_url, sbom];
 
-/// No value is larger than a METADATA may be.
 fn metadata(bytes: &[u8]) -> bool {
     let text = text(bytes);
     for field in header::fields(&text) {
