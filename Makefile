@@ -18,7 +18,7 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-.PHONY: help quickstart test compiled lab lab-test lab-llama lab-vllm bench build install clean
+.PHONY: help quickstart test compiled lab lab-test lab-llama lab-vllm bench fuzz build install clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -68,6 +68,10 @@ bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	cargo bench --locked --bench wheel
 	cargo bench --locked --bench index
 	cargo bench --locked --bench growth
+
+FUZZ_SECONDS ?= 60
+fuzz: ## run each fuzz target for FUZZ_SECONDS, by default 60; FUZZ_TARGETS="elf lock" selects
+	@bash fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 build: ## build rocmrpm, optimised, into target/release
 	@bash tools/setup.sh build

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Writes the seeds of every fuzz target into fuzz/corpus: the files that the tests of
-# src/inspect/hostile.rs are made with. Nothing binary is kept in the repository.
+# Writes the seeds of every fuzz target into fuzz/corpus. The texts are in fuzz/seeds; a test of
+# src/inspect/hostile.rs makes the binary files, none of which is in the repository.
 set -euo pipefail
 cd "$(dirname "$0")"
+mkdir -p corpus
+cp -r seeds/. corpus
 ROCMRPM_FUZZ_SEEDS="$PWD/corpus" cargo test --quiet --manifest-path ../Cargo.toml --lib \
     inspect::hostile::whole_files_are_read_without_damage
-for folder in corpus/*/; do
-    echo "$folder: $(find "$folder" -type f | wc -l) files"
+# Logs of real failures, each with its known cause.
+for log in ../tests/failures/*.log; do
+    { printf 0; tail -c 4000 "$log"; } > "corpus/log/$(basename "$log")"
 done

@@ -14,6 +14,8 @@ pub mod duration;
 pub mod error;
 pub mod events;
 pub mod files;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod git;
 pub mod gpu;
 pub mod index;

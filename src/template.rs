@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use serde::Serialize;
 use tera::{ErrorKind, Tera};
@@ -31,6 +32,27 @@ impl Diagnose for TemplateError {
 
     fn problems(&self) -> &[Problem] {
         &self.problem
+    }
+}
+
+/// How large a rendered text may be, in bytes. Specs have some kilobytes; nested loops would fill
+/// all memory.
+const MAX_OUTPUT: usize = 16 << 20;
+
+/// The rendered text. Refuses to grow beyond [`MAX_OUTPUT`].
+struct Output(Vec<u8>);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_OUTPUT {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -65,7 +87,25 @@ impl Templates {
     pub fn render(&self, name: &str, values: &impl Serialize) -> Result<String, TemplateError> {
         let name = short(name);
         let context = tera::Context::from_serialize(values).map_err(|e| to_error(&e, &self.texts, &name))?;
-        self.tera.render(&name, &context).map_err(|e| to_error(&e, &self.texts, &name))
+        let mut output = Output(Vec::new());
+        match self.tera.render_to(&name, &context, &mut output) {
+            Ok(()) => Ok(String::from_utf8_lossy(&output.0).into_owned()),
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(self.too_large(&name)),
+            Err(error) => Err(to_error(&error, &self.texts, &name)),
+        }
+    }
+
+    fn too_large(&self, name: &str) -> TemplateError {
+        let file = shown(name);
+        let problem = Problem {
+            file: file.clone(),
+            text: self.texts.get(name).cloned().unwrap_or_default(),
+            span: None,
+            message: format!("the rendered text is larger than {} MiB", MAX_OUTPUT >> 20),
+            label: String::new(),
+            help: Some("reduce what its loops repeat".into()),
+        };
+        TemplateError { file, problem: vec![problem] }
     }
 }
 
@@ -177,5 +217,13 @@ mod tests {
     fn a_syntax_error_has_its_place_too() {
         let error = render("<@ if x @>\n").unwrap_err();
         assert!(error.problems()[0].span.is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn rejects_a_template_that_renders_without_end() {
+        let loops = "<@ for a in range(end=100000) @>".repeat(3);
+        let error = render(&format!("{loops}xxxxxxxxxxxxxxxx{}", "<@ endfor @>".repeat(3))).unwrap_err();
+        assert_eq!(error.problems()[0].message, "the rendered text is larger than 16 MiB");
+        assert_eq!(error.problems()[0].file, "specs-templates/a/a.spec.tera");
     }
 }

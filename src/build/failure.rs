@@ -2,6 +2,8 @@
 //! matter, a known cause. The catalogue of causes is data, in `failures.toml`.
 
 mod catalogue;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod log;
 mod pattern;
 
@@ -52,7 +54,10 @@ impl Failure {
     /// Explains a failure from rpmbuild's log. `spec` is the spec's path and text,
     /// for errors that name a line of it.
     pub fn from_log(component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
-        let log = Log::read(path);
+        Self::of_log(&Log::read(path), component, path, spec, retry)
+    }
+
+    fn of_log(log: &Log, component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
         let problems = log.spec_problems(spec);
         let phase = if problems.is_empty() { log.phase() } else { "the spec".to_owned() };
         let found = catalogue::find(log.failed_part(), Phase::named(&phase));

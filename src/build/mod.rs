@@ -18,6 +18,8 @@ mod system;
 
 pub use component::{Built, ComponentError};
 pub(crate) use component::{command_again, enter_again, lay_out};
+#[cfg(any(test, fuzzing))]
+pub(crate) use failure::fuzzing;
 pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
 pub use gate::{expectations, inspect_wheels};
 pub(crate) use host::{FALLBACK_MACROS, macro_path};

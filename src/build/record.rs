@@ -321,4 +321,46 @@ mod tests {
         fs_err::write(results.dir().join("build.json"), "{").unwrap();
         assert!(results.record().unwrap().is_none());
     }
+
+    #[test]
+    fn times_and_judgements_of_another_schema_are_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = results(dir.path());
+        fs_err::create_dir_all(results.dir()).unwrap();
+        let write = |name: &str, json: serde_json::Value| {
+            fs_err::write(results.dir().join(name), json.to_string()).unwrap();
+        };
+        let file = serde_json::json!({ "file": "report.json", "sha256": Sha256::of_bytes("x"), "size": 1 });
+        for (times, judgement, expected) in [
+            (TIMES_SCHEMA, JUDGEMENT_SCHEMA, (Some(3.0), Some(0.5))),
+            ("rocmrpm/times/0", JUDGEMENT_SCHEMA, (None, Some(0.5))),
+            (TIMES_SCHEMA, "rocmrpm/judgement/0", (Some(3.0), None)),
+        ] {
+            let seconds = serde_json::json!({ "build": 1.0, "install": 2.0 });
+            write("times.json", serde_json::json!({ "schema": times, "seconds": seconds, "finished": "" }));
+            let judgement = serde_json::json!({
+                "schema": judgement, "inspection": {}, "report": file, "seconds": 0.5
+            });
+            write("judgement.json", judgement);
+            assert_eq!(results.seconds(), expected);
+        }
+        write(
+            "times.json",
+            serde_json::json!({ "schema": TIMES_SCHEMA, "seconds": { "build": -1.0 }, "finished": "" }),
+        );
+        assert_eq!(results.seconds().0, None, "a negative time");
+    }
+
+    #[test]
+    fn source_packages_are_not_binary_rpms() {
+        assert!(is_binary_rpm("a-1-1.noarch.rpm"));
+        assert!(!is_binary_rpm("a-1-1.src.rpm"));
+        assert!(!is_binary_rpm("build.json"));
+    }
+
+    #[test]
+    fn targets_are_recorded_by_name() {
+        let targets = ["gfx1151", "gfx90a"].map(|name| GpuTarget::parse(name).unwrap());
+        assert_eq!(target_names(&targets), ["gfx1151", "gfx90a"]);
+    }
 }

@@ -9,6 +9,8 @@ mod cutoff;
 pub mod diff;
 pub mod earlier;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod generate;
 pub mod imports;
 pub mod later;

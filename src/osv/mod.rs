@@ -4,6 +4,8 @@
 mod advisory;
 mod error;
 mod export;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod service;
 mod severity;
 mod version;

@@ -32,7 +32,7 @@ pub struct Service<'a> {
 }
 
 #[derive(Deserialize)]
-struct Batch {
+pub(super) struct Batch {
     results: Vec<Option<Listed>>,
 }
 

@@ -26,7 +26,8 @@ use crate::workspace::{Component, Edit, Patch, Pin, PinSet, Workspace};
 use apply::{Applied, Misfit, apply};
 use earlier::Earlier;
 use layers::{Layers, Place};
-use unified::{FileChange, parse};
+use unified::FileChange;
+pub(crate) use unified::parse;
 
 /// All patches and edits of a component, tried on one version.
 #[derive(Debug, Clone, Serialize)]

@@ -43,7 +43,7 @@ pub fn show_problems(shell: &Shell, problems: &[Problem]) {
 }
 
 /// Renders a mistake with its file, line, column and the text around it.
-fn snippet(problem: &Problem) -> String {
+pub(crate) fn snippet(problem: &Problem) -> String {
     let renderer = Renderer::styled();
     let mut group =
         Level::ERROR.primary_title(&problem.message).elements(Vec::<annotate_snippets::Element<'_>>::new());

@@ -25,6 +25,8 @@ pub use closure::{
     show_imports, why_json, why_text,
 };
 pub use comparison::comparison_text;
+#[cfg(any(test, fuzzing))]
+pub(crate) use errors::snippet;
 pub use errors::{show_error, show_problems};
 pub use index_check::index_check_text;
 pub use inspection::{inspection_github, inspection_html, inspection_junit, inspection_text};

@@ -45,7 +45,7 @@ struct Package {
 }
 
 impl Named {
-    fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
         let file: LockFile =
             toml::from_str(text).map_err(|error| format!("it is not a Cargo.lock: {}", error.message()))?;
         let mut named = Self { sha256: Sha256::of_bytes(text), git: BTreeMap::new(), sources: Vec::new() };

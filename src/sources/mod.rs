@@ -11,6 +11,8 @@ mod curl;
 mod download;
 mod error;
 mod fetcher;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod git;
 mod html;
 mod index;

@@ -104,15 +104,15 @@ fn check_record(archive: &mut ZipArchive<impl Read + Seek>, name: &str, bytes: &
 
 /// The parts of CycloneDX that are read.
 #[derive(Deserialize)]
-struct Bom {
+pub(super) struct Bom {
     #[serde(rename = "bomFormat")]
     format: Option<String>,
     #[serde(default)]
-    components: Vec<Component>,
+    pub(super) components: Vec<Component>,
 }
 
 #[derive(Deserialize)]
-struct Component {
+pub(super) struct Component {
     name: String,
     version: Option<String>,
     purl: Option<String>,
@@ -134,7 +134,11 @@ struct License {
     name: Option<String>,
 }
 
-fn gather(from: Vec<Component>, depth: usize, found: &mut Vec<SbomComponent>) -> Result<(), String> {
+pub(super) fn gather(
+    from: Vec<Component>,
+    depth: usize,
+    found: &mut Vec<SbomComponent>,
+) -> Result<(), String> {
     if depth > MAX_DEPTH {
         return Err(format!("its components lie deeper than {MAX_DEPTH}"));
     }

@@ -7,6 +7,8 @@ mod container;
 mod contents;
 mod deflate;
 mod distributions;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod header;
 mod intact;
 mod label;

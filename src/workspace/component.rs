@@ -133,11 +133,26 @@ impl Component {
         }
         let read = |name| Patch::read(&dir.join(name), &format!("{shown}/{name}"), problems);
         let patches: Vec<Patch> = patches.iter().map(read).collect::<Result<_, _>>()?;
-        let mut component = file.parse(problems, |root| {
+        let mut component = Self::from_file(&file, dir, patches, problems);
+        let (Some(name), [template]) = (name, templates.as_slice()) else { return Ok(None) };
+        component.name = name;
+        component.template = dir.join(template);
+        Ok(Some(component))
+    }
+
+    /// Reads `component.toml`. The name and the template are those of the folder, for the caller to
+    /// fill in.
+    pub(super) fn from_file(
+        file: &File,
+        dir: &Path,
+        patches: Vec<Patch>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        file.parse(problems, |root| {
             let inspect = root.table("inspect", |inspect| Inspect {
                 device_code: inspect.boolean("device-code"),
                 waivers: inspect
-                    .tables("waive", |waive| waiver(waive, &file, RULES))
+                    .tables("waive", |waive| waiver(waive, file, RULES))
                     .into_iter()
                     .flatten()
                     .collect(),
@@ -165,7 +180,7 @@ impl Component {
                 device_code,
                 waivers,
                 lint_waivers: root
-                    .table("lint", |lint| lint.tables("waive", |waive| waiver(waive, &file, lint::RULES)))
+                    .table("lint", |lint| lint.tables("waive", |waive| waiver(waive, file, lint::RULES)))
                     .unwrap_or_default()
                     .into_iter()
                     .flatten()
@@ -181,11 +196,7 @@ impl Component {
                 generated: root.string("generated"),
                 file: file.clone(),
             }
-        });
-        let (Some(name), [template]) = (name, templates.as_slice()) else { return Ok(None) };
-        component.name = name;
-        component.template = dir.join(template);
-        Ok(Some(component))
+        })
     }
 
     /// Returns the patches that are for this version.

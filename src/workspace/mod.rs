@@ -10,6 +10,8 @@ pub mod document;
 pub mod edit;
 mod error;
 pub mod flavour;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod generated;
 mod load;
 pub mod lock;

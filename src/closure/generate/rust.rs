@@ -186,4 +186,14 @@ mod tests {
             assert_eq!(with_crates("MIT", &[bad]).unwrap_err(), said);
         }
     }
+
+    #[test]
+    fn a_feature_cannot_be_an_option() {
+        for good in ["abi3", "a-", "dep/b+c.d", "dep?/x"] {
+            assert!(is_feature(good), "{good}");
+        }
+        for bad in ["", "-Z", "--config=x", "a b", "a;b"] {
+            assert!(!is_feature(bad), "{bad}");
+        }
+    }
 }

@@ -305,4 +305,29 @@ mod tests {
         let bundled = ["bundled(openssl) = 3.6.5".to_owned(), "bundled(crate(ring))".to_owned()];
         assert_eq!(of(&wheel), Ok(Terms { license: "MIT".into(), bundled: bundled.into() }));
     }
+
+    #[test]
+    fn a_library_without_a_version_is_bundled_without_one() {
+        let found = terms("llvmlite", None, |_, traces| {
+            traces.libraries.insert("llvm".into(), BTreeSet::new());
+        });
+        assert_eq!(found.unwrap().bundled, ["bundled(llvm)".to_owned()].into());
+    }
+
+    #[test]
+    fn a_reviewed_table_covers_copied_libraries() {
+        let found = terms("llvmlite", None, |contents, _| {
+            contents.copied.insert("libz-01234567.so.1".into());
+        });
+        assert!(found.is_ok(), "{found:?}");
+    }
+
+    #[test]
+    fn an_sbom_of_a_crate_may_have_another_name_than_the_wheel() {
+        let of_crate =
+            SBOM.replace("pkg:pypi/some@1.0", "pkg:cargo/some-rs@1.0").replace("\"some\"", "\"some-rs\"");
+        assert!(terms("some", Some(&of_crate), |_, _| {}).is_ok());
+        let error = terms("other", Some(SBOM), |_, _| {}).unwrap_err();
+        assert!(error.contains("it is of some 1.0, the wheel is other 1.0"), "{error}");
+    }
 }

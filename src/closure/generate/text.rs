@@ -161,4 +161,12 @@ mod tests {
         assert_eq!(written("1.0.dev3"), "1.0~dev3");
         assert_eq!([package("python-dotenv"), package("blake3")], ["python3-dotenv", "python3-blake3"]);
     }
+
+    #[test]
+    fn wraps_text_at_spaces() {
+        assert_eq!(wrapped("a  b\nc"), "a b c");
+        let (forty, thirty_eight) = ("x".repeat(40), "y".repeat(38));
+        assert_eq!(wrapped(&format!("{forty} {thirty_eight} z")), format!("{forty} {thirty_eight}\nz"));
+        assert_eq!(wrapped(&format!("{forty} {thirty_eight}z")), format!("{forty}\n{thirty_eight}z"));
+    }
 }

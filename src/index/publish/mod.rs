@@ -230,4 +230,21 @@ mod tests {
             assert!(!error.to_string().contains("secret"), "{error}");
         }
     }
+
+    #[test]
+    fn an_index_of_a_build_is_not_a_destination() {
+        let dir = tempfile::tempdir().unwrap();
+        let destination = Destination::Folder(dir.path().into());
+        assert!(destination.open(false).is_ok());
+        let page = dir.path().join("simple/index.json");
+        crate::files::write_atomically(&page, "{}").unwrap();
+        assert!(matches!(destination.open(false), Err(IndexError::Mixed { published: false, .. })));
+    }
+
+    #[test]
+    fn half_a_destination_is_refused() {
+        for text in ["host:", "host::", ":srv", "rsync://host", "rsync:///m", "rsync://host//"] {
+            assert!(Destination::parse(text, None).is_err(), "{text}");
+        }
+    }
 }

@@ -251,4 +251,11 @@ mod tests {
         assert!(!failed("Input/output error (5)"));
         assert!(!is_missing_folder("rsync: link_stat \"/srv/x/a\" failed: No such file or directory (2)\n"));
     }
+
+    #[test]
+    fn the_root_is_what_is_in_the_folder() {
+        assert_eq!(Rsync::new("host:srv/index").root(), "host:srv/index/");
+        assert_eq!(Rsync::new("host:/").root(), "host:/");
+        assert_eq!(Rsync::new("/srv").root(), "/srv/");
+    }
 }

@@ -4,6 +4,8 @@
 
 mod connection;
 mod files;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod hosts;
 mod line;
 mod negotiation;

@@ -3,6 +3,8 @@
 
 pub mod cmake;
 mod files;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod read;
 mod table;
 #[cfg(test)]

@@ -88,7 +88,7 @@ pub fn readable() -> Vec<&'static str> {
     names
 }
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(super) fn all() -> &'static [UpstreamFile] {
     FILES
 }

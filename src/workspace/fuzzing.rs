@@ -1,0 +1,51 @@
+//! Entries for fuzzing; see `crate::fuzzing`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use super::document::File;
+use super::lock::Lock;
+use super::pins::PinSet;
+use super::{Chroot, Component, CoprProject, Manifest, Provider};
+use crate::error::Problem;
+use crate::fuzzing::{Parser, text};
+use crate::report::snippet;
+
+/// The chroots that a COPR project may name.
+static CHROOTS: LazyLock<BTreeMap<String, Chroot>> = LazyLock::new(|| {
+    let text = include_str!("../../fuzz/seeds/workspace/chroot.toml")[1..].replace("45", "43");
+    let name = "fedora-43".to_owned();
+    let chroot = Chroot::read(&name, File { name: "chroot.toml".into(), text }, &mut Vec::new());
+    BTreeMap::from([(name, chroot)])
+});
+
+pub(crate) const PARSERS: &[Parser] = &[
+    |bytes| read(bytes, |file, problems| drop(Manifest::read(&file, problems))),
+    |bytes| read(bytes, |file, problems| drop(Component::from_file(&file, Path::new("a"), vec![], problems))),
+    |bytes| {
+        let (lock, overrides) = (Lock::default(), BTreeMap::new());
+        read(bytes, |file, problems| drop(PinSet::read("set", file, &lock, &overrides, problems)))
+    },
+    |bytes| read(bytes, |file, problems| drop(Chroot::read("fedora-43-x86_64", file, problems))),
+    |bytes| read(bytes, |file, problems| drop(Provider::read("fedora", file, problems))),
+    |bytes| read(bytes, |file, problems| drop(CoprProject::read(file, &CHROOTS, problems))),
+];
+
+pub(crate) fn lock(bytes: &[u8]) -> bool {
+    read(bytes, |file, problems| {
+        let lock = Lock::read(&file, problems);
+        if problems.is_empty() {
+            let file = File { text: lock.text(), ..file };
+            assert_eq!(Lock::read(&file, problems).text(), file.text, "{problems:?}");
+        }
+    })
+}
+
+/// Reads a file, and shows what is wrong with it as the program does.
+fn read(bytes: &[u8], parser: impl FnOnce(File, &mut Vec<Problem>)) -> bool {
+    let mut problems = Vec::new();
+    parser(File { name: "a.toml".into(), text: text(bytes).into_owned() }, &mut problems);
+    problems.iter().take(2).for_each(|problem| drop(snippet(problem)));
+    problems.is_empty()
+}
