@@ -190,13 +190,14 @@ mod tests {
             Known { accepted: set(accepted), published: set(published), sent: BTreeMap::new() }
         };
         let present = BTreeSet::from([1, 2, 3]);
+        let none: &[u64] = &[];
         for (accepted, published, expected) in [
             (&[1][..], &[1, 2][..], true),
-            (&[], &[], true),
-            (&[2], &[1], false),
+            (none, none, true),
+            (&[2][..], &[1][..], false),
             // Deleted on COPR: users would get 404.
-            (&[1], &[1, 7], false),
-            (&[1, 7], &[1, 2], true),
+            (&[1][..], &[1, 7][..], false),
+            (&[1, 7][..], &[1, 2][..], true),
         ] {
             assert_eq!(
                 known(accepted, published).is_published(&present),
