@@ -18,7 +18,7 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-.PHONY: help quickstart test compiled lab lab-test lab-llama lab-vllm bench fuzz build install clean
+.PHONY: help quickstart test compiled lab lab-test copr-test lab-llama lab-vllm bench fuzz build install clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -48,6 +48,12 @@ lab: ## make the laboratory, a Fedora 43 from Debian's packages; minutes, cached
 lab-test: lab ## run the end-to-end tests in the laboratory
 	cargo test --locked --test laboratory $(WITH_MOCK)
 	@$(ABOUT_MOCK)
+
+copr-test: ## test COPR with its own frontend, from COPR=CHECKOUT of fedora-copr/copr
+	@test -d "$(COPR)/frontend" || { printf '%s\n' "error: COPR=CHECKOUT is missing" \
+	    "help: git clone https://github.com/fedora-copr/copr, then make copr-test COPR=\$$PWD/copr" >&2; exit 2; }
+	@bash tools/setup.sh copr
+	ROCMRPM_COPR='$(abspath $(COPR))' cargo test --locked --test copr accepted:: -- --test-threads=2
 
 lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; 66 minutes of CPU time
 	@bash tools/setup.sh test

@@ -6,6 +6,8 @@
 
 mod support;
 
+#[path = "copr/accepted.rs"]
+mod accepted;
 #[path = "copr/faults.rs"]
 mod faults;
 #[path = "copr/interrupted.rs"]
@@ -22,3 +24,5 @@ mod stack;
 mod sync;
 #[path = "wheel_index/tools.rs"]
 mod tools;
+#[path = "copr/users.rs"]
+mod users;

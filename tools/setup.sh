@@ -40,6 +40,8 @@ test       | what it asks for besides    | python3-jinja2                       
 test       | aiter's setup.py imports    | python3-psutil                         | python3-psutil
 test       | building the container file | buildah busybox-static                 | buildah busybox
 test       | making the laboratory       | debootstrap                            |
+copr       | COPR's own frontend         | redis-server python3-rpm               | valkey-compat-redis python3-rpm
+copr       | what it imports             | python3-lxml python3-html5-parser      | python3-lxml python3-html5-parser
 END
 }
 
@@ -127,7 +129,8 @@ case $* in
     build) lists=(build) ;;
     quickstart) lists=(build quickstart) ;;
     test) lists=(build quickstart test) ;;
-    *) fail 2 "usage: tools/setup.sh build|quickstart|test" ;;
+    copr) lists=(build quickstart test copr) ;;
+    *) fail 2 "usage: tools/setup.sh build|quickstart|test|copr" ;;
 esac
 check_rust "$1"
 

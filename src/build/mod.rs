@@ -100,6 +100,12 @@ pub trait Builder: Sync {
     /// Tells what keeps this builder from working at all, before anything is fetched.
     fn ready(&self) -> Result<(), BuildError>;
 
+    /// Returns why results that are here count as damaged: where the builder keeps them for others,
+    /// they are missing.
+    fn lost(&self, _results: &Path) -> Result<Option<String>, BuildError> {
+        Ok(None)
+    }
+
     /// Makes the SRPM.
     fn srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError>;
 

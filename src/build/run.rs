@@ -20,7 +20,7 @@ use crate::files;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
-use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Stack, Verdict};
+use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, Stack, Verdict};
 use crate::workspace::{Component, Workspace, today};
 
 /// What a run is asked for.
@@ -162,8 +162,8 @@ pub fn prepare<'s, 'w>(
         let build_dir = workspace.build_dir();
         let rejected = Results::rejected(&build_dir, &component.name);
         let earlier = Earlier {
-            accepted: Results::of(&build_dir, until, &component.name).recorded()?,
-            rejected: rejected.recorded()?.filter(|_| until > Stage::Srpm),
+            accepted: recorded(&Results::of(&build_dir, until, &component.name), builder)?,
+            rejected: recorded(&rejected, builder)?.filter(|_| until > Stage::Srpm),
         };
         let requires = requires(component, until);
         plan.push(&component.name, &requires, now, &earlier);
@@ -192,6 +192,15 @@ pub fn prepare<'s, 'w>(
         warnings.push(format!("`{name}` is left out: {reason}"));
     }
     Ok(Prepared { stack, selected, specs, plan, warnings, until })
+}
+
+/// Reads what is recorded of results that are here, and were not lost where the builder keeps them.
+fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>, Error> {
+    let Some(mut recorded) = results.recorded()? else { return Ok(None) };
+    if recorded.damaged.is_none() {
+        recorded.damaged = builder.lost(results.dir())?;
+    }
+    Ok(Some(recorded))
 }
 
 /// Shows a pin that is not immutable at its place, beside other mistakes.

@@ -2,50 +2,39 @@
 //! brought back. The gate behind this builder decides what is accepted and built on, `publish` what
 //! users get.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::OnceLock;
+use std::time::Instant;
 
-use super::choose::{Ours, log_of_failure, text_of, with_macros};
+use super::choose::with_macros;
 use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
+use super::parcel::Parcel;
 use super::project::is_built;
-use super::publish::{accepted, write_origin};
-use super::record::{Sent, content_of};
+use super::publish::{origin, write_origin};
+use super::record::Sent;
 use super::results::Remote;
-use super::state::{Build, State};
-use crate::build::{BuildError, Builder, BuiltRpms, Failure, HostBuilder, Job, Limits};
-use crate::error::Kind;
+use super::sending::header;
+use super::state::State;
+use crate::build::{BuildError, Builder, BuiltRpms, HostBuilder, Job, Limits};
+use crate::digest::Sha256;
 use crate::events::{Event, Events};
 use crate::names::ComponentName;
 use crate::process::find_program;
-use crate::rpms;
-use crate::workspace::copr::MAX_TIMEOUT;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
-
-/// COPR's words in a log for a build that took too long. Sources: COPR,
-/// rpmbuild/copr_rpmbuild/helpers.py and backend/copr_backend/background_worker_build.py.
-const TIMEOUTS: &[&str] = &["!! Copr timeout => sending", "Build timeouted"];
 
 /// Builds on COPR, for one chroot of the project.
 pub struct CoprBuilder<'w> {
-    client: &'w Client<'w>,
-    project: &'w CoprProject,
-    chroot: &'w CoprChroot,
-    workspace: &'w Workspace,
-    local: HostBuilder,
-    events: &'w dyn Events,
-    ours: Ours,
-}
-
-/// What a component is sent as.
-struct Parcel<'p> {
-    name: &'p str,
-    version_release: String,
-    content: crate::digest::Sha256,
-    dirty: bool,
-    srpm: &'p Path,
-    timeout: Option<Duration>,
+    pub(super) client: &'w Client<'w>,
+    pub(super) project: &'w CoprProject,
+    pub(super) chroot: &'w CoprChroot,
+    pub(super) workspace: &'w Workspace,
+    pub(super) local: HostBuilder,
+    pub(super) events: &'w dyn Events,
+    /// The builds that the project had at first, once they were asked for.
+    present: OnceLock<BTreeSet<u64>>,
 }
 
 impl<'w> CoprBuilder<'w> {
@@ -62,7 +51,7 @@ impl<'w> CoprBuilder<'w> {
             known: project.chroots.iter().map(|chroot| chroot.definition.clone()).collect(),
         })?;
         let local = HostBuilder::new(workspace).as_chroot(&workspace.chroot);
-        Ok(Self { client, project, chroot, workspace, local, events, ours: Ours::default() })
+        Ok(Self { client, project, chroot, workspace, local, events, present: OnceLock::new() })
     }
 
     /// Has the macros package built, where COPR does not have it, and puts it into the
@@ -74,12 +63,13 @@ impl<'w> CoprBuilder<'w> {
             crate::files::remove_dir_if_there(work)?;
             let srpm = macros.srpm(work)?;
             let parcel = Parcel {
+                component: None,
                 name: &macros.name,
                 version_release: macros.version_release.clone(),
-                content: crate::digest::Sha256::of_bytes(macros.in_build_root()),
-                dirty: false,
+                key: self.key(Sha256::of_bytes(macros.in_build_root())),
                 srpm: &srpm,
                 timeout: None,
+                after: 0,
             };
             let sent = self.find_or_send(&parcel)?;
             say("Building", format!("{} on COPR: {}", macros.name, client.build_page(sent.build)));
@@ -88,7 +78,7 @@ impl<'w> CoprBuilder<'w> {
             if state.is_none_or(|state| !state.is_good()) {
                 let logs = work.join("logs");
                 fs_err::create_dir_all(&logs)?;
-                let (log, _) = self.logs(sent.build, &logs)?;
+                let log = self.logs(sent.build, &logs)?.log;
                 return Err(BuildError::Environment {
                     message: format!("COPR could not build the macros package `{}`", macros.name),
                     hint: format!("its log: {}; its page: {}", log.display(), client.build_page(sent.build)),
@@ -115,79 +105,6 @@ impl<'w> CoprBuilder<'w> {
         Ok(())
     }
 
-    /// Returns the build that this is sent as: one that was sent before and is not known to
-    /// have ended, one of the same version and release, or a new one.
-    fn find_or_send(&self, parcel: &Parcel<'_>) -> Result<Sent, CoprError> {
-        let build_dir = self.workspace.build_dir();
-        let earlier = Sent::read(&build_dir, parcel.name);
-        if let Some(sent) = earlier.clone().filter(|sent| !sent.settled && sent.content == parcel.content) {
-            // Who canceled it and pushes again wants it built.
-            match self.client.state(sent.build)? {
-                None | Some(State::Canceled) => {}
-                Some(_) => {
-                    self.ours.add(sent.build);
-                    return Ok(sent);
-                }
-            }
-        }
-        let after = earlier.as_ref().map_or(0, |sent| sent.build);
-        let mut tried = false;
-        let mut sent = self.client.retried(|| {
-            // Whoever was killed after sending it could not write down its number, and COPR
-            // may have taken what it answered an error to.
-            let build = match self.same(parcel, after, std::mem::replace(&mut tried, true))? {
-                Some(build) => build.id,
-                None => self.send(parcel)?,
-            };
-            self.ours.add(build);
-            Ok(Sent::new(build, parcel.content, &parcel.version_release))
-        })?;
-        if let Some(earlier) = earlier {
-            let accepted = accepted(&build_dir);
-            let before = earlier.before.iter().copied().chain([earlier.build]);
-            sent.before = before.filter(|build| *build != sent.build && !accepted.contains(build)).collect();
-        }
-        sent.write(&build_dir, parcel.name)?;
-        Ok(sent)
-    }
-
-    /// Finds a build of the same version and release that is not known to have failed. Of
-    /// what is not committed, the release says too little, unless this run `tried` to send it.
-    fn same(&self, parcel: &Parcel<'_>, after: u64, tried: bool) -> Result<Option<Build>, CoprError> {
-        if parcel.dirty && !tried {
-            return Ok(None);
-        }
-        let mut looks = self.client.looks();
-        // COPR tells what a build is of only when it has read the SRPM.
-        while self.ours.leave_unknown(self.client.nameless()?.into_iter().map(|(id, _)| id), after) {
-            looks.wait()?;
-        }
-        let same = |build: &Build| {
-            build.id > after
-                && build.source_package.name.as_deref() == Some(parcel.name)
-                && build.is_of(&parcel.version_release, &self.workspace.chroot.dist)
-                && build.chroots.contains(&self.chroot.name.value)
-                && !matches!(build.state, State::Failed | State::Canceled | State::Skipped)
-        };
-        Ok(self.client.builds()?.into_iter().find(same))
-    }
-
-    /// Uploads an SRPM and returns the number of its build.
-    fn send(&self, parcel: &Parcel<'_>) -> Result<u64, CoprError> {
-        let mut args = vec!["build".to_owned(), "--nowait".to_owned()];
-        args.push(format!("--chroot={}", self.chroot.name.value));
-        if let Some(timeout) = parcel.timeout {
-            args.push(format!("--timeout={}", timeout.min(MAX_TIMEOUT).as_secs()));
-        }
-        args.extend([self.project.full_name(), parcel.srpm.to_string_lossy().into_owned()]);
-        let text = self.client.once(&format!("send `{}`", parcel.name), &args)?;
-        let numbers = text.lines().find_map(|line| line.trim().strip_prefix("Created builds: "));
-        numbers.and_then(|numbers| numbers.trim().parse().ok()).ok_or_else(|| CoprError::Answer {
-            asked: self.client.command(&["build"]),
-            why: "it names no build".to_owned(),
-        })
-    }
-
     /// Waits for a build's end; `None` if it was deleted.
     fn watch(&self, build: u64, tell: &mut dyn FnMut(State)) -> Result<Option<State>, CoprError> {
         let mut looks = self.client.looks();
@@ -210,53 +127,16 @@ impl<'w> CoprBuilder<'w> {
         sent.clone().settled().write(&self.workspace.build_dir(), parcel.name)
     }
 
-    /// Brings a build's logs; returns the one that tells most of a failure, and whether COPR
-    /// ended the build because of its time.
-    fn logs(&self, build: u64, dir: &Path) -> Result<(PathBuf, bool), CoprError> {
-        let logs = match Remote::find(self.client, build, &self.chroot.name.value)? {
-            Some(remote) => remote.logs(dir)?,
-            None => Vec::new(),
+    /// Returns whether the project has a build, as of the first time that this was asked.
+    fn has(&self, build: u64) -> Result<bool, CoprError> {
+        let present = match self.present.get() {
+            Some(present) => present,
+            None => {
+                let builds = self.client.builds()?.into_iter().map(|build| build.id).collect();
+                self.present.get_or_init(|| builds)
+            }
         };
-        let timed_out = logs.iter().any(|log| TIMEOUTS.iter().any(|word| text_of(log).contains(word)));
-        Ok((log_of_failure(&logs, dir), timed_out))
-    }
-
-    /// Explains a build that ended without packages.
-    fn failed(&self, job: &Job<'_>, sent: &Sent, state: Option<State>) -> Result<BuildError, CoprError> {
-        let name = job.component.name.as_str();
-        let (log, timed_out) = self.logs(sent.build, &job.logs)?;
-        let spec = job.sources.join(&job.spec.file_name);
-        let mut failure = Failure::from_log(name, &log, (&spec, &job.spec.text), &job.retry);
-        let page = self.client.build_page(sent.build);
-        let (phase, kind, cause) = match state {
-            None => ("COPR", Kind::Network, Some(format!("build {} was deleted there", sent.build))),
-            Some(State::Canceled) => {
-                ("COPR", Kind::Interrupted, Some(format!("build {} was canceled", sent.build)))
-            }
-            Some(State::Skipped) => {
-                let cause =
-                    format!("COPR skipped build {}: its spec excludes the chroot's architecture", sent.build);
-                ("COPR", Kind::Build, Some(cause))
-            }
-            _ if timed_out => {
-                let remedy = "raise `timeout` in its component.toml or in copr/project.toml; COPR's own is 5 hours, \
-                              and 30 hours is the most";
-                failure.remedy = Some(remedy.to_owned());
-                ("COPR", Kind::Timeout, Some("the build took longer than COPR was asked to allow".to_owned()))
-            }
-            _ if fs_err::metadata(&log).is_err() => {
-                let cause =
-                    format!("build {} failed there before it had a log; its page tells why", sent.build);
-                ("COPR", Kind::Build, Some(cause))
-            }
-            _ => ("", failure.kind, None),
-        };
-        if let Some(cause) = cause {
-            phase.clone_into(&mut failure.phase);
-            (failure.kind, failure.cause) = (kind, Some(cause));
-        }
-        failure.lines.push(format!("the build on COPR: {page}"));
-        Ok(failure.into())
+        Ok(present.contains(&build))
     }
 }
 
@@ -280,28 +160,22 @@ impl Builder for CoprBuilder<'_> {
         }
     }
 
+    fn lost(&self, results: &Path) -> Result<Option<String>, BuildError> {
+        let Some(build) = origin(results, self.client.project()) else { return Ok(None) };
+        Ok((!self.has(build)?).then(|| format!("build {build} is no longer on COPR")))
+    }
+
     fn srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
-        self.local.srpm(job)
+        self.numbered_srpm(job)
     }
 
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError> {
-        let header = rpms::header(srpm).map_err(|error| BuildError::Environment {
-            message: format!("the SRPM cannot be read: {error}"),
-            hint: "run the same command again".to_owned(),
-        })?;
+        let header = header(srpm)?;
         let component: &ComponentName = &job.component.name;
         let tell = |phase: &'static str, detail: String| {
             self.events.event(Event::Phase { component: component.clone(), phase, detail });
         };
-        let parcel = Parcel {
-            name: &header.name,
-            version_release: format!("{}-{}", header.version, header.release),
-            content: content_of(&job.sources)?,
-            dirty: job.spec.release.dirty,
-            srpm,
-            timeout: job.timeout.or(self.project.timeout),
-        };
-        tell("Sending", format!("{} to {}", header.nevra(), self.client.project()));
+        let parcel = self.parcel(job, &header, srpm)?;
         let sent = self.find_or_send(&parcel)?;
         let page = self.client.build_page(sent.build);
         let started = Instant::now();
@@ -323,7 +197,7 @@ impl Builder for CoprBuilder<'_> {
         fs_err::create_dir_all(&dir)?;
         let rpms = remote.packages(&dir)?;
         remote.logs(&job.logs)?;
-        write_origin(&job.logs, sent.build, page)?;
+        write_origin(self.client, &job.logs, sent.build)?;
         let list = fs_err::read_to_string(job.logs.join("installed_pkgs.log")).unwrap_or_default();
         let mut buildroot: Vec<String> =
             list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();

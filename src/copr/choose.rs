@@ -1,29 +1,13 @@
-//! The builder's decisions, without COPR: what it puts into a build root, which builds it waits for,
-//! which log explains a failure.
+//! The builder's decisions, without COPR: what it puts into a build root, and which log explains a failure.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use super::macros::MacrosPackage;
+use super::results::BACKEND_LOG;
 
-/// The builds that this run sent. COPR may not know yet which packages they are.
-#[derive(Debug, Default)]
-pub(super) struct Ours(Mutex<BTreeSet<u64>>);
-
-impl Ours {
-    /// Adds a build.
-    pub fn add(&self, build: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(build);
-    }
-
-    /// Tells whether COPR has yet to name a build above `after` that this run did not send.
-    /// Builds of this run do not wait for each other.
-    pub fn leave_unknown(&self, nameless: impl IntoIterator<Item = u64>, after: u64) -> bool {
-        let ours = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        nameless.into_iter().any(|build| build > after && !ours.contains(&build))
-    }
-}
+/// What COPR's own log says when the build failed, and not COPR. Source: COPR,
+/// background_worker_build.py, `_check_build_success`.
+const BUILD_FAILED: &str = "No success file => build failure";
 
 /// Returns the packages of a build root with the macros package and without its other versions;
 /// `None` if it has the package already.
@@ -45,7 +29,16 @@ pub(super) fn log_of_failure(logs: &[PathBuf], dir: &Path) -> PathBuf {
         text.contains("Executing(%") || text.contains("error: line")
     };
     let log = named("build.log").filter(ran).or_else(|| named("root.log"));
-    log.or_else(|| named("builder-live.log")).unwrap_or_else(|| dir.join("build.log"))
+    let log = log.or_else(|| named("builder-live.log")).or_else(|| named(BACKEND_LOG));
+    log.unwrap_or_else(|| dir.join("build.log"))
+}
+
+/// Returns what failed on COPR's side, by its log: nothing if the build itself failed.
+pub(super) fn backend_failure(log: &str) -> Option<String> {
+    let errors = log.lines().filter_map(|line| line.split_once("[ ERROR]")?.1.split_once("] "));
+    let (_, error) = errors.last()?;
+    let error = error.strip_prefix("Build failed: ").unwrap_or(error);
+    (error != BUILD_FAILED).then(|| crate::text::visible(error))
 }
 
 /// Returns a log's text; empty if it cannot be read.
@@ -69,13 +62,16 @@ mod tests {
     }
 
     #[test]
-    fn builds_of_one_run_do_not_wait_for_each_other() {
-        let ours = Ours::default();
-        assert!(ours.leave_unknown([7], 6));
-        ours.add(7);
-        assert!(!ours.leave_unknown([7], 6));
-        assert!(ours.leave_unknown([7, 8], 6));
-        assert!(!ours.leave_unknown([7, 8], 8));
+    fn coprs_own_failures_are_told_from_failed_builds() {
+        let log = |error: &str| {
+            let line =
+                |level: &str, text: &str| format!("[2026-08-07 18:10:06,001][{level}][PID:7] {text}\n");
+            let start = line("  INFO", "Searching for 'success' file in resultdir");
+            [start, line(" ERROR", &format!("Build failed: {error}")), line(" ERROR", error)].concat()
+        };
+        assert_eq!(backend_failure(&log("createrepo failed")).as_deref(), Some("createrepo failed"));
+        assert_eq!(backend_failure(&log(BUILD_FAILED)), None);
+        assert_eq!(backend_failure(""), None);
     }
 
     #[test]

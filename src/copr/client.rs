@@ -1,12 +1,13 @@
 //! Calls of copr-cli, and of curl for what copr-cli does not print. Each call is told apart
 //! by what came of it; what may succeed a little later is tried again, and that is told.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::error::CoprError;
+use super::error::{CoprError, RESULT_URL};
 use super::state::{Build, State};
 use crate::events::{Event, Events};
 use crate::process::{Command, Finished, ProcessError, check_stop, find_program, last_lines, quote};
@@ -49,6 +50,13 @@ impl<'e> Client<'e> {
         let url = frontend(&text).unwrap_or_else(|| DEFAULT_URL.to_owned());
         require_https("`copr_url` of copr-cli's configuration", &url)?;
         Ok(Self { config: config.map(Path::to_owned), url, project: project.to_owned(), events })
+    }
+
+    /// Returns a client of a frontend that does not exist.
+    #[cfg(test)]
+    pub(super) fn sample(project: &str, events: &'e dyn Events) -> Self {
+        let (url, project) = ("https://copr.example".to_owned(), project.to_owned());
+        Self { config: None, url, project, events }
     }
 
     /// Returns the frontend's URL, without a slash at its end.
@@ -142,7 +150,13 @@ impl<'e> Client<'e> {
         self.retried(|| self.api_once(what, path, query))
     }
 
-    fn api_once(&self, what: &str, path: &str, query: &[(&str, &str)]) -> Result<Option<Value>, CoprError> {
+    /// The same without another try.
+    pub(super) fn api_once(
+        &self,
+        what: &str,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Option<Value>, CoprError> {
         let url = format!("{}/api_3/{path}", self.url);
         let mut command = curl(&url, MOST).args(["--get", "--write-out", "\\n%{http_code}"]);
         for (name, value) in query {
@@ -194,6 +208,62 @@ impl<'e> Client<'e> {
         let rows: Vec<Row> = self.list("list-builds", &[])?;
         let nameless = rows.into_iter().filter(|row| row.name.is_none() && !row.state.is_over());
         Ok(nameless.map(|row| (row.id, row.state)).collect())
+    }
+
+    /// Reads the name of the file that a build was uploaded as; `None` if it was made otherwise. COPR
+    /// knows it from the first moment.
+    pub(super) fn source_file(&self, build: u64) -> Result<Option<String>, CoprError> {
+        let path = format!("build/source-build-config/{build}");
+        let answer = self.api(&format!("ask what build {build} was made from"), &path, &[])?;
+        let file = answer.as_ref().and_then(|answer| answer.get("source_dict")?.get("pkg")?.as_str());
+        Ok(file.map(str::to_owned))
+    }
+
+    /// Reads the project; `None` if it does not exist.
+    pub(super) fn project_settings(&self) -> Result<Option<Value>, CoprError> {
+        let (owner, name) = self.project.split_once('/').unwrap_or((&self.project, ""));
+        self.api("read the project", "project", &[("ownername", owner), ("projectname", name)])
+    }
+
+    /// Reads where the results of the project's chroots are: names, and URLs with a slash at their ends.
+    pub(super) fn chroots(&self) -> Result<BTreeMap<String, String>, CoprError> {
+        let project = self.project_settings()?;
+        let chroots = project.as_ref().and_then(|project| project.get("chroot_repos")?.as_object());
+        let chroot = |(name, url): (&String, &Value)| {
+            let url = format!("{}/", url.as_str()?.trim_end_matches('/'));
+            Some((name.clone(), url))
+        };
+        Ok(chroots.into_iter().flatten().filter_map(chroot).collect())
+    }
+
+    /// Lists a folder of results; empty if it does not exist. Names of folders end with a slash.
+    pub(super) fn files_at(&self, url: &str) -> Result<Vec<String>, CoprError> {
+        require_https(RESULT_URL, url)?;
+        let what = format!("list {url}");
+        let text = self.retried(|| {
+            let done = curl(url, MOST).args(["--write-out", "\n%{http_code}"]).run()?;
+            let text = String::from_utf8_lossy(&done.stdout);
+            let (body, status) = text.rsplit_once('\n').unwrap_or(("", &text));
+            let said = match status {
+                "200" if done.success() => return Ok(body.to_owned()),
+                "404" => return Ok(String::new()),
+                _ if !done.success() => last_lines(&done.stderr, 1).concat(),
+                status => format!("HTTP status {status}"),
+            };
+            Err(CoprError::Server { what: what.clone(), url: self.url.clone(), said })
+        })?;
+        let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        Ok(links.map(|link| link.trim_start_matches("./").to_owned()).collect())
+    }
+
+    /// Checks that COPR accepts the token, before anything is packed: `copr-cli whoami` only prints the
+    /// configuration, and this is the cheapest call of copr-cli that logs in. Whether the user may see
+    /// permissions does not matter.
+    pub fn check_login(&self) -> Result<(), CoprError> {
+        match self.cli("log in", &["list-permissions".to_owned(), self.project.clone()]) {
+            Err(CoprError::Forbidden { .. } | CoprError::Refused { .. }) => Ok(()),
+            other => other.map(drop),
+        }
     }
 
     fn list<T: serde::de::DeserializeOwned>(&self, action: &str, args: &[&str]) -> Result<Vec<T>, CoprError> {
@@ -335,8 +405,7 @@ mod tests {
     use crate::events::Silent;
 
     fn client() -> Client<'static> {
-        let url = "https://copr.example".to_owned();
-        Client { config: None, url, project: "@g/p".into(), events: &Silent }
+        Client::sample("@g/p", &Silent)
     }
 
     fn failed(code: i32, stderr: &str) -> CoprError {

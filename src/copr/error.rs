@@ -44,6 +44,9 @@ pub enum CoprError {
         /// The frontend.
         url: String,
     },
+    /// Only administrators of COPR itself may do this.
+    #[error("COPR lets only its own administrators set `auto-prune = false`")]
+    AutoPrune,
     /// The user may not do this.
     #[error("COPR does not allow it: {said}")]
     Forbidden {
@@ -141,6 +144,7 @@ impl Diagnose for CoprError {
             | Self::Config { .. }
             | Self::NoToken { .. }
             | Self::Expired { .. }
+            | Self::AutoPrune
             | Self::NoProject { .. } => Kind::Config,
             Self::NotInProject { .. } => Kind::Usage,
             Self::NotInstalled => Kind::MissingTool,
@@ -196,7 +200,14 @@ impl Diagnose for CoprError {
                 vec!["ask COPR's administrators why results are not served over https".into()]
             }
             Self::NotEncrypted { .. } => vec!["set `copr_url` in ~/.config/copr to an https address".into()],
+            Self::AutoPrune => vec![
+                "remove `auto-prune` from copr/project.toml, or ask COPR's administrators to switch it off first"
+                    .into(),
+            ],
             Self::Key(error) => error.hints(),
+            Self::Refused { said, .. } if said.contains("still in progress") => {
+                vec![format!("wait for the build, or cancel it: {} copr cancel", own_program())]
+            }
             Self::Refused { .. } | Self::Io(_) => Vec::new(),
             Self::Process(error) => error.hints(),
         }

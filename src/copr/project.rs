@@ -17,6 +17,9 @@ use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::document::At;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
 
+/// COPR's word for a chroot that leaves a setting to the project.
+const UNCHANGED: &str = "unchanged";
+
 /// One chroot of the project with what belongs to it.
 pub struct Place<'a> {
     /// The chroot on COPR.
@@ -54,6 +57,8 @@ pub struct Sync {
     /// Things worth knowing that are no difference.
     pub notes: Vec<String>,
     bootstrap: String,
+    /// The chroots that the project has and keeps.
+    chroots: Vec<String>,
 }
 
 /// The texts of a project, rendered.
@@ -262,11 +267,11 @@ impl Sync {
     /// Reads the project and finds what differs.
     pub fn find(client: &Client<'_>, project: &CoprProject, places: &[Place<'_>]) -> Result<Self, Error> {
         let texts = rendered(project, places)?;
-        let query = [("ownername", &*project.owner), ("projectname", &*project.project)];
-        let remote = client.api("read the project", "project", &query)?;
+        let remote = client.project_settings()?;
         let builds = if remote.is_some() { client.builds()? } else { Vec::new() };
         let bootstrap = project.bootstrap.clone();
-        let mut sync = Self { exists: remote.is_some(), changes: Vec::new(), notes: Vec::new(), bootstrap };
+        let (changes, notes, chroots) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sync = Self { exists: remote.is_some(), changes, notes, bootstrap, chroots };
         for setting in settings(project, &texts) {
             let Setting { key, field, wanted, option } = setting;
             let wanted = if key == "chroots" { normal(key, Some(&wanted)) } else { wanted };
@@ -320,6 +325,9 @@ impl Sync {
     ) -> Result<(), Error> {
         let name = &place.chroot.name.value;
         let wanted = wanted_chroot(place, builds)?;
+        if there {
+            self.chroots.push(name.clone());
+        }
         let remote: Value = match there {
             false => Value::Null,
             true => {
@@ -366,11 +374,23 @@ impl Sync {
                 self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
             }
         }
+        // A chroot's own isolation wins over the project's.
+        let isolation = remote.get("isolation").and_then(Value::as_str).unwrap_or(UNCHANGED);
+        if isolation != UNCHANGED {
+            let (chroot, key, arguments) =
+                (Some(name.clone()), "isolation", vec!["--reset=isolation".to_owned()]);
+            let (old, new) = (json!(isolation), json!(UNCHANGED));
+            self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
+        }
         Ok(())
     }
 
     /// Makes the project what the workspace says, as far as copr-cli can.
     pub fn apply(&self, client: &Client<'_>) -> Result<(), CoprError> {
+        let is_refused = |change: &Change| change.key == "auto-prune" && change.new == json!(false);
+        if self.changes.iter().any(is_refused) {
+            return Err(CoprError::AutoPrune);
+        }
         let own = self.changes.iter().filter(|change| change.chroot.is_none());
         let arguments: Vec<String> = own.flat_map(|change| change.arguments.iter().cloned()).collect();
         let action = if self.exists { "modify" } else { "create" };
@@ -381,10 +401,12 @@ impl Sync {
             args.extend(arguments);
             client.cli(&format!("{action} the project"), &args)?;
         }
-        let mut chroots: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        // COPR does not show a chroot's own bootstrap, which wins over the project's: it is always reset.
+        let reset = |chroot: &String| (chroot.clone(), vec![format!("--bootstrap={UNCHANGED}")]);
+        let mut chroots: BTreeMap<String, Vec<String>> = self.chroots.iter().map(reset).collect();
         for change in &self.changes {
             if let Some(chroot) = &change.chroot {
-                chroots.entry(chroot).or_default().extend(change.arguments.iter().cloned());
+                chroots.entry(chroot.clone()).or_default().extend(change.arguments.iter().cloned());
             }
         }
         for (chroot, arguments) in chroots {
@@ -393,6 +415,12 @@ impl Sync {
             client.cli(&format!("edit the chroot `{chroot}`"), &args)?;
         }
         Ok(())
+    }
+
+    /// Returns whether COPR would publish all that it has as soon as this is applied.
+    pub fn publishes_all(&self) -> bool {
+        let publish = self.changes.iter().find(|change| change.key == "publish");
+        publish.is_some_and(|change| change.old == json!(AFTER_INSPECTION))
     }
 }
 

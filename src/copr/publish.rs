@@ -1,6 +1,6 @@
-//! When the project's repository may show what was built: COPR makes the metadata that users
-//! see only when it is asked to, and then of every build that it has. So it is asked once no
-//! build is left that was sent from here and did not pass inspection.
+//! When the project's repository may show what was built: COPR makes the metadata that users see only
+//! when asked to, and then of all packages in its folders, whatever became of the builds that left them
+//! there. So it is asked once no build that was sent from here and not accepted has packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,25 +9,43 @@ use serde::{Deserialize, Serialize};
 
 use super::client::Client;
 use super::error::CoprError;
-use super::record::Sent;
+use super::record::{FOLDER, Sent};
+use super::results::with_packages;
+use super::state::Build;
 use crate::files;
 
 /// Among a result's logs: the build on COPR that it came from.
 const ORIGIN: &str = "copr.json";
-const SCHEMA: &str = "rocmrpm/copr-origin/1";
+const SCHEMA: &str = "rocmrpm/copr-origin/2";
 
 /// The build on COPR that packages came from.
 #[derive(Serialize, Deserialize)]
 struct Origin {
     schema: String,
+    project: String,
     build: u64,
     url: String,
 }
 
-/// Writes down which build the packages came from, beside their logs.
-pub(super) fn write_origin(logs: &Path, build: u64, url: String) -> std::io::Result<()> {
-    let origin = Origin { schema: SCHEMA.to_owned(), build, url };
+/// Records which build the packages came from, beside their logs.
+pub(super) fn write_origin(client: &Client<'_>, logs: &Path, build: u64) -> std::io::Result<()> {
+    let (schema, project) = (SCHEMA.to_owned(), client.project().to_owned());
+    let origin = Origin { schema, project, build, url: client.build_page(build) };
     files::write_atomically(&logs.join(ORIGIN), serde_json::to_vec_pretty(&origin)?)
+}
+
+/// Returns the build of the project that results came from.
+pub(super) fn origin(results: &Path, project: &str) -> Option<u64> {
+    let bytes = fs_err::read(results.join("logs").join(ORIGIN)).ok()?;
+    let origin: Origin = serde_json::from_slice(&bytes).ok()?;
+    (origin.schema == SCHEMA && origin.project == project).then_some(origin.build)
+}
+
+/// Returns the builds of the project that the accepted results of a build folder came from.
+pub(super) fn accepted(build_dir: &Path, project: &str) -> BTreeSet<u64> {
+    let results = build_dir.join("results");
+    let names = files::names_in(&results).unwrap_or_default();
+    names.iter().filter_map(|name| origin(&results.join(name), project)).collect()
 }
 
 /// The builds of one chroot, as they are known here.
@@ -37,41 +55,38 @@ struct Known {
     accepted: BTreeSet<u64>,
     /// Sent from here, whatever came of them, with the package's name.
     sent: BTreeMap<u64, String>,
-    /// Accepted when COPR was last asked to publish.
+    /// All that the project had when it was last asked to publish.
     published: BTreeSet<u64>,
 }
 
 impl Known {
-    fn read(build_dir: &Path, macros: &str) -> Self {
-        let accepted = accepted(build_dir);
+    fn read(build_dir: &Path, project: &str, macros: &str) -> Self {
         let mut sent = BTreeMap::new();
-        for file in files::names_in(&build_dir.join("copr")).unwrap_or_default() {
+        for (name, record) in Sent::all(build_dir, project) {
             // The macros package sets what others are built with; it has nothing to inspect.
-            let Some(name) = file.strip_suffix(".json").filter(|name| *name != macros) else { continue };
-            if let Some(record) = Sent::read(build_dir, name) {
+            if name != macros {
                 let all = record.before.iter().chain([&record.build]);
-                sent.extend(all.map(|build| (*build, name.to_owned())));
+                sent.extend(all.map(|build| (*build, name.clone())));
             }
         }
         let text = fs_err::read_to_string(marker(build_dir)).unwrap_or_default();
-        let published = text.lines().filter_map(|line| line.parse().ok()).collect();
-        Self { accepted, sent, published }
+        let mut lines = text.lines();
+        let is_ours = lines.next() == Some(project);
+        let published = lines.filter(|_| is_ours).filter_map(|line| line.parse().ok()).collect();
+        Self { accepted: accepted(build_dir, project), sent, published }
+    }
+
+    /// Returns whether users see all accepted builds of those that the project has, and none that it
+    /// does not have any more.
+    fn is_published(&self, present: &BTreeSet<u64>) -> bool {
+        let gone = self.published.difference(present).next();
+        gone.is_none() && self.accepted.intersection(present).all(|build| self.published.contains(build))
     }
 }
 
+/// The project, and the builds that it had when COPR was last asked to publish them.
 fn marker(build_dir: &Path) -> PathBuf {
-    build_dir.join("copr/published")
-}
-
-/// Reads the builds that the accepted results of a build folder came from.
-pub(super) fn accepted(build_dir: &Path) -> BTreeSet<u64> {
-    let results = build_dir.join("results");
-    let origin = |name: &String| -> Option<u64> {
-        let bytes = fs_err::read(results.join(name).join("logs").join(ORIGIN)).ok()?;
-        let origin: Origin = serde_json::from_slice(&bytes).ok()?;
-        (origin.schema == SCHEMA).then_some(origin.build)
-    };
-    files::names_in(&results).unwrap_or_default().iter().filter_map(origin).collect()
+    build_dir.join(FOLDER).join("published")
 }
 
 /// What keeps the project's repository from being made anew.
@@ -81,7 +96,7 @@ pub struct Obstacle {
     pub package: String,
     /// The build that did not pass inspection, or was not inspected yet.
     pub build: u64,
-    /// Whether COPR is done with it.
+    /// Whether COPR is done with it: it neither builds nor deletes it.
     pub over: bool,
 }
 
@@ -100,96 +115,121 @@ pub enum Published {
 /// `build_root` is the workspace's folder with a build folder for each chroot, all of which
 /// COPR publishes together.
 pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<Published, CoprError> {
-    let dirs: Vec<PathBuf> = files::names_in(build_root)?.iter().map(|name| build_root.join(name)).collect();
-    let known: Vec<(PathBuf, Known)> =
-        dirs.into_iter().map(|dir| (dir.clone(), Known::read(&dir, macros))).collect();
-    if all_published(&known) {
+    let read = |name: &String| {
+        let dir = build_root.join(name);
+        let known = Known::read(&dir, client.project(), macros);
+        (dir, known)
+    };
+    let known: Vec<(PathBuf, Known)> = files::names_in(build_root)?.iter().map(read).collect();
+    let builds = client.builds()?;
+    let present: BTreeSet<u64> = builds.iter().map(|build| build.id).collect();
+    if known.iter().all(|(_, known)| known.is_published(&present)) {
         return Ok(Published::Already);
     }
-    let mut there: BTreeMap<u64, bool> = client.nameless()?.iter().map(|(id, _)| (*id, false)).collect();
-    for build in client.builds()? {
-        if build.state.is_good() || !build.state.is_over() {
-            there.insert(build.id, build.state.is_over());
-        }
-    }
-    let obstacles = obstacles(known.iter().map(|(_, known)| known), &there);
+    let obstacles = obstacles(client, &builds, known.iter().map(|(_, known)| known))?;
     if !obstacles.is_empty() {
         return Ok(Published::Not(obstacles));
     }
     client.cli("publish what was built", &["regenerate-repos".to_owned(), client.project().to_owned()])?;
-    for (dir, known) in known.iter().filter(|(_, known)| !known.accepted.is_empty()) {
-        let lines: Vec<String> = known.accepted.iter().map(|build| format!("{build}\n")).collect();
-        fs_err::create_dir_all(dir.join("copr"))?;
-        files::write_durably(&marker(dir), lines.concat())?;
+    let lines: Vec<String> = present.iter().map(|build| format!("{build}\n")).collect();
+    for (dir, _) in
+        known.iter().filter(|(_, known)| !known.accepted.is_empty() || !known.published.is_empty())
+    {
+        fs_err::create_dir_all(dir.join(FOLDER))?;
+        files::write_durably(&marker(dir), format!("{}\n{}", client.project(), lines.concat()))?;
     }
     Ok(Published::Asked)
 }
 
-/// Tells whether every chroot's accepted builds are published.
-fn all_published(known: &[(PathBuf, Known)]) -> bool {
-    known.iter().all(|(_, known)| known.accepted.is_subset(&known.published))
+/// Returns the builds that COPR would publish although nothing was accepted of them. `build_root` and
+/// `macros` are those of `publish`.
+pub fn unaccepted(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<Vec<Obstacle>, CoprError> {
+    let names = files::names_in(build_root).unwrap_or_default();
+    let known = names.iter().map(|name| Known::read(&build_root.join(name), client.project(), macros));
+    obstacles(client, &client.builds()?, known.collect::<Vec<_>>().iter())
 }
 
-/// Returns the builds on COPR that were sent from here and not accepted. `there` has the builds that
-/// may have packages, and whether they are over.
-fn obstacles<'k>(known: impl Iterator<Item = &'k Known>, there: &BTreeMap<u64, bool>) -> Vec<Obstacle> {
-    let mut obstacles = Vec::new();
+/// Returns the builds that were sent from here and not accepted, and that have packages or may get some.
+/// The folders show it, not the states: a build that failed after its packages were made keeps them, and
+/// COPR's backend finishes a build that was canceled while it was being signed.
+fn obstacles<'k>(
+    client: &Client<'_>,
+    builds: &[Build],
+    known: impl Iterator<Item = &'k Known>,
+) -> Result<Vec<Obstacle>, CoprError> {
+    let mut open: BTreeMap<u64, String> = BTreeMap::new();
     for known in known {
-        for (build, package) in known.sent.iter().filter(|(build, _)| !known.accepted.contains(build)) {
-            if let Some(over) = there.get(build) {
-                obstacles.push(Obstacle { package: package.clone(), build: *build, over: *over });
-            }
-        }
+        let rest = known.sent.iter().filter(|(build, _)| !known.accepted.contains(build));
+        open.extend(rest.map(|(build, package)| (*build, package.clone())));
     }
-    obstacles
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut over: BTreeMap<u64, bool> = client.nameless()?.iter().map(|(id, _)| (*id, false)).collect();
+    over.extend(builds.iter().map(|build| (build.id, build.state.is_over())));
+    over.retain(|build, over| !*over && open.contains_key(build));
+    let rest = open.keys().filter(|build| !over.contains_key(build)).copied().collect();
+    for (build, done) in with_packages(client, &rest)? {
+        // A build that is not listed any more is being deleted.
+        over.insert(build, done && builds.iter().any(|other| other.id == build));
+    }
+    let obstacle = |(build, over)| Obstacle { package: open[&build].clone(), build, over };
+    Ok(over.into_iter().map(obstacle).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::digest::Sha256;
+    use crate::events::Silent;
 
-    fn chroot(accepted: &[u64], published: &[u64], sent: &[u64]) -> (PathBuf, Known) {
-        let set = |builds: &[u64]| builds.iter().copied().collect();
-        let sent = sent.iter().map(|build| (*build, "lib".to_owned())).collect();
-        (PathBuf::new(), Known { accepted: set(accepted), published: set(published), sent })
+    #[test]
+    fn is_published_when_the_metadata_has_what_is_accepted_and_nothing_that_is_gone() {
+        let known = |accepted: &[u64], published: &[u64]| {
+            let set = |builds: &[u64]| builds.iter().copied().collect();
+            Known { accepted: set(accepted), published: set(published), sent: BTreeMap::new() }
+        };
+        let present = BTreeSet::from([1, 2, 3]);
+        let none: &[u64] = &[];
+        for (accepted, published, expected) in [
+            (&[1][..], &[1, 2][..], true),
+            (none, none, true),
+            (&[2][..], &[1][..], false),
+            // Deleted on COPR: users would get 404.
+            (&[1][..], &[1, 7][..], false),
+            (&[1, 7][..], &[1, 2][..], true),
+        ] {
+            assert_eq!(
+                known(accepted, published).is_published(&present),
+                expected,
+                "{accepted:?} {published:?}"
+            );
+        }
     }
 
     #[test]
-    fn publishes_while_any_chroot_has_accepted_builds_that_are_not_published() {
-        assert!(all_published(&[chroot(&[1], &[1, 2], &[]), chroot(&[], &[], &[])]));
-        assert!(!all_published(&[chroot(&[1], &[1], &[]), chroot(&[2], &[], &[])]));
-        assert!(!all_published(&[chroot(&[2], &[1], &[]), chroot(&[3], &[3], &[])]));
-    }
-
-    #[test]
-    fn builds_that_are_there_and_not_accepted_are_obstacles() {
-        let known = [chroot(&[1], &[], &[1, 2, 3, 4])];
-        let there = BTreeMap::from([(1, true), (2, true), (3, false), (9, true)]);
-        let obstacle = |build, over| Obstacle { package: "lib".into(), build, over };
-        let found = obstacles(known.iter().map(|(_, known)| known), &there);
-        assert_eq!(found, [obstacle(2, true), obstacle(3, false)]);
-    }
-
-    #[test]
-    fn what_was_sent_and_what_was_accepted_are_known_apart() {
+    fn knows_only_builds_of_the_project() {
         let dir = tempfile::tempdir().unwrap();
         let sent = |build, before: &[u64], name: &str| {
-            let mut sent = Sent::new(build, Sha256::of_bytes("x"), "1-1.fc43");
+            let mut sent = Sent::new("alice/rocm", build, Sha256::of_bytes("x"), "1-1.fc43");
             sent.before = before.to_vec();
             sent.write(dir.path(), name).unwrap();
         };
         sent(7, &[3, 5], "lib");
         sent(1, &[], "test-rpm-macros");
-        let logs = dir.path().join("results/lib/logs");
+        let results = dir.path().join("results/lib");
+        let logs = results.join("logs");
         fs_err::create_dir_all(&logs).unwrap();
-        write_origin(&logs, 7, "https://copr.example/7".into()).unwrap();
-        fs_err::write(marker(dir.path()), "2\n3\n").unwrap();
-        let known = Known::read(dir.path(), "test-rpm-macros");
-        assert_eq!(known.accepted, BTreeSet::from([7]));
-        assert_eq!(known.sent.keys().copied().collect::<Vec<_>>(), [3, 5, 7]);
-        assert_eq!(known.published, BTreeSet::from([2, 3]));
+        write_origin(&Client::sample("alice/rocm", &Silent), &logs, 7).unwrap();
+        fs_err::write(marker(dir.path()), "alice/rocm\n2\n3\n").unwrap();
+        let known = |project| Known::read(dir.path(), project, "test-rpm-macros");
+        let ours = known("alice/rocm");
+        assert_eq!(ours.accepted, BTreeSet::from([7]));
+        assert_eq!(ours.sent.keys().copied().collect::<Vec<_>>(), [3, 5, 7]);
+        assert_eq!(ours.published, BTreeSet::from([2, 3]));
+        let other = known("bob/rocm");
+        assert!(other.accepted.is_empty() && other.sent.is_empty() && other.published.is_empty());
         fs_err::write(logs.join(ORIGIN), "{").unwrap();
-        assert_eq!(accepted(dir.path()), BTreeSet::new());
+        assert_eq!(origin(&results, "alice/rocm"), None);
     }
 }

@@ -1,6 +1,7 @@
-//! Which build of COPR a component was sent as: written down as soon as COPR has told its
-//! number, so that whoever goes on later waits for that build and sends nothing twice.
+//! Which builds of COPR components were sent as. The number of a build is recorded as soon as COPR shows
+//! it, so that a later run waits for that build and sends nothing twice.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,16 +9,22 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Sha256;
 use crate::files;
 
-const SCHEMA: &str = "rocmrpm/copr-build/1";
+const SCHEMA: &str = "rocmrpm/copr-build/2";
+
+/// Where the records are, in a chroot's build folder.
+pub(super) const FOLDER: &str = "copr";
 
 /// A build that was sent to COPR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     schema: String,
+    /// `owner/project`.
+    pub project: String,
     /// COPR's number of it.
     pub build: u64,
-    /// What was sent: the digest of the spec, the sources and the patches.
-    pub content: Sha256,
+    /// What was sent: the digest of the spec, the sources, the patches, and the settings that it is
+    /// built with.
+    pub key: Sha256,
     /// Version and release.
     pub version_release: String,
     /// Whether its end is known here: brought back, or reported as failed. What is built
@@ -30,12 +37,13 @@ pub struct Sent {
 
 impl Sent {
     /// Returns a record of a build that was just sent, or found.
-    pub fn new(build: u64, content: Sha256, version_release: &str) -> Self {
-        let version_release = version_release.to_owned();
+    pub fn new(project: &str, build: u64, key: Sha256, version_release: &str) -> Self {
+        let (project, version_release) = (project.to_owned(), version_release.to_owned());
         Self {
             schema: SCHEMA.to_owned(),
+            project,
             build,
-            content,
+            key,
             version_release,
             settled: false,
             before: Vec::new(),
@@ -49,10 +57,23 @@ impl Sent {
         self
     }
 
-    /// Reads the record of a component, if there is one of our format.
-    pub fn read(build_dir: &Path, name: &str) -> Option<Self> {
+    /// Reads the record of a component, if there is one of our format for this project.
+    pub fn read(build_dir: &Path, project: &str, name: &str) -> Option<Self> {
         let sent: Self = serde_json::from_slice(&fs_err::read(path(build_dir, name)).ok()?).ok()?;
-        (sent.schema == SCHEMA).then_some(sent)
+        (sent.schema == SCHEMA && sent.project == project).then_some(sent)
+    }
+
+    /// Returns the packages' names of builds that COPR has not named yet.
+    pub fn names(build_dir: &Path, project: &str) -> BTreeMap<u64, String> {
+        let records = Self::all(build_dir, project).into_iter();
+        records.map(|(name, sent)| (sent.build, name)).collect()
+    }
+
+    /// Reads the records of all components by name.
+    pub fn all(build_dir: &Path, project: &str) -> BTreeMap<String, Self> {
+        let files = files::names_in(&build_dir.join(FOLDER)).unwrap_or_default();
+        let names = files.iter().filter_map(|file| file.strip_suffix(".json"));
+        names.filter_map(|name| Some((name.to_owned(), Self::read(build_dir, project, name)?))).collect()
     }
 
     /// Writes the record of a component, in the place of an older one.
@@ -66,16 +87,21 @@ impl Sent {
 }
 
 fn path(build_dir: &Path, name: &str) -> PathBuf {
-    build_dir.join("copr").join(format!("{name}.json"))
+    build_dir.join(FOLDER).join(format!("{name}.json"))
 }
 
-/// Returns the digest of what a folder of sources holds, names included.
-pub(super) fn content_of(dir: &Path) -> std::io::Result<Sha256> {
-    let mut text = String::new();
+/// Returns the digest of what a folder of sources holds, names included. For the spec, its `text` counts:
+/// the file may have another release.
+pub(super) fn content_of(dir: &Path, spec: &str, text: &str) -> std::io::Result<Sha256> {
+    let mut list = String::new();
     for name in files::names_in(dir)? {
-        text.push_str(&format!("{} {name}\n", Sha256::of_file(&dir.join(&name))?.0));
+        let digest = match name == spec {
+            true => Sha256::of_bytes(text),
+            false => Sha256::of_file(&dir.join(&name))?.0,
+        };
+        list.push_str(&format!("{digest} {name}\n"));
     }
-    Ok(Sha256::of_bytes(text))
+    Ok(Sha256::of_bytes(list))
 }
 
 #[cfg(test)]
@@ -83,17 +109,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_content_counts() {
+    fn records_belong_to_a_project_and_round_trip() {
         let dir = tempfile::tempdir().unwrap();
-        let sources = dir.path().join("sources");
-        fs_err::create_dir(&sources).unwrap();
-        fs_err::write(sources.join("k.spec"), "Name: k").unwrap();
-        let content = content_of(&sources).unwrap();
-        let sent = Sent::new(7, content, "1-1.fc43");
+        let sent = Sent::new("alice/rocm", 7, Sha256::of_bytes("x"), "1-1.fc43");
         sent.write(dir.path(), "k").unwrap();
-        assert_eq!(Sent::read(dir.path(), "k"), Some(sent));
-        assert_eq!(Sent::read(dir.path(), "other"), None);
-        fs_err::write(sources.join("k.spec"), "Name: k2").unwrap();
-        assert_ne!(content_of(&sources).unwrap(), content);
+        assert_eq!(Sent::read(dir.path(), "alice/rocm", "k"), Some(sent.clone()));
+        assert_eq!(Sent::read(dir.path(), "bob/rocm", "k"), None);
+        assert_eq!(Sent::read(dir.path(), "alice/rocm", "other"), None);
+        assert_eq!(Sent::all(dir.path(), "alice/rocm"), BTreeMap::from([("k".to_owned(), sent)]));
+        assert!(Sent::all(dir.path(), "bob/rocm").is_empty());
+    }
+
+    #[test]
+    fn content_covers_sources_and_the_text_of_the_spec() {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::write(dir.path().join("k.spec"), "Release: 1.2").unwrap();
+        fs_err::write(dir.path().join("k.tar"), "x").unwrap();
+        let content = |text| content_of(dir.path(), "k.spec", text).unwrap();
+        let first = content("Release: 1");
+        assert_ne!(content("Release: 2"), first);
+        fs_err::write(dir.path().join("k.spec"), "Release: 1").unwrap();
+        assert_eq!(content("Release: 1"), first);
+        fs_err::write(dir.path().join("k.tar"), "y").unwrap();
+        assert_ne!(content("Release: 1"), first);
     }
 }

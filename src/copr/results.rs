@@ -1,5 +1,6 @@
 //! What a build left on COPR, fetched: its packages, each whole and signed by the project, and its logs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,15 @@ use crate::rpms::signing::RpmKeys;
 use crate::text::percent_encoded;
 
 /// The logs of a build that are worth having. Source: COPR, backend's result folders.
-const LOGS: &[&str] = &["builder-live.log", "build.log", "root.log", "state.log", "installed_pkgs.log"];
+const LOGS: &[&str] =
+    &["builder-live.log", "build.log", "root.log", "state.log", "installed_pkgs.log", BACKEND_LOG];
+
+/// What COPR's own side wrote. The backend packs it when it is done with a build. Source: COPR,
+/// background_worker_build.py, `handle_task`.
+pub(super) const BACKEND_LOG: &str = "backend.log";
+
+/// A file that a builder leaves when it made packages.
+const SUCCESS: &str = "success";
 
 /// What a log may unpack to; the rest is cut off.
 const MOST_OF_A_LOG: u64 = 1 << 30;
@@ -39,6 +48,33 @@ pub(super) struct Remote<'c, 'e> {
     chroot: String,
     /// The URL of the folder, with a slash at its end.
     url: String,
+}
+
+/// Returns which of these builds have packages in the folders of the project's chroots, and whether the
+/// backend is done with them. One that it is not done with may still get some. A COPR that moves packages
+/// to Pulp leaves the file that marks a success.
+pub(super) fn with_packages(
+    client: &Client<'_>,
+    builds: &BTreeSet<u64>,
+) -> Result<BTreeMap<u64, bool>, CoprError> {
+    let mut found = BTreeMap::new();
+    for chroot in client.chroots()?.values().filter(|_| !builds.is_empty()) {
+        for folder in client.files_at(chroot)? {
+            // `00000026-lib`
+            let number = folder.split_once('-').and_then(|(number, _)| number.parse().ok());
+            let Some(build) = number.filter(|build| builds.contains(build)) else { continue };
+            let files = client.files_at(&format!("{chroot}{folder}"))?;
+            let done = !files.iter().any(|file| file == BACKEND_LOG);
+            if !done || files.iter().any(|file| is_package(file)) {
+                found.entry(build).and_modify(|all| *all &= done).or_insert(done);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn is_package(file: &str) -> bool {
+    file == SUCCESS || file.ends_with(".rpm") && !file.ends_with(".src.rpm")
 }
 
 /// A package as COPR lists it.
@@ -67,6 +103,22 @@ impl<'c, 'e> Remote<'c, 'e> {
         require_https(RESULT_URL, url)?;
         let url = format!("{}/", url.trim_end_matches('/'));
         Ok(Some(Self { client, build, chroot: chroot.to_owned(), url }))
+    }
+
+    /// Finds the results of a build's first step, which reads the SRPM; `None` if there are none.
+    /// The frontend answers 500 for a build that has no log yet.
+    pub fn find_source(client: &'c Client<'e>, build: u64) -> Result<Option<Self>, CoprError> {
+        let asked = format!("ask for the source build of build {build}");
+        let answer = client.api_once(&asked, &format!("build/source-chroot/{build}"), &[]);
+        let answer = match answer {
+            Err(error) if error.passes() => None,
+            answer => answer?,
+        };
+        let url = answer.as_ref().and_then(|answer| answer.get("result_url")).and_then(Value::as_str);
+        let Some(url) = url.filter(|url| !url.is_empty()) else { return Ok(None) };
+        require_https(RESULT_URL, url)?;
+        let url = format!("{}/", url.trim_end_matches('/'));
+        Ok(Some(Self { client, build, chroot: "srpm-builds".to_owned(), url }))
     }
 
     /// Fetches all packages of the build into a folder, source packages left out, and returns

@@ -92,12 +92,22 @@ pub struct SourcePackage {
 }
 
 impl Build {
-    /// Tells whether it is of this version and release. COPR leaves the dist tag out of what
+    /// Returns whether it is a build of this package.
+    pub fn is_called(&self, package: &str) -> bool {
+        self.source_package.name.as_deref() == Some(package)
+    }
+
+    /// Returns version and release, with the epoch where there is one; empty if COPR does not know them
+    /// yet.
+    pub fn version(&self) -> &str {
+        self.source_package.version.as_deref().unwrap_or_default()
+    }
+
+    /// Returns whether it is of this version and release. COPR usually leaves the dist tag out of what
     /// it tells, since one build may be for several releases (rpmbuild/copr_rpmbuild: `dist`
     /// is nil there).
     pub fn is_of(&self, version_release: &str, dist: &str) -> bool {
-        let version = self.source_package.version.as_deref().unwrap_or_default();
-        let version = version.split_once(':').map_or(version, |(_, rest)| rest);
+        let version = self.version().split_once(':').map_or(self.version(), |(_, rest)| rest);
         version == version_release || Some(version) == version_release.strip_suffix(dist)
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::client::Client;
+use super::record::Sent;
 use super::state::{Build, State};
 use crate::build::Prepared;
 use crate::stack::Verdict;
@@ -30,10 +31,12 @@ pub struct Row {
     pub reasons: Vec<String>,
 }
 
-/// Puts a plan beside the newest builds of a project for a chroot.
+/// Puts a plan beside the newest builds of a project for a chroot. `nameless` are the builds of
+/// which COPR does not know the package yet.
 pub fn rows(
     client: &Client<'_>,
     builds: &[Build],
+    nameless: &[(u64, State)],
     chroot: &str,
     dist: &str,
     prepared: &Prepared<'_, '_>,
@@ -42,10 +45,21 @@ pub fn rows(
     for step in &prepared.plan.steps {
         let spec = &prepared.specs[&step.component];
         let name = package(&spec.text).unwrap_or_else(|| step.component.to_string());
-        let newest = builds.iter().find(|build| {
-            build.source_package.name.as_deref() == Some(&*name)
-                && build.chroots.iter().any(|name| name == chroot)
+        let newest = builds
+            .iter()
+            .find(|build| build.is_called(&name) && build.chroots.iter().any(|name| name == chroot));
+        let sent = Sent::read(&prepared.stack.workspace.build_dir(), client.project(), &name);
+        let sent = sent.and_then(|sent| {
+            let (_, state) = nameless.iter().find(|(id, _)| *id == sent.build)?;
+            Some((sent.build, *state, sent.version_release))
         });
+        let (build, state, remote) = match (sent, newest) {
+            (Some((build, state, version)), _) => (Some(build), Some(state), Some(version)),
+            (None, Some(newest)) => {
+                (Some(newest.id), Some(newest.state), newest.source_package.version.clone())
+            }
+            (None, None) => (None, None, None),
+        };
         let version = &prepared.stack.workspace.pins.pins[&step.component].value.version;
         let release = spec.release.release.replace("%{?dist}", dist);
         let (stale, reasons) = match &step.verdict {
@@ -56,10 +70,10 @@ pub fn rows(
             component: step.component.to_string(),
             chroot: chroot.to_owned(),
             wanted: format!("{version}-{release}"),
-            remote: newest.and_then(|build| build.source_package.version.clone()),
-            state: newest.map(|build| build.state),
-            build: newest.map(|build| build.id),
-            url: newest.map(|build| client.build_page(build.id)),
+            remote,
+            state,
+            build,
+            url: build.map(|build| client.build_page(build)),
             stale,
             reasons,
         });

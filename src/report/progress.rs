@@ -101,7 +101,8 @@ impl Events for Progress<'_> {
         match event {
             Event::Planned { total } => {
                 let mut state = lock(&self.state);
-                state.total = total;
+                // Another chroot's components are counted from one again.
+                (state.total, state.done) = (total, 0);
                 state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total));
             }
             Event::Phase { component, phase, detail } => self.phase(component, phase, &detail),

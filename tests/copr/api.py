@@ -207,6 +207,14 @@ def project_edit(state, request, owner, name):
     only_owner(project, request.user)
     if "auto_prune" in form.data and not form.boolean("auto_prune"):
         raise ApiError(403, "Non-admin cannot disable auto-prunning.")
+    dropped = set(active_chroots(project)) - set(form.data.get("chroots") or project["chroots"])
+    unfinished = [
+        b["id"] for b in state.builds_of(project) if not finished(b) and dropped & set(b["chroots"])
+    ]
+    if unfinished:
+        several = f"builds {', '.join(map(str, unfinished[:-1]))} and {unfinished[-1]} are"
+        which = several if unfinished[1:] else f"build {unfinished[0]} is"
+        raise ApiError(409, f"Can't drop chroot from project, related {which} still in progress")
     devel = project["devel_mode"]
     set_project(project, form)
     if project["devel_mode"] != devel:
@@ -226,6 +234,7 @@ def project_delete(state, request, owner, name):
     project = state.project(owner, name)
     if project["ownername"] != request.user["name"]:
         raise ApiError(403, "Only owners may delete their projects.")
+    deletable(state, request, [build["id"] for build in state.builds_of(project)])
     shown = state.project_dict(project)
     for build in state.builds_of(project):
         del state.builds[build["id"]]
@@ -480,12 +489,24 @@ def build_delete(state, request, number):
     return delete_build(state, request, number)
 
 
+def deletable(state, request, numbers):
+    """builds_logic.py, delete_builds"""
+    there = [state.builds[n] for n in numbers if n in state.builds]
+    others = [b for b in there if b["project"].split("/")[0] != request.user["name"]]
+    running = [b for b in there if b not in others and not finished(b)]
+    listed = lambda builds: ", ".join(str(b["id"]) for b in builds)
+    missing = ", ".join(str(n) for n in numbers if n not in state.builds)
+    message = f"You don't have permissions to delete build(s) {listed(others)}.\n" if others else ""
+    message += f"Build(s) {listed(running)} are still running.\n" if running else ""
+    message += f"Build(s) {missing} don't exist.\n" if missing else ""
+    if message:
+        raise ApiError(400, message)
+
+
 @route("DELETE POST", "/build/delete/list", login=True)
 def build_delete_list(state, request):
     numbers = request.json["builds"]
-    missing = [str(n) for n in numbers if n not in state.builds]
-    if missing:
-        raise ApiError(400, f"Build(s) {', '.join(missing)} don't exist.\n")
+    deletable(state, request, numbers)
     for number in numbers:
         delete_build(state, request, number)
     return {"builds": numbers}

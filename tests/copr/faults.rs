@@ -60,7 +60,7 @@ fn an_expired_token_is_told_and_nothing_is_lost() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"expired": ["alice"]}));
     let page = format!("{}/api", stack.copr.url);
-    stack.push().exits(3).says(["expired", page.as_str()]);
+    stack.push().exits(3).says(["expired", page.as_str()]).never_says("Packing");
     assert_eq!(stack.copr.uploads(), 0);
     stack.copr.control(&json!({}));
     stack.push().exits(0);
@@ -81,4 +81,40 @@ fn a_package_that_the_projects_key_did_not_sign_is_refused() {
         assert!(!stack.accepted("other"));
         assert_eq!(stack.published(), [""; 0]);
     }
+}
+
+#[test]
+fn what_failed_on_coprs_side_is_reported_as_that() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"backend": {"other": "Build timeouted"}}));
+    stack.run(&["copr", "push", "other"]).exits(11).says(["timeout"]);
+    stack.copr.control(&json!({"backend": {"other": "Copr GPG signing problems: no key"}}));
+    let failed = stack.run(&["copr", "push", "other"]);
+    failed.exits(30).says(["`other` failed in COPR: COPR itself failed: Copr GPG signing problems: no key"]);
+    assert_log_exists(&failed);
+}
+
+#[test]
+fn a_failed_source_build_shows_its_log() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"source": {"other": true}}));
+    let failed = stack.run(&["copr", "push", "other"]);
+    failed.exits(10).says(["COPR could not read the SRPM of build 1", "can not read the source package"]);
+    assert_log_exists(&failed);
+}
+
+#[test]
+fn remedies_for_debian_are_left_out() {
+    let stack = Stack::synced();
+    let log = "Executing(%build): /bin/sh\nx.cpp:1: fatal error: hip/hip_runtime.h: No such file or directory\n\
+               error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)";
+    stack.copr.control(&json!({"fail": {"other": log}}));
+    let failed = stack.run(&["copr", "push", "other"]);
+    failed.exits(10).says(["HIP's headers are not installed", "rocm-hip-devel"]).never_says("apt-get");
+}
+
+#[track_caller]
+fn assert_log_exists(failed: &crate::support::Ran) {
+    let log = failed.hint("the whole log");
+    assert!(std::path::Path::new(&log).exists(), "{log}");
 }

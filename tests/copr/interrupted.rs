@@ -94,3 +94,33 @@ fn builds_are_watched_to_their_end() {
     let lines: Vec<&str> = watch.exits(0).stdout.lines().collect();
     assert!(lines[0].starts_with("other: running ") && lines[1].starts_with("other: succeeded "), "{watch}");
 }
+
+#[test]
+fn a_build_that_copr_has_not_named_has_the_name_of_its_record() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"hold": {"other": "source-running"}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    let record = stack.workspace.path("build/fedora-43/copr/other.json");
+    wait_until("it is recorded", || record.exists());
+    push.signal("KILL");
+    push.finish();
+    let status = stack.run(&["copr", "status", "--json"]).json();
+    let rows = status["components"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["component"] == "other").unwrap();
+    assert_eq!((&row["build"], &row["remote"]), (&json!(1), &json!("1.0-1.fc43")), "{row}");
+    let dry = stack.run(&["copr", "cancel", "--dry-run"]);
+    assert!(dry.exits(0).stdout.starts_with("other: "), "{dry}");
+}
+
+#[test]
+fn a_record_of_another_project_is_not_waited_for() {
+    let stack = Stack::synced();
+    interrupted(&stack, "KILL");
+    stack.workspace.replace(crate::stack::PROJECT_TOML, "project = \"rocm\"", "project = \"other\"");
+    stack.copr.control(&json!({}));
+    stack.run(&["copr", "sync"]).exits(0);
+    stack.run(&["copr", "push", "other"]).exits(0);
+    let builds = stack.copr.builds();
+    let of: Vec<&str> = builds.iter().map(|build| build["project"].as_str().unwrap()).collect();
+    assert_eq!(of, ["alice/rocm", "alice/other"]);
+}

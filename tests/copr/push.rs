@@ -140,3 +140,15 @@ fn the_token_is_nobodys_argument() {
         }
     }
 }
+
+#[test]
+fn components_of_each_chroot_are_counted_from_one() {
+    let stack = Stack::new();
+    let definition = stack.workspace.read("mock-configs/fedora-43.toml");
+    stack.workspace.write("mock-configs/fedora-44.toml", definition.replace("43", "44"));
+    stack.workspace.replace(crate::stack::PROJECT_TOML, "chroots = [", "chroots = [\"fedora-44-x86_64\", ");
+    stack.run(&["copr", "sync"]).exits(0);
+    let push = stack.run(&["copr", "push", "other"]);
+    push.exits(0).never_says("(2/1)");
+    assert_eq!(push.stderr.matches("Sending (1/1) other").count(), 2, "{push}");
+}

@@ -15,6 +15,7 @@ FOLDER/control.json, where it is there, says what goes wrong; it is read again w
   expired  [user]: their tokens have expired
   errors   [{match, count, status}]: this many answers of `METHOD /path`, a regular expression; 500
            as COPR answers for a fault of its own, else as the proxy in front of it does
+  lost     [{match, count, status}]: the same after the request was carried out
   drop     [{match, count, after}]: the connection ends after so many bytes of a file
   pulp     true: packages lie where a COPR with Pulp has those that are not published
   manual   true: nothing is built; `goto` {build: [state, ...]} is what the builds come to
@@ -72,6 +73,12 @@ class Control:
     def fails(self, package):
         return self.read().get("fail", {}).get(package)
 
+    def fails_source(self, package):
+        return self.read().get("source", {}).get(package, False)
+
+    def backend_fails(self, package):
+        return self.read().get("backend", {}).get(package)
+
     def define(self, package):
         return self.read().get("define", {}).get(package, {})
 
@@ -120,6 +127,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             except ApiError as error:
                 code, value = error.code, error.body
         server.changed()
+        lost = server.control.fault("lost", self.what)
+        if lost:
+            return self.send(lost["status"], "text/html", PROXY.format(lost["status"]).encode())
         return self.send_json(code, value)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
@@ -195,6 +205,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if path.startswith(start) and place.is_relative_to(root) and place.exists():
                 break
         else:
+            packed = place.with_name(place.name + ".gz")
+            if place.name in ("builder-live.log", "backend.log") and packed.exists():
+                # As lighttpd is set up in front of COPR's results (_compress_logs).
+                return self.send(302, "text/html", b"", [("Location", path + ".gz")])
             return self.send(404, "text/html", PROXY.format(404).encode())
         if place.is_dir():
             names = [p.name + "/" * p.is_dir() for p in sorted(place.iterdir())]
@@ -216,21 +230,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def certificate(folder):
+    """What a server on this machine shows, and the file to trust."""
+    key, ca = folder / "key.pem", folder / "ca.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run(
+        [*make, "-days", "2", *names, "-keyout", key, "-out", ca],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(ca, key)
+    return context, ca
+
+
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, folder, chroots):
         self.folder, self.submitted, self.writing, self.gone = folder, [], threading.Lock(), None
         super().__init__(("127.0.0.1", 0), Handler)
-        key, self.ca = folder / "key.pem", folder / "ca.pem"
-        make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-        subprocess.run(
-            [*make, "-days", "2", *names, "-keyout", key, "-out", self.ca],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.ca, key)
+        context, self.ca = certificate(folder)
         # The handshake is done by the thread of the request.
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"https://127.0.0.1:{self.server_address[1]}"

@@ -106,11 +106,14 @@ fn builds_and_serves_the_results() {
     let names = names_in(&chroot.join("00000001-hello"));
     let expected = [
         "backend.log.gz",
+        "build.info",
         "build.log.gz",
         "builder-live.log.gz",
+        "configs.tar.gz",
         "hello-1.0-1.fc43.noarch.rpm",
         "hello-1.0-1.fc43.src.rpm",
         "hello.spec",
+        "hw_info.log.gz",
         "results.json",
         "root.log.gz",
         "state.log.gz",
@@ -188,4 +191,50 @@ fn refuses_an_expired_token_and_recovers_from_errors() {
     copr.control(&once(503));
     copr.cli(&["list-builds", PROJECT]).exits(1).says(["Response is not in JSON format"]);
     copr.cli(&["list-builds", PROJECT]).exits(0);
+}
+
+#[test]
+fn refuses_to_drop_and_delete_what_is_being_built() {
+    let (copr, srpm) = project();
+    copr.control(&json!({"hold": {"hello": "running"}}));
+    copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(0);
+    wait_for(&copr, &["hello running"]);
+    let running = "Build(s) 1 are still running.";
+    copr.cli(&["modify", PROJECT, "--chroot", "fedora-44-x86_64"])
+        .exits(1)
+        .says(["Can't drop chroot from project, related build 1 is still in progress"]);
+    assert!(copr.state()["projects"][PROJECT]["chroots"].get("fedora-44-x86_64").is_none());
+    copr.cli(&["delete-build", "1"]).exits(1).says([running]);
+    copr.cli(&["delete", PROJECT]).exits(1).says([running]);
+    copr.log_in("bob", "bob-token-of-30-characters");
+    copr.cli(&["delete-build", "1"]).exits(1).says(["You don't have permissions to delete build(s) 1."]);
+    copr.log_in("alice", crate::site::TOKEN);
+    copr.control(&json!({}));
+    wait_for(&copr, &["hello succeeded"]);
+    copr.cli(&["delete", PROJECT]).exits(0);
+}
+
+#[test]
+fn leaves_packages_of_failed_and_canceled_builds() {
+    let (copr, srpm) = project();
+    copr.control(&json!({"backend": {"hello": "createrepo failed"}}));
+    copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(0);
+    wait_for(&copr, &["hello failed"]);
+    let chroot = copr.path("server/results/alice/rocm").join(CHROOT);
+    let has = |folder: &str, name: &str| names_in(&chroot.join(folder)).iter().any(|file| file == name);
+    let rpm = "hello-1.0-1.fc43.noarch.rpm";
+    assert!(has("00000001-hello", rpm));
+    wait_until("its logs are packed", || has("00000001-hello", "backend.log.gz"));
+    let log = ran(Command::new("zcat").arg(chroot.join("00000001-hello/backend.log.gz")));
+    assert!(log.stdout.ends_with("[ ERROR][PID:1] createrepo failed\n"), "{log}");
+
+    copr.control(&json!({"hold": {"hello": "signing"}}));
+    copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(0);
+    wait_until("it is signed", || chroot.join("00000002-hello/success").exists());
+    copr.cli(&["cancel", "2"]).exits(0);
+    assert_eq!(copr.cli(&["status", "2"]).stdout, "canceled\n");
+    copr.control(&json!({}));
+    wait_until("the backend is done", || has("00000002-hello", "backend.log.gz"));
+    assert!(has("00000002-hello", rpm));
+    assert_eq!(copr.states(), ["hello failed", "hello canceled"]);
 }

@@ -1,4 +1,5 @@
-//! A COPR of its own for a test: tests/copr/server.py, and copr-cli as its user has it.
+//! A COPR of its own for a test, and copr-cli as its user has it. The COPR is tests/copr/server.py or, if
+//! `ROCMRPM_COPR` names a checkout of COPR, its own frontend (`make copr-test`).
 
 use std::io::BufRead as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -31,17 +32,29 @@ impl Copr {
         for name in ["server", "home/.config", "trust"] {
             std::fs::create_dir_all(holder.path().join(name)).unwrap();
         }
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/copr/server.py");
-        let mut server = Command::new(tools::PYTHON)
-            .args(["-B".as_ref(), program.as_os_str(), holder.path().join("server").as_os_str()])
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let folder = holder.path().join("server");
+        let program = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/copr").join(name);
+        let mut command = match std::env::var_os("ROCMRPM_COPR") {
+            None => {
+                let mut command = Command::new(tools::PYTHON);
+                command.arg("-B").arg(program("server.py")).arg(folder).args(args);
+                command
+            }
+            Some(checkout) => {
+                let python = tools::environment("copr-frontend", include_str!("frontend.txt"));
+                let mut command = Command::new(python.join("bin/python"));
+                command.arg("-B").arg(program("frontend.py")).arg(folder).arg(checkout);
+                command.stderr(std::fs::File::create(holder.path().join("stderr")).unwrap());
+                command
+            }
+        };
+        let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).expect("the server needs openssl");
+        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
+            let said = std::fs::read_to_string(holder.path().join("stderr")).unwrap_or_default();
+            panic!("the server does not start, which needs openssl: {error}: {line}{said}")
+        });
         let site = Self { holder, server, url: said["url"].as_str().unwrap().to_owned() };
         site.log_in("alice", TOKEN);
         // Session.send, by which python-copr's pagination.py asks for further pages, does not
@@ -69,7 +82,7 @@ impl Copr {
         self.holder.path().join(path)
     }
 
-    fn ca(&self) -> PathBuf {
+    pub fn ca(&self) -> PathBuf {
         self.path("server/ca.pem")
     }
 
@@ -137,6 +150,19 @@ impl Copr {
         for name in ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
             command.env(name, self.ca());
         }
+    }
+
+    /// Makes a source package that is not the workspace's.
+    pub fn srpm(&self, name: &str) -> PathBuf {
+        let spec = self.path(&format!("{name}.spec"));
+        let text = format!(
+            "Name: {name}\nVersion: 1.0\nRelease: 1\nSummary: A package\nLicense: MIT\nBuildArch: noarch\n\
+             %description\nA package.\n%files\n"
+        );
+        std::fs::write(&spec, text).unwrap();
+        let top = format!("_topdir {}", self.path("rpmbuild").display());
+        ran(Command::new("rpmbuild").args(["-bs", "--define", &top]).arg(spec)).exits(0);
+        self.path(&format!("rpmbuild/SRPMS/{name}-1.0-1.src.rpm"))
     }
 
     /// Runs the real copr-cli.

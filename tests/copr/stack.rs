@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::site::{Copr, TOKEN};
 use crate::support::{Parts, Ran, Running, Workspace, ran};
+use crate::users::{Packages, downloads, packages_in};
 
 pub const PROJECT: &str = "alice/rocm";
 pub const CHROOT: &str = "fedora-43-x86_64";
@@ -99,6 +100,42 @@ impl Stack {
             hrefs.filter(|href| !href.ends_with(".src.rpm")).map(str::to_owned).collect();
         files.sort();
         files
+    }
+
+    /// The packages of a component that passed inspection.
+    pub fn accepted_packages(&self, component: &str) -> Packages {
+        assert!(self.accepted(component), "{component}");
+        packages_in(&self.workspace.path("build/fedora-43/results").join(component))
+    }
+
+    /// Checks that dnf takes the accepted packages from what users see, byte for byte.
+    #[track_caller]
+    pub fn assert_users_get(&self, components: &[&str]) {
+        self.assert_from("", components);
+    }
+
+    /// The same for the build root of a component that requires these.
+    #[track_caller]
+    pub fn assert_dependents_get(&self, components: &[&str]) {
+        self.assert_from("devel/", components);
+    }
+
+    #[track_caller]
+    fn assert_from(&self, folder: &str, components: &[&str]) {
+        let url = format!("{}/backend/results/{PROJECT}/{CHROOT}/{folder}", self.copr.url);
+        let expected: Packages = components.iter().flat_map(|name| self.accepted_packages(name)).collect();
+        assert!(expected.len() >= components.len());
+        // COPR makes metadata by and by.
+        let mut got = Packages::new();
+        for _ in 0..50 {
+            got = downloads(&url, &self.copr.ca(), components);
+            if got == expected {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        let names = |packages: &Packages| packages.keys().cloned().collect::<Vec<_>>();
+        panic!("dnf takes {:?}, accepted are {:?}", names(&got), names(&expected));
     }
 
     /// Whether a component's results are here, inspected and accepted.

@@ -36,7 +36,8 @@ fn shows_the_difference_then_makes_it_so() {
     assert_eq!(project["follow_fedora_branching"], false);
     assert!(project["chroots"].get(CHROOT).is_some());
 
-    let calls = changed(&stack.copr);
+    // What COPR does not show is set each time, in one call.
+    let calls = changed(&stack.copr) + 1;
     sync(&stack).exits(0).says(["Unchanged"]);
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert_eq!((dry.exits(0).stdout.as_str(), changed(&stack.copr)), ("", calls));
@@ -171,4 +172,56 @@ fn tells_why_it_may_not() {
     sync(&stack).exits(3).says([page.as_str()]);
     stack.copr.log_in("alice", crate::site::TOKEN);
     sync(&stack).exits(0);
+}
+
+#[test]
+fn resets_the_isolation_and_bootstrap_of_a_chroot() {
+    let stack = Stack::synced();
+    let chroot = format!("{PROJECT}/{CHROOT}");
+    let own = ["edit-chroot", &chroot, "--isolation", "simple", "--bootstrap", "off"];
+    stack.copr.cli(&own).exits(0);
+    stack.push().exits(3).says(["`isolation` of fedora-43-x86_64"]);
+    let ran = sync(&stack);
+    assert_eq!(ran.exits(0).stdout, "fedora-43-x86_64: isolation: simple → unchanged\n");
+    let settings = stack.copr.state()["projects"][PROJECT]["chroots"][CHROOT].clone();
+    assert_eq!((&settings["isolation"], &settings["bootstrap"]), (&json!("unchanged"), &json!("unchanged")));
+    assert_eq!(differences(&stack), [""; 0]);
+}
+
+#[test]
+fn refuses_auto_prune_before_anything_is_changed() {
+    let stack = Stack::synced();
+    let calls = changed(&stack.copr);
+    let project = stack.workspace.read(PROJECT_TOML);
+    stack.workspace.write(PROJECT_TOML, format!("{project}auto-prune = false\n"));
+    sync(&stack).exits(3).says(["only its own administrators", "remove `auto-prune`"]);
+    assert_eq!(changed(&stack.copr), calls);
+}
+
+#[test]
+fn a_chroot_that_is_being_built_for_cannot_be_dropped() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"hold": {"other": "running"}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    crate::support::wait_until("it runs", || stack.copr.states() == ["other running"]);
+    let definition = stack.workspace.read("mock-configs/fedora-43.toml");
+    stack.workspace.write("mock-configs/fedora-44.toml", definition.replace("43", "44"));
+    stack.workspace.replace(PROJECT_TOML, CHROOT, "fedora-44-x86_64");
+    sync(&stack).exits(30).says(["build 1 is still in progress", "copr cancel"]);
+    stack.copr.control(&json!({}));
+    push.finish().exits(0);
+    sync(&stack).exits(0);
+}
+
+#[test]
+fn publishing_at_once_is_refused_while_there_are_refused_builds() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"define": {"other": {"broken": "1"}}}));
+    stack.run(&["copr", "push", "other"]).exits(1);
+    let project = stack.workspace.read(PROJECT_TOML);
+    stack.workspace.write(PROJECT_TOML, format!("{project}publish = \"at-once\"\n"));
+    sync(&stack).exits(1).says(["did not pass inspection", "copr-cli delete-build 1"]);
+    assert_eq!(stack.copr.state()["projects"][PROJECT]["devel_mode"], true);
+    stack.copr.cli(&["delete-build", "1"]).exits(0);
+    sync(&stack).exits(0).says(["Changed"]);
 }

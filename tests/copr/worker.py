@@ -2,8 +2,12 @@
 
 The folders are laid out as copr-backend lays them out: <owner>/<project>/<chroot>/, with repodata,
 and in it <build, 8 digits>-<package>/ with the RPMs, results.json, the marker `success`, and the
-logs of mock and of the backend, compressed once the build is over. Packages that a spec requires
-are not looked for: the worker has this machine's tools.
+logs of mock and of the backend. The backend's own are compressed after the frontend knows the
+end of the build. Packages that a spec requires are not looked for: the worker has this machine's tools.
+
+As in COPR's background_worker_build.py, packages lie in the folder before the build's state is known,
+and nothing asks for cancels any more once they are signed: builds that failed or were canceled
+can have packages.
 """
 
 import gzip
@@ -13,6 +17,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import threading
 import time
@@ -22,6 +27,13 @@ from state import set_chroot, set_source
 
 class Over(Exception):
     """The build was canceled while this worker was at it, or has no source to go on with."""
+
+
+class Failed(Exception):
+    """The backend fails, or the build did; the text is what its log says."""
+
+
+NO_SUCCESS = "No success file => build failure"
 
 
 class Worker:
@@ -64,15 +76,15 @@ class Worker:
                 raise Over
             return self.state.blocked(build)
 
-    def stay(self, build, phase):
+    def stay(self, build, phase, cancelable=True):
         """Stays in a phase as long as the control says, or until the build is canceled."""
         self.changed()
         end = time.monotonic() + self.control.step()
         while time.monotonic() < end or self.control.hold(name_of(build)) == phase:
-            if build["canceled"]:
+            if build["canceled"] and cancelable:
                 raise Over
             time.sleep(0.01)
-        if build["canceled"]:
+        if build["canceled"] and cancelable:
             raise Over
 
     def source(self, build):
@@ -81,14 +93,21 @@ class Worker:
         for what in ("starting", "running"):
             self.set_source(build, what)
             self.stay(build, "source-" + what)
-        described = description(srpm)
-        if described is None:
-            self.set_source(build, "failed")
-            raise Over
-        package, version = described
         folder = self.results / build["project"].split("/")[0] / build["dirname"] / "srpm-builds" / build["source_dir"]
         folder.mkdir(parents=True, exist_ok=True)
+        live = folder / "builder-live.log"
+        live.write_text("Running: copr-rpmbuild --srpm\n")
+        described = None if self.control.fails_source(name_of(build)) else description(srpm)
+        if described is None:
+            live.write_text(live.read_text() + "Copr build error: can not read the source package\n")
+            backend_log(folder, NO_SUCCESS)
+            self.set_source(build, "failed")
+            pack(folder)
+            raise Over
+        package, version = described
         shutil.copy(srpm, folder)
+        backend_log(folder)
+        pack(folder)
         with self.state.lock:
             build["srpm_url"] = f"{self.state.source_url(build)}/{srpm.name}"
         self.set_source(build, "importing", package, version)
@@ -111,22 +130,41 @@ class Worker:
         repository = self.results / owner / build["dirname"] / name
         folder = repository / f"{build['id']:08}-{build['package']}"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "backend.log").write_text(f"Build of {build['package']} in {name}\n")
-        self.set_chroot(build, name, "starting")
-        self.stay(build, "starting")
-        (folder / "builder-live.log").touch()
-        self.set_chroot(build, name, "running")
-        packages = None
+        backend_log(folder)
+        packages, failure = None, None
         try:
+            self.set_chroot(build, name, "starting")
+            self.stay(build, "starting")
+            (folder / "builder-live.log").touch()
+            (folder / "build.info").write_text(f"build_id={build['id']}\n")
+            self.set_chroot(build, name, "running")
             self.stay(build, "running")
-            packages = self.rpmbuild(build, name, folder)
+            packages = self.backend(build, name, folder)
+        except Failed as failed:
+            failure = str(failed)
         finally:
             self.finish(folder, packages)
-        if packages is not None:
-            devel = self.state.projects[tuple(build["project"].split("/"))]["devel_mode"]
-            if not self.createrepo(repository, devel):
-                packages = None
+            backend_log(folder, failure)
+            if build["canceled"]:
+                pack(folder)
         self.set_chroot(build, name, "failed" if packages is None else "succeeded", packages or ())
+        pack(folder)
+
+    def backend(self, build, name, folder):
+        """A build, and what the backend does with its packages."""
+        words = self.control.backend_fails(build["package"])
+        if words == "Build timeouted":
+            raise Failed(words)
+        packages = self.rpmbuild(build, name, folder)
+        (folder / "success").write_text("done")
+        self.stay(build, "signing", cancelable=False)
+        self.sign(build, folder)
+        if words is not None:
+            raise Failed(words)
+        devel = self.state.projects[tuple(build["project"].split("/"))]["devel_mode"]
+        if not self.createrepo(folder.parent, devel):
+            raise Failed("createrepo failed")
+        return packages
 
     def createrepo(self, repository, devel):
         """Metadata of all that is there, in devel/ what users do not get (backend/run/copr-repo)."""
@@ -145,7 +183,8 @@ class Worker:
         threading.Thread(target=lambda: [self.createrepo(r, devel) for r in repositories], daemon=True).start()
 
     def delete(self, build):
-        """Takes the results of a build away."""
+        """Takes the results of a build away. Where users get metadata only on request, theirs stays
+        as it is (actions.py, `"devel": true`)."""
         owner, project = build["project"].split("/")
         for name, chroot in build["chroots"].items():
             repository = self.results / owner / build["dirname"] / name
@@ -154,12 +193,12 @@ class Worker:
                 self.createrepo(repository, self.state.projects[owner, project]["devel_mode"])
 
     def rpmbuild(self, build, chroot, folder):
-        """The RPMs' names, or None where the build failed."""
+        """Makes the packages and returns their names."""
         live = folder / "builder-live.log"
         words = self.control.fails(build["package"])
         if words is not None:
             live.write_text(words + "\n")
-            return None
+            raise Failed(NO_SUCCESS)
         srpm = self.uploads / build["source"]["tmp"] / build["source"]["pkg"]
         with tempfile.TemporaryDirectory(prefix="worker-") as top, live.open("w") as log:
             owner, project = build["project"].split("/")
@@ -179,17 +218,16 @@ class Worker:
                         raise Over
                     if time.monotonic() > end:
                         log.write("\n !! Copr timeout => sending INT\n")
-                        return None
+                        raise Failed(NO_SUCCESS)
                     time.sleep(0.02)
             finally:
                 kill(child)
                 self.running.discard(child)
             if child.returncode != 0:
                 log.write("\nCopr build error: Build failed\n")
-                return None
+                raise Failed(NO_SUCCESS)
             for made in [*pathlib.Path(top).rglob("*RPMS/**/*.rpm"), *pathlib.Path(top, "SPECS").iterdir()]:
                 shutil.copy(made, folder)
-        self.sign(build, folder)
         return nevras(sorted(folder.glob("*.rpm")))
 
     def sign(self, build, folder):
@@ -218,19 +256,37 @@ class Worker:
         return {**os.environ, "GNUPGHOME": str(self.keyring)}
 
     def finish(self, folder, packages):
-        """What is there when a build is over."""
+        """What a builder leaves: mock's own logs, packed there."""
         live = folder / "builder-live.log"
-        # mock's own logs; its build.log is what of the live log is rpmbuild's.
-        shutil.copy(live, folder / "build.log")
-        (folder / "root.log").write_text("")
-        (folder / "state.log").write_text("")
-        for log in folder.glob("*.log"):
+        # mock's build.log is what of the live log is rpmbuild's.
+        text = live.read_text() if live.exists() else ""
+        logs = {"build.log": text, "root.log": "", "state.log": "", "hw_info.log": "CPU info\n"}
+        for name, content in logs.items():
+            with gzip.open(folder / f"{name}.gz", "wt") as packed:
+                packed.write(content)
+        with tarfile.open(folder / "configs.tar.gz", "w:gz"):
+            pass
+        if packages is not None:
+            (folder / "results.json").write_text(json.dumps({"packages": packages}))
+
+
+def backend_log(folder, error=None):
+    """The log of COPR's own side, as its build_log_format writes it."""
+    line = "[2026-08-07 18:10:06,001][{:>6}][PID:1] {}\n".format
+    with (folder / "backend.log").open("a") as log:
+        log.write(line("INFO", "Marking build as starting"))
+        for words in (f"Build failed: {error}", error) if error else ():
+            log.write(line("ERROR", words))
+
+
+def pack(folder):
+    """_compress_logs, after the frontend was told."""
+    for name in ("builder-live.log", "backend.log"):
+        log = folder / name
+        if log.exists():
             with log.open("rb") as plain, gzip.open(f"{log}.gz", "wb") as packed:
                 shutil.copyfileobj(plain, packed)
             log.unlink()
-        if packages is not None:
-            (folder / "results.json").write_text(json.dumps({"packages": packages}))
-            (folder / "success").write_text("done")
 
 
 def dist_of(chroot):

@@ -99,6 +99,7 @@ impl Push<'_> {
             return self.show(place, &prepared);
         }
         if stale {
+            client.check_login()?;
             self.check_synced()?;
             if let Some(macros) = &place.macros {
                 builder.provide_macros(macros, &workspace.build_dir().join("work").join(&macros.name))?;
@@ -124,7 +125,7 @@ impl Push<'_> {
             .outcomes
             .iter()
             .filter_map(|(name, _)| {
-                let build = sent(&prepared, name)?.build;
+                let build = sent(client, &prepared, name)?.build;
                 Some(json!({"component": name.as_str(), "build": build, "url": client.build_page(build)}))
             })
             .collect();
@@ -220,18 +221,7 @@ impl Push<'_> {
             Published::Not(obstacles) => obstacles,
         };
         shell.warning("what was built is not published: COPR would publish all that it has");
-        for Obstacle { package, build, over } in obstacles {
-            let page = client.build_page(build);
-            shell.line(match over {
-                true => format!(
-                    "`{package}`: {page} was not accepted; to take it away: {}",
-                    client.command(&["delete-build", &build.to_string()])
-                ),
-                false => {
-                    format!("`{package}`: {page} is under way; `{} copr push` waits for it", own_program())
-                }
-            });
-        }
+        show_obstacles(client, obstacles, shell);
         shell.line(format!("then `{} copr push` publishes", own_program()));
         Ok(false)
     }
@@ -242,7 +232,7 @@ impl Push<'_> {
         for (component, outcome) in &done.outcomes {
             if let Outcome::Failed(error) = outcome
                 && error.kind() == Kind::Findings
-                && let Some(sent) = sent(prepared, component)
+                && let Some(sent) = sent(client, prepared, component)
             {
                 let delete = client.command(&["delete-build", &sent.build.to_string()]);
                 let has = match self.project.publish == AFTER_INSPECTION {
@@ -256,7 +246,8 @@ impl Push<'_> {
             }
         }
         let failed = done.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
-        let running = failed.filter_map(|(name, _)| sent(prepared, name)).filter(|sent| !sent.settled);
+        let running =
+            failed.filter_map(|(name, _)| sent(client, prepared, name)).filter(|sent| !sent.settled);
         let running: Vec<String> = running.map(|sent| sent.build.to_string()).collect();
         if code == Kind::Interrupted.exit_code() && !running.is_empty() {
             let program = own_program();
@@ -269,11 +260,25 @@ impl Push<'_> {
     }
 }
 
+/// Shows what users would get without an inspection, and what to do about it.
+pub(super) fn show_obstacles(client: &Client<'_>, obstacles: Vec<Obstacle>, shell: &Shell) {
+    for Obstacle { package, build, over } in obstacles {
+        let page = client.build_page(build);
+        shell.line(match over {
+            true => format!(
+                "`{package}`: {page} was not accepted; to take it away: {}",
+                client.command(&["delete-build", &build.to_string()])
+            ),
+            false => format!("`{package}`: COPR has not finished with {page}; try again when it has"),
+        });
+    }
+}
+
 /// Returns the build that a component was last sent as.
-fn sent(prepared: &Prepared<'_, '_>, component: &ComponentName) -> Option<Sent> {
+fn sent(client: &Client<'_>, prepared: &Prepared<'_, '_>, component: &ComponentName) -> Option<Sent> {
     let name = package(&prepared.specs[component].text);
     let build_dir = prepared.stack.workspace.build_dir();
-    Sent::read(&build_dir, name.as_deref().unwrap_or(component.as_str()))
+    Sent::read(&build_dir, client.project(), name.as_deref().unwrap_or(component.as_str()))
 }
 
 /// Warns of components whose GPU targets are not those of the macros package, which is one

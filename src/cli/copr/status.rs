@@ -13,14 +13,14 @@ use crate::stack::Stack;
 pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
     let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
-    let builds = client.builds()?;
+    let (nameless, builds) = (client.nameless()?, client.builds()?);
     let mut all: Vec<Row> = Vec::new();
     for (chroot, workspace) in target.chroots() {
         let stack = Stack::new(workspace)?;
         let builder = CoprBuilder::new(&client, &target.project, workspace, &Silent)?;
         let prepared = prepare(&stack, context::components(&stack, &[])?, &builder, Stage::Rpm)?;
         prepared.warnings.iter().for_each(|warning| shell.warning(warning));
-        all.extend(rows(&client, &builds, &chroot.name.value, &workspace.chroot.dist, &prepared));
+        all.extend(rows(&client, &builds, &nameless, &chroot.name.value, &workspace.chroot.dist, &prepared));
     }
     if args.json {
         shell.json(&json!({

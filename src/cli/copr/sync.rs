@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Target;
+use super::push::show_obstacles;
 use crate::cli::{Done, args, context};
-use crate::copr::{Change, Client, MacrosPackage, Place, Sync};
-use crate::error::Error;
+use crate::copr::{Change, Client, MacrosPackage, Place, Sync, unaccepted};
+use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, count};
 use crate::spec::History;
 use crate::text::visible;
@@ -23,7 +24,10 @@ pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done
         shell.talk(format!("note: {note}"));
     }
     let todo = sync.changes.iter().filter(|change| !change.by_hand).count();
-    if !args.dry_run && todo > 0 {
+    if sync.publishes_all() {
+        refuse_unaccepted(&client, &places, shell)?;
+    }
+    if !args.dry_run {
         sync.apply(&client)?;
     }
     if args.json {
@@ -57,6 +61,20 @@ pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done
         shell.warning(format!("copr-cli has no option for {list}: set it on {}edit/", client.page()));
     }
     Ok(0)
+}
+
+/// Refuses to let COPR publish all that it has while some of it did not pass inspection.
+fn refuse_unaccepted(client: &Client<'_>, places: &[Place<'_>], shell: &Shell) -> Result<(), Error> {
+    let Some(place) = places.first() else { return Ok(()) };
+    let root = place.workspace.root.join("build");
+    let obstacles = unaccepted(client, &root, &MacrosPackage::name_of(place.workspace))?;
+    if obstacles.is_empty() {
+        return Ok(());
+    }
+    shell.warning("with `publish = \"at-once\"` COPR would publish all that it has");
+    show_obstacles(client, obstacles, shell);
+    let message = "users would get packages that did not pass inspection";
+    Err(Error::new(Kind::Findings, message).hinted("delete these builds, then sync again".to_owned()))
 }
 
 /// Returns the chroots of the project with the macros package of each.

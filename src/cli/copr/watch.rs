@@ -20,8 +20,10 @@ struct Open {
 /// read are among them, for whatever chroot they are.
 fn open(client: &Client<'_>, target: &Target) -> Result<BTreeMap<u64, Open>, Error> {
     let mut open: BTreeMap<u64, Open> = BTreeMap::new();
+    let dirs = target.workspaces.iter().map(crate::workspace::Workspace::build_dir);
+    let names: BTreeMap<u64, String> = dirs.flat_map(|dir| Sent::names(&dir, client.project())).collect();
     for (id, state) in client.nameless()? {
-        open.insert(id, Open { name: None, state });
+        open.insert(id, Open { name: names.get(&id).cloned(), state });
     }
     for build in client.builds()?.into_iter().filter(|build| !build.state.is_over()) {
         if target.project.chroots.iter().any(|chroot| build.chroots.contains(&chroot.name.value)) {
@@ -97,7 +99,7 @@ pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) ->
         for component in context::named(&stack, &args.components)? {
             let name = package(&spec::render(&stack, component, &history)?.text);
             let name = name.unwrap_or_else(|| component.name.to_string());
-            ids.extend(Sent::read(&workspace.build_dir(), &name).map(|sent| sent.build));
+            ids.extend(Sent::read(&workspace.build_dir(), client.project(), &name).map(|sent| sent.build));
             names.insert(name);
         }
     }

@@ -1,0 +1,141 @@
+//! Why a build on COPR failed, as far as its logs show it.
+
+use std::path::{Path, PathBuf};
+
+use super::builder::CoprBuilder;
+use super::choose::{backend_failure, log_of_failure, text_of};
+use super::error::CoprError;
+use super::record::Sent;
+use super::results::{BACKEND_LOG, Remote};
+use super::state::State;
+use crate::build::{BuildError, Failure, Job};
+use crate::error::Kind;
+use crate::process::last_lines;
+
+/// What COPR writes into a log when it ends a build that took too long. Sources: COPR,
+/// rpmbuild/copr_rpmbuild/helpers.py and backend/copr_backend/background_worker_build.py.
+const TIMEOUTS: &[&str] = &["!! Copr timeout => sending", "Build timeouted"];
+
+/// How many lines of a log of COPR's own are shown.
+const LINES: usize = 5;
+
+/// The logs of a failed build.
+pub(super) struct Logs {
+    /// The one that explains most.
+    pub log: PathBuf,
+    /// Whether COPR ended the build because of its time.
+    timed_out: bool,
+    /// What failed on COPR's side, not in the build.
+    backend: Option<String>,
+    /// Whether COPR did not come further than reading the SRPM.
+    source: bool,
+}
+
+/// A cause that COPR gives, not rpmbuild.
+struct Cause {
+    kind: Kind,
+    text: String,
+    remedy: Option<String>,
+}
+
+impl CoprBuilder<'_> {
+    /// Fetches a failed build's logs: those of the chroot, or if it never got there, those of the step
+    /// that reads the SRPM.
+    pub(super) fn logs(&self, build: u64, dir: &Path) -> Result<Logs, CoprError> {
+        let remote = Remote::find(self.client, build, &self.chroot.name.value)?;
+        let mut logs = remote.map(|remote| remote.logs(dir)).transpose()?.unwrap_or_default();
+        let source = logs.is_empty();
+        if source && let Some(remote) = Remote::find_source(self.client, build)? {
+            logs = remote.logs(dir)?;
+        }
+        let timed_out = logs.iter().any(|log| TIMEOUTS.iter().any(|word| text_of(log).contains(word)));
+        let backend = logs.iter().find(|log| log.ends_with(BACKEND_LOG));
+        let backend = backend.and_then(|log| backend_failure(&text_of(log)));
+        Ok(Logs { log: log_of_failure(&logs, dir), timed_out, backend, source })
+    }
+
+    /// Explains a build that ended without packages.
+    pub(super) fn failed(
+        &self,
+        job: &Job<'_>,
+        sent: &Sent,
+        state: Option<State>,
+    ) -> Result<BuildError, CoprError> {
+        let name = job.component.name.as_str();
+        let logs = self.logs(sent.build, &job.logs)?;
+        let spec = job.sources.join(&job.spec.file_name);
+        // What is installed on COPR's machines is Fedora's: a remedy for another system does not fit.
+        let mut failure = Failure::from_log(name, &logs.log, (&spec, &job.spec.text), &job.retry);
+        failure.remedy = failure.remedy.take().and_then(|remedy| without_debian(&remedy));
+        if let Some(Cause { kind, text, remedy }) = cause(sent.build, state, &logs) {
+            "COPR".clone_into(&mut failure.phase);
+            if logs.source || logs.backend.is_some() {
+                failure.lines = last_lines(text_of(&logs.log).as_bytes(), LINES);
+                failure.problems.clear();
+            }
+            (failure.kind, failure.cause, failure.remedy, failure.id) = (kind, Some(text), remedy, None);
+        }
+        failure.lines.push(format!("the build on COPR: {}", self.client.build_page(sent.build)));
+        Ok(failure.into())
+    }
+}
+
+fn cause(build: u64, state: Option<State>, logs: &Logs) -> Option<Cause> {
+    let cause = |kind, text: String| Some(Cause { kind, text, remedy: None });
+    match state {
+        None => cause(Kind::Network, format!("build {build} was deleted there")),
+        Some(State::Canceled) => cause(Kind::Interrupted, format!("build {build} was canceled")),
+        Some(State::Skipped) => {
+            let text = format!("COPR skipped build {build}: its spec excludes the chroot's architecture");
+            cause(Kind::Build, text)
+        }
+        _ if logs.timed_out => Some(Cause {
+            kind: Kind::Timeout,
+            text: "the build took longer than COPR was asked to allow".to_owned(),
+            remedy: Some(
+                "raise `timeout` in its component.toml or in copr/project.toml [default: 5 hours, maximum: 30]"
+                    .to_owned(),
+            ),
+        }),
+        _ if logs.backend.is_some() => Some(Cause {
+            kind: Kind::Network,
+            text: format!("COPR itself failed: {}", logs.backend.as_deref().unwrap_or_default()),
+            remedy: Some("push again; https://status.fedoraproject.org lists outages".to_owned()),
+        }),
+        _ if logs.source => cause(Kind::Build, format!("COPR could not read the SRPM of build {build}")),
+        _ => None,
+    }
+}
+
+/// Leaves out the part of a remedy that is for Debian.
+fn without_debian(remedy: &str) -> Option<String> {
+    let parts: Vec<&str> = remedy.split("; ").filter(|part| !part.contains("(Debian)")).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_out_remedies_for_debian() {
+        let remedy = "BuildRequires: rocm-hip-devel (Fedora); `apt-get install libamdhip64-dev` (Debian)";
+        assert_eq!(without_debian(remedy).as_deref(), Some("BuildRequires: rocm-hip-devel (Fedora)"));
+        assert_eq!(without_debian("use clang; or gcc").as_deref(), Some("use clang; or gcc"));
+        assert_eq!(without_debian("`apt-get install x` (Debian)"), None);
+    }
+
+    #[test]
+    fn what_copr_did_is_told_apart_from_what_the_build_did() {
+        let kind = |state, timed_out, backend: Option<&str>, source| {
+            let backend = backend.map(str::to_owned);
+            let logs = Logs { log: PathBuf::new(), timed_out, backend, source };
+            cause(7, Some(state), &logs).map(|cause| cause.kind)
+        };
+        assert_eq!(kind(State::Failed, false, None, false), None);
+        assert_eq!(kind(State::Failed, true, Some("Build timeouted"), false), Some(Kind::Timeout));
+        assert_eq!(kind(State::Failed, false, Some("createrepo failed"), false), Some(Kind::Network));
+        assert_eq!(kind(State::Failed, false, None, true), Some(Kind::Build));
+        assert_eq!(kind(State::Canceled, true, None, false), Some(Kind::Interrupted));
+    }
+}

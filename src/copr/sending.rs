@@ -1,0 +1,200 @@
+//! How a source package gets to COPR exactly once, with a release that the project does not have yet.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::builder::CoprBuilder;
+use super::error::CoprError;
+use super::parcel::{Base, Parcel, has_key, numbered};
+use super::publish::{accepted, origin};
+use super::record::{Sent, content_of};
+use super::state::{Build, State};
+use crate::build::{BuildError, Builder as _, Job};
+use crate::digest::Sha256;
+use crate::events::Event;
+use crate::rpms;
+use crate::workspace::copr::MAX_TIMEOUT;
+
+/// A build that an earlier run sent.
+struct Found {
+    build: u64,
+    /// The file that it was uploaded as.
+    file: String,
+}
+
+impl<'w> CoprBuilder<'w> {
+    /// Makes the SRPM; if the project has a build of this version and release, with another release.
+    pub(super) fn numbered_srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
+        let srpm = self.local.srpm(job)?;
+        let header = header(&srpm)?;
+        let base = Base::new(&header.name, &header.version, &header.release, &self.workspace.chroot.dist);
+        let number = self.number(&base, &self.parcel(job, &header, &srpm)?)?;
+        let path = job.sources.join(&job.spec.file_name);
+        match numbered(&job.spec.text, number).filter(|_| number > 1) {
+            None => Ok(srpm),
+            Some(text) => {
+                fs_err::write(&path, text)?;
+                fs_err::remove_file(&srpm)?;
+                self.local.srpm(job)
+            }
+        }
+    }
+
+    /// Returns what a component is sent as.
+    pub(super) fn parcel<'p>(
+        &self,
+        job: &Job<'p>,
+        header: &'p rpms::Header,
+        srpm: &'p Path,
+    ) -> Result<Parcel<'p>, BuildError> {
+        let (build_dir, project) = (self.workspace.build_dir(), self.client.project());
+        let results = |name: &str| origin(&build_dir.join("results").join(name), project);
+        // COPR counts builds up, so what was built with a package has a higher number than that.
+        let required = job.component.requires.iter().filter_map(|name| results(&name.value)).max();
+        let earlier = Sent::read(&build_dir, project, &header.name).map(|sent| sent.build);
+        Ok(Parcel {
+            component: Some(&job.component.name),
+            name: &header.name,
+            version_release: format!("{}-{}", header.version, header.release),
+            key: self.key(content_of(&job.sources, &job.spec.file_name, &job.spec.text)?),
+            srpm,
+            timeout: job.timeout.or(self.project.timeout),
+            after: required.max(earlier).unwrap_or(0),
+        })
+    }
+
+    /// Returns the digest of sources and of all settings that they are built with.
+    pub(super) fn key(&self, content: Sha256) -> Sha256 {
+        let (chroot, provider) = (&self.workspace.chroot, &self.workspace.provider);
+        let macros = (&chroot.macros, &provider.gpu_macros, &self.workspace.manifest.gpu_targets);
+        let packages: Vec<_> = chroot.additional_packages.iter().map(|at| &at.value).collect();
+        Sha256::of_bytes(format!("{content}\n{}\n{macros:?}\n{packages:?}", self.identity()))
+    }
+
+    /// Returns the number that the build has among those of its version and release: that of an
+    /// earlier try, or the lowest that is higher than all.
+    fn number(&self, base: &Base<'_>, parcel: &Parcel<'_>) -> Result<u32, CoprError> {
+        if let Some(sent) = self.resumed(parcel)? {
+            return Ok(base.number(&sent.version_release).unwrap_or(1));
+        }
+        let (builds, nameless) = (self.client.builds()?, self.client.nameless()?);
+        let is_same = |build: &Build| base.number(build.version()).is_some();
+        if let Some(found) = self.find(parcel, &builds, &nameless, is_same)? {
+            let number = base.number_of_file(&found.file).unwrap_or(1);
+            self.record(parcel, found.build, &base.numbered(number))?;
+            return Ok(number);
+        }
+        let of_name = builds.iter().filter(|build| build.is_called(parcel.name));
+        let named = of_name.filter_map(|build| base.number(build.version())).max();
+        let mut unnamed = None;
+        for (id, _) in nameless {
+            let file = self.client.source_file(id)?;
+            unnamed = unnamed.max(file.and_then(|file| base.number_of_file(&file)));
+        }
+        // A build that was deleted may be installed somewhere.
+        let record = Sent::read(&self.workspace.build_dir(), self.client.project(), parcel.name);
+        let record = record.and_then(|sent| base.number(&sent.version_release));
+        Ok(named.max(unnamed).max(record).map_or(1, |number| number + 1))
+    }
+
+    /// Returns the build that was recorded for the same key and whose end was not seen. If it was
+    /// canceled, a push is to build it again.
+    fn resumed(&self, parcel: &Parcel<'_>) -> Result<Option<Sent>, CoprError> {
+        let sent = Sent::read(&self.workspace.build_dir(), self.client.project(), parcel.name);
+        let Some(sent) = sent.filter(|sent| !sent.settled && sent.key == parcel.key) else { return Ok(None) };
+        let state = self.client.state(sent.build)?;
+        Ok(state.is_some_and(|state| state != State::Canceled).then_some(sent))
+    }
+
+    /// Finds a build that an earlier run sent for the same key, and that is not known to have failed.
+    /// Only builds that `could_be` it are asked for, and those whose SRPM COPR has not read.
+    fn find(
+        &self,
+        parcel: &Parcel<'_>,
+        builds: &[Build],
+        nameless: &[(u64, State)],
+        could_be: impl Fn(&Build) -> bool,
+    ) -> Result<Option<Found>, CoprError> {
+        let chroot = &self.chroot.name.value;
+        let open = |build: &&Build| {
+            build.is_called(parcel.name)
+                && could_be(build)
+                && build.chroots.contains(chroot)
+                && !matches!(build.state, State::Failed | State::Canceled | State::Skipped)
+        };
+        let named = builds.iter().filter(open).map(|build| build.id);
+        let nameless = nameless.iter().map(|(id, _)| *id);
+        for build in named.chain(nameless).filter(|build| *build > parcel.after) {
+            let file = self.client.source_file(build)?.filter(|file| has_key(file, &parcel.key));
+            if let Some(file) = file {
+                return Ok(Some(Found { build, file }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the build that this is sent as: one that an earlier run sent, or a new one.
+    pub(super) fn find_or_send(&self, parcel: &Parcel<'_>) -> Result<Sent, CoprError> {
+        if let Some(sent) = self.resumed(parcel)? {
+            return Ok(sent);
+        }
+        // COPR may have accepted an upload that it answered with an error. Earlier runs' uploads were
+        // found when the release was chosen, which the macros package's never is.
+        let mut search = parcel.component.is_none();
+        let build = self.client.retried(|| {
+            let is_same = |build: &Build| build.is_of(&parcel.version_release, &self.workspace.chroot.dist);
+            let found = match std::mem::replace(&mut search, true) {
+                false => None,
+                true => self.find(parcel, &self.client.builds()?, &self.client.nameless()?, is_same)?,
+            };
+            found.map_or_else(|| self.send(parcel), |found| Ok(found.build))
+        })?;
+        Ok(self.record(parcel, build, &parcel.version_release)?)
+    }
+
+    /// Records which build a component was sent as.
+    fn record(&self, parcel: &Parcel<'_>, build: u64, version_release: &str) -> std::io::Result<Sent> {
+        let (build_dir, project) = (self.workspace.build_dir(), self.client.project());
+        let mut sent = Sent::new(project, build, parcel.key, version_release);
+        if let Some(earlier) = Sent::read(&build_dir, project, parcel.name) {
+            let accepted = accepted(&build_dir, project);
+            let before = earlier.before.iter().copied().chain([earlier.build]);
+            sent.before = before.filter(|other| *other != build && !accepted.contains(other)).collect();
+        }
+        sent.write(&build_dir, parcel.name)?;
+        Ok(sent)
+    }
+
+    /// Uploads an SRPM and returns the number of its build.
+    fn send(&self, parcel: &Parcel<'_>) -> Result<u64, CoprError> {
+        if let Some(component) = parcel.component {
+            let detail =
+                format!("{}-{}.src to {}", parcel.name, parcel.version_release, self.client.project());
+            let component = component.clone();
+            self.events.event(Event::Phase { component, phase: "Sending", detail });
+        }
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join(parcel.file_name());
+        symlink(std::path::absolute(parcel.srpm)?, &file)?;
+        let mut args = vec!["build".to_owned(), "--nowait".to_owned()];
+        args.push(format!("--chroot={}", self.chroot.name.value));
+        if let Some(timeout) = parcel.timeout {
+            args.push(format!("--timeout={}", timeout.min(MAX_TIMEOUT).as_secs()));
+        }
+        args.extend([self.project.full_name(), file.to_string_lossy().into_owned()]);
+        let text = self.client.once(&format!("send `{}`", parcel.name), &args)?;
+        let numbers = text.lines().find_map(|line| line.trim().strip_prefix("Created builds: "));
+        numbers.and_then(|numbers| numbers.trim().parse().ok()).ok_or_else(|| CoprError::Answer {
+            asked: self.client.command(&["build"]),
+            why: "it names no build".to_owned(),
+        })
+    }
+}
+
+/// Reads an SRPM's header.
+pub(super) fn header(srpm: &Path) -> Result<rpms::Header, BuildError> {
+    rpms::header(srpm).map_err(|error| BuildError::Environment {
+        message: format!("cannot read the SRPM `{}`: {error}", srpm.display()),
+        hint: "run the command again".to_owned(),
+    })
+}

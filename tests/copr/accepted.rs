@@ -1,0 +1,177 @@
+//! Users and dependents get exactly the packages that passed inspection, whatever else COPR has. These
+//! tests run with the server of the tests and, by `make copr-test`, with COPR's own frontend.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::stack::{CHROOT, PROJECT, PROJECT_TOML, Stack};
+use crate::support::names_in;
+
+/// Waits longer than other tests: COPR's own frontend takes its time.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(180), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Changes what a component installs.
+fn change(stack: &Stack, component: &str, text: &str) {
+    let spec = crate::support::template(component);
+    stack.workspace.replace(&spec, "%install\n", &format!("%install\n# {text}\n"));
+}
+
+fn build_of(stack: &Stack, state: &str) -> String {
+    let at = stack.copr.states().iter().position(|found| found == state).unwrap();
+    stack.copr.builds()[at]["id"].to_string()
+}
+
+/// Deletes a build, and waits until COPR's backend has.
+fn delete(stack: &Stack, build: &str) {
+    stack.copr.cli(&["delete-build", build]).exits(0);
+    let chroot = stack.copr.path("server/results").join(PROJECT).join(CHROOT);
+    let is_of = |name: &String| name.split('-').next().is_some_and(|n| n.trim_start_matches('0') == build);
+    wait_until("its files are deleted", || !names_in(&chroot).iter().any(is_of));
+}
+
+#[test]
+fn a_changed_package_has_a_release_that_dnf_takes() {
+    let stack = Stack::synced();
+    stack.push().exits(0);
+    stack.assert_users_get(&["lib", "app", "other"]);
+    let first = stack.accepted_packages("lib");
+    // No commit, so the workspace's release is the same.
+    change(&stack, "lib", "changed");
+    stack.push().exits(0);
+    stack.assert_dependents_get(&["lib", "app"]);
+    stack.assert_users_get(&["lib", "app", "other"]);
+    assert_ne!(stack.accepted_packages("lib"), first);
+    let names: Vec<String> = stack.accepted_packages("lib").into_keys().collect();
+    assert_eq!(names, ["lib-1.0-1.2.fc43.noarch.rpm"]);
+    change(&stack, "lib", "changed again");
+    stack.push().exits(0);
+    stack.assert_users_get(&["lib", "app", "other"]);
+    assert_eq!(stack.copr.uploads(), 7);
+}
+
+#[test]
+fn dependents_are_not_built_on_a_refused_build() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"define": {"lib": {"broken": "1"}}}));
+    stack.push().exits(1).says(["elf-damaged"]);
+    stack.copr.control(&json!({"hold": {"app": "running"}}));
+    let push = stack.start(&["copr", "push"]);
+    wait_until("app runs", || stack.copr.states().iter().any(|state| state == "app running"));
+    stack.assert_dependents_get(&["lib"]);
+    stack.copr.control(&json!({}));
+    let refused = build_of(&stack, "lib succeeded");
+    push.finish().exits(1).says(["not published", &format!("copr-cli delete-build {refused}")]);
+    delete(&stack, &refused);
+    stack.push().exits(0).says(["Published"]);
+    stack.assert_users_get(&["lib", "app", "other"]);
+}
+
+#[test]
+fn packages_of_a_failed_build_are_not_published() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"backend": {"lib": "createrepo failed"}, "define": {"lib": {"broken": "1"}}}));
+    stack.push().exits(30).says(["COPR itself failed: createrepo failed"]);
+    stack.copr.control(&json!({}));
+    let failed = build_of(&stack, "lib failed");
+    stack.push().exits(1).says(["not published", &format!("copr-cli delete-build {failed}")]);
+    assert_eq!(stack.published(), [""; 0]);
+    delete(&stack, &failed);
+    stack.push().exits(0).says(["Published"]);
+    stack.assert_users_get(&["lib", "app", "other"]);
+}
+
+#[test]
+fn packages_of_a_canceled_build_are_not_published() {
+    let stack = Stack::synced();
+    stack.copr.control(&json!({"hold": {"other": "signing"}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    let folder = stack.copr.path("server/results/alice/rocm/fedora-43-x86_64/00000001-other/success");
+    wait_until("its packages are signed", || folder.exists());
+    stack.run(&["copr", "cancel"]).exits(0);
+    push.finish().exits(130);
+    assert_eq!(stack.copr.states(), ["other canceled"]);
+    // COPR's backend has not finished with it yet.
+    let asks = |build: u32| format!("GET /api_3/build/{build} 200");
+    stack.copr.control(&json!({"hold": {"other": "signing"}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    wait_until("another one is waited for", || stack.copr.requests().contains(&asks(2)));
+    stack.copr.control(&json!({}));
+    push.finish().exits(1).says(["not published", "/coprs/build/1"]);
+    assert_eq!(stack.copr.states(), ["other canceled", "other succeeded"]);
+    assert_eq!(stack.published(), [""; 0]);
+    delete(&stack, "1");
+    stack.push().exits(0).says(["Published"]);
+    stack.assert_users_get(&["lib", "app", "other"]);
+}
+
+#[test]
+fn a_deleted_build_is_built_again_and_its_metadata_renewed() {
+    let stack = Stack::synced();
+    stack.push().exits(0);
+    stack.assert_users_get(&["lib", "app", "other"]);
+    let deleted = build_of(&stack, "other succeeded");
+    delete(&stack, &deleted);
+    let status = stack.run(&["copr", "status", "--json"]).json();
+    assert_eq!(status["stale"], 1, "{status}");
+    let reason = format!("build {deleted} is no longer on COPR");
+    assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other build"]);
+    assert!(stack.run(&["copr", "status"]).stdout.contains(&reason));
+    // Even a push of something else takes it out of what users see.
+    stack.run(&["copr", "push", "lib"]).exits(0).says(["Published"]);
+    wait_until("it is gone", || stack.published().len() == 2);
+    stack.push().exits(0).says(["1 built, 2 fresh", "Published"]);
+    stack.assert_users_get(&["lib", "app", "other"]);
+}
+
+#[test]
+fn builds_of_a_fresh_clone_are_taken_only_if_their_settings_are_the_same() {
+    let stack = Stack::synced();
+    stack.push().exits(0);
+    let build = stack.workspace.path("build");
+    std::fs::remove_dir_all(&build).unwrap();
+    stack.push().exits(0).never_says("Sending");
+    assert_eq!(stack.copr.uploads(), 3);
+    stack.assert_users_get(&["lib", "app", "other"]);
+
+    let project = stack.workspace.read(PROJECT_TOML);
+    let packages = "\n[chroot.fedora-43-x86_64]\npackages = [\"gcc\"]\n";
+    stack.workspace.write(PROJECT_TOML, project + packages);
+    stack.run(&["copr", "sync"]).exits(0);
+    std::fs::remove_dir_all(&build).unwrap();
+    stack.push().exits(0);
+    assert_eq!(stack.copr.uploads(), 6);
+    stack.assert_users_get(&["lib", "app", "other"]);
+}
+
+#[test]
+fn an_unnamed_build_of_somebody_else_is_not_waited_for() {
+    let stack = Stack::synced();
+    let foreign = stack.copr.srpm("foreign");
+    stack.copr.control(&json!({"hold": {"foreign": "source-pending"}}));
+    stack.copr.cli(&["build", "--nowait", "alice/rocm", foreign.to_str().unwrap()]).exits(0);
+    stack.run(&["copr", "push", "other"]).exits(0);
+    assert_eq!(stack.copr.states(), ["? pending", "other succeeded"]);
+    stack.assert_users_get(&["other"]);
+}
+
+#[test]
+fn a_lost_answer_to_an_upload_causes_no_second_build() {
+    let stack = Stack::synced();
+    let lost = json!([{"match": "POST /api_3/build/create/upload", "count": 1, "status": 502}]);
+    stack.copr.control(&json!({"lost": lost, "hold": {"other": "source-pending"}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    wait_until("it is asked for", || {
+        stack.copr.requests().iter().any(|request| request == "GET /api_3/build/1 200")
+    });
+    stack.copr.control(&json!({}));
+    push.finish().exits(0);
+    assert_eq!(stack.copr.builds().len(), 1);
+    stack.assert_users_get(&["other"]);
+}
