@@ -57,6 +57,9 @@ const GENERICS: &[(&str, &[&str])] = &[
     ("gfx13-generic", &["gfx1310"]),
 ];
 
+/// Integrated GPUs with XNACK, which share the CPU's page tables and have it on.
+const INTEGRATED: &[&str] = &["gfx801", "gfx810", "gfx902", "gfx909", "gfx90c"];
+
 /// A GPU target: a processor or generic name that LLVM knows, such as `gfx1151`,
 /// with optional features, such as `gfx90a:sramecc+:xnack-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,22 +103,31 @@ impl GpuTarget {
         self.0.split(':').next().unwrap_or(&self.0)
     }
 
-    /// Tells whether code compiled for `self` runs on the GPU `wanted`: the same
-    /// processor with no contradicting feature, or a generic target that covers
-    /// it. Source: LLVM, `AMDGPUUsage`, "Target ID" and "Generic Processors".
+    /// Returns the features that it states, such as `xnack+`.
+    pub fn features(&self) -> impl Iterator<Item = &str> {
+        self.0.split(':').skip(1)
+    }
+
+    /// Returns whether both state a feature, and one of them the opposite of the other.
+    pub fn contradicts(&self, other: &GpuTarget) -> bool {
+        let opposite =
+            |a: &str, b: &str| a != b && a.trim_end_matches(['+', '-']) == b.trim_end_matches(['+', '-']);
+        self.features().any(|mine| other.features().any(|theirs| opposite(mine, theirs)))
+    }
+
+    /// Returns whether code compiled for `self` runs on the GPU `wanted`: the same processor with no
+    /// contradicting feature, or a generic target that covers it. A GPU that is named without
+    /// features is one in its default mode, in which XNACK is off but for integrated GPUs. Source:
+    /// LLVM, `AMDGPUUsage`, "Target ID" and "Generic Processors"; the ROCm documentation,
+    /// "GPU isolation and unified memory", `HSA_XNACK`.
     pub fn serves(&self, wanted: &GpuTarget) -> bool {
         let processor = self.processor() == wanted.processor()
             || GENERICS.iter().any(|(generic, covered)| {
                 *generic == self.processor() && covered.contains(&wanted.processor())
             });
-        let features =
-            |target: &GpuTarget| -> Vec<String> { target.0.split(':').skip(1).map(str::to_owned).collect() };
-        let asked = features(wanted);
-        processor
-            && features(self).iter().all(|mine| {
-                let name = mine.trim_end_matches(['+', '-']);
-                !asked.iter().any(|a| a.trim_end_matches(['+', '-']) == name && a != mine)
-            })
+        let xnack = |target: &GpuTarget| target.features().any(|feature| feature.starts_with("xnack"));
+        let off = !xnack(wanted) && !INTEGRATED.contains(&wanted.processor());
+        processor && !self.contradicts(wanted) && !(off && self.features().any(|mine| mine == "xnack+"))
     }
 }
 
@@ -170,5 +182,14 @@ mod tests {
         assert!(target("gfx90a").serves(&target("gfx90a:xnack-")));
         assert!(target("gfx90a:xnack-").serves(&target("gfx90a")));
         assert!(!target("gfx90a:xnack+").serves(&target("gfx90a:xnack-")));
+        assert!(target("gfx90a:xnack+").serves(&target("gfx90a:xnack+")));
+        assert!(target("gfx90a:sramecc+").serves(&target("gfx90a")));
+        assert!(target("gfx902:xnack+").serves(&target("gfx902")));
+    }
+
+    #[test]
+    fn code_for_xnack_does_not_run_in_the_default_mode() {
+        assert!(!target("gfx90a:xnack+").serves(&target("gfx90a")));
+        assert!(!target("gfx90a:sramecc+:xnack+").serves(&target("gfx90a:sramecc+")));
     }
 }

@@ -349,7 +349,7 @@ fn json_documents_name_their_schema_and_stand_alone() {
         (&["wheel", "--json"], "rocmrpm/wheel/1"),
         (&["index", "--json"], "rocmrpm/index/1"),
         (&["doctor", "--json"], "rocmrpm/doctor/1"),
-        (&["inspect", "--json", "src"], "rocmrpm/inspection/2"),
+        (&["inspect", "--json", "src"], "rocmrpm/inspection/3"),
     ] {
         lab.outcome(lab.command(args)).json(schema);
     }

@@ -81,7 +81,7 @@ fn compressed_bundles_are_decoded_and_their_hashes_verified() {
         assert_eq!(code(&quick), wanted);
         let bytes = |report: &Report| file(report).device.iter().map(|c| c.bytes).collect::<Vec<_>>();
         assert_eq!((bytes(&quick), file(&quick).bundles), (bytes(&full), 2));
-        assert!(full.findings.iter().all(|finding| finding.id.as_str() == "gpu-target-unexpected"));
+        assert_eq!(full.findings, []);
 
         // Another hash in the header is found by a deep look alone.
         let mut changed = fs_err::read(&path).unwrap();
@@ -102,9 +102,16 @@ fn relocatable_device_code_is_one_bundle_of_many_units() {
     for name in ["twice", "thrice"] {
         lab.compile(name, "--offload-arch=gfx1151 -fgpu-rdc", &format!("{name}.o"), &[]);
     }
-    // Before it is linked, there is only bitcode, which is for no target yet.
-    let object = report(&lab.path("twice.o"), Depth::Deep);
-    assert_eq!((code(&object), &file(&object).damage[..]), (vec![], &[][..]));
+    // Before it is linked, there is bitcode for the target, in object files and archives.
+    lab.run("llvm-ar", "rcs librdc.a twice.o thrice.o");
+    for (name, count) in [("twice.o", 1), ("librdc.a", 2)] {
+        let object = report(&lab.path(name), Depth::Deep);
+        let found = (code(&object), &file(&object).damage[..]);
+        assert_eq!(found, (vec![format!("gfx1151 bitcode v- {count} -")], &[][..]), "{name}");
+        // It is GPU code, and code for this GPU.
+        assert_eq!(object.findings, []);
+        assert_eq!(object.verdicts()[0].to_string(), "served exactly");
+    }
     lab.link("--hip-link -fgpu-rdc --offload-arch=gfx1151 -nogpulib twice.o thrice.o -o librdc.so");
     let path = lab.path("librdc.so");
     assert_eq!(deep(&path), ["gfx1151 hip-fatbin v5 1 4"]);
@@ -134,6 +141,25 @@ fn units_with_other_targets_and_features_are_told_apart() {
     wanted.sort();
     found.sort();
     assert_eq!(found, wanted);
+}
+
+#[test]
+fn kernels_without_code_are_found_by_their_size() {
+    let lab = Lab::new("22");
+    let targets = "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-arch=gfx90a";
+    for compress in ["", "--offload-compress"] {
+        lab.compile("twice", &format!("{targets} {compress}"), "k.o", &[]);
+        // Its kernels are empty for gfx1151 only.
+        lab.compile("stub", &format!("{targets} {compress} -DSTUB=__gfx1151__"), "s.o", &[]);
+        lab.link("k.o -o whole.so");
+        lab.link("s.o -o stub.so");
+        let whole = report(&lab.path("whole.so"), Depth::Deep);
+        assert_eq!((whole.findings.len(), whole.verdicts()[0].to_string().as_str()), (0, "served exactly"));
+        let stub = report(&lab.path("stub.so"), Depth::Deep);
+        let found: Vec<_> = stub.errors().map(|f| format!("{}: {}", f.id, f.found)).collect();
+        assert_eq!(found, ["kernels-stub: gfx1151: 2 of 2 kernels without code"]);
+        assert_eq!(stub.verdicts()[0].to_string(), "0 of 2 kernels in stub.so");
+    }
 }
 
 #[test]
@@ -168,8 +194,9 @@ fn offload_binaries_of_the_new_driver_are_read() {
     );
     let packed = fs_err::read(lab.path("packed")).unwrap();
     fs_err::write(lab.path("twofold"), [&packed[..], &packed[..]].concat()).unwrap();
-    assert_eq!(deep(&lab.path("packed")), ["gfx1151 offload-binary v6 1 2"]);
-    assert_eq!(deep(&lab.path("twofold")), ["gfx1151 offload-binary v6 2 4"]);
+    let with = |first: &str, second: &str| [first.to_owned(), second.to_owned()];
+    assert_eq!(deep(&lab.path("packed")), with("gfx1100 bitcode v- 1 -", "gfx1151 offload-binary v6 1 2"));
+    assert_eq!(deep(&lab.path("twofold")), with("gfx1100 bitcode v- 2 -", "gfx1151 offload-binary v6 2 4"));
     // The wrong architecture.
     lab.run("clang-offload-packager", &format!("-o wrong {}", image("k.hsaco", "gfx1100")));
     let wrong = report(&lab.path("wrong"), Depth::Quick);

@@ -134,8 +134,8 @@ fn origin_leads_from_wheel_to_wheel() {
     assert_eq!(found(&both, &["rpath-unresolved", "library-missing"]), [""; 0]);
     let alone = report(&[vllm]);
     assert_eq!(
-        found(&alone, &["rpath-unresolved", "library-missing"]),
-        ["vllm/_C.so library-missing: NEEDED `libc10.so`, which nothing has"]
+        found(&alone, &["rpath-unresolved", "library-missing", "library-in-other-wheel"]),
+        ["vllm/_C.so library-in-other-wheel: NEEDED `libc10.so` of torch"]
     );
 }
 

@@ -32,6 +32,7 @@ pub fn expectations(stack: &Stack<'_>, component: &Component) -> Result<Expectat
     }
     Ok(Expectations {
         gpu_targets: stack.gpu_targets(component).to_vec(),
+        built: true,
         device_code: component.device_code,
         waivers: component.waivers.clone(),
         system,

@@ -45,6 +45,7 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
     let named = args.gpu_targets.iter().map(|name| target(name)).collect::<Result<Vec<_>, _>>()?;
     let built = args.paths.iter().map(|path| built_in(path)).collect::<Option<BTreeSet<_>>>();
     let built = built.filter(|all| all.len() == 1).and_then(|all| all.into_iter().next());
+    let own = built.is_some();
     let wanted = args.chroot.is_some() || args.component.is_some();
     let mut expectations = match built {
         Some((root, chroot)) => {
@@ -56,8 +57,10 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
         }
         None => Expectations { system: System::fedora(), ..Expectations::default() },
     };
+    expectations.built |= own;
     if !named.is_empty() {
         expectations.gpu_targets = named;
+        expectations.built &= args.component.is_some();
     }
     expectations.content_paths = args.content_paths;
     Ok(expectations)

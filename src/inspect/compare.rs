@@ -316,6 +316,7 @@ mod tests {
             count,
             bytes: count.saturating_mul(1000),
             kernels,
+            kernel_code: None,
         }
     }
 
@@ -470,12 +471,12 @@ mod tests {
             }
         };
         let old = vec![
-            finding("elf-damaged", "/usr/libk.so.1", "what stands at byte 40 is wrong"),
+            finding("elf-damaged", "/usr/libk.so.1", "the data at byte 40 is wrong"),
             finding("not-stripped", "/usr/libk.so.1", "symbols"),
             finding("needed-absolute", "/usr/libk.so.1", "NEEDED `/opt/libx.so.1`"),
         ];
         let mut new = vec![
-            finding("elf-damaged", "/usr/libk.so.2", "what stands at byte 88 is wrong"),
+            finding("elf-damaged", "/usr/libk.so.2", "the data at byte 88 is wrong"),
             finding("needed-absolute", "/usr/libk.so.2", "NEEDED `/opt/libx.so.2`"),
         ];
         new[0].subject = Some("k-2.rpm".into());

@@ -65,6 +65,7 @@ mod tests {
             count: 1,
             bytes: 100,
             kernels: *kernels,
+            kernel_code: None,
         });
         subject(
             name,

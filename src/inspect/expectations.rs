@@ -12,6 +12,9 @@ use crate::gpu::GpuTarget;
 pub struct Expectations {
     /// The GPU targets that the set must serve; empty: targets are not judged.
     pub gpu_targets: Vec<GpuTarget>,
+    /// Whether the set was built from a component of the workspace, for exactly these targets; else
+    /// others made it, and it may serve more GPUs.
+    pub built: bool,
     /// Whether device code is promised; `None` where nothing is known.
     pub device_code: Option<bool>,
     /// Folders of the build that must not occur in RPATH or RUNPATH, in addition

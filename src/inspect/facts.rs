@@ -18,7 +18,7 @@ pub enum SubjectKind {
     Rpm,
     /// A wheel, or any other zip archive.
     Wheel,
-    /// A tar archive compressed with gzip: an sdist, or a wheel's content so packed.
+    /// A tar archive, compressed or not: an sdist, or a wheel's content so packed.
     Tar,
     /// A folder.
     Folder,
@@ -49,9 +49,22 @@ pub struct Subject {
     pub files: Vec<FileFacts>,
     /// The GPU code of all `files` together.
     pub device: Vec<DeviceCode>,
+    /// What of it was not read, by path.
+    pub unread: Vec<Unread>,
     /// All its paths, those of `files` included.
     #[serde(skip)]
     pub contents: Contents,
+}
+
+/// A file or an archive that was not read, so that nothing is known of what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Unread {
+    /// The path inside the subject.
+    pub path: String,
+    /// Whether it is an archive of a kind, or in a place, that is not read; else reading it failed.
+    pub archive: bool,
+    /// Why it was not read.
+    pub why: String,
 }
 
 /// The paths of a subject, as `files` spells them: relative in wheels and folders,
@@ -62,6 +75,8 @@ pub struct Contents {
     pub paths: BTreeSet<String>,
     /// Every symbolic link with its target as written.
     pub links: BTreeMap<String, String>,
+    /// The archives inside it that were read, whose members' paths begin with theirs.
+    pub archives: BTreeSet<String>,
     /// The names of the libraries that an RPM requires (`libx.so.1` of
     /// `libx.so.1()(64bit)`); `None` for what requires nothing by its nature.
     pub requires: Option<BTreeSet<String>>,
@@ -94,6 +109,9 @@ pub struct FileFacts {
     pub mismatches: Vec<Mismatch>,
     /// Compressed bundles whose content has another hash than their header states.
     pub wrong_hashes: Vec<WrongHash>,
+    /// Whether memory ran out while it was decoded, so that its facts are not complete.
+    #[serde(skip)]
+    pub out_of_memory: bool,
 }
 
 /// What an ELF file's headers, tables and read-only strings say.
@@ -144,6 +162,8 @@ pub struct ElfFacts {
     pub executable_stack: Option<bool>,
     /// How much is made read-only after relocation.
     pub relro: Relro,
+    /// Whether all symbols are bound when the file is loaded (`DF_BIND_NOW`, `DF_1_NOW`).
+    pub bind_now: bool,
     /// Libraries that dlopen notes name (`.note.dlopen`, systemd's ELF_DLOPEN_METADATA).
     pub dlopen_notes: Vec<String>,
     /// Library file names in read-only strings, sorted: what may be opened by name.
@@ -275,6 +295,26 @@ pub struct DeviceCode {
     pub bytes: u64,
     /// How many kernels they have; `None` unless every bundle was decoded.
     pub kernels: Option<u64>,
+    /// How much code these kernels have; `None` where it is not known of all of them.
+    pub kernel_code: Option<KernelCode>,
+}
+
+/// How much machine code the kernels of code objects have together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct KernelCode {
+    /// The size in bytes: of the kernels' functions, or of the executable segment of a large code
+    /// object.
+    pub bytes: u64,
+    /// How many kernels have room for no instruction that writes to memory.
+    pub empty: u64,
+}
+
+impl KernelCode {
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), empty: self.empty.saturating_add(other.empty) }
+    }
 }
 
 /// What GPU code runs on. Serialised as text.
@@ -330,6 +370,9 @@ pub enum Storage {
     OffloadBinary,
     /// An object file in a static archive.
     StaticArchive,
+    /// LLVM bitcode for a target in an object file or a static archive (`-fgpu-rdc`), which the
+    /// linker compiles.
+    Bitcode,
     /// A file that is itself a bundle (`.co`, `.hsaco`).
     Bundle,
     /// A file that is itself a code object (`.co`, `.hsaco`).
@@ -360,6 +403,7 @@ impl fmt::Display for Storage {
             Self::OtherSection => "other-section",
             Self::OffloadBinary => "offload-binary",
             Self::StaticArchive => "static-archive",
+            Self::Bitcode => "bitcode",
             Self::Bundle => "bundle",
             Self::CodeObject => "code-object",
             Self::Kpack => "kpack",

@@ -14,6 +14,10 @@ const ALIGNMENT: usize = 4096;
 
 const ET_REL: u16 = 1;
 
+/// What LLVM's bitcode begins with: the code of device functions that are linked across object
+/// files (`-fgpu-rdc`).
+const BITCODE: &[u8] = b"BC\xc0\xde";
+
 /// Gathers what one interesting file of `size` bytes holds. `bytes` is all of it, or
 /// nothing where its name alone tells.
 pub(super) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> FileFacts {
@@ -58,6 +62,7 @@ pub(super) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
         damage: gathered.damage,
         mismatches: gathered.mismatches,
         wrong_hashes: gathered.wrong_hashes,
+        out_of_memory: gathered.out_of_memory,
         ..facts
     }
 }
@@ -120,7 +125,9 @@ fn target_sections(
     let sections = Sections::new(bytes);
     let found = sections.iter().filter_map(|section| {
         let id = sections.name(&section)?.strip_prefix(bundle::MAGIC)?;
-        let content = sections.bytes_of(&section).filter(|content| content.starts_with(ELFMAG))?;
+        // The host's own part is one byte, or the object file itself.
+        let is_code = |content: &&[u8]| content.starts_with(ELFMAG) || content.starts_with(BITCODE);
+        let content = sections.bytes_of(&section).filter(is_code)?;
         Some((section.offset as usize, content.len(), id))
     });
     let mut found: Vec<_> = found.collect();
@@ -237,7 +244,11 @@ mod tests {
         bytes.extend(offload_binary(&[("gfx1151", 1, &object)], 1));
         let fat = plain("gfx1030");
         bytes.extend(offload_binary(&[("", 4, &fat)], 2));
-        let wanted = ["gfx1030 offload-binary 1 Some(3)", "gfx1151 offload-binary 2 Some(4)"];
+        let wanted = [
+            "gfx1030 offload-binary 1 Some(3)",
+            "gfx1100 bitcode 1 None",
+            "gfx1151 offload-binary 2 Some(4)",
+        ];
         let all =
             elf::Places { offloading: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
         assert_eq!(placed(&bytes, &all, true), wanted);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use memmap2::{Mmap, MmapOptions};
 
+use super::mapped::Mapped;
 use super::sieve::{LOOKAHEAD, PAGE, Sieve};
 use super::{ar, bundle, ccob, data_files, kpack, offload_binary};
 use crate::process::check_stop;
@@ -24,7 +25,20 @@ const BUFFER: usize = 2 * LOOKAHEAD;
 #[derive(Debug)]
 pub(super) enum Image {
     Memory(Vec<u8>),
-    Mapped(Mmap),
+    /// A temporary file of ours.
+    Spooled(Mmap),
+    /// A file that others may change.
+    Mapped(Mapped),
+}
+
+impl Image {
+    /// Returns an error if the file changed while it was read.
+    pub(super) fn unchanged(&self) -> io::Result<()> {
+        match self {
+            Self::Memory(_) | Self::Spooled(_) => Ok(()),
+            Self::Mapped(map) => map.unchanged(),
+        }
+    }
 }
 
 impl Deref for Image {
@@ -33,6 +47,7 @@ impl Deref for Image {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Memory(bytes) => bytes,
+            Self::Spooled(map) => map,
             Self::Mapped(map) => map,
         }
     }
@@ -89,12 +104,24 @@ pub(super) fn head(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// Opens a regular file. What is none is an error at once: a FIFO blocks, and a device may never
+/// end.
+pub(super) fn open(path: &Path) -> io::Result<fs::File> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(format!("{}: not a regular file", path.display()))),
+    }
+}
+
 /// Returns the bytes of the file at `path`, if it is one that is looked at as `name`,
 /// and how many it has: mapped, or none where its name alone tells.
 pub(super) fn on_disk(path: &Path, name: &str) -> io::Result<Option<(Image, u64)>> {
-    let mut file = fs::File::open(path)?;
+    let mut file = open(path)?;
     if is_interesting(&head(&mut file)?) {
-        let map = map(file.file()).map_err(|error| {
+        let map = Mapped::new(file.file(), &MmapOptions::new()).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot map {}: {error}", path.display()))
         })?;
         let length = map.len() as u64;
@@ -224,7 +251,7 @@ fn spool(
     }
     let map = map(&file).map_err(no_room)?;
     match sieve.was_right(&map) {
-        true => Ok(Image::Mapped(map)),
+        true => Ok(Image::Spooled(map)),
         false => Err(MemberError::Again),
     }
 }
@@ -253,20 +280,14 @@ fn fill(reader: &mut dyn Read, buffer: &mut [u8], filled: &mut usize) -> io::Res
 pub(super) fn part(file: &std::fs::File, offset: u64, length: u64) -> io::Result<Image> {
     let length = usize::try_from(length).map_err(io::Error::other)?;
     let mut options = MmapOptions::new();
-    map_with(options.offset(offset).len(length), file).map(Image::Mapped)
+    Mapped::new(file, options.offset(offset).len(length)).map(Image::Mapped)
 }
 
-fn map(file: &std::fs::File) -> io::Result<Mmap> {
-    map_with(&MmapOptions::new(), file)
-}
-
+/// Maps a temporary file of ours.
 #[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
-fn map_with(options: &MmapOptions, file: &std::fs::File) -> io::Result<Mmap> {
-    // SAFETY: the map is read-only and private to us, and all that is read from
-    // it is checked where it is used. Who changes the file meanwhile can make the
-    // result wrong, and who cuts it short can end the process, as with every
-    // program that maps its input.
-    unsafe { options.map(file) }
+fn map(file: &std::fs::File) -> io::Result<Mmap> {
+    // SAFETY: the map is read-only, and the file has no name under which others could change it.
+    unsafe { MmapOptions::new().map(file) }
 }
 
 #[cfg(test)]
@@ -321,7 +342,7 @@ mod tests {
             let size = LARGE + extra;
             let bytes: Vec<u8> = b"\x7fELF".iter().copied().chain((4..size).map(|n| (n / 7) as u8)).collect();
             let image = taken(&bytes, size).unwrap().unwrap();
-            assert!(matches!(image, Image::Mapped(_)));
+            assert!(matches!(image, Image::Spooled(_)));
             assert!(*image == *bytes);
         }
     }

@@ -1,7 +1,7 @@
 //! Known libraries by name: Fedora's, ROCm's, other vendors'. The names are data in
 //! `libraries.toml`; which of them a system has is not known here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -19,6 +19,8 @@ pub(super) struct Tables {
     /// ROCm's libraries by the name before `.so`.
     pub(super) rocm: BTreeMap<String, RocmLibrary>,
     vendors: BTreeMap<String, Vec<String>>,
+    /// Libraries by the distribution whose wheel has them, for extension modules of it.
+    hosts: BTreeMap<String, Vec<String>>,
 }
 
 /// A library of ROCm.
@@ -59,28 +61,70 @@ pub(super) fn tables() -> &'static Tables {
     &TABLES
 }
 
-/// Returns the name before `.so` of a library of ROCm, also where a wheel's repair
-/// added a digest to it (`libamdhip64-1a2b3c4d.so.7`, as auditwheel does).
-pub(super) fn rocm_stem(soname: &str) -> Option<&'static str> {
-    let soname = Soname::new(file_name(soname));
-    let stem = soname.stem();
+/// A SONAME of a library of ROCm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RocmName<'a> {
+    /// The name before `.so`.
+    pub(super) stem: &'static str,
+    /// The first number of the version.
+    pub(super) major: Option<&'a str>,
+}
+
+impl RocmName<'_> {
+    /// Returns the major versions of ROCm that have the library with this SONAME; none
+    /// if the table has no such SONAME.
+    pub(super) fn releases(self) -> BTreeSet<u64> {
+        let library = &tables().rocm[self.stem];
+        let has = |rocm: &u64| library.sonames(Some(*rocm)).iter().any(|soname| major(soname) == self.major);
+        [6, 7, 10].into_iter().filter(has).collect()
+    }
+}
+
+/// Reads the SONAME of a library of ROCm, also one that a wheel's repair changed: auditwheel adds
+/// a digest to the name and keeps the whole version (`libamdhip64-1a2b3c4d.so.7.2.70204`).
+pub(super) fn rocm_library(soname: &str) -> Option<RocmName<'_>> {
+    let name = file_name(soname);
+    let stem = name.split(".so").next().unwrap_or(name);
     let rocm = &tables().rocm;
-    let plain = stem.rsplit_once('-').filter(|(_, digest)| {
-        digest.len() == 8 && digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-    });
-    let found = rocm.get_key_value(stem).or_else(|| rocm.get_key_value(plain?.0));
-    found.map(|(stem, _)| stem.as_str())
+    let found = rocm.get_key_value(stem).or_else(|| rocm.get_key_value(without_digest(stem)?));
+    found.map(|(stem, _)| RocmName { stem, major: major(name) })
+}
+
+/// Returns the name before `.so` of a library of ROCm.
+pub(super) fn rocm_stem(soname: &str) -> Option<&'static str> {
+    rocm_library(soname).map(|library| library.stem)
+}
+
+fn major(soname: &str) -> Option<&str> {
+    soname.split_once(".so.").and_then(|(_, version)| version.split('.').next())
+}
+
+/// Returns the name of a library before the digest that auditwheel added to it.
+pub(super) fn without_digest(stem: &str) -> Option<&str> {
+    let (plain, digest) = stem.rsplit_once('-')?;
+    let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    (digest.len() == 8 && digest.bytes().all(hexadecimal)).then_some(plain)
 }
 
 /// Returns whose library this is, where it belongs to another vendor's GPU stack.
 pub(super) fn vendor(soname: &str) -> Option<&'static str> {
+    owner(&tables().vendors, soname)
+}
+
+/// Returns the distribution whose wheel has this library.
+pub(super) fn host(soname: &str) -> Option<&'static str> {
+    owner(&tables().hosts, soname)
+}
+
+/// Returns the key under which a table lists a library.
+fn owner(table: &'static BTreeMap<String, Vec<String>>, soname: &str) -> Option<&'static str> {
     let soname = Soname::new(file_name(soname));
     let stem = soname.stem();
     let fits = |pattern: &String| match pattern.strip_suffix('*') {
         Some(beginning) => stem.starts_with(beginning),
         None => stem == pattern,
     };
-    tables().vendors.iter().find(|(_, names)| names.iter().any(fits)).map(|(vendor, _)| vendor.as_str())
+    table.iter().find(|(_, names)| names.iter().any(fits)).map(|(owner, _)| owner.as_str())
 }
 
 /// Returns the name before `.so` of the ROCm library that has this C function.
@@ -139,6 +183,11 @@ mod tests {
         assert_eq!(of("libamd_smi", Some(7)), ["libamd_smi.so.26"]);
         assert_eq!(of("libamd_smi", Some(10)), ["libamd_smi.so.27"]);
         assert_eq!(of("libhipblas", None), ["libhipblas.so.2", "libhipblas.so.3"]);
+        let releases = |soname| Vec::from_iter(rocm_library(soname).unwrap().releases());
+        assert_eq!(releases("libhipblas.so.2"), [6]);
+        assert_eq!(releases("libamdhip64-1a2b3c4d.so.7.2.70204"), [7, 10]);
+        assert_eq!(releases("libhipfft.so.0"), [6, 7, 10]);
+        assert_eq!(releases("libamdhip64.so.5"), [0; 0]);
     }
 
     #[test]
@@ -146,6 +195,12 @@ mod tests {
         assert_eq!(rocm_stem("libamdhip64.so.7"), Some("libamdhip64"));
         assert_eq!(rocm_stem("/opt/rocm/lib/libamdhip64-1a2b3c4d.so.7"), Some("libamdhip64"));
         assert_eq!(rocm_stem("libamdhip64-plugin.so"), None);
+        let named = rocm_library("libamdhip64-f1043337.so.7.2.70204").unwrap();
+        assert_eq!((named.stem, named.major), ("libamdhip64", Some("7")));
+        assert_eq!(rocm_library("libamdhip64.so").unwrap().major, None);
+        assert_eq!(vendor("libc.musl-x86_64.so.1"), Some("musl, another C library than glibc"));
+        assert_eq!(host("libtorch_cpu.so"), Some("torch"));
+        assert_eq!((host("libtorch_cuda.so"), host("libtorchvision.so")), (None, None));
         assert_eq!(vendor("libcublasLt.so.12"), Some("CUDA (NVIDIA)"));
         assert_eq!(vendor("libcuda.so.1"), Some("CUDA (NVIDIA)"));
         assert_eq!(vendor("libmkl_core.so.2"), Some("oneAPI (Intel)"));

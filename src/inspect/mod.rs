@@ -15,6 +15,7 @@ mod hostile;
 mod image;
 mod kpack;
 mod libraries;
+mod mapped;
 mod pairs;
 mod report;
 mod rules;
@@ -36,11 +37,12 @@ pub use compare::{
 pub use earlier::kernels_in;
 pub use expectations::{Expectations, Waiver};
 pub use facts::{
-    Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KpackArchive,
-    KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target, WrongHash,
+    Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KernelCode,
+    KpackArchive, KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target,
+    Unread, WrongHash,
 };
 pub use report::{Depth, Finding, Need, Origin, Report, RuleId, SCHEMA, Severity, Waived};
-pub use rules::{RULES, RULES_VERSION, Rule, rule, rule_groups};
+pub use rules::{RULES, RULES_VERSION, Rule, Served, Shortfall, Verdict, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};
 
 use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary};
@@ -48,20 +50,33 @@ use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary
 use crate::error::{Diagnose, Kind};
 use crate::process::ProcessError;
 use crate::rpms::RpmError;
+use crate::text::visible;
 
 /// Inspects everything at `paths` and judges it as one set: RPMs, wheels, tar archives,
 /// ELF files, code objects, bundles, and folders, which are walked without following
 /// symbolic links and whose RPMs and wheels become subjects of their own.
 ///
 /// Damage inside ELF files and bundles is a finding, not an error. Errors are a
-/// path that is missing or of another kind, and an archive that cannot be read.
+/// path that is missing or of another kind, an archive that cannot be read, and want of memory.
 pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> Result<Report, InspectError> {
     let mut subjects = sources::read(paths, depth)?;
     subjects.sort_by(|a, b| a.path.cmp(&b.path));
     subjects.dedup_by(|a, b| a.path == b.path);
+    complete(&subjects)?;
     let needs = closure::resolve(&subjects, &expectations.system);
     let judgement = rules::apply(&subjects, expectations);
     Ok(Report::new(depth, subjects, needs, judgement))
+}
+
+/// Returns an error if memory ran out for a file, of which no more can be said then.
+fn complete(subjects: &[Subject]) -> Result<(), InspectError> {
+    let mut files = subjects.iter().flat_map(|subject| subject.files.iter().map(move |file| (subject, file)));
+    match files.find(|(_, file)| file.out_of_memory) {
+        None => Ok(()),
+        Some((subject, file)) => {
+            Err(InspectError::OutOfMemory { path: subject.path.clone().into(), file: file.path.clone() })
+        }
+    }
 }
 
 /// Returns what one file's bytes hold, without judging it: an ELF file, a code object,
@@ -87,7 +102,10 @@ pub(crate) fn linkage(
     if magic != *goblin::elf::header::ELFMAG {
         return Ok(None);
     }
-    Ok(elf::linkage(&image::part(file, offset, length)?))
+    let image = image::part(file, offset, length)?;
+    let linkage = elf::linkage(&image);
+    image.unchanged()?;
+    Ok(linkage)
 }
 
 /// Returns what the ELF file in `bytes` links to, and whether all of it could be read. `None`
@@ -117,9 +135,17 @@ pub enum InspectError {
         /// The path as given.
         path: PathBuf,
     },
+    /// The path is a FIFO, a socket or a device.
+    #[error("{}: {what}, not a file or a folder", path.display())]
+    NotAFile {
+        /// The path as given.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
     /// The file is of no kind that is inspected.
     #[error(
-        "{}: neither an RPM, a wheel, a tar.gz archive, an ELF file, a code object, an offload bundle or \
+        "{}: neither an RPM, a wheel, a tar archive, an ELF file, a code object, an offload bundle or \
          binary, a static archive, a kpack archive, a data file with the name of a target nor a folder",
         path.display()
     )]
@@ -158,6 +184,20 @@ pub enum InspectError {
         /// The system's word.
         source: std::io::Error,
     },
+    /// Decompressing GPU code needs more memory than there is.
+    #[error("{}: not enough memory to decompress the GPU code of `{}`", path.display(), visible(file))]
+    OutOfMemory {
+        /// What was inspected.
+        path: PathBuf,
+        /// The file inside it.
+        file: String,
+    },
+    /// A file was changed while it was read.
+    #[error("{}: the file was changed while it was read", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// A member of an archive cannot be read.
     #[error("{}: cannot read `{member}`", archive.display())]
     Member {
@@ -193,13 +233,16 @@ impl Diagnose for InspectError {
     fn kind(&self) -> Kind {
         match self {
             Self::Missing { .. }
+            | Self::NotAFile { .. }
             | Self::Unknown { .. }
             | Self::Wheel { .. }
             | Self::Damaged { .. }
             | Self::Member { .. }
             | Self::TooLarge { .. } => Kind::Usage,
             Self::Rpm(error) => error.kind(),
-            Self::Io(_) | Self::NoRoom { .. } => Kind::Environment,
+            Self::Io(_) | Self::NoRoom { .. } | Self::OutOfMemory { .. } | Self::Changed { .. } => {
+                Kind::Environment
+            }
             Self::Process(error) => error.kind(),
         }
     }
@@ -212,6 +255,11 @@ impl Diagnose for InspectError {
             Self::Wheel { path, .. } => test(path),
             Self::Member { archive, .. } if archive.extension().is_some_and(|e| e == "whl") => test(archive),
             Self::NoRoom { .. } => vec!["the environment variable TMPDIR names another folder".into()],
+            Self::NotAFile { .. } => vec!["save its content to a file, and inspect that".into()],
+            Self::OutOfMemory { .. } => {
+                vec!["leave out `--deep`, or allow more memory (`ulimit -v`, the container's limit)".into()]
+            }
+            Self::Changed { .. } => vec!["inspect it again when nothing writes to it".into()],
             Self::TooLarge { .. } => vec!["was the archive made to exhaust its reader?".into()],
             _ => Vec::new(),
         }

@@ -209,10 +209,7 @@ mod tests {
 
     #[test]
     fn places_in_bytes_do_not_make_another_finding() {
-        assert_eq!(
-            without_numbers("what stands at byte 4096 is, 3 times"),
-            "what stands at byte # is, # times"
-        );
+        assert_eq!(without_numbers("the data at byte 4096 is, 3 times"), "the data at byte # is, # times");
         assert_eq!(without_numbers("NEEDED `libx.so.1` for gfx1151"), "NEEDED `libx.so.1` for gfx1151");
     }
 }

@@ -4,15 +4,17 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 
 use super::facts::{Subject, Target};
+use super::rules::{Verdict, verdict};
 use crate::gpu::GpuTarget;
 use crate::names::Soname;
 use crate::text::visible;
 
 /// The name and version of a serialised [`Report`].
-pub const SCHEMA: &str = "rocmrpm/inspection/2";
+pub const SCHEMA: &str = "rocmrpm/inspection/3";
 
 /// How far an inspection looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -37,9 +39,8 @@ impl fmt::Display for Depth {
 }
 
 /// The result of an inspection, sorted: the same files give the same bytes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Report {
-    schema: &'static str,
     /// How far was looked.
     pub depth: Depth,
     /// The GPU targets that the set was to serve.
@@ -75,7 +76,8 @@ pub struct Need {
     pub library: String,
     /// Where it comes from.
     pub origin: Origin,
-    /// The file of the set, or the package of the system, that has it.
+    /// The file of the set or the package of the system that has it; of a missing one the distribution
+    /// whose wheel has it, if that is known.
     pub by: Option<String>,
 }
 
@@ -122,7 +124,12 @@ impl Report {
         let Judgement { gpu_targets, system, mut findings, mut waived } = judgement;
         findings.sort();
         waived.sort();
-        Self { schema: SCHEMA, depth, gpu_targets, system, subjects, needs, findings, waived }
+        Self { depth, gpu_targets, system, subjects, needs, findings, waived }
+    }
+
+    /// Returns how the set serves each wanted target.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        self.gpu_targets.iter().map(|gpu| verdict(&self.subjects, gpu)).collect()
     }
 
     /// Returns every kind of GPU code that was found, debugging data left out.
@@ -145,6 +152,22 @@ impl Report {
     /// Tells whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut report = serializer.serialize_struct("Report", 9)?;
+        report.serialize_field("schema", SCHEMA)?;
+        report.serialize_field("depth", &self.depth)?;
+        report.serialize_field("gpu_targets", &self.gpu_targets)?;
+        report.serialize_field("verdicts", &self.verdicts())?;
+        report.serialize_field("system", &self.system)?;
+        report.serialize_field("subjects", &self.subjects)?;
+        report.serialize_field("needs", &self.needs)?;
+        report.serialize_field("findings", &self.findings)?;
+        report.serialize_field("waived", &self.waived)?;
+        report.end()
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn sample() -> Report {
         count,
         bytes: count * 1_200_000,
         kernels,
+        kernel_code: kernels.map(|kernels| KernelCode { bytes: kernels * 200, empty: 0 }),
     };
     let ccob = |version: u16, method: &'static str| Some(Compression { version, method });
     let fat = FileFacts {

@@ -6,12 +6,14 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::facts::{DeviceCode, FileFacts, Storage, Subject, Target, Unread};
+use super::report::Judgement;
 use super::sample::sample;
-use super::testing::{HostElf, Method, aligned, bundle, ccob, code_object};
+use super::testing::{HostElf, Method, aligned, bundle, ccob, code_object, subject};
 use super::{Depth, Expectations, Report, SCHEMA, inspect};
 use crate::gpu::GpuTarget;
 
-const TEXT: &str = include_str!("../../docs/schemas/inspection-2.schema.json");
+const TEXT: &str = include_str!("../../docs/schemas/inspection-3.schema.json");
 
 fn schema() -> Value {
     serde_json::from_str(TEXT).unwrap()
@@ -130,7 +132,7 @@ fn a_value_of_another_kind_is_refused() {
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let document = value(&sample());
     let others = [
-        ("/schema", json!("rocmrpm/inspection/1")),
+        ("/schema", json!("rocmrpm/inspection/2")),
         ("/depth", json!("shallow")),
         ("/subjects/0/kind", json!("zip")),
         ("/subjects/0/size", json!(-1)),
@@ -192,11 +194,48 @@ fn all(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
+/// Reports for gfx1151 of a file with code for other targets, of one with bitcode, and of none.
+fn verdicts() -> Vec<Value> {
+    let code = |target: &str, storage, count| DeviceCode {
+        target: Target::Gpu(GpuTarget::parse(target).unwrap()),
+        storage,
+        compression: None,
+        version: None,
+        count,
+        bytes: 1,
+        kernels: None,
+        kernel_code: None,
+    };
+    let counted = |target, count| DeviceCode { kernels: Some(count), ..code(target, Storage::HipFatbin, 1) };
+    let fatbin = |target, count| code(target, Storage::HipFatbin, count);
+    let of = |device: Vec<DeviceCode>, unread: &[Unread]| {
+        let file = FileFacts { path: "a.so".into(), device, ..FileFacts::default() };
+        let subjects = vec![Subject { unread: unread.into(), ..subject("a-1.whl", vec![file]) }];
+        let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
+        let judgement = Judgement { gpu_targets, system: String::new(), findings: vec![], waived: vec![] };
+        value(&Report::new(Depth::Quick, subjects, vec![], judgement))
+    };
+    let unread = Unread { path: "x.7z".into(), archive: true, why: "its format is not read".into() };
+    let reports = vec![
+        of(vec![fatbin("gfx1151", 1)], &[]),
+        of(vec![code("gfx11-generic", Storage::Bitcode, 1)], &[]),
+        of(vec![fatbin("gfx1100", 11), fatbin("gfx1151", 1)], &[]),
+        of(vec![counted("gfx1100", 11), counted("gfx1151", 1)], &[]),
+        of(vec![fatbin("gfx1100", 1)], &[]),
+        of(vec![], &[unread]),
+        of(vec![], &[]),
+    ];
+    let served: Vec<&Value> = reports.iter().map(|report| &report["verdicts"][0]["served"]).collect();
+    assert_eq!(served, ["exactly", "covered", "partly", "partly", "no", "unknown", "no-code"]);
+    reports.iter().for_each(assert_valid);
+    reports
+}
+
 #[test]
 fn every_field_and_word_of_the_schema_occurs() {
     let schema = schema();
     let mut seen = BTreeSet::new();
-    for document in [value(&sample()), inspected(Depth::Quick)] {
+    for document in [value(&sample()), inspected(Depth::Quick)].into_iter().chain(verdicts()) {
         visit(&schema, &schema, &document, &mut seen);
     }
     let mut expected = Vec::new();

@@ -26,6 +26,7 @@ pub(crate) fn subject(path: &str, files: Vec<FileFacts>) -> Subject {
         size: None,
         device: files.iter().flat_map(|file| file.device.clone()).collect(),
         files,
+        unread: Vec::new(),
         contents: Contents { paths, ..Contents::default() },
     }
 }

@@ -126,7 +126,9 @@ impl Readelf {
     fn dynamic(&mut self, line: &str, words: &[&str]) {
         let Some(tag) = words.get(1) else { return };
         let value = || bracketed(line, "[").unwrap_or_default();
-        let entries = || value().split(':').map(str::to_owned).collect::<Vec<_>>();
+        // The loader ignores a path that is empty as a whole.
+        let entries =
+            || value().split(':').filter(|_| !value().is_empty()).map(str::to_owned).collect::<Vec<_>>();
         match *tag {
             "(NEEDED)" => self.needed.push(value()),
             "(SONAME)" => self.soname = Some(value()),

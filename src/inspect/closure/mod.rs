@@ -3,7 +3,7 @@
 
 pub(super) mod tree;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use self::tree::{Elf, RPMS, Root, Tree, WHEELS};
 use super::facts::Subject;
@@ -11,6 +11,7 @@ use super::libraries;
 use super::report::{Need, Origin};
 use super::system::{DEFAULT_FOLDERS, System};
 use crate::names::Soname;
+use crate::sources::normalized;
 
 // JAX's ROCm plugin has 78 entries; a hostile file may have thousands, each of which
 // would be looked at for each of thousands of needed libraries.
@@ -43,6 +44,7 @@ pub(super) struct Link<'a> {
     pub(super) origin: Origin,
     /// The file of the set that it is.
     pub(super) to: Option<usize>,
+    /// The file or the package that has it, or the distribution whose wheel does if it is missing.
     pub(super) by: Option<String>,
 }
 
@@ -60,7 +62,14 @@ impl<'a> Closure<'a> {
         for (index, elf) in tree.elfs.iter().enumerate() {
             sonames.entry(key(elf, elf.soname())).or_insert(index);
         }
-        let search = Search { tree: &tree, sonames: &sonames, system };
+        let hosts = tree.elfs.iter().filter_map(|elf| libraries::host(elf.soname()));
+        let packages = subjects.iter().filter_map(|subject| subject.package.as_deref());
+        let search = Search {
+            tree: &tree,
+            sonames: &sonames,
+            hosts: hosts.map(str::to_owned).chain(packages.map(normalized)).collect(),
+            system,
+        };
         let mut links = Vec::new();
         let mut asked = Vec::new();
         for (from, elf) in tree.elfs.iter().enumerate() {
@@ -108,12 +117,16 @@ enum Answer {
     Elsewhere(usize),
     Package(String),
     Foreign(String),
+    /// In the wheel of a distribution that is not in the set.
+    OtherWheel(&'static str),
     Missing,
 }
 
 struct Search<'s, 'a> {
     tree: &'s Tree<'a>,
     sonames: &'s HashMap<Key<'s>, usize>,
+    /// The distributions in the set, those among them whose libraries are.
+    hosts: HashSet<String>,
     system: &'s System,
 }
 
@@ -165,7 +178,11 @@ impl Search<'_, '_> {
                 return Answer::Foreign(format!("another version of ROCm; {} has {there}", self.system.name));
             }
         }
-        Answer::Missing
+        match libraries::host(library) {
+            // RPMs say what they require.
+            Some(host) if elf.root != RPMS && !self.hosts.contains(host) => Answer::OtherWheel(host),
+            _ => Answer::Missing,
+        }
     }
 
     /// Finds a library that is needed by path: the loader looks nowhere else.
@@ -192,6 +209,7 @@ impl Search<'_, '_> {
             Answer::Found(index) | Answer::Elsewhere(index) => (Origin::Own, Some(index), path(index)),
             Answer::Package(package) => (Origin::Provided, None, Some(package)),
             Answer::Foreign(whose) => (Origin::Foreign, None, Some(whose)),
+            Answer::OtherWheel(host) => (Origin::Missing, None, Some(host.to_owned())),
             Answer::Missing => (Origin::Missing, None, None),
         };
         Link { from, library, origin, to, by }
@@ -213,7 +231,7 @@ fn check_programs(tree: &Tree<'_>, links: &mut [Link<'_>], asked: &[usize]) {
     let mut steps = 0;
     for index in asked {
         let Some(wanted) = links[*index].to else { continue };
-        let mut seen = std::collections::HashSet::from([links[*index].from]);
+        let mut seen = HashSet::from([links[*index].from]);
         let mut open = vec![links[*index].from];
         while let Some(file) = open.pop().filter(|_| steps < MAX_STEPS) {
             steps += 1 + edges[file].len();
@@ -326,6 +344,17 @@ mod tests {
                 "vllm/_D.so libc10.so self torch/lib/libc10.so"
             ]
         );
+    }
+
+    #[test]
+    fn libraries_of_torch_are_in_torchs_wheel() {
+        let extension = || subject("x-1.whl", vec![library("x/_C.so", &["libc10.so"], &[])]);
+        assert_eq!(answers(&[extension()]), ["x/_C.so libc10.so missing torch"]);
+        // Of a torch that is there, and of what an RPM needs, nothing is elsewhere.
+        let torch = subject("torch-2.whl", vec![library("torch/lib/libtorch.so", &[], &[])]);
+        assert_eq!(answers(&[extension(), torch]), ["x/_C.so libc10.so missing -"]);
+        let rpm = subject("x-1.rpm", vec![library("/usr/lib64/x.so", &["libc10.so"], &[])]);
+        assert_eq!(answers(&[rpm]), ["/usr/lib64/x.so libc10.so missing -"]);
     }
 
     #[test]

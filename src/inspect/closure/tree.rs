@@ -84,6 +84,10 @@ impl<'a> Tree<'a> {
             for file in &subject.files {
                 let place = installed(subject, &file.path);
                 let facts = file.elf.as_ref().filter(|elf| is_loadable(elf));
+                // Nothing in an archive lies where the loader finds it, nor does it find others.
+                let archives = &subject.contents.archives;
+                let packed = archives.iter().any(|archive| is_below(&file.path, archive));
+                let root = if packed { index + 2 } else { root };
                 let Some(facts) = facts else {
                     tree.insert(root, place, Entry::Other);
                     continue;
@@ -157,6 +161,10 @@ impl<'a> Tree<'a> {
         }
         Some(place)
     }
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Tells whether the loader could be given this file.

@@ -40,12 +40,27 @@ pub(in crate::inspect) struct Table {
 pub(in crate::inspect) struct Broken {
     pub(in crate::inspect) at: u64,
     pub(in crate::inspect) what: String,
+    /// Whether nothing is wrong with it, but memory ran out.
+    pub(in crate::inspect) out_of_memory: bool,
 }
 
 impl Broken {
     pub(in crate::inspect) fn new(at: u64, what: impl Into<String>) -> Self {
-        Self { at, what: what.into() }
+        Self { at, what: what.into(), out_of_memory: false }
     }
+
+    /// What a decoder says that failed at `at`.
+    pub(in crate::inspect) fn undecodable(at: u64, error: &std::io::Error) -> Self {
+        let out_of_memory = is_out_of_memory(error);
+        Self { out_of_memory, ..Self::new(at, format!("cannot be decompressed: {error}")) }
+    }
+}
+
+/// Tells whether a decoder failed for want of memory. zstd's says so in its own words only.
+pub(in crate::inspect) fn is_out_of_memory(error: &std::io::Error) -> bool {
+    use zstd::zstd_safe::{get_error_name, zstd_sys::ZSTD_ErrorCode};
+    let code = (ZSTD_ErrorCode::ZSTD_error_memory_allocation as usize).wrapping_neg();
+    error.kind() == std::io::ErrorKind::OutOfMemory || error.to_string() == get_error_name(code)
 }
 
 impl Table {
@@ -157,6 +172,13 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn want_of_memory_is_told_from_damage() {
+        let zstds = std::io::Error::other("Allocation error : not enough memory");
+        assert!(Broken::undecodable(0, &zstds).out_of_memory);
+        assert!(!Broken::undecodable(0, &std::io::Error::other("Data corruption detected")).out_of_memory);
+    }
     use crate::inspect::testing::{bundle, code_object, flip_bytes};
 
     fn two() -> Vec<u8> {

@@ -142,8 +142,9 @@ impl Header {
 }
 
 /// A place in the decompressed bytes is no place in the file.
-pub(in crate::inspect) fn inside(Broken { at, what }: Broken) -> Broken {
-    Broken::new(0, format!("when decompressed, at byte {at}, {what}"))
+pub(in crate::inspect) fn inside(broken: Broken) -> Broken {
+    let what = format!("when decompressed, at byte {}, {}", broken.at, broken.what);
+    Broken { at: 0, what, ..broken }
 }
 
 /// The content of a compressed bundle while it is decompressed.
@@ -167,12 +168,7 @@ impl<'a> Stream<'a> {
             "zlib" => Decoder::Zlib(flate2::bufread::ZlibDecoder::new(payload)),
             _ => match zstd::stream::read::Decoder::with_buffer(payload) {
                 Ok(decoder) => Decoder::Zstd(decoder.single_frame()),
-                Err(error) => {
-                    return Err(Broken::new(
-                        header.length as u64,
-                        format!("cannot be decompressed: {error}"),
-                    ));
-                }
+                Err(error) => return Err(Broken::undecodable(header.length as u64, &error)),
             },
         };
         Ok(Self { decoder, declared: header.declared, declared_at: header.declared_at, produced: 0 })
@@ -187,7 +183,7 @@ impl<'a> Stream<'a> {
                 Decoder::Zstd(decoder) => decoder.read(&mut buffer[filled..]),
             };
             let at = self.produced;
-            let fail = |error| inside(Broken::new(at, format!("cannot be decompressed: {error}")));
+            let fail = |error| inside(Broken::undecodable(at, &error));
             let count = read.map_err(fail)?;
             if count == 0 {
                 break;
@@ -265,7 +261,7 @@ mod tests {
 
     #[test]
     fn damage_in_the_content_lies_at_the_bundles_start() {
-        let Broken { at, what } = inside(Broken::new(9, "the magic is wrong"));
+        let Broken { at, what, .. } = inside(Broken::new(9, "the magic is wrong"));
         assert_eq!((at, what.as_str()), (0, "when decompressed, at byte 9, the magic is wrong"));
     }
 

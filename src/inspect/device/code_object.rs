@@ -7,6 +7,7 @@ use goblin::elf::section_header::SHT_NOBITS;
 use super::entry_id::known_target;
 use super::metadata;
 use crate::gpu::GpuTarget;
+use crate::inspect::facts::KernelCode;
 use crate::inspect::report::Depth;
 
 /// How many of a code object's first bytes tell what it is: an ELF64 header.
@@ -33,6 +34,8 @@ pub(in crate::inspect) enum Object {
         mach: Option<u8>,
         /// The code object version; `None` where another runtime than HSA's loads it.
         version: Option<u8>,
+        /// The features that the processor does not have, after the flags of version 4 and later.
+        lacks: &'static [&'static str],
     },
     /// SPIR-V.
     Spirv,
@@ -40,16 +43,42 @@ pub(in crate::inspect) enum Object {
     Bitcode,
 }
 
+/// The kernels of one code object or of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::inspect) struct Kernels {
+    /// How many; `None` where they were not counted.
+    pub(in crate::inspect) count: Option<u64>,
+    /// How much code they have; `None` where that is not known.
+    pub(in crate::inspect) code: Option<KernelCode>,
+}
+
+impl Kernels {
+    /// What no code object at all has.
+    pub(in crate::inspect) const ZERO: Self =
+        Self { count: Some(0), code: Some(KernelCode { bytes: 0, empty: 0 }) };
+
+    /// Returns the sum of both; what is not known of one is not known of the sum.
+    pub(in crate::inspect) fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count.zip(other.count).map(|(a, b)| a.saturating_add(b)),
+            code: self.code.zip(other.code).map(|(a, b)| a.plus(b)),
+        }
+    }
+}
+
 /// Tells what the code of `size` bytes is that begins with `bytes`, and, where that
-/// is asked for, how many kernels it has.
+/// is asked for, which kernels it has.
 pub(in crate::inspect) fn examine(
     bytes: &[u8],
     size: u64,
     depth: Depth,
-) -> Result<(Object, Option<u64>), String> {
+) -> Result<(Object, Kernels), String> {
     let object = identify(&bytes[..bytes.len().min(HEAD)], size)?;
-    let counted = depth == Depth::Deep && matches!(object, Object::Amdgpu { .. });
-    let kernels = if counted { metadata::kernels(bytes, size) } else { None };
+    let mut kernels = Kernels::default();
+    if depth == Depth::Deep && matches!(object, Object::Amdgpu { .. }) {
+        kernels.count = metadata::kernels(bytes, size);
+        kernels.code = kernels.count.and_then(|count| metadata::code(bytes, size, count));
+    }
     Ok((object, kernels))
 }
 
@@ -91,7 +120,7 @@ pub(in crate::inspect) fn identify(head: &[u8], size: u64) -> Result<Object, Str
 /// object versions 2, 3, and 4 to 6, which are ABI versions 0, 1, and 2 to 4.
 fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
     if hsa && abi == 0 {
-        return Object::Amdgpu { target: None, mach: None, version: Some(2) };
+        return Object::Amdgpu { target: None, mach: None, version: Some(2), lacks: &[] };
     }
     let version = abi.checked_add(2).filter(|version| hsa && *version <= 6);
     let mach = flags as u8;
@@ -113,13 +142,22 @@ fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
         }
         GpuTarget::parse(&text).unwrap_or(processor)
     });
-    Object::Amdgpu { target, mach: Some(mach), version }
+    // From version 4 on, both bits of a feature are clear where the processor does not have it.
+    let lacks: &[&str] = match (version, flags >> 10 & 3, flags >> 8 & 3) {
+        (Some(4..), 0, 0) => &["sramecc", "xnack"],
+        (Some(4..), 0, _) => &["sramecc"],
+        (Some(4..), _, 0) => &["xnack"],
+        _ => &[],
+    };
+    Object::Amdgpu { target, mach: Some(mach), version, lacks }
 }
 
 /// A program header.
 pub(in crate::inspect) struct Segment {
     /// `p_type`.
     pub(in crate::inspect) kind: u32,
+    /// `p_flags`.
+    pub(in crate::inspect) flags: u32,
     /// Where it begins in the file.
     pub(in crate::inspect) offset: u64,
     /// How many bytes it has there.
@@ -143,7 +181,8 @@ pub(in crate::inspect) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment
         let (start, size, index) = header(index)?;
         let at = start.checked_add(size * index)?;
         let (kind, offset) = (number::<4>(bytes, at)? as u32, number::<8>(bytes, at.checked_add(8)?)?);
-        Some(Segment { kind, offset, size: number::<8>(bytes, at.checked_add(32)?)? })
+        let flags = number::<4>(bytes, at.checked_add(4)?)? as u32;
+        Some(Segment { kind, flags, offset, size: number::<8>(bytes, at.checked_add(32)?)? })
     })
 }
 
@@ -228,9 +267,9 @@ pub(in crate::inspect) fn extent(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Returns what the flags say, where that contradicts the target text of an ID:
-/// another processor, or the opposite of a feature.
+/// another processor, the opposite of a feature, or a feature that the processor does not have.
 pub(in crate::inspect) fn contradiction(id_target: &str, object: &Object) -> Option<String> {
-    let Object::Amdgpu { target, mach: Some(mach), .. } = object else { return None };
+    let Object::Amdgpu { target, mach: Some(mach), lacks, .. } = object else { return None };
     if id_target.is_empty() {
         return None;
     }
@@ -242,8 +281,15 @@ pub(in crate::inspect) fn contradiction(id_target: &str, object: &Object) -> Opt
         (Some(said), Some(is)) => {
             // `serves` knows which features contradict each other; a generic
             // target must be named as such, so the processors must be equal.
-            let same = said.processor() == is.processor() && is.serves(&said);
-            (!same).then(|| is.to_string())
+            let same = said.processor() == is.processor() && !is.contradicts(&said);
+            let lacking = said.features().find_map(|feature| {
+                let name = feature.trim_end_matches(['+', '-']);
+                lacks.contains(&name).then_some(name)
+            });
+            match lacking {
+                Some(name) if same => Some(format!("{is}, which does not have {name}")),
+                _ => (!same).then(|| is.to_string()),
+            }
         }
     }
 }
@@ -278,11 +324,16 @@ mod tests {
         assert_eq!(target_of(&with_flags(0x32f, 1)), "gfx906:sramecc+:xnack+");
         assert_eq!(
             identify(&with_flags(0x60, 4), 256),
-            Ok(Object::Amdgpu { target: None, mach: Some(0x60), version: Some(6) })
+            Ok(Object::Amdgpu {
+                target: None,
+                mach: Some(0x60),
+                version: Some(6),
+                lacks: &["sramecc", "xnack"]
+            })
         );
         assert_eq!(
             identify(&with_flags(0x01, 0), 256),
-            Ok(Object::Amdgpu { target: None, mach: None, version: Some(2) })
+            Ok(Object::Amdgpu { target: None, mach: None, version: Some(2), lacks: &[] })
         );
     }
 
@@ -306,11 +357,16 @@ mod tests {
     #[test]
     fn ids_contradict_flags_only_where_they_differ() {
         let object = |flags| identify(&with_flags(flags, 4), 256).unwrap();
-        for (id, flags) in
-            [("gfx1151", 0x4a), ("gfx90a", 0x73f), ("gfx90a:xnack+", 0x73f), ("", 0x4a), ("gfx9999", 0x60)]
-        {
+        for (id, flags) in [
+            ("gfx1151", 0x4a),
+            ("gfx90a", 0x73f),
+            ("gfx90a:xnack+", 0x73f),
+            ("gfx90a:xnack+", 0x53f),
+            ("", 0x4a),
+        ] {
             assert_eq!(contradiction(id, &object(flags)), None, "{id}");
         }
+        assert_eq!(contradiction("gfx9999", &object(0x60)), None);
         assert_eq!(contradiction("gfx1250-strict", &object(0x49)), None);
         for (id, flags, found) in [
             ("gfx1151", 0x41, "gfx1100"),
@@ -318,6 +374,8 @@ mod tests {
             ("gfx9999", 0x41, "gfx1100"),
             ("gfx90a:xnack+", 0x63f, "gfx90a:xnack-"),
             ("gfx1151", 0x0100_0054, "gfx11-generic"),
+            ("gfx1151:xnack+", 0x4a, "gfx1151, which does not have xnack"),
+            ("gfx1010:sramecc+", 0x133, "gfx1010, which does not have sramecc"),
         ] {
             assert_eq!(contradiction(id, &object(flags)).as_deref(), Some(found), "{id}");
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::bundle::{self, Broken};
-use super::code_object::{self, Object};
+use super::code_object::{self, Kernels, Object};
 use super::entry_id::{EntryId, known_target, processor};
 use crate::inspect::facts::{Compression, Damage, DeviceCode, Mismatch, Storage, Target, WrongHash};
 
@@ -14,9 +14,9 @@ use crate::inspect::facts::{Compression, Damage, DeviceCode, Mismatch, Storage, 
 pub(super) const MAX_DAMAGE: usize = 64;
 const MAX_DISTINCT: usize = 4096;
 
-/// What was found out about one piece of code: what it is and how many kernels it
+/// What was found out about one piece of code: what it is and which kernels it
 /// has, or why it is nothing that a GPU runs.
-pub(super) type Examined = Result<(Object, Option<u64>), String>;
+pub(super) type Examined = Result<(Object, Kernels), String>;
 
 /// Where a piece of code stands.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ type Key = (Target, Storage, Option<Compression>, Option<u8>);
 struct Sum {
     count: u64,
     bytes: u64,
-    kernels: Option<u64>,
+    kernels: Kernels,
 }
 
 /// The GPU code of a file or of a part of it.
@@ -43,6 +43,7 @@ pub(super) struct Harvest {
     code: BTreeMap<Key, Sum>,
     mismatches: BTreeMap<(String, String), (u64, u64)>,
     wrong_hashes: Vec<WrongHash>,
+    out_of_memory: bool,
 }
 
 /// What a file has, sorted.
@@ -52,6 +53,7 @@ pub(in crate::inspect) struct Gathered {
     pub(in crate::inspect) damage: Vec<Damage>,
     pub(in crate::inspect) mismatches: Vec<Mismatch>,
     pub(in crate::inspect) wrong_hashes: Vec<WrongHash>,
+    pub(in crate::inspect) out_of_memory: bool,
 }
 
 impl Harvest {
@@ -62,8 +64,10 @@ impl Harvest {
         let id = &entry.id;
         match examined {
             _ if entry.size == 0 => self.damaged(place.offset, format!("has no code in its entry `{id}`")),
-            None => self.add(announced(&said), place, None, entry.size, None),
-            Some(Ok((Object::Bitcode, _))) if place.storage != Storage::HipFatbin => {}
+            None => self.add(announced(&said), place, None, entry.size, Kernels::default()),
+            Some(Ok((Object::Bitcode, _))) if place.storage != Storage::HipFatbin => {
+                self.bitcode(&said, place, entry.size);
+            }
             Some(Ok((Object::Bitcode, _))) => {
                 let what = "holds LLVM bitcode where a code object is expected";
                 self.damaged(place.offset, format!("{what}, in its entry `{id}`"));
@@ -84,21 +88,22 @@ impl Harvest {
     }
 
     /// Takes in a code object for which some text said that it is for `said`.
-    pub(super) fn object(
-        &mut self,
-        said: &str,
-        object: &Object,
-        place: Place,
-        size: u64,
-        kernels: Option<u64>,
-    ) {
+    pub(super) fn object(&mut self, said: &str, object: &Object, place: Place, size: u64, kernels: Kernels) {
         let version = match object {
             Object::Amdgpu { version, .. } => *version,
             Object::Spirv => None,
-            // Bitcode is compiled for a target only when it is linked.
-            Object::Bitcode => return,
+            Object::Bitcode => return self.bitcode(said, place, size),
         };
         self.add(target(said, object), place, version, size, kernels);
+    }
+
+    /// Takes in bitcode, which the linker compiles for the target that it is said to be for. Without
+    /// one it is a library for compilers.
+    pub(super) fn bitcode(&mut self, said: &str, place: Place, size: u64) {
+        if !said.is_empty() {
+            let place = Place { storage: Storage::Bitcode, ..place };
+            self.add(announced(said), place, None, size, Kernels::default());
+        }
     }
 
     pub(super) fn add(
@@ -107,7 +112,7 @@ impl Harvest {
         place: Place,
         version: Option<u8>,
         bytes: u64,
-        kernels: Option<u64>,
+        kernels: Kernels,
     ) {
         self.sum((target, place.storage, place.compression, version), Sum { count: 1, bytes, kernels });
     }
@@ -119,7 +124,7 @@ impl Harvest {
                 let sum = sum.get_mut();
                 sum.count = sum.count.saturating_add(more.count);
                 sum.bytes = sum.bytes.saturating_add(more.bytes);
-                sum.kernels = sum.kernels.zip(more.kernels).map(|(a, b)| a.saturating_add(b));
+                sum.kernels = sum.kernels.plus(more.kernels);
             }
             Entry::Vacant(place) if room => _ = place.insert(more),
             Entry::Vacant(_) => {}
@@ -133,6 +138,10 @@ impl Harvest {
     }
 
     pub(super) fn broken(&mut self, start: usize, broken: Broken) {
+        if broken.out_of_memory {
+            self.out_of_memory = true;
+            return;
+        }
         self.damaged(start.saturating_add(broken.at as usize), broken.what);
     }
 
@@ -153,6 +162,7 @@ impl Harvest {
     /// Takes in what was gathered elsewhere.
     pub(super) fn merge(&mut self, other: Self) {
         self.bundles += other.bundles;
+        self.out_of_memory |= other.out_of_memory;
         let left = (MAX_DAMAGE + 1).saturating_sub(self.damage.len());
         self.damage.extend(other.damage.into_iter().take(left));
         other.code.into_iter().for_each(|(key, sum)| self.sum(key, sum));
@@ -174,7 +184,8 @@ impl Harvest {
             version,
             count: sum.count,
             bytes: sum.bytes,
-            kernels: sum.kernels,
+            kernels: sum.kernels.count,
+            kernel_code: sum.kernels.code,
         });
         let mismatches = self.mismatches.into_iter();
         let mismatches =
@@ -185,6 +196,7 @@ impl Harvest {
             damage: self.damage,
             mismatches: mismatches.collect(),
             wrong_hashes: self.wrong_hashes,
+            out_of_memory: self.out_of_memory,
         }
     }
 }

@@ -2,12 +2,15 @@
 //! kernel descriptors' symbols. Sources: LLVM, `AMDGPUUsage`, "Note Records" and
 //! "Code Object Metadata" (MessagePack), and "Symbols" (`.kd`).
 
-use goblin::elf::program_header::PT_NOTE;
+use std::collections::{HashMap, HashSet};
+
+use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
 use goblin::elf::section_header::{SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB};
 use rmp::Marker;
 use rmp::decode::{read_array_len, read_map_len, read_marker, read_str_len};
 
 use super::code_object::{Section, Sections, segments};
+use crate::inspect::facts::KernelCode;
 
 const NT_AMDGPU_METADATA: u32 = 32;
 
@@ -32,6 +35,56 @@ pub(in crate::inspect) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
     [SHT_SYMTAB, SHT_DYNSYM].into_iter().find_map(|kind| {
         let table = sections.iter().find(|section| section.kind == kind)?;
         descriptors(&table, &sections)
+    })
+}
+
+/// Returns how much code the `count` kernels have of the code object that begins with `bytes` and
+/// has `size` bytes: by the symbols of a whole one, else by its executable segments, whose
+/// headers stand at the beginning. `None` where what is there does not tell.
+pub(in crate::inspect) fn code(bytes: &[u8], size: u64, count: u64) -> Option<KernelCode> {
+    if bytes.len() as u64 == size {
+        let sections = Sections::new(bytes);
+        let by_symbols = [SHT_SYMTAB, SHT_DYNSYM].into_iter().find_map(|kind| {
+            let table = sections.iter().find(|section| section.kind == kind)?;
+            functions(&table, &sections, count)
+        });
+        if by_symbols.is_some() {
+            return by_symbols;
+        }
+    }
+    let executable = segments(bytes).filter(|s| s.kind == PT_LOAD && s.flags & PF_X != 0);
+    let bytes = executable.map(|s| s.size).fold(0, u64::saturating_add);
+    (bytes > 0).then_some(KernelCode { bytes, empty: 0 })
+}
+
+/// The shortest kernel that has an effect: a store of 8 bytes and `s_endpgm`, of 4.
+const SHORTEST: u64 = 12;
+const STT_FUNC: u8 = 2;
+
+/// Sums up the functions of which there is a descriptor `<kernel>.kd`; `None` unless there are as
+/// many as kernels.
+fn functions(table: &Section, sections: &Sections<'_>, count: u64) -> Option<KernelCode> {
+    let names = sections.content(table.link as usize).unwrap_or_default();
+    let (mut kernels, mut sizes) = (HashSet::new(), HashMap::new());
+    let mut left = MOST_NAMES;
+    for symbol in sections.bytes_of(table).unwrap_or_default().chunks_exact(24) {
+        let at = u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]) as usize;
+        let rest = names.get(at..).unwrap_or_default();
+        let end = memchr::memchr(0, &rest[..rest.len().min(left)]).unwrap_or(rest.len());
+        left = left.checked_sub(end)?;
+        let name = &rest[..end];
+        if symbol[4] & 0xf == STT_FUNC {
+            sizes.insert(name, symbol[16..].first_chunk().map_or(0, |size| u64::from_le_bytes(*size)));
+        } else if let Some(kernel) = name.strip_suffix(b".kd") {
+            kernels.insert(kernel);
+        }
+    }
+    if kernels.len() as u64 != count {
+        return None;
+    }
+    kernels.iter().try_fold(KernelCode::default(), |sum, kernel| {
+        let bytes = *sizes.get(kernel)?;
+        Some(sum.plus(KernelCode { bytes, empty: u64::from(bytes < SHORTEST) }))
     })
 }
 

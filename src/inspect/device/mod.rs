@@ -23,7 +23,7 @@ use harvest::{Harvest, MAX_DAMAGE, Place};
 
 use self::bundle::{Broken, Table};
 use self::ccob::Header;
-use self::code_object::{EM_AMDGPU, HEAD, Object};
+use self::code_object::{EM_AMDGPU, HEAD, Kernels, Object};
 use super::facts::{Damage, Storage, Target};
 use super::image;
 use super::report::Depth;
@@ -144,13 +144,13 @@ impl<'a> Device<'a> {
     /// Notes that the file's code lies in archives that are not read.
     pub(super) fn elsewhere(&mut self, storage: Storage) {
         let place = Place { storage, compression: None, offset: 0 };
-        self.harvest.add(Target::Unread, place, None, 0, None);
+        self.harvest.add(Target::Unread, place, None, 0, Kernels::default());
     }
 
     /// Notes what a file's name tells of it.
     pub(super) fn named(&mut self, target: Target, storage: Storage, size: u64) {
         let place = Place { storage, compression: None, offset: 0 };
-        self.harvest.add(target, place, None, size, None);
+        self.harvest.add(target, place, None, size, Kernels::default());
     }
 
     /// Notes damage outside of GPU code.
@@ -294,7 +294,8 @@ impl<'a> Device<'a> {
                 }
                 Err(broken) => self.harvest.broken(place.offset, broken),
             },
-            Kind::Bitcode | Kind::Other => {}
+            Kind::Bitcode => self.harvest.bitcode(&image.arch, place, size),
+            Kind::Other => {}
         }
     }
 

@@ -144,7 +144,9 @@ fn linkage(dynamic: &Dynamic<'_>, names: &[(u64, u64)], facts: &mut ElfFacts) ->
         let text = usize::try_from(at).ok().and_then(|at| string(dynamic.strings, at, MAX_STRING));
         let text = text.ok_or_else(|| format!("has a dynamic string at {at:#x} that does not end"))?;
         let text = String::from_utf8_lossy(text);
-        let entries = || text.split(':').map(str::to_owned);
+        // glibc ignores a path that is empty as a whole, as `chrpath -r ''` leaves it, and searches
+        // the current folder for an empty entry of another one.
+        let entries = || text.split(':').filter(|_| !text.is_empty()).map(str::to_owned);
         match tag {
             DT_NEEDED => facts.needed.push(Soname::new(text)),
             DT_SONAME => facts.soname = Some(Soname::new(text)),
@@ -164,6 +166,7 @@ fn flags(dynamic: &Dynamic<'_>, facts: &mut ElfFacts) {
     let has = |tag, flag| dynamic.value(tag).is_some_and(|value| value & flag != 0);
     facts.text_relocations = dynamic.value(DT_TEXTREL).is_some() || has(DT_FLAGS, DF_TEXTREL);
     let now = dynamic.value(DT_BIND_NOW).is_some() || has(DT_FLAGS, DF_BIND_NOW) || has(DT_FLAGS_1, DF_1_NOW);
+    facts.bind_now = now;
     if now && facts.relro == Relro::Partial {
         facts.relro = Relro::Full;
     }

@@ -67,9 +67,15 @@ pub(super) fn linkage(file: &[u8]) -> Option<(ElfFacts, bool)> {
     Some((facts, damage.is_empty()))
 }
 
+/// The size of `Elf32_Ehdr`.
+const SHORTEST_HEADER: usize = 52;
+
 fn tables(file: &[u8], depth: Depth) -> Result<Tables<'_>, Damage> {
     let fail =
         |what: &str, error: goblin::error::Error| damage(0, format!("has an unreadable {what}: {error}"));
+    if file.len() < SHORTEST_HEADER {
+        return Err(damage(0, format!("has an ELF header that ends after {} bytes", file.len())));
+    }
     let header = Elf::parse_header(file).map_err(|e| fail("ELF header", e))?;
     let container = header.container().map_err(|e| fail("ELF class", e))?;
     let order = header.endianness().map_err(|e| fail("byte order", e))?;
@@ -293,6 +299,20 @@ mod tests {
         );
         assert_eq!(host.damage, []);
         assert_eq!(&bytes[host.places.fatbins[0].clone()], b"not looked at here");
+    }
+
+    #[test]
+    fn a_search_path_that_is_empty_as_a_whole_is_none() {
+        let read =
+            |rpath: &str| read(&HostElf::new().rpath(rpath).runpath(rpath).build()).ok().unwrap().facts;
+        assert_eq!((read("").rpath, read("").runpath), (Vec::new(), Vec::new()));
+        assert_eq!(read(":").rpath, ["", ""]);
+    }
+
+    #[test]
+    fn a_header_that_is_cut_off_is_named_as_such() {
+        let damage = read(b"\x7fELF\x02\x01\x01").err().unwrap();
+        assert_eq!(damage.what, "has an ELF header that ends after 7 bytes");
     }
 
     #[test]

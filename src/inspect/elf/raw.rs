@@ -27,15 +27,19 @@ impl<'a> Raw<'a> {
         (end <= self.file.len()).then_some(usize::try_from(offset).ok()?..end)
     }
 
-    /// Returns the part of the file that is loaded at `address` and behind it, up to
-    /// its segment's end.
+    /// Returns the part of the file that is loaded at `address` and behind it, up to where the
+    /// next segment does not continue the one before it in the file and in memory.
     pub(super) fn loaded(&self, address: u64) -> Option<Range<usize>> {
-        self.loads().find_map(|p| {
+        let (start, mut last) = self.loads().find_map(|p| {
             let inside = address.checked_sub(p.p_vaddr).filter(|inside| *inside < p.p_filesz)?;
-            let start = usize::try_from(p.p_offset.checked_add(inside)?).ok()?;
-            let end = p.p_offset.saturating_add(p.p_filesz).min(self.file.len() as u64) as usize;
-            (start < end).then_some(start..end)
-        })
+            Some((usize::try_from(p.p_offset.checked_add(inside)?).ok()?, p))
+        })?;
+        // patchelf splits what it moved to the front of a program into segments of its own.
+        while let Some(next) = self.loads().find(|next| next.p_filesz > 0 && continues(last, next)) {
+            last = next;
+        }
+        let end = last.p_offset.saturating_add(last.p_filesz).min(self.file.len() as u64) as usize;
+        (start < end).then_some(start..end)
     }
 
     pub(super) fn u16(&self, bytes: &[u8], at: usize) -> Option<u16> {
@@ -64,9 +68,46 @@ impl<'a> Raw<'a> {
     }
 }
 
+/// Tells whether a segment begins where another one ends, in the file and in memory.
+pub(super) fn continues(last: &ProgramHeader, next: &ProgramHeader) -> bool {
+    last.p_filesz == last.p_memsz
+        && last.p_offset.checked_add(last.p_filesz) == Some(next.p_offset)
+        && last.p_vaddr.checked_add(last.p_memsz) == Some(next.p_vaddr)
+}
+
 /// Returns the string at `at` without its NUL, if it has fewer than `limit` bytes.
 pub(super) fn string(table: &[u8], at: usize, limit: usize) -> Option<&[u8]> {
     let rest = table.get(at..)?;
     let rest = &rest[..rest.len().min(limit)];
     memchr::memchr(0, rest).map(|end| &rest[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_that_continue_each_other_are_one() {
+        let load = |p_offset, p_vaddr, p_filesz| ProgramHeader {
+            p_type: PT_LOAD,
+            p_offset,
+            p_vaddr,
+            p_filesz,
+            p_memsz: p_filesz,
+            ..ProgramHeader::default()
+        };
+        let loaded = |programs: Vec<ProgramHeader>| {
+            let raw = Raw { file: &[0; 40], wide: true, little: true, machine: 62, programs };
+            raw.loaded(0x1004)
+        };
+        let first = || load(0, 0x1000, 10);
+        assert_eq!(loaded(vec![first()]), Some(4..10));
+        assert_eq!(loaded(vec![first(), load(10, 0x100a, 10), load(20, 0x1014, 5)]), Some(4..25));
+        assert_eq!(loaded(vec![first(), load(10, 0x100a, 90)]), Some(4..40));
+        for apart in [load(11, 0x100a, 10), load(10, 0x100b, 10), load(10, 0x100a, 0)] {
+            assert_eq!(loaded(vec![first(), apart]), Some(4..10));
+        }
+        let zeros = ProgramHeader { p_memsz: 12, ..first() };
+        assert_eq!(loaded(vec![zeros, load(10, 0x100c, 10)]), Some(4..10));
+    }
 }

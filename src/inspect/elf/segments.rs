@@ -15,7 +15,7 @@ use goblin::elf::section_header::SHT_DYNAMIC;
 
 use super::Sections;
 use super::dynamic::Dynamic;
-use super::raw::Raw;
+use super::raw::{Raw, continues};
 use crate::inspect::facts::HeaderFault;
 
 /// The smallest page size of the machines that ROCm runs on.
@@ -202,9 +202,20 @@ impl Check<'_> {
         }
     }
 
-    /// Tells whether one segment loads all of the addresses from `from` to `to`.
+    /// Tells whether one segment, or several that continue each other, load all of the addresses
+    /// from `from` to `to`.
     fn covered(&self, from: u64, to: u64) -> bool {
-        self.raw.loads().any(|p| p.p_vaddr <= from && to <= p.p_vaddr.saturating_add(p.p_memsz))
+        let end = |p: &ProgramHeader| p.p_vaddr.saturating_add(p.p_memsz);
+        let Some(mut last) = self.raw.loads().find(|p| p.p_vaddr <= from && from < end(p)) else {
+            return false;
+        };
+        while let Some(next) = self.raw.loads().find(|next| next.p_filesz > 0 && continues(last, next)) {
+            if to <= end(last) {
+                break;
+            }
+            last = next;
+        }
+        to <= end(last)
     }
 
     /// Whoever walks the program headers of a loaded file (`dl_iterate_phdr`) reads

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::table::{Contents, Entry, HEADER, open, target};
 use crate::inspect::bundle::Broken;
-use crate::inspect::code_object::{self, Object};
+use crate::inspect::code_object::{self, Kernels, Object};
 use crate::inspect::facts::{Damage, DeviceCode, FileFacts, Mismatch, Storage, Target};
 use crate::inspect::report::Depth;
 use crate::text::visible;
@@ -31,7 +31,7 @@ pub(in crate::inspect) fn facts(path: String, size: u64, bytes: &[u8], depth: De
     let facts = FileFacts { path, size, ..FileFacts::default() };
     let (start, mut contents) = match open(bytes) {
         Ok(opened) => opened,
-        Err(Broken { at, what }) => {
+        Err(Broken { at, what, .. }) => {
             return FileFacts { damage: vec![Damage { elf: false, offset: at, what }], ..facts };
         }
     };
@@ -53,13 +53,15 @@ pub(in crate::inspect) fn facts(path: String, size: u64, bytes: &[u8], depth: De
         version,
         count: sum.count,
         bytes: sum.bytes,
-        kernels: sum.kernels,
+        kernels: sum.kernels.count,
+        kernel_code: sum.kernels.code,
     });
     let mismatches = found.mismatches.into_iter();
     let mismatches = mismatches.map(|((id, flags), (count, offset))| Mismatch { id, flags, count, offset });
     FileFacts {
         device: device.collect(),
         damage: found.damage,
+        out_of_memory: found.out_of_memory,
         mismatches: mismatches.collect(),
         kpack: Some(contents.archive),
         ..facts
@@ -72,14 +74,14 @@ struct Found {
     device: BTreeMap<(Target, Option<u8>), Sum>,
     damage: Vec<Damage>,
     mismatches: BTreeMap<(String, String), (u64, u64)>,
+    out_of_memory: bool,
 }
 
 /// The code for one target and of one code object version.
 struct Sum {
     count: u64,
     bytes: u64,
-    /// `None` where any of the code does not tell.
-    kernels: Option<u64>,
+    kernels: Kernels,
 }
 
 impl Found {
@@ -170,7 +172,8 @@ impl Found {
             };
             match decode(frame, size, &mut budget) {
                 Ok((code, size)) => self.entries(entries, at as u64, size, Some(&code)),
-                Err(what) => {
+                Err(broken) if broken.out_of_memory => self.out_of_memory = true,
+                Err(Broken { what, .. }) => {
                     self.damaged(at as u64, format!("{what}, in kernel {ordinal} of a kpack archive"))
                 }
             }
@@ -187,7 +190,7 @@ impl Found {
                 let what = format!("states {stated} bytes for code of {size} bytes, in a kpack archive");
                 self.damaged(entry.at, what);
             }
-            let (mut version, mut kernels) = (None, None);
+            let (mut version, mut kernels) = (None, Kernels::default());
             match examined.as_ref().filter(|_| entry.hsaco) {
                 Some(Ok((object, counted))) => {
                     kernels = *counted;
@@ -205,11 +208,11 @@ impl Found {
                 }
                 None => {}
             }
-            let none = Sum { count: 0, bytes: 0, kernels: Some(0) };
+            let none = Sum { count: 0, bytes: 0, kernels: Kernels::ZERO };
             let sum = self.device.entry((target(&entry.arch), version)).or_insert(none);
             sum.count += 1;
             sum.bytes = sum.bytes.saturating_add(size);
-            sum.kernels = sum.kernels.zip(kernels).map(|(a, b)| a.saturating_add(b));
+            sum.kernels = sum.kernels.plus(kernels);
         }
     }
 
@@ -229,14 +232,14 @@ fn inside(area: &[u8], offset: u64, size: u64) -> Option<Range<usize>> {
 
 /// Decodes one frame: no more than is stated and `budget` allows. Returns what of it
 /// is kept, and its whole size.
-fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8>, u64), String> {
+fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8>, u64), Broken> {
     let allowed = stated.unwrap_or(u64::MAX).min(*budget);
     if let Some(stated) = stated.filter(|stated| stated > budget) {
-        return Err(format!(
-            "states {stated} bytes when decompressed, more than the {budget} that are allowed"
-        ));
+        let what =
+            format!("states {stated} bytes when decompressed, more than the {budget} that are allowed");
+        return Err(Broken::new(0, what));
     }
-    let fail = |error: io::Error| format!("cannot be decompressed: {error}");
+    let fail = |error: io::Error| Broken::undecodable(0, &error);
     let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(fail)?.single_frame();
     // One byte more than allowed tells whether there is more.
     let mut decoder = decoder.take(allowed.saturating_add(1));
@@ -245,7 +248,7 @@ fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8
     let size = code.len() as u64 + io::copy(&mut decoder, &mut io::sink()).map_err(fail)?;
     *budget -= size.min(*budget);
     match size > allowed {
-        true => Err(format!("has more than the {allowed} bytes that are stated or allowed")),
+        true => Err(Broken::new(0, format!("has more than the {allowed} bytes that are stated or allowed"))),
         false => Ok((code, size)),
     }
 }

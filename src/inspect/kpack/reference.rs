@@ -31,11 +31,12 @@ pub(in crate::inspect) fn read(
 ) -> Result<KpackReference, Damage> {
     let start = range.start;
     let bytes = file.get(range).unwrap_or_default();
-    let mut reference = parse(&bytes[..bytes.len().min(MAX_SIZE)]).map_err(|Broken { at, what }| Damage {
-        elf: false,
-        offset: start as u64 + at,
-        what: format!("{what}, in its reference to kpack archives (.rocm_kpack_ref)"),
-    })?;
+    let mut reference =
+        parse(&bytes[..bytes.len().min(MAX_SIZE)]).map_err(|Broken { at, what, .. }| Damage {
+            elf: false,
+            offset: start as u64 + at,
+            what: format!("{what}, in its reference to kpack archives (.rocm_kpack_ref)"),
+        })?;
     // Where the wrappers are not found, one piece there must be.
     reference.pieces = pieces(file, wrappers).max(1);
     Ok(reference)

@@ -56,7 +56,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<(usize, Contents), Broken> {
     };
     let mut reader = Table { reader: Reader::new(&bytes[start..]), start: start as u64 };
     let contents = reader.contents();
-    contents.map(|contents| (start, contents)).map_err(|Broken { at, what }| {
+    contents.map(|contents| (start, contents)).map_err(|Broken { at, what, .. }| {
         Broken::new(start as u64 + at, format!("{what}, in the kpack archive's table of contents"))
     })
 }

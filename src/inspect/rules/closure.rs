@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::origins::{self, Alternatives};
 use super::{Rule, RuleId, Severity, search_paths, symbols};
-use crate::inspect::closure::Closure;
-use crate::inspect::closure::tree::{Elf, RPMS, WHEELS};
+use crate::inspect::closure::tree::{Elf, RPMS, Root, SITE_PACKAGES, WHEELS};
+use crate::inspect::closure::{Closure, Link};
 use crate::inspect::expectations::Expectations;
 use crate::inspect::facts::Subject;
-use crate::inspect::libraries::rocm_stem;
-use crate::inspect::report::Finding;
+use crate::inspect::libraries::{RocmName, rocm_library, rocm_stem};
+use crate::inspect::report::{Finding, Origin};
 use crate::inspect::system::{DEFAULT_FOLDERS, System};
 
 pub(super) const MIXED: Rule = Rule {
     id: RuleId("rocm-majors-mixed"),
     severity: Severity::Error,
-    what: "two major versions of one ROCm library are needed or contained in the set",
+    what: "libraries of two releases of ROCm are needed or contained in the set: two major versions of one library, \
+           or libraries that no release has together",
     why: "both are loaded into one process, where they share symbols and devices but not their state: crashes and \
           wrong results, far from the cause",
     incident: "ROCm/legacy-rocm-build issue 5339 (libhipblas.so.2 beside libhipblas.so.3); Looong01/pyg-rocm-build \
@@ -52,34 +53,51 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
     let mut findings = origins::check(&closure, &alternatives, system);
     findings.extend(mixed(&closure, &alternatives));
     findings.extend(twice(&closure));
-    findings.extend(closure.tree.elfs.iter().filter_map(|elf| bundled(elf, system)));
+    findings.extend(bundled(&closure, system));
     findings.extend(symbols::check(&closure, system));
     findings.extend(search_paths::unresolved(&closure, expectations));
     findings
 }
 
 fn mixed(closure: &Closure<'_>, alternatives: &Alternatives) -> Vec<Finding> {
-    // By library and SONAME, who has or needs it.
-    let mut seen: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    // By library and its major version, who has or needs it.
+    let mut seen: BTreeMap<RocmName<'_>, BTreeSet<&str>> = BTreeMap::new();
     // Of builds for several versions of ROCm side by side a process loads one.
     let together = closure.links.iter().filter(|link| !alternatives.by_version(link.from));
     let needed = together.map(|l| (l.library.as_str(), closure.tree.elfs[l.from].file.path.as_str()));
     let contained = closure.tree.elfs.iter().map(|elf| (elf.soname(), elf.file.path.as_str()));
     for (soname, file) in needed.chain(contained) {
-        let name = soname.rsplit('/').next().unwrap_or(soname);
-        let major = name.split_once(".so.").and_then(|(_, version)| version.split('.').next());
-        if let (Some(stem), Some(major)) = (rocm_stem(name), major) {
-            seen.entry(stem).or_default().entry(major).or_default().insert(file);
+        if let Some(name) = rocm_library(soname).filter(|name| name.major.is_some()) {
+            seen.entry(name).or_default().insert(file);
         }
     }
-    let two = seen.into_iter().filter(|(_, majors)| majors.len() > 1);
-    let findings = two.map(|(stem, majors)| {
-        let who =
-            |(major, files): (&&str, &BTreeSet<&str>)| format!("{stem}.so.{major} ({})", some_of(files));
-        let found: Vec<String> = majors.iter().take(4).map(who).collect();
-        MIXED.finding(found.join(" and "), format!("one version of {stem}"))
-    });
-    findings.collect()
+    let names: Vec<&RocmName<'_>> = seen.keys().collect();
+    let majors: Vec<_> = names.chunk_by(|a, b| a.stem == b.stem).filter(|names| names.len() > 1).collect();
+    let mut findings = Vec::new();
+    for names in &majors {
+        let found: Vec<String> = names.iter().take(4).map(|name| who(name, &seen[name])).collect();
+        findings.push(MIXED.finding(found.join(" and "), format!("one version of {}", names[0].stem)));
+    }
+    if majors.is_empty() {
+        findings.extend(releases(&seen));
+    }
+    findings
+}
+
+/// Finds two libraries that no release of ROCm has together.
+fn releases(seen: &BTreeMap<RocmName<'_>, BTreeSet<&str>>) -> Option<Finding> {
+    let all: Vec<_> = seen.iter().map(|(name, files)| (name, files, name.releases())).collect();
+    let known = || all.iter().filter(|(.., releases)| !releases.is_empty());
+    let (a, b) = known().find_map(|a| Some((a, known().find(|b| a.2.is_disjoint(&b.2))?)))?;
+    let of = |(name, files, releases): &(&RocmName<'_>, &BTreeSet<&str>, BTreeSet<u64>)| {
+        let releases: Vec<String> = releases.iter().map(u64::to_string).collect();
+        format!("{} of ROCm {}", who(name, files), releases.join(" or "))
+    };
+    Some(MIXED.finding(format!("{} and {}", of(a), of(b)), "libraries of one release of ROCm"))
+}
+
+fn who(name: &RocmName<'_>, files: &BTreeSet<&str>) -> String {
+    format!("{}.so.{} ({})", name.stem, name.major.unwrap_or_default(), some_of(files))
 }
 
 fn some_of(files: &BTreeSet<&str>) -> String {
@@ -128,8 +146,8 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
 
 /// Tells whether files with one SONAME, none of them ROCm's, are one package's alternatives
 /// that are opened by path: in one folder under names that are not the SONAME (fakeroot's for two
-/// ways to talk to its daemon), or in sibling folders and needed there alone (NVIDIA's
-/// profiler for two generations of GPUs).
+/// ways to talk to its daemon) or that name a GPU stack (`-cpu`), or in sibling folders and needed
+/// there alone (NVIDIA's profiler for two generations of GPUs, builds for each release of torch).
 fn are_apart(elfs: &[&Elf<'_>], needed_in: Option<&BTreeSet<&str>>) -> bool {
     let rocm = elfs.iter().any(|elf| rocm_stem(elf.soname()).is_some());
     let folders: BTreeSet<&str> = elfs.iter().map(|elf| elf.folder()).collect();
@@ -142,11 +160,33 @@ fn are_apart(elfs: &[&Elf<'_>], needed_in: Option<&BTreeSet<&str>>) -> bool {
         return false;
     }
     if folders.len() == 1 {
-        let named = |elf: &&Elf<'_>| elf.place.ends_with(&format!("/{}", elf.soname()));
-        return needed_in.is_none() && !elfs.iter().any(named);
+        let named = |elf: &Elf<'_>| elf.place.ends_with(&format!("/{}", elf.soname()));
+        let alternatives = elfs.iter().all(|elf| named(elf) || origins::stack(&elf.place).is_some());
+        return needed_in.is_none() && (alternatives || !elfs.iter().any(|elf| named(elf)));
     }
-    let parents: BTreeSet<&str> = folders.iter().filter_map(|f| Some(f.rsplit_once('/')?.0)).collect();
-    parents.len() == 1 && needed_in.is_none_or(|needed_in| needed_in.iter().all(|f| folders.contains(f)))
+    let Some(variants) = variants(&folders, elfs[0].root) else { return false };
+    let within = |folder: &str| variants.iter().any(|v| folder == *v || is_below(folder, v));
+    needed_in.is_none_or(|needed_in| needed_in.iter().all(|folder| within(folder)))
+}
+
+/// Returns the folders of alternatives, of which these folders are part: they differ in one name
+/// on the way, which is the last, or the same for two versions (`torch-2.9/lib`, `torch-2.10/lib`).
+fn variants<'a>(folders: &BTreeSet<&'a str>, root: Root) -> Option<Vec<&'a str>> {
+    let split: Vec<Vec<&str>> = folders.iter().map(|folder| folder.split('/').collect()).collect();
+    let first = split.first()?;
+    if split.iter().any(|other| other.len() != first.len()) {
+        return None;
+    }
+    let differing = (0..first.len()).filter(|at| split.iter().any(|other| other[*at] != first[*at]));
+    let differing: Vec<usize> = differing.collect();
+    let [at] = differing[..] else { return None };
+    // Packages of their own are no alternatives.
+    let top = if root == WHEELS { SITE_PACKAGES.split('/').count() } else { 0 };
+    let name = |folder: &[&str]| folder[at].replace(|c: char| c.is_ascii_digit() || c == '.', "");
+    let versions = split.iter().all(|other| name(other) == name(first));
+    let end = |folder: &[&str]| folder[..=at].iter().map(|name| name.len() + 1).sum::<usize>() - 1;
+    let variants = || folders.iter().zip(&split).map(|(folder, split)| &folder[..end(split)]);
+    (at > top && (versions || at + 1 == first.len())).then(|| variants().collect())
 }
 
 /// Tells whether two files with one SONAME are two libraries of one process.
@@ -167,20 +207,25 @@ fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
     a.suits(b) && !same_place && !copies
 }
 
-fn bundled(elf: &Elf<'_>, system: &System) -> Option<Finding> {
-    let soname = elf.facts.soname.as_ref()?.as_str();
-    let stem = rocm_stem(soname)?;
-    let known =
-        system.rocm.keys().find(|known| rocm_stem(known) == Some(stem) && major(known) == major(soname))?;
-    let package = &system.rocm[known];
-    (!is_rocm_itself(elf, system)).then(|| {
-        let found = format!("a copy of `{soname}`");
-        BUNDLED.finding(found, format!("the one of {package}")).at(elf.subject, elf.file)
-    })
-}
-
-fn major(soname: &str) -> Option<&str> {
-    soname.split_once(".so.").map(|(_, major)| major)
+fn bundled(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for elf in &closure.tree.elfs {
+        let Some(soname) = elf.facts.soname.as_ref() else { continue };
+        let Some(name) = rocm_library(soname.as_str()) else { continue };
+        let known = system.rocm.iter().find(|(known, _)| rocm_library(known) == Some(name));
+        let Some((known, package)) = known.filter(|_| !is_rocm_itself(elf, system)) else { continue };
+        let of_system = |link: &&Link<'_>| {
+            link.origin == Origin::Provided && rocm_library(link.library.as_str()) == Some(name)
+        };
+        // Where another file needs the system's own, both are loaded.
+        let both = closure.links.iter().find(of_system).map(|link| {
+            let user = &closure.tree.elfs[link.from].file.path;
+            format!(", and {user} needs the system's `{known}` as well")
+        });
+        let found = format!("a copy of `{soname}`{}", both.unwrap_or_default());
+        findings.push(BUNDLED.finding(found, format!("the one of {package}")).at(elf.subject, elf.file));
+    }
+    findings
 }
 
 /// Tells whether a file belongs to the very ROCm that is asked for.
@@ -266,7 +311,9 @@ mod tests {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = found(&[subject("a.rpm", vec![library("/usr/lib64/liba.so", "liba.so", &names)])]);
         assert_eq!(found.len(), origins::MAX_FOR_FILE + 1);
-        assert_eq!(found.last().unwrap(), "library-missing: 80 more NEEDED libraries that nothing has");
+        let last = found.last().unwrap();
+        assert!(last.starts_with("library-missing: 80 more NEEDED: `libx20.so`, `libx21.so`, "), "{last}");
+        assert!(last.ends_with("`libx39.so` and 60 more, which nothing has"), "{last}");
     }
 
     #[test]
@@ -277,6 +324,13 @@ mod tests {
         assert_eq!(
             mixed.last().unwrap(),
             "rocm-majors-mixed: libamdhip64.so.6 (in b/libb.so) and libamdhip64.so.7 (in a/liba.so)"
+        );
+        let set =
+            [subject("a-1.whl", vec![library("a/liba.so", "a", &["libamdhip64.so.7", "libhipblas.so.2"])])];
+        assert_eq!(
+            found(&set).last().unwrap(),
+            "rocm-majors-mixed: libamdhip64.so.7 (in a/liba.so) of ROCm 7 or 10 and libhipblas.so.2 (in a/liba.so) \
+             of ROCm 6"
         );
         let same = library("b/libb.so", "libb.so", &["libamdhip64.so.7", "libamd_smi.so.26"]);
         assert_eq!(found(&[subject("a-1.whl", vec![new()]), subject("b-1.whl", vec![same])]), [""; 0]);
@@ -323,6 +377,20 @@ mod tests {
         let mut needed = apart();
         needed.push(library("k/_k.so", "_k.so", &["libk.so.1"]));
         assert_eq!(wheel(needed).len(), 1);
+        // One build for each release of torch; a build without a GPU.
+        let releases = || {
+            let paths =
+                ["2.9", "2.10", "2.11"].map(|version| format!("k/torch/torch-{version}/lib/libk.so.1"));
+            paths.iter().map(|path| copy(path, path)).collect::<Vec<_>>()
+        };
+        assert_eq!(wheel(releases()), [""; 0]);
+        let mut needed = releases();
+        needed.push(library("k/torch/torch-2.9/bin/k.so", "k.so", &["libk.so.1"]));
+        assert_eq!(wheel(needed.clone()), [""; 0]);
+        needed.push(library("k/torch/k.so", "k.so", &["libk.so.1"]));
+        assert_eq!(wheel(needed).len(), 1);
+        assert_eq!(wheel(vec![copy("k/a/lib/libk.so.1", "a"), copy("k/b/lib/libk.so.1", "b")]).len(), 1);
+        assert_eq!(wheel(vec![copy("k/libk.so.1", "a"), copy("k/libk-cpu.so", "b")]), [""; 0]);
     }
 
     #[test]
@@ -344,6 +412,14 @@ mod tests {
             found(&[subject("x-1.rpm", smi("/usr/lib/python3.14/site-packages/amdsmi/libamd_smi.so"))]),
             bundled
         );
+        // As auditwheel names it, and beside a module that needs the system's.
+        let hip = "libamdhip64-f1043337.so.7.2.70204";
+        let mut repaired = vec![library(&format!("x.libs/{hip}"), hip, &[])];
+        let copy = format!("rocm-bundled: a copy of `{hip}`");
+        assert_eq!(found(&[subject("x-1.whl", repaired.clone())]), [copy.clone()]);
+        repaired.push(library("x/_x.so", "_x.so", &["libamdhip64.so.7"]));
+        let both = format!("{copy}, and x/_x.so needs the system's `libamdhip64.so.7` as well");
+        assert_eq!(found(&[subject("x-1.whl", repaired)]), [both]);
         for (name, path) in [
             ("amdsmi-26.rpm", "/usr/lib64/libamd_smi.so.26"),
             ("x-1.rpm", "/opt/rocm/lib/libamd_smi.so.26"),

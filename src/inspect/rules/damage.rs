@@ -52,7 +52,7 @@ pub(super) fn check(subject: &Subject, file: &FileFacts) -> Vec<Finding> {
     ];
     let whole = whole.into_iter().filter_map(|(rule, damage, expected)| {
         let first = damage.iter().min_by_key(|damage| damage.offset)?;
-        let found = format!("what stands at byte {} {}", first.offset, first.what);
+        let found = format!("the data at byte {} {}", first.offset, first.what);
         Some(rule.finding(found + &more(damage.len()), expected))
     });
     let mismatch = file.mismatches.iter().min_by_key(|mismatch| mismatch.offset).map(|mismatch| {
@@ -116,8 +116,8 @@ mod tests {
         assert_eq!(
             found(file),
             [
-                "elf-damaged: what stands at byte 3 is broken",
-                "bundle-damaged: what stands at byte 5 is broken, and 2 more like it in this file",
+                "elf-damaged: the data at byte 3 is broken",
+                "bundle-damaged: the data at byte 5 is broken, and 2 more like it in this file",
                 "bundle-id-mismatch: code for gfx1100 under the ID `hip-a`, 2 times, first at byte 7, and 1 more \
                  like it in this file",
                 "bundle-hash-mismatch: content with the hash ff in the bundle at byte 4096",

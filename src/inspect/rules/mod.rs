@@ -12,13 +12,18 @@ mod linkage;
 mod origins;
 mod paths;
 mod placement;
+mod prebuilt;
 mod provides;
 mod search_paths;
+mod served;
 mod symbols;
 mod targets;
+mod unread;
 mod waivers;
 
 use serde::Serialize;
+pub(super) use served::verdict;
+pub use served::{Served, Shortfall, Verdict};
 
 use super::expectations::Expectations;
 use super::facts::{FileFacts, Subject};
@@ -44,7 +49,7 @@ pub struct Rule {
 
 /// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
 /// accepted is inspected anew.
-pub const RULES_VERSION: u32 = 5;
+pub const RULES_VERSION: u32 = 6;
 
 /// All rules, by group.
 pub const RULES: &[Rule] = &[
@@ -60,6 +65,7 @@ pub const RULES: &[Rule] = &[
     kpack::MISSING,
     kpack::PARTIAL,
     counts::FEW,
+    counts::STUBS,
     counts::LOST,
     linkage::RPATH_BUILD,
     linkage::RUNPATH_BUILD,
@@ -76,13 +82,17 @@ pub const RULES: &[Rule] = &[
     origins::MISSING,
     origins::UNKNOWN,
     origins::FOREIGN,
+    origins::OTHER_WHEEL,
     origins::ALTERNATIVE,
     closure::MIXED,
     closure::TWICE,
     closure::BUNDLED,
     symbols::UNDERLINKED,
+    symbols::UNRESOLVED,
     symbols::TOO_NEW,
     symbols::TORCH,
+    unread::FILE,
+    unread::ARCHIVE,
     damage::BUNDLE,
     damage::MISMATCH,
     damage::HASH,
@@ -106,7 +116,7 @@ pub const RULES: &[Rule] = &[
 const GROUPS: &[(&str, RuleId)] = &[
     ("GPU targets", targets::MISSING.id),
     ("linkage", linkage::RPATH_BUILD.id),
-    ("damage", damage::BUNDLE.id),
+    ("damage", unread::FILE.id),
     ("hygiene", hygiene::NOT_STRIPPED.id),
     ("waivers", waivers::UNUSED.id),
 ];
@@ -131,6 +141,7 @@ pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgem
     for subject in subjects {
         findings.extend(provides::check(subject, expectations));
         findings.extend(paths::check(subject));
+        findings.extend(unread::check(subject));
         for file in &subject.files {
             findings.extend(linkage::check(subject, file, expectations));
             findings.extend(damage::check(subject, file));
@@ -141,6 +152,9 @@ pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgem
     findings.extend(kpack::check(subjects, expectations));
     findings.extend(hidden::check(subjects));
     findings.extend(counts::check(subjects, expectations));
+    if !expectations.built {
+        findings.iter_mut().for_each(prebuilt::advise);
+    }
     let (findings, waived) = waivers::apply(findings, &expectations.waivers);
     let gpu_targets = expectations.gpu_targets.clone();
     Judgement { gpu_targets, system: expectations.system.name.clone(), findings, waived }
@@ -196,6 +210,7 @@ mod tests {
             count: 1,
             bytes: 100,
             kernels: Some(kernels),
+            kernel_code: None,
         };
         let device = vec![code("gfx1151", 3), code("gfx1100", 646)];
         let file = FileFacts { path: "/usr/../a.so".into(), device, ..FileFacts::default() };

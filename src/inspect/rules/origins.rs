@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::{Rule, RuleId, Severity};
 use crate::inspect::closure::tree::{Elf, Root, WHEELS};
 use crate::inspect::closure::{Closure, Link};
-use crate::inspect::libraries::rocm_stem;
+use crate::inspect::libraries::{rocm_stem, without_digest};
 use crate::inspect::report::{Finding, Origin};
 use crate::inspect::system::System;
 
@@ -24,9 +24,10 @@ pub(super) const MISSING: Rule = Rule {
 pub(super) const FOREIGN: Rule = Rule {
     id: RuleId("library-foreign"),
     severity: Severity::Error,
-    what: "a file needs a library of another vendor's GPU stack, or of another version of ROCm than the system has",
-    why: "the library is not there and does not belong there: the wrong variant was built, or files built for \
-          another version of ROCm were packaged",
+    what: "a file needs a library of another vendor's GPU stack, of another C library, or of another version of \
+           ROCm than the system has",
+    why: "the library is not there and does not belong there: the wrong variant was built or downloaded, or files \
+          built for another version of ROCm were packaged",
     incident: "ROCm/legacy-rocm-build issue 5339: libhipblas.so.2, which ROCm 6 has, where ROCm 7 has \
                libhipblas.so.3",
     mend: "build for ROCm and against the chroot's own version of it; waive the finding for an optional plug-in \
@@ -43,6 +44,16 @@ pub(super) const UNKNOWN: Rule = Rule {
     incident: "",
     mend: "look with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the target system has the library, and add \
            it to `[libraries]` of the chroot's file in mock-configs; `--chroot host` asks this machine instead of tables",
+};
+
+pub(super) const OTHER_WHEEL: Rule = Rule {
+    id: RuleId("library-in-other-wheel"),
+    severity: Severity::Warning,
+    what: "files need libraries that another distribution's wheel has, such as torch's, and that wheel is not in the set",
+    why: "an extension module finds these libraries because Python imported their distribution before. Whether this \
+          version of them fits is not checked without the wheel",
+    incident: "",
+    mend: "inspect both wheels together: `rocmrpm inspect EXTENSION.whl TORCH.whl`",
 };
 
 pub(super) const ALTERNATIVE: Rule = Rule {
@@ -67,13 +78,15 @@ pub(super) fn check(closure: &Closure<'_>, alternatives: &Alternatives, system: 
     let mut findings = Vec::new();
     // By family of alternatives, the files and whose libraries they need.
     let mut optional: BTreeMap<usize, BTreeMap<&str, BTreeSet<usize>>> = BTreeMap::new();
+    // By distribution, the libraries of its wheel and the files that need them.
+    let mut hosts: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<usize>)> = BTreeMap::new();
     for (index, (elf, links)) in closure.of_files().enumerate() {
         let mut foreign: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut missing: Vec<&Link<'_>> = Vec::new();
         for link in links {
-            match link.origin {
-                Origin::Foreign => {
-                    let whose = link.by.as_deref().unwrap_or("another system");
+            match (link.origin, link.by.as_deref()) {
+                (Origin::Foreign, by) => {
+                    let whose = by.unwrap_or("another system");
                     match alternatives.of.get(&index).filter(|_| !is_required(elf, link)) {
                         Some((family, _)) => {
                             optional.entry(*family).or_default().entry(whose).or_default().insert(index);
@@ -81,25 +94,30 @@ pub(super) fn check(closure: &Closure<'_>, alternatives: &Alternatives, system: 
                         None => foreign.entry(whose).or_default().push(link.library.as_str()),
                     }
                 }
-                Origin::Missing => missing.push(link),
-                Origin::Own | Origin::Provided => {}
+                (Origin::Missing, Some(host)) => {
+                    let (libraries, files) = hosts.entry(host).or_default();
+                    libraries.insert(link.library.as_str());
+                    files.insert(index);
+                }
+                (Origin::Missing, None) => missing.push(link),
+                (Origin::Own | Origin::Provided, _) => {}
             }
         }
         let own = |library: &str| sonames.contains(&(elf.root, library));
-        let found = missing.iter().take(MAX_FOR_FILE).map(|link| absent(elf, link, own, system));
-        findings.extend(found.map(|finding| finding.at(elf.subject, elf.file)));
-        if let Some(more) = missing.len().checked_sub(MAX_FOR_FILE).filter(|more| *more > 0) {
-            let finding = MISSING.finding(
-                format!("{more} more NEEDED libraries that nothing has"),
-                "libraries that are there",
-            );
-            findings.push(finding.at(elf.subject, elf.file));
-        }
+        findings.extend(absent(elf, &missing, own, system));
         for (whose, libraries) in foreign {
             let found = format!("NEEDED {} of {whose}", quoted(&libraries));
             let finding = FOREIGN.finding(found, format!("libraries of {}", system.name));
             findings.push(finding.at(elf.subject, elf.file));
         }
+    }
+    for (host, (libraries, files)) in hosts {
+        let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
+        let libraries: Vec<&str> = libraries.into_iter().collect();
+        let more = if files.len() > 1 { format!(" in {} files", files.len()) } else { String::new() };
+        let found = format!("NEEDED {} of {host}{more}", quoted(&libraries));
+        let finding = OTHER_WHEEL.finding(found, format!("the wheel of {host} in the set"));
+        findings.push(finding.at(first.subject, first.file));
     }
     for (family, by) in optional {
         let files: BTreeSet<usize> = by.values().flatten().copied().collect();
@@ -121,28 +139,55 @@ pub(super) fn check(closure: &Closure<'_>, alternatives: &Alternatives, system: 
     findings
 }
 
-/// Judges a library that nothing is known to have. A name that the system may have is
-/// no error: a gap in a table must stop no release.
-fn absent(elf: &Elf<'_>, link: &Link<'_>, own: impl Fn(&str) -> bool, system: &System) -> Finding {
+/// Judges the libraries of a file that nothing is known to have: each of the first ones by itself,
+/// the others together by rule.
+fn absent(elf: &Elf<'_>, missing: &[&Link<'_>], own: impl Fn(&str) -> bool, system: &System) -> Vec<Finding> {
+    let expected = format!("a library of the set or of {}", system.name);
+    let (first, rest) = missing.split_at(missing.len().min(MAX_FOR_FILE));
+    let mut findings = Vec::new();
+    for link in first {
+        let (rule, reason) = judge(elf, link, &own, system);
+        findings.push(rule.finding(format!("NEEDED `{}`, {reason}", link.library), expected.clone()));
+    }
+    let mut others: BTreeMap<Severity, (&Rule, Vec<&str>)> = BTreeMap::new();
+    for link in rest {
+        let (rule, _) = judge(elf, link, &own, system);
+        others.entry(rule.severity).or_insert((rule, Vec::new())).1.push(link.library.as_str());
+    }
+    for (rule, libraries) in others.into_values() {
+        let reason = if rule.id == MISSING.id { "which nothing has" } else { "which no table knows" };
+        let found = format!("{} more NEEDED: {}, {reason}", libraries.len(), quoted(&libraries));
+        findings.push(rule.finding(found, expected.clone()));
+    }
+    findings.into_iter().map(|finding| finding.at(elf.subject, elf.file)).collect()
+}
+
+/// Returns the rule about a library that nothing is known to have, and what it says of it. A name
+/// that the system may have is no error: a gap in a table must stop no release.
+fn judge(
+    elf: &Elf<'_>,
+    link: &Link<'_>,
+    own: impl Fn(&str) -> bool,
+    system: &System,
+) -> (&'static Rule, &'static str) {
     let library = link.library.as_str();
     // Where it requires no library at all, rpm's generator was switched off.
     let requires = elf.subject.contents.requires.as_ref().filter(|requires| !requires.is_empty());
-    let reason = if system.complete || library.contains('/') {
-        ""
+    // No library of a distribution is called so.
+    let private = !is_versioned(library) || is_repaired(library) || rocm_stem(library).is_some();
+    if system.complete || library.contains('/') {
+        (&MISSING, "which nothing has")
     } else if elf.root <= WHEELS && own(library) {
-        ": it is in the set where the loader does not look"
-    } else if !is_versioned(library) || is_repaired(library) || rocm_stem(library).is_some() {
-        // No library of a distribution is called so.
-        ""
-    } else if requires.is_some() && !is_required(elf, link) {
-        ", and which the RPM does not require"
+        (&MISSING, "which nothing has: it is in the set where the loader does not look")
+    } else if private {
+        (&MISSING, "which nothing has")
+    } else if requires.is_none() {
+        (&UNKNOWN, "which no table knows")
+    } else if is_required(elf, link) {
+        (&UNKNOWN, "which no table knows; the RPM requires it")
     } else {
-        let found = format!("NEEDED `{library}`, which no table knows");
-        let found = if requires.is_some() { format!("{found}; the RPM requires it") } else { found };
-        return UNKNOWN.finding(found, format!("a library of the set or of {}", system.name));
-    };
-    let found = format!("NEEDED `{library}`, which nothing has{reason}");
-    MISSING.finding(found, format!("a library of the set or of {}", system.name))
+        (&MISSING, "which nothing has, and which the RPM does not require")
+    }
 }
 
 /// Tells whether an RPM requires a library: `libx.so.1()(64bit)`.
@@ -166,10 +211,7 @@ fn is_versioned(soname: &str) -> bool {
 /// so that only that wheel can have it.
 fn is_repaired(soname: &str) -> bool {
     let stem = soname.split_once(".so").map_or(soname, |(stem, _)| stem);
-    let digest = stem.split_once('.').map_or(stem, |(stem, _)| stem).rsplit_once('-');
-    digest.is_some_and(|(_, digest)| {
-        digest.len() == 8 && digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-    })
+    without_digest(stem.split_once('.').map_or(stem, |(stem, _)| stem)).is_some()
 }
 
 fn quoted(libraries: &[&str]) -> String {
@@ -190,19 +232,26 @@ pub(super) struct Alternatives {
     of: HashMap<usize, (usize, bool)>,
 }
 
-/// What stands behind the last `_` of such a file's name, digits aside.
+/// What stands behind the last `_` or `-` of such a file's name, digits aside.
 const STACKS: [&str; 8] = ["cpu", "cuda", "rocm", "hip", "xpu", "sycl", "tensorrt", "openvino"];
+
+/// Splits the name of a file that is built for one GPU stack into what alternatives have in
+/// common and the stack.
+pub(super) fn stack(path: &str) -> Option<(&str, &str)> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let name = name.split_once(".so").map_or(name, |(name, _)| name);
+    let (stem, stack) = name.rsplit_once(['_', '-'])?;
+    let stack = stack.trim_end_matches(|c: char| c.is_ascii_digit());
+    STACKS.contains(&stack).then_some((stem, stack))
+}
 
 impl Alternatives {
     pub(super) fn of(closure: &Closure<'_>) -> Self {
         let needed: HashSet<usize> = closure.links.iter().filter_map(|link| link.to).collect();
         let mut groups: BTreeMap<_, Vec<(usize, &str)>> = BTreeMap::new();
         for (index, elf) in closure.tree.elfs.iter().enumerate() {
-            let name = elf.place.rsplit('/').next().unwrap_or_default();
-            let name = name.split_once(".so").map_or(name, |(name, _)| name);
-            let Some((stem, stack)) = name.rsplit_once('_') else { continue };
-            let stack = stack.trim_end_matches(|c: char| c.is_ascii_digit());
-            if STACKS.contains(&stack) && !needed.contains(&index) && elf.facts.interpreter.is_none() {
+            let Some((stem, stack)) = stack(&elf.place) else { continue };
+            if !needed.contains(&index) && elf.facts.interpreter.is_none() {
                 groups.entry((elf.root, elf.folder(), stem)).or_default().push((index, stack));
             }
         }
@@ -262,6 +311,55 @@ mod tests {
         let complete = System { complete: true, ..System::fedora() };
         let all = of_system(&[subject("folder", files())], complete);
         assert!(all.iter().all(|f| f.starts_with("error library-missing")), "{all:?}");
+    }
+
+    #[test]
+    fn gaps_stay_warnings_however_many_there_are() {
+        let names: Vec<String> = (0..23).map(|n| format!("libu{n}.so.1")).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.push("libmine.so");
+        let all = found(&[subject("a-1.whl", vec![library("a/_a.so", &names)])]);
+        assert_eq!(
+            all[20..],
+            [
+                "error library-missing: 1 more NEEDED: `libmine.so`, which nothing has",
+                "warning library-unknown: 3 more NEEDED: `libu20.so.1`, `libu21.so.1`, `libu22.so.1`, which no table knows",
+            ]
+        );
+        assert!(all[..20].iter().all(|f| f.starts_with("warning library-unknown: ")), "{all:?}");
+    }
+
+    #[test]
+    fn extensions_of_torch_miss_one_wheel() {
+        let files = || {
+            vec![
+                library("x/_a.so", &["libc10.so", "libtorch.so", "libc.so.6"]),
+                library("x/_b.so", &["libtorch_hip.so"]),
+            ]
+        };
+        let one = "warning library-in-other-wheel: NEEDED `libc10.so`, `libtorch.so`, `libtorch_hip.so` of torch \
+                   in 2 files";
+        assert_eq!(found(&[subject("x-1.whl", files())]), [one]);
+        // What a torch that is there lacks is missing.
+        let torch = subject("torch-2.whl", vec![library("torch/lib/libc10.so", &[])]);
+        let all = found(&[subject("x-1.whl", files()), torch]);
+        assert!(all.iter().all(|f| f.starts_with("error library-missing")) && all.len() == 2, "{all:?}");
+        let cuda = found(&[subject("x-1.whl", vec![library("x/_c.so", &["libtorch_cuda.so"])])]);
+        assert!(cuda[0].starts_with("error library-foreign"), "{cuda:?}");
+    }
+
+    #[test]
+    fn another_c_library_is_foreign() {
+        let musl = found(&[subject("x-1.whl", vec![library("x/_a.so", &["libc.musl-x86_64.so.1"])])]);
+        let told =
+            "error library-foreign: NEEDED `libc.musl-x86_64.so.1` of musl, another C library than glibc";
+        assert_eq!(musl, [told]);
+    }
+
+    #[test]
+    fn rocms_own_libraries_are_known() {
+        let names = ["librocprofiler-sdk-rocpd.so.1", "libhipsolver_fortran.so", "libhipsolver_fortran.so.1"];
+        assert_eq!(found(&[subject("x-1.whl", vec![library("x/_a.so", &names)])]), [""; 0]);
     }
 
     #[test]

@@ -76,6 +76,7 @@ mod tests {
             count: 1,
             bytes: 1,
             kernels: None,
+            kernel_code: None,
         });
         let file = FileFacts { device: device.collect(), ..FileFacts::default() };
         let gpu_provides = provides.map(|names| names.iter().map(|&name| name.to_owned()).collect());

@@ -22,6 +22,18 @@ pub(super) const UNDERLINKED: Rule = Rule {
            linker tells",
 };
 
+pub(super) const UNRESOLVED: Rule = Rule {
+    id: RuleId("symbols-unresolved"),
+    severity: Severity::Error,
+    what: "a file binds all symbols when it is loaded (BIND_NOW), and uses functions of a ROCm library that neither \
+           it nor anything it needs loads",
+    why: "the dynamic loader refuses the file with `undefined symbol`, unless the program loaded the library globally \
+          before (`RTLD_GLOBAL`)",
+    incident: "catboost_rs_rocm 0.1.0 uses 20 functions of HIP, needs no library of ROCm and is linked with `-z now`",
+    mend: "link the library (`target_link_libraries(... hip::host)`), and link with `-Wl,-z,defs` so that the \
+           linker tells",
+};
+
 pub(super) const TOO_NEW: Rule = Rule {
     id: RuleId("symbol-version-too-new"),
     severity: Severity::Error,
@@ -94,15 +106,37 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
             lacks.entry(index).or_default().push((stem, symbols));
         }
     }
+    // Libraries of ROCm bring each other.
+    let of_rocm = closure.links.iter().filter(|link| rocm_stem(link.library.as_str()).is_some());
+    let with_rocm = spread(of_rocm.map(|link| link.from), &needed_by);
     let findings = lacks.into_iter().map(|(index, libraries)| {
         let used = libraries.iter().map(|(stem, symbols)| format!("{} of {stem}", names(symbols)));
         let used = used.collect::<Vec<_>>().join("; ");
         let needed: Vec<String> = libraries.iter().map(|(stem, _)| format!("`{stem}.so`")).collect();
         let found = format!("{used}, which nothing that it needs in the set needs");
         let expected = format!("NEEDED {}", needed.join(", "));
-        UNDERLINKED.finding(found, expected).at(elfs[index].subject, elfs[index].file)
+        let now = elfs[index].facts.bind_now && !with_rocm.contains(&index);
+        let symbols: Vec<&str> = libraries.iter().flat_map(|(_, symbols)| symbols).copied().collect();
+        let rule = if now && lacks_symbols(closure, index, &symbols) { &UNRESOLVED } else { &UNDERLINKED };
+        rule.finding(found, expected).at(elfs[index].subject, elfs[index].file)
     });
     findings.collect()
+}
+
+/// Tells whether no file of the set that a file loads can define one of these symbols. After a quick
+/// look, which reads no names of defined symbols, any file that defines some can.
+fn lacks_symbols(closure: &Closure<'_>, index: usize, symbols: &[&str]) -> bool {
+    let mut loads: Vec<Vec<usize>> = vec![Vec::new(); closure.tree.elfs.len()];
+    for link in &closure.links {
+        loads[link.from].extend(link.to);
+    }
+    let mut others = spread([index].into_iter(), &loads).into_iter().filter(|other| *other != index);
+    others.all(|other| {
+        let facts = closure.tree.elfs[other].facts;
+        let defined = &facts.symbols.defined;
+        (facts.defined_symbols == 0 || !defined.is_empty())
+            && !defined.iter().any(|name| symbols.contains(&&**name))
+    })
 }
 
 /// Returns everything that leads to one of `start`.
@@ -304,6 +338,28 @@ mod tests {
               nothing that it needs in the set needs"
             ]
         );
+        // One that binds them at once cannot be loaded, if nothing that it needs has them.
+        let now = |needed: &[&str]| {
+            let mut file = library("a/now.so", needed, &[], hip);
+            file.elf.as_mut().unwrap().bind_now = true;
+            file
+        };
+        let ids = |files: Vec<FileFacts>| -> Vec<String> {
+            let system = system();
+            let subjects = [subject("a-1.whl", files)];
+            let findings = check(&Closure::new(&subjects, &system), &system);
+            findings.iter().map(|finding| format!("{} {}", finding.severity, finding.id)).collect()
+        };
+        assert_eq!(ids(vec![now(&["libc.so.6"])]), ["error symbols-unresolved"]);
+        assert_eq!(ids(vec![now(&["librocblas.so.5"])]), ["warning library-underlinked"]);
+        let shim = |defined: &[&str], count| {
+            let mut shim = library("a/libshim.so", &[], defined, &[]);
+            shim.elf.as_mut().unwrap().defined_symbols = count;
+            vec![now(&["libshim.so"]), shim]
+        };
+        assert_eq!(ids(shim(&["hipMalloc"], 1)), ["warning library-underlinked"]);
+        assert_eq!(ids(shim(&[], 1)), ["warning library-underlinked"], "its names were not read");
+        assert_eq!(ids(shim(&["other"], 1)), ["error symbols-unresolved"]);
         // NVIDIA's library has the same functions as ROCm's.
         let nvidia = library("a/nvidia.so", &["libnccl.so.2"], &[], &["ncclAllReduce"]);
         assert!(found(&[subject("a-1.whl", vec![nvidia])]).iter().all(|f| !f.contains("underlinked")));

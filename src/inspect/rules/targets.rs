@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::served::{Unit, units};
 use super::{Rule, RuleId, Severity};
 use crate::gpu::GpuTarget;
 use crate::inspect::expectations::Expectations;
@@ -55,7 +56,7 @@ pub(super) const BROADER: Rule = Rule {
 
 pub(super) const MISSING_IN_FILE: Rule = Rule {
     id: RuleId("gpu-target-missing-in-file"),
-    severity: Severity::Warning,
+    severity: Severity::Error,
     what: "a file has GPU code for other targets, but none for a wanted one that other files of the set serve",
     why: "the set as a whole looks complete while every program that uses this one file fails on that GPU",
     incident: "Fedora 43 and 44: rccl, and in 43 hipsparselt, were built without gfx1151 while the libraries beside \
@@ -93,46 +94,37 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
     let moved = set.iter().any(|(.., code)| code.target == Target::Unread);
     let targets: BTreeSet<&Target> = set.iter().map(|(.., code)| &code.target).collect();
     let places = places(&set);
+    let units = units(subjects);
     let mut findings = Vec::new();
     for gpu in &wanted {
         findings.extend(served(gpu, &targets, &places, moved));
         if targets.iter().any(|target| target.serves(gpu)) {
-            findings.extend(missing_in_files(gpu, &set));
+            findings.extend(missing_in_files(gpu, &units));
         }
         findings.extend(partial(gpu, subjects));
     }
-    if !wanted.is_empty() {
+    // Files that others built serve the GPUs of others, too.
+    if expectations.built && !wanted.is_empty() {
         findings.extend(unexpected(&set, &expectations.gpu_targets));
     }
     findings
 }
 
-/// Tells whether a file of this storage holds code for one target by its nature, so
-/// that the folder around it counts.
-fn single(storage: Storage) -> bool {
-    matches!(storage, Storage::Bundle | Storage::CodeObject | Storage::KernelFile | Storage::Kpack)
-}
-
 /// One finding for each folder: what is wrong with one library is mostly wrong with
 /// those beside it.
-fn missing_in_files(gpu: &GpuTarget, set: &[Code<'_>]) -> Vec<Finding> {
-    let mut files: BTreeMap<(&str, &str), Vec<Code<'_>>> = BTreeMap::new();
-    for code in set {
-        files.entry((&code.0.path, &code.1.path)).or_default().push(*code);
-    }
-    let mut folders: BTreeMap<(&str, &str), (Code<'_>, BTreeSet<&Target>, u64)> = BTreeMap::new();
-    for ((subject, path), codes) in files {
-        let data = path.split('/').any(|folder| folder == "library");
-        if data || codes.iter().any(|(.., code)| single(code.storage) || code.target.serves(gpu)) {
-            continue;
-        }
-        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let (_, targets, count) =
-            folders.entry((subject, folder)).or_insert_with(|| (codes[0], BTreeSet::new(), 0));
-        targets.extend(codes.iter().map(|(.., code)| &code.target));
+fn missing_in_files(gpu: &GpuTarget, units: &[Unit<'_>]) -> Vec<Finding> {
+    type Folder<'a> = (&'a Subject, &'a FileFacts, BTreeSet<&'a Target>, u64);
+    let mut folders: BTreeMap<(&str, &str), Folder<'_>> = BTreeMap::new();
+    for unit in units.iter().filter(|unit| !unit.serves(gpu)) {
+        let Some(file) = unit.files.first() else { continue };
+        let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let (.., targets, count) = folders
+            .entry((&unit.subject.path, folder))
+            .or_insert_with(|| (unit.subject, file, BTreeSet::new(), 0));
+        targets.extend(unit.code().map(|code| &code.target));
         *count += 1;
     }
-    let findings = folders.into_values().map(|((subject, file, _), targets, count)| {
+    let findings = folders.into_values().map(|(subject, file, targets, count)| {
         let others = match count {
             1 => String::new(),
             2 => ", and so in 1 more file of the folder".to_owned(),
@@ -201,7 +193,9 @@ fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, moved: boo
     match serving.is_empty() {
         true if moved => None,
         true => {
-            let found = format!("GPU code for {} {places}", list(targets));
+            let xnack = targets.iter().any(|target| is_for(target, gpu));
+            let mode = if xnack { ", which runs only where XNACK is on (HSA_XNACK=1)" } else { "" };
+            let found = format!("GPU code for {} {places}{mode}", list(targets));
             Some(MISSING.finding(found, format!("GPU code for {gpu}")))
         }
         false if serving.iter().any(exact) => None,
@@ -217,7 +211,8 @@ fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, moved: boo
 fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
     let mut found: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for (subject, file, code) in set {
-        let serves = |code: &DeviceCode| wanted.iter().any(|gpu| code.target.serves(gpu));
+        // Variants of one processor stand beside each other.
+        let serves = |code: &DeviceCode| wanted.iter().any(|gpu| is_for(&code.target, gpu));
         // A file of kernels for a family of processors serves those that are asked for.
         let family = code.storage == Storage::KernelFile
             && file.device.iter().any(|other| other.storage == Storage::KernelFile && serves(other));
@@ -245,6 +240,11 @@ fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
     findings.collect()
 }
 
+fn is_for(target: &Target, gpu: &GpuTarget) -> bool {
+    let same = |target: &GpuTarget| target.processor() == gpu.processor() && !target.contradicts(gpu);
+    target.serves(gpu) || matches!(target, Target::Gpu(target) if same(target))
+}
+
 /// How many targets a finding lists.
 const MAX_TARGETS: usize = 80;
 
@@ -267,6 +267,7 @@ mod tests {
             count: 2,
             bytes: 100,
             kernels: None,
+            kernel_code: None,
         });
         let file = FileFacts {
             path: "/usr/lib64/libk.so".into(),
@@ -288,7 +289,8 @@ mod tests {
 
     fn ids(subjects: &[Subject], wanted: &[&str], promised: Option<bool>) -> Vec<String> {
         let gpu_targets = wanted.iter().map(|t| GpuTarget::parse(t).unwrap()).collect();
-        let expectations = Expectations { gpu_targets, device_code: promised, ..Default::default() };
+        let expectations =
+            Expectations { gpu_targets, built: true, device_code: promised, ..Default::default() };
         check(subjects, &expectations).into_iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
     }
 
@@ -334,6 +336,26 @@ mod tests {
         assert_eq!(ids(&[with(&[])], &["gfx1151"], Some(false)), [""; 0]);
     }
 
+    #[test]
+    fn code_for_xnack_alone_does_not_run_in_the_default_mode() {
+        let found = ids(&[with(&["gfx90a:xnack+"])], &["gfx90a"], None);
+        assert_eq!(
+            found,
+            [
+                "gpu-target-missing: GPU code for gfx90a:xnack+ in /usr/lib64/libk.so, which runs only where XNACK is \
+                 on (HSA_XNACK=1)"
+            ]
+        );
+        assert_eq!(ids(&[with(&["gfx90a:xnack+", "gfx90a:xnack-"])], &["gfx90a"], None), [""; 0]);
+    }
+
+    #[test]
+    fn others_may_build_for_more_targets() {
+        let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
+        let expectations = Expectations { gpu_targets, ..Default::default() };
+        assert_eq!(check(&[with(&["gfx1151", "gfx942"])], &expectations), []);
+    }
+
     fn file(path: &str, bundles: u64, codes: &[(&str, Storage, u64)]) -> FileFacts {
         let device = codes.iter().map(|(target, storage, count)| DeviceCode {
             target: gpu(target),
@@ -343,6 +365,7 @@ mod tests {
             count: *count,
             bytes: 100,
             kernels: None,
+            kernel_code: None,
         });
         FileFacts { path: path.into(), bundles, device: device.collect(), ..FileFacts::default() }
     }

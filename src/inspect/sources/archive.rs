@@ -3,7 +3,7 @@
 //! digest is computed on a third. Not the formats of archives.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -11,10 +11,11 @@ use std::thread;
 
 use fs_err as fs;
 
+use super::packed::Packed;
 use super::subject::digest;
-use super::{rpm, tar, wheel};
+use super::{rpm, tar, wheel, with_cause};
 use crate::inspect::InspectError;
-use crate::inspect::facts::{Contents, Subject, SubjectKind};
+use crate::inspect::facts::{Contents, Subject, SubjectKind, Unread};
 use crate::inspect::file::facts;
 use crate::inspect::image::{self, Image, MemberError, Taking};
 use crate::inspect::report::Depth;
@@ -53,6 +54,7 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
             next.store(usize::MAX / 2, Ordering::Relaxed);
         }
         // The error of the first member that has one is told, whoever finds another.
+        subject.unread = members.unread;
         (walked.map_err(|error| (members.count, error)), subject, members.contents)
     };
     thread::scope(|scope| {
@@ -79,8 +81,10 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
             errors.extend(result.err());
             contents.paths.extend(paths.paths);
             contents.links.extend(paths.links);
+            contents.archives.extend(paths.archives);
             (subject.name, subject.debug) = (part.name, part.debug);
             subject.package = subject.package.take().or(part.package);
+            subject.unread.extend(part.unread);
         }
         if let Some((_, error)) = errors.into_iter().min_by_key(|(index, _)| *index) {
             return Err(error);
@@ -114,6 +118,9 @@ pub(super) struct Members<'a> {
     /// In the second reading, only those are looked at.
     second: Option<BTreeSet<usize>>,
     sender: SyncSender<(String, u64, Image)>,
+    /// While the members of a nested archive are taken in, its name and a slash.
+    inside: String,
+    unread: Vec<Unread>,
 }
 
 impl<'a> Members<'a> {
@@ -136,6 +143,8 @@ impl<'a> Members<'a> {
             again: BTreeSet::new(),
             second: None,
             sender,
+            inside: String::new(),
+            unread: Vec::new(),
         }
     }
 
@@ -171,14 +180,14 @@ impl<'a> Members<'a> {
     /// Takes in a symbolic link.
     pub(super) fn link(&mut self, name: &str, target: &str) -> Result<(), InspectError> {
         self.path(name.len() + target.len())?;
-        self.contents.links.insert(name.to_owned(), target.to_owned());
+        self.contents.links.insert(format!("{}{name}", self.inside), target.to_owned());
         Ok(())
     }
 
     /// Takes in a regular file that has no content of its own here: a hard link.
     pub(super) fn name(&mut self, name: &str) -> Result<(), InspectError> {
         self.path(name.len())?;
-        self.contents.paths.insert(name.to_owned());
+        self.contents.paths.insert(format!("{}{name}", self.inside));
         Ok(())
     }
 
@@ -213,18 +222,23 @@ impl<'a> Members<'a> {
     ) -> Result<bool, InspectError> {
         check_stop()?;
         self.name(name)?;
+        let nested = !self.inside.is_empty();
         let number = self.count;
-        self.count += 1;
+        self.count += usize::from(!nested);
         let taking = match (&self.second, self.depth) {
             (Some(wanted), _) if !wanted.contains(&number) => return Ok(false),
-            (None, Depth::Quick) => Taking::Sieved,
+            // The members of a nested archive are not read a second time.
+            (None, Depth::Quick) if !nested => Taking::Sieved,
             _ => Taking::All,
         };
+        if let Some(packed) = Packed::of(name) {
+            return self.unpack(packed, name, allowed, content).map(|()| true);
+        }
         match image::of_member(content, name, size, allowed, taking) {
             Ok(None) => Ok(false),
             Ok(Some(image)) => {
                 // The receiver is gone only when it panicked, which joining it will tell.
-                let _ = self.sender.send((name.to_owned(), size, image));
+                let _ = self.sender.send((format!("{}{name}", self.inside), size, image));
                 Ok(true)
             }
             Err(MemberError::Again) => {
@@ -242,6 +256,44 @@ impl<'a> Members<'a> {
                 folder,
                 source,
             }),
+        }
+    }
+
+    /// Takes in the members of an archive in the archive. What cannot be read of it is noted: the rest
+    /// can be.
+    fn unpack(
+        &mut self,
+        packed: Packed,
+        name: &str,
+        allowed: u64,
+        content: &mut dyn Read,
+    ) -> Result<(), InspectError> {
+        let path = format!("{}{name}", self.inside);
+        if !self.inside.is_empty() || packed == Packed::Other {
+            let why = if packed == Packed::Other { "its format" } else { "an archive in an archive" };
+            self.unread.push(Unread { path, archive: true, why: format!("{why} is not read") });
+            return Ok(());
+        }
+        self.inside = format!("{name}/");
+        let content = BufReader::with_capacity(128 << 10, content.take(allowed));
+        let walked = match packed {
+            Packed::Tar(compression) => match compression.reader(content) {
+                Ok(mut stream) => tar::walk_stream(self, &mut *stream, &mut None),
+                Err(error) => Err(self.unreadable(name, error)),
+            },
+            _ => wheel::walk_nested(self, name, content),
+        };
+        self.inside.clear();
+        match walked {
+            Err(error @ (InspectError::Member { .. } | InspectError::Damaged { .. })) => {
+                self.unread.push(Unread { path, archive: true, why: with_cause(&error) });
+                Ok(())
+            }
+            Ok(()) => {
+                self.contents.archives.insert(path);
+                Ok(())
+            }
+            walked => walked,
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fs_err as fs;
 
 use crate::digest::Sha256;
+use crate::inspect::code_object::Kernels;
 use crate::inspect::facts::{Contents, DeviceCode, Subject, SubjectKind, Target};
 use crate::process::check_stop;
 
@@ -26,6 +27,7 @@ impl Subject {
             size: None,
             files: Vec::new(),
             device: Vec::new(),
+            unread: Vec::new(),
             contents: Contents::default(),
         }
     }
@@ -33,13 +35,14 @@ impl Subject {
     /// Sorts the files and sums up their GPU code.
     pub(super) fn completed(mut self) -> Self {
         self.files.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut sums: BTreeMap<_, (u64, u64, Option<u64>)> = BTreeMap::new();
+        self.unread.sort();
+        let mut sums: BTreeMap<_, (u64, u64, Kernels)> = BTreeMap::new();
         for code in self.files.iter().flat_map(|file| &file.device) {
             let key: (&Target, _, _, _) = (&code.target, code.storage, code.compression, code.version);
-            let sum = sums.entry(key).or_insert((0, 0, Some(0)));
+            let sum = sums.entry(key).or_insert((0, 0, Kernels::ZERO));
             sum.0 = sum.0.saturating_add(code.count);
             sum.1 = sum.1.saturating_add(code.bytes);
-            sum.2 = sum.2.zip(code.kernels).map(|(sum, kernels)| sum.saturating_add(kernels));
+            sum.2 = sum.2.plus(Kernels { count: code.kernels, code: code.kernel_code });
         }
         let device = sums.into_iter().map(|((target, storage, compression, version), sum)| DeviceCode {
             target: target.clone(),
@@ -48,7 +51,8 @@ impl Subject {
             version,
             count: sum.0,
             bytes: sum.1,
-            kernels: sum.2,
+            kernels: sum.2.count,
+            kernel_code: sum.2.code,
         });
         self.device = device.collect();
         self

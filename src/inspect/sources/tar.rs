@@ -1,17 +1,17 @@
-//! The members of a tar archive compressed with gzip, in its three dialects: ustar, pax
+//! The members of a tar archive, compressed or not, in its three dialects: ustar, pax
 //! and GNU. Only headers and lengths; what a file means is not known here.
 //!
 //! Sources: POSIX.1-2024, `pax`, "ustar Interchange Format" and "pax Extended Header";
 //! GNU tar manual, "Basic Tar Format".
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
 use fs_err as fs;
 use tar::EntryType;
 
 use super::archive::Members;
+use super::packed::Compression;
 use super::wheel::{distribution, is_metadata};
 use crate::inspect::InspectError;
 use crate::inspect::facts::Subject;
@@ -21,20 +21,35 @@ const BLOCK: u64 = 512;
 /// What an extended header may have; names end at 4096 bytes on Linux.
 const MAX_EXTENSION: u64 = 1 << 20;
 
-/// Tells whether the file at `path`, which begins as gzip does, holds a tar archive.
-pub(super) fn is_tar(path: &Path) -> io::Result<bool> {
+/// Tells whether the file at `path`, which begins with `head`, holds a tar archive.
+pub(super) fn is_tar(path: &Path, head: &[u8]) -> io::Result<bool> {
+    let compression = Compression::of(head);
+    // Whatever begins as one is one only if its name says so: the first bytes are a member's name.
+    if compression == Compression::None && path.extension().is_none_or(|ending| ending != "tar") {
+        return Ok(false);
+    }
     let mut block = Vec::new();
-    let stream = MultiGzDecoder::new(BufReader::new(fs::File::open(path)?));
+    let file = BufReader::new(fs::File::open(path)?);
     // What cannot be decompressed is no tar archive.
-    let read = stream.take(BLOCK).read_to_end(&mut block);
+    let read = compression.reader(file).and_then(|stream| stream.take(BLOCK).read_to_end(&mut block));
     Ok(read.is_ok()
         && header(&block).is_some_and(|header| header.as_ustar().is_some() || header.as_gnu().is_some()))
 }
 
-/// Takes in every member of the archive.
+/// Takes in every member of the archive, and its distribution's name.
 pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
-    let file = BufReader::with_capacity(128 << 10, fs::File::open(members.archive)?);
-    let mut stream = MultiGzDecoder::new(file);
+    let mut file = BufReader::with_capacity(128 << 10, fs::File::open(members.archive)?);
+    let compression = Compression::of(file.fill_buf()?);
+    walk_stream(members, &mut *compression.reader(file)?, &mut subject.package)
+}
+
+/// Takes in every member of the tar archive in `stream`; `package` is the name that it states of
+/// its distribution.
+pub(super) fn walk_stream(
+    members: &mut Members<'_>,
+    mut stream: &mut dyn Read,
+    package: &mut Option<String>,
+) -> Result<(), InspectError> {
     let mut next = Extensions::default();
     let mut at = 0u64;
     loop {
@@ -84,7 +99,7 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
                             members.name(&name)?;
                             let said = distribution(&mut content);
                             let said = said.map_err(|error| members.unreadable(&name, error))?;
-                            subject.package = said.or(subject.package.take());
+                            *package = said.or(package.take());
                         } else {
                             members.streamed(&name, size, &mut content)?;
                         }

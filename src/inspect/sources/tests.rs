@@ -42,7 +42,7 @@ fn damage_is_found_with_its_place_in_the_file() {
     let at = library.windows(24).position(|w| w == crate::inspect::bundle::MAGIC).unwrap();
     let mut broken = library.clone();
     broken[at + 24..at + 32].fill(0xff);
-    let text = format!("error bundle-damaged: what stands at byte {} states", at + 24);
+    let text = format!("error bundle-damaged: the data at byte {} states", at + 24);
     assert!(found(&broken).iter().any(|f| f.starts_with(&text)), "{:?}", found(&broken));
 
     let mut other = library.clone();
@@ -161,11 +161,129 @@ fn a_repository_is_one_set() {
     let subjects = read(&[dir.path().to_owned()], Depth::Quick).unwrap();
     let mut kinds: Vec<_> = subjects.iter().map(|subject| subject.kind).collect();
     kinds.sort();
-    assert_eq!(kinds, [SubjectKind::Rpm, SubjectKind::Wheel]);
+    assert_eq!(kinds, [SubjectKind::Rpm, SubjectKind::Wheel, SubjectKind::Folder]);
+    let unread: Vec<_> = subjects.iter().flat_map(|subject| &subject.unread).collect();
+    assert_eq!(
+        unread.iter().map(|u| (u.path.as_str(), u.archive)).collect::<Vec<_>>(),
+        [("other.zip", true)]
+    );
     fs::write(dir.path().join("libk.so"), &library).unwrap();
     assert_eq!(read(&[dir.path().to_owned()], Depth::Quick).unwrap().len(), 3);
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(only(empty.path(), Depth::Quick).kind, SubjectKind::Folder);
+}
+
+/// A tar archive of one file.
+fn tar_of(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut tar = ::tar::Builder::new(Vec::new());
+    let mut header = ::tar::Header::new_gnu();
+    header.set_size(bytes.len() as u64);
+    tar.append_data(&mut header, name, bytes).unwrap();
+    tar.into_inner().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn tar_archives_are_read_however_they_are_compressed() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = tar_of("k/libk.so", &HostElf::new().fatbin(&fatbin()).build());
+    let zst = zstd::stream::encode_all(&tar[..], 1).unwrap();
+    for (name, bytes) in [("k.tar", tar.clone()), ("k.tar.xz", xz(&tar)), ("k.tar.zst", zst)] {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let subject = only(&path, Depth::Deep);
+        assert_eq!((subject.kind, subject.files.len()), (SubjectKind::Tar, 1), "{name}");
+        assert_eq!(subject.files[0].path, "k/libk.so");
+        assert_eq!(subject.device.len(), 1);
+    }
+}
+
+#[test]
+fn archives_in_a_wheel_are_read_and_what_is_not_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = HostElf::new().fatbin(&fatbin()).build();
+    let tar = tar_of("lib/libk.so", &library);
+    let inner = fs::read(wheel(dir.path(), "inner.whl", &[("i/libi.so", &library)])).unwrap();
+    let nested = tar_of("deep.tar", &tar);
+    let members: Vec<(&str, Vec<u8>)> = vec![
+        ("k/_devel.tar.xz", xz(&tar)),
+        ("k/a.tar.zst", zstd::stream::encode_all(&tar[..], 1).unwrap()),
+        ("k/inner.whl", inner),
+        ("k/cut.tar.xz", xz(&tar)[..60].to_vec()),
+        ("k/nested.tar", nested),
+        ("k/old.7z", b"7z\xbc\xaf\x27\x1c".to_vec()),
+    ];
+    let members: Vec<(&str, &[u8])> = members.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+    let path = wheel(dir.path(), "k-1.0-py3-none-any.whl", &members);
+    let wanted = GpuTarget::parse("gfx1151").unwrap();
+    let expectations = Expectations { gpu_targets: vec![wanted], ..Default::default() };
+    for depth in [Depth::Quick, Depth::Deep] {
+        let report = inspect(std::slice::from_ref(&path), &expectations, depth).unwrap();
+        let subject = &report.subjects[0];
+        let files: Vec<_> = subject.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            files,
+            ["k/_devel.tar.xz/lib/libk.so", "k/a.tar.zst/lib/libk.so", "k/inner.whl/i/libi.so"]
+        );
+        let unread: Vec<_> = subject.unread.iter().map(|unread| unread.path.as_str()).collect();
+        assert_eq!(unread, ["k/cut.tar.xz", "k/nested.tar/deep.tar", "k/old.7z"]);
+        assert!(subject.unread.iter().all(|unread| unread.archive && !unread.why.is_empty()));
+        let found: Vec<_> = report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
+        // The fixture says nothing of its stack.
+        let found: Vec<_> = found.iter().filter(|found| !found.ends_with("executable-stack")).collect();
+        assert_eq!(found, ["warning archive-unread"]);
+        assert_eq!(report.verdicts()[0].to_string(), "served exactly");
+    }
+}
+
+#[test]
+fn one_file_that_cannot_be_read_does_not_hide_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("broken-1-py3-none-any.whl"), b"PK\x03\x04 and no more").unwrap();
+    fs::write(dir.path().join("libk.so"), HostElf::new().fatbin(&fatbin()).build()).unwrap();
+    let report = inspect(&[dir.path().to_owned()], &Expectations::default(), Depth::Quick).unwrap();
+    assert_eq!(report.subjects[0].files.len(), 1);
+    let found: Vec<_> = report.errors().map(|f| format!("{} {}", f.file.as_deref().unwrap(), f.id)).collect();
+    assert_eq!(found, ["broken-1-py3-none-any.whl file-unread"]);
+}
+
+#[test]
+fn a_fifo_or_a_device_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("f.whl");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    assert!(refused(&fifo).ends_with("f.whl: a FIFO, not a file or a folder"));
+    assert_eq!(refused(Path::new("/dev/zero")), "/dev/zero: a device, not a file or a folder");
+    let late = crate::inspect::image::open(&fifo).unwrap_err();
+    assert!(late.to_string().contains("not a regular file"), "one that appears after the check");
+}
+
+#[test]
+fn the_exit_code_follows_the_headline() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = bundle(&[("hipv4-amdgcn-amd-amdhsa--gfx1100", &code_object("gfx1100", 300))]);
+    fs::write(dir.path().join("liba.so"), HostElf::new().fatbin(&fatbin()).build()).unwrap();
+    fs::write(dir.path().join("libb.so"), HostElf::new().fatbin(&other).build()).unwrap();
+    let wanted = GpuTarget::parse("gfx1151").unwrap();
+    let expectations = Expectations { gpu_targets: vec![wanted], ..Default::default() };
+    let report = inspect(&[dir.path().to_owned()], &expectations, Depth::Quick).unwrap();
+    assert_eq!(report.verdicts()[0].to_string(), "served in 1 of 2 files");
+    assert!(report.has_errors());
+}
+
+#[test]
+fn want_of_memory_is_not_damage() {
+    let mut subject = crate::inspect::testing::subject("k.whl", vec![FileFacts::default()]);
+    assert!(crate::inspect::complete(std::slice::from_ref(&subject)).is_ok());
+    subject.files[0].out_of_memory = true;
+    subject.files[0].path = "k.so".into();
+    let error = crate::inspect::complete(&[subject]).unwrap_err();
+    assert_eq!(error.to_string(), "k.whl: not enough memory to decompress the GPU code of `k.so`");
 }
 
 fn refused(path: &Path) -> String {

@@ -1,13 +1,15 @@
 //! The members of a wheel, or of any other zip archive, by its central directory. Zips
 //! that contradict themselves are refused: two readers could see two contents.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write as _};
 
 use fs_err as fs;
 
 use super::archive::Members;
 use crate::inspect::InspectError;
 use crate::inspect::facts::Subject;
+use crate::inspect::image;
+use crate::process::check_stop;
 use crate::text::visible;
 
 /// `PATH_MAX` on Linux.
@@ -51,6 +53,50 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
             subject.package = said;
         } else {
             members.file(&name, size, &mut member)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes in the files of a zip archive that is itself the member `name` of an archive. Its directory
+/// stands at its end, so that it goes through a temporary file.
+pub(super) fn walk_nested(
+    members: &mut Members<'_>,
+    name: &str,
+    mut content: impl Read,
+) -> Result<(), InspectError> {
+    let archive = members.archive.to_owned();
+    let folder = image::folder();
+    let no_room = |source| InspectError::NoRoom {
+        archive: archive.clone(),
+        member: name.to_owned(),
+        folder: folder.clone(),
+        source,
+    };
+    let mut file = tempfile::tempfile_in(&folder).map_err(no_room)?;
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        check_stop()?;
+        let count = content.read(&mut buffer).map_err(|error| members.unreadable(name, error))?;
+        if count == 0 {
+            break;
+        }
+        file.write_all(&buffer[..count]).map_err(no_room)?;
+    }
+    let fail = |error| members.unreadable(name, io::Error::other(error));
+    let mut archive = zip::ZipArchive::new(BufReader::new(file)).map_err(fail)?;
+    if archive.has_overlapping_entries().map_err(fail)? {
+        return Err(members.damaged(format!("two members of `{name}` share the same bytes")));
+    }
+    for index in 0..archive.len() {
+        let mut member = match archive.by_index(index) {
+            Ok(member) => member,
+            Err(error) => return Err(members.unreadable(name, io::Error::other(error))),
+        };
+        if member.is_file() {
+            let inside = String::from_utf8_lossy(member.name_raw()).into_owned();
+            let size = member.size();
+            members.file(&inside, size, &mut member)?;
         }
     }
     Ok(())

@@ -8,7 +8,6 @@ mod junit;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 pub use github::inspection_github;
 pub use html::inspection_html;
@@ -93,6 +92,7 @@ fn storage_words(storage: Storage) -> &'static str {
         Storage::OtherSection => "bundles in other sections",
         Storage::OffloadBinary => ".llvm.offloading",
         Storage::StaticArchive => "static archives",
+        Storage::Bitcode => "bitcode, compiled when it is linked",
         Storage::Bundle => "bundle files",
         Storage::CodeObject => "code object files",
         Storage::Kpack => "kpack archives",
@@ -134,49 +134,6 @@ fn order(target: &Target) -> (u8, usize, String) {
 
 fn is_wanted(target: &Target, wanted: &[GpuTarget]) -> bool {
     wanted.iter().any(|gpu| target.serves(gpu))
-}
-
-/// How a wanted target is served by the set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Verdict {
-    Exactly,
-    By(Vec<String>),
-    /// There is GPU code, and none that runs on it.
-    No,
-    /// There is GPU code whose targets could not be read.
-    Unknown,
-    /// The set has no GPU code at all.
-    NoCode,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exactly => f.write_str("served exactly"),
-            Self::By(targets) => write!(f, "served by {}", targets.join(", ")),
-            Self::No => f.write_str("not served"),
-            Self::Unknown => f.write_str("not known, some GPU code was not read"),
-            Self::NoCode => f.write_str("no GPU code in this set"),
-        }
-    }
-}
-
-/// Tells for each wanted target how the set serves it; debugging data left out.
-fn verdicts(report: &Report) -> Vec<(&GpuTarget, Verdict)> {
-    let code = report.subjects.iter().filter(|s| !s.debug).flat_map(|s| &s.files).flat_map(|f| &f.device);
-    let targets: BTreeSet<&Target> = code.filter(|c| c.storage.serves()).map(|c| &c.target).collect();
-    let verdict = |gpu: &GpuTarget| {
-        let serving: Vec<&Target> = targets.iter().copied().filter(|t| t.serves(gpu)).collect();
-        let exact = |t: &&Target| matches!(t, Target::Gpu(t) if t.processor() == gpu.processor());
-        match serving.as_slice() {
-            [] if targets.is_empty() => Verdict::NoCode,
-            [] if targets.contains(&Target::Unread) => Verdict::Unknown,
-            [] => Verdict::No,
-            some if some.iter().any(exact) => Verdict::Exactly,
-            some => Verdict::By(some.iter().map(ToString::to_string).collect()),
-        }
-    };
-    report.gpu_targets.iter().map(|gpu| (gpu, verdict(gpu))).collect()
 }
 
 /// For each target that is missing in some of a file's bundles: in how many it is.
@@ -245,7 +202,7 @@ fn tally(report: &Report) -> String {
 
 /// `gfx1151: served exactly; gfx1100: not served`.
 fn verdict_line(report: &Report) -> String {
-    let verdicts: Vec<String> = verdicts(report).iter().map(|(gpu, v)| format!("{gpu}: {v}")).collect();
+    let verdicts: Vec<String> = report.verdicts().iter().map(|v| format!("{}: {v}", v.target)).collect();
     verdicts.join("; ")
 }
 

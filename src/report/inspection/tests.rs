@@ -127,6 +127,7 @@ fn a_report_without_findings_is_good_in_every_format() {
     report.findings.clear();
     report.waived.clear();
     report.gpu_targets.truncate(1);
+    serve_all(&mut report);
     let text = plain(&inspection_text(&report, false));
     assert!(text.ends_with("\nno findings | gfx1151: served exactly\n"), "{text}");
     assert!(!inspection_junit(&report).contains("<failure"));
@@ -213,9 +214,31 @@ fn large_graphs_are_cut_and_say_so() {
     assert!(page.contains("and 1000 more"), "the table has an end, too");
 }
 
+/// Leaves out the code for an unknown GPU, so that every file with GPU code serves all.
+fn serve_all(report: &mut Report) {
+    for file in report.subjects.iter_mut().flat_map(|s| &mut s.files) {
+        file.device.retain(|code| !matches!(code.target, Target::Unknown(_)));
+    }
+}
+
+#[test]
+fn the_headline_of_every_format_says_what_is_not_served() {
+    let report = sample();
+    let partly = "gfx1151: served in 1 of 2 files";
+    let text = plain(&inspection_text(&report, false)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(&format!("1 waived | {partly}")), "{text}");
+    assert!(inspection_junit(&report).contains(partly));
+    assert!(inspection_github(&report).contains(partly));
+    assert!(inspection_html(&report).contains("<span class=\"error\">served in 1 of 2 files</span>"));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["verdicts"][0]["served"], "partly");
+}
+
 #[test]
 fn verdicts_tell_exact_from_generic_and_none() {
     let mut report = sample();
+    let whole = report.clone();
+    serve_all(&mut report);
     assert_eq!(
         verdict_line(&report),
         "gfx1151: served exactly; gfx1150: served by gfx11-generic, amdgcnspirv; gfx1201: served by amdgcnspirv"
@@ -225,8 +248,9 @@ fn verdicts_tell_exact_from_generic_and_none() {
             file.device.retain(|code| keep(&code.target));
         }
     };
+    report = whole;
     drop_code(&mut report, |target| matches!(target, Target::Unread | Target::Unknown(_)));
-    assert!(verdict_line(&report).starts_with("gfx1151: not known, some GPU code was not read;"));
+    assert!(verdict_line(&report).starts_with("gfx1151: not known, some of the set was not read;"));
     drop_code(&mut report, |target| matches!(target, Target::Unknown(_)));
     assert!(verdict_line(&report).starts_with("gfx1151: not served;"));
     drop_code(&mut report, |_| false);

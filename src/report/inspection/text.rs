@@ -81,7 +81,11 @@ fn subject_text(
     let name = Style::Bold.paint(visible(&subject.name));
     let mut text = format!("{name}  {}\n", Style::Dim.paint(about.join(", ")));
     if subject.files.is_empty() {
-        text.push_str("  no ELF files, no GPU code\n");
+        let nothing = match subject.unread.len() {
+            0 => "no ELF files, no GPU code".to_owned(),
+            n => format!("{} not read; no ELF files, no GPU code in the rest", count(n, "file")),
+        };
+        text.push_str(&format!("  {nothing}\n"));
         return text;
     }
     text.push_str(&device_text(report, subject));

@@ -5,8 +5,8 @@
 mod details;
 mod graph;
 
-use super::{TargetSum, Verdict, is_wanted, number, severity_count, sums, tally, total_size, verdicts};
-use crate::inspect::{Depth, Report, Severity, Subject};
+use super::{TargetSum, is_wanted, number, severity_count, sums, tally, total_size};
+use crate::inspect::{Depth, Report, Served, Severity, Subject};
 use crate::report::html::escape;
 use crate::report::{count, human_size};
 
@@ -52,22 +52,17 @@ fn head(report: &Report, title: &str) -> String {
         (0, _) => ("warning", mark(Some(Severity::Warning)), "Usable, with warnings"),
         _ => ("error", mark(Some(Severity::Error)), "Not to be used as it is"),
     };
-    let targets: String = verdicts(report)
-        .iter()
-        .map(|(gpu, verdict)| {
-            let class = match verdict {
-                Verdict::Exactly | Verdict::By(_) => "good",
-                Verdict::No => "error",
-                Verdict::Unknown => "warning",
-                Verdict::NoCode => "quiet",
-            };
-            let verdict = escape(&verdict.to_string());
-            format!(
-                "<li><span class=\"mono\">{}</span> <span class=\"{class}\">{verdict}</span></li>",
-                escape(gpu.as_str())
-            )
-        })
-        .collect();
+    let targets = report.verdicts().into_iter().map(|verdict| {
+        let class = match verdict.served {
+            Served::Exactly | Served::Covered => "good",
+            Served::No | Served::Partly => "error",
+            Served::Unknown => "warning",
+            Served::NoCode => "quiet",
+        };
+        let (target, verdict) = (escape(verdict.target.as_str()), escape(&verdict.to_string()));
+        format!("<li><span class=\"mono\">{target}</span> <span class=\"{class}\">{verdict}</span></li>")
+    });
+    let targets: String = targets.collect();
     let targets =
         if targets.is_empty() { "none were asked for".to_owned() } else { format!("<ul>{targets}</ul>") };
     let system = if report.system.is_empty() { "not stated".to_owned() } else { escape(&report.system) };
@@ -130,13 +125,13 @@ fn tables(report: &Report, sums: &[TargetSum<'_>], serving: bool, whole: bool) -
     let kernels = sums.iter().any(|sum| sum.kernels().is_some());
     let mut rows = String::new();
     if whole && serving {
-        verdicts(report).iter().filter(|(_, v)| *v == Verdict::No).for_each(|(gpu, _)| {
+        report.verdicts().iter().filter(|v| v.served == Served::No).for_each(|v| {
             let empty = if kernels { "<td class=\"num\">-</td>" } else { "" };
             rows.push_str(&format!(
                 "<tr class=\"wanted\"><th scope=\"row\" class=\"target\"><span class=\"mono\">{}</span>\
                  <span class=\"tag error\">asked for, missing</span></th><td class=\"track\"></td>\
                  <td class=\"num\">-</td>{empty}<td class=\"num\">-</td><td class=\"place\"></td></tr>\n",
-                escape(gpu.as_str()),
+                escape(v.target.as_str()),
             ));
         });
     }
