@@ -378,7 +378,7 @@ fn inspect_says_what_it_cannot_read() {
     lab.write("broken.whl", "no wheel");
     for (path, said) in [
         ("nosuch", "nosuch: no such file or folder"),
-        ("notes.txt", "notes.txt: neither an RPM, a wheel, a tar.gz archive, an ELF file, a code object"),
+        ("notes.txt", "notes.txt: neither an RPM, a wheel, a tar archive, an ELF file, a code object"),
         ("broken.rpm", "broken.rpm"),
         ("broken.whl", "broken.whl"),
     ] {

@@ -93,8 +93,10 @@ class Front:
     def __call__(self, environ, start_response):
         from werkzeug.wrappers import Response
         what = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
-        if environ["PATH_INFO"].startswith("/backend/results/"):
-            return self.results(environ["PATH_INFO"])(environ, start_response)
+        # The frontend names results without `/backend`, which server.py and the tests have.
+        place = environ["PATH_INFO"].removeprefix("/backend")
+        if place.startswith("/results/"):
+            return self.results(place)(environ, start_response)
         fault = self.control.fault("errors", what)
         response = None if fault else Response.from_app(self.app, environ, buffered=True)
         fault = fault or self.control.fault("lost", what)
@@ -108,7 +110,7 @@ class Front:
     def results(self, path):
         from werkzeug.wrappers import Response
         root = (self.folder / "results").resolve()
-        place = (root / path.removeprefix("/backend/results/")).resolve()
+        place = (root / path.removeprefix("/results/")).resolve()
         packed = place.with_name(place.name + ".gz")
         if not place.is_relative_to(root) or not place.exists():
             if place.name in ("builder-live.log", "backend.log") and packed.exists():
@@ -127,7 +129,7 @@ class Backend(Worker):
 
     def __init__(self, app, url, control, folder):
         state = types.SimpleNamespace(
-            lock=threading.RLock(), projects={}, results_url=url + "/backend/results",
+            lock=threading.RLock(), projects={}, results_url=url + "/results",
             blocked=lambda build: False, source_url=self.source_url,
         )
         super().__init__(state, control, folder, lambda: None)
@@ -298,7 +300,7 @@ def main():
     url = f"https://127.0.0.1:{listener.port}"
     app.config.update(
         PUBLIC_COPR_BASE_URL=url, PUBLIC_COPR_HOSTNAME=url.removeprefix("https://"),
-        BACKEND_BASE_URL=url + "/backend",
+        BACKEND_BASE_URL=url,
     )
     backend = Backend(app, url, control, folder)
     for work in (listener.serve_forever, backend.poll, lambda: watch(app, models, folder / "state.json")):
