@@ -50,6 +50,10 @@ impl<'s> Progress<'s> {
 
     fn phase(&self, component: ComponentName, phase: &'static str, detail: &str) {
         let mut state = lock(&self.state);
+        if state.done >= state.total {
+            // What comes after the last component was not planned with it.
+            (state.total, state.done) = (0, 0);
+        }
         let counter = format!("({}/{})", state.done + 1, state.total.max(1));
         let known = state.running.remove(&component);
         let (since, bar) = match known {

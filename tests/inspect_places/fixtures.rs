@@ -113,8 +113,8 @@ impl Workshop {
             let output = format!("rdc{driver}.so");
             lab.link(&format!("--hip-link -nogpulib {flags} rdc1.o rdc2.o -o {output}"));
         }
-        // Bitcode is for no target yet.
-        self.made.push(Fixture { path: self.lab.path("rdc1.o"), rows: Vec::new(), bundles: 0 });
+        let rows = ["gfx1100", "gfx1151"].map(|target| self.bitcode("rdc1.o", target)).into();
+        self.made.push(Fixture { path: self.lab.path("rdc1.o"), rows, bundles: 0 });
         for name in ["units.so", "rdc--no-offload-new-driver.so", "rdc--offload-new-driver.so"] {
             self.judged_by_llvm(self.lab.path(name));
         }
@@ -126,6 +126,22 @@ impl Workshop {
         for (name, storage) in [("mixed.so", "hip-fatbin"), ("units.a", "static-archive")] {
             let fixture = self.all_of(&["k.o", "l.o", "m.o"], name, storage);
             self.made.push(fixture);
+        }
+    }
+
+    /// What an object for linking device code has for a target.
+    fn bitcode(&self, object: &str, target: &str) -> Row {
+        let file = format!("{object}.{target}.bc");
+        let image = format!("--image=file={file},arch={target},triple=amdgcn-amd-amdhsa");
+        self.lab.run("clang-offload-packager", &format!("{object} {image}"));
+        Row {
+            target: target.to_owned(),
+            storage: "bitcode".to_owned(),
+            compression: String::new(),
+            version: None,
+            count: 1,
+            bytes: fs_err::metadata(self.lab.path(&file)).unwrap().len(),
+            kernels: None,
         }
     }
 
