@@ -62,8 +62,9 @@ fn line(ours: Duration, bare: Duration) -> String {
 }
 
 fn only(dir: &Path, end: &str) -> PathBuf {
-    let files = walkdir::WalkDir::new(dir.join("build")).into_iter().map(|entry| entry.unwrap().into_path());
-    let found = files.filter(|path| path.to_string_lossy().ends_with(end)).next().unwrap();
+    let mut files =
+        walkdir::WalkDir::new(dir.join("build")).into_iter().map(|entry| entry.unwrap().into_path());
+    let found = files.find(|path| path.to_string_lossy().ends_with(end)).unwrap();
     let kept = dir.join(found.file_name().unwrap());
     std::fs::copy(found, &kept).unwrap();
     kept

@@ -35,8 +35,8 @@ pub(super) fn log_of_failure(logs: &[PathBuf], dir: &Path) -> PathBuf {
 
 /// Returns what failed on COPR's side, by its log: nothing if the build itself failed.
 pub(super) fn backend_failure(log: &str) -> Option<String> {
-    let errors = log.lines().filter_map(|line| line.split_once("[ ERROR]")?.1.split_once("] "));
-    let (_, error) = errors.last()?;
+    let newest = log.lines().rev().find_map(|line| line.split_once("[ ERROR]")?.1.split_once("] "));
+    let (_, error) = newest?;
     let error = error.strip_prefix("Build failed: ").unwrap_or(error);
     (error != BUILD_FAILED).then(|| crate::text::visible(error))
 }

@@ -155,7 +155,7 @@ fn files(tags: &Tags, paths: &[String]) -> Vec<PackagedFile> {
     let file = |(at, path): (usize, &String)| {
         let kind = modes.get(at).map_or(0, |mode| mode & 0o170_000);
         let text = |list: &[String]| list.get(at).cloned().unwrap_or_default();
-        let content = (kind != FOLDER).then(|| format!("{kind:o} {}{}", text(&digests), text(&links)));
+        let content = (kind != FOLDER).then(|| format!("{kind:o} {}{}", text(digests), text(links)));
         PackagedFile { path: path.clone(), content }
     };
     paths.iter().enumerate().map(file).collect()

@@ -416,7 +416,7 @@ mod tests {
         let hip = "libamdhip64-f1043337.so.7.2.70204";
         let mut repaired = vec![library(&format!("x.libs/{hip}"), hip, &[])];
         let copy = format!("rocm-bundled: a copy of `{hip}`");
-        assert_eq!(found(&[subject("x-1.whl", repaired.clone())]), [copy.clone()]);
+        assert_eq!(found(&[subject("x-1.whl", repaired.clone())]), [copy.as_str()]);
         repaired.push(library("x/_x.so", "_x.so", &["libamdhip64.so.7"]));
         let both = format!("{copy}, and x/_x.so needs the system's `libamdhip64.so.7` as well");
         assert_eq!(found(&[subject("x-1.whl", repaired)]), [both]);
