@@ -4,6 +4,18 @@ use super::*;
 use crate::process::Command;
 use crate::workspace::Selection;
 
+#[test]
+fn the_date_without_history_is_the_epoch_but_never_before_the_earliest() {
+    for (epoch, date) in [
+        (None, EARLIEST),
+        (Some("yesterday"), EARLIEST),
+        (Some("0"), EARLIEST),
+        (Some(" 1700000000\n"), 1_700_000_000),
+    ] {
+        assert_eq!(date_of_epoch(epoch), date, "{epoch:?}");
+    }
+}
+
 /// Writes a workspace of two components; `two` requires `one`.
 fn workspace(dir: &std::path::Path, chroot: &str) -> Workspace {
     let definition = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
