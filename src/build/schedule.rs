@@ -410,8 +410,8 @@ mod tests {
         let mixed = [
             lasting("short", &[], 1.0),
             lasting("new", &[], None),
-            lasting("middle", &[], 10.0),
             lasting("long", &[], 90.0),
+            lasting("middle", &[], 10.0),
         ];
         assert_eq!(order_of(&mixed), ["long", "new", "middle", "short"]);
     }

@@ -248,6 +248,15 @@ fn the_stacks_own_are_rpms_and_must_not_need_the_private_prefix() {
 }
 
 #[test]
+fn builds_what_the_stacks_own_require_even_if_the_release_has_them() {
+    let graph =
+        Sketch::of(&["torch"]).own("torch", "2.11.0", &["fsspec"]).index("fsspec", "2026.1", &[]).graph();
+    // The release's `torch` is not installed, so it provides nothing that this one requires.
+    let closure = placed(graph, &[("torch", "2.8.0")], &[]).unwrap();
+    assert_eq!(at(&closure, "fsspec"), (Place::Rpm, "fedora-43 has no such distribution"));
+}
+
+#[test]
 fn decisions_hold_where_they_can() {
     let graph = || {
         Sketch::of(&["a", "b>=2"])

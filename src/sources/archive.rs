@@ -199,6 +199,15 @@ mod tests {
     }
 
     #[test]
+    fn reads_headers_of_files_over_8_gib() {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("demo-1/a").unwrap();
+        header.set_size(9 << 30);
+        header.set_cksum();
+        assert_eq!(check_bytes(header.as_bytes(), "x.tar"), Ok(Some("demo-1".into())));
+    }
+
+    #[test]
     fn a_cut_or_changed_header_is_an_error_not_a_panic() {
         let whole = gzip(&tar_of("demo-1/a"));
         for end in 0..whole.len().min(60) {

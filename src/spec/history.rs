@@ -244,6 +244,10 @@ pub(super) fn below(path: &str, folder: &str) -> bool {
 /// Returns the date of what has no history: `SOURCE_DATE_EPOCH`, or the earliest.
 /// Source: <https://reproducible-builds.org/specs/source-date-epoch/>.
 fn no_date() -> i64 {
-    let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.trim().parse().ok());
+    date_of_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())
+}
+
+fn date_of_epoch(epoch: Option<&str>) -> i64 {
+    let given = epoch.and_then(|text| text.trim().parse().ok());
     given.unwrap_or(EARLIEST).max(EARLIEST)
 }

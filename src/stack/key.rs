@@ -78,5 +78,13 @@ mod tests {
         let old = inputs(&[("spec", "x"), ("patch a", "1")]);
         let new = inputs(&[("spec", "y"), ("patch b", "1")]);
         assert_eq!(new.changed_since(&old), ["patch a", "patch b", "spec"]);
+        assert_eq!(new.others_in(&old), ["patch b", "spec"]);
+        assert_eq!(new.others_in(&new), [""; 0]);
+    }
+
+    #[test]
+    fn inputs_are_found_by_name() {
+        let inputs = inputs(&[("spec", "x"), ("source", "y")]);
+        assert_eq!((inputs.get("spec"), inputs.get("patch")), (Some("x"), None));
     }
 }

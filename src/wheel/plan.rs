@@ -402,16 +402,50 @@ mod tests {
     use super::*;
     use crate::error::{Diagnose, Kind};
 
+    /// Reads the payload of an RPM with these files in site-packages.
+    fn payload(dir: &std::path::Path, files: &[&str]) -> (Spool, Payload) {
+        let mut builder = rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo");
+        for file in files {
+            let path = format!("/usr/lib/python3.14/site-packages/{file}");
+            builder.with_file_contents("x = 1\n", rpm::FileOptions::new(path)).unwrap();
+        }
+        let rpm = dir.join("demo-1.0-1.noarch.rpm");
+        builder.build().unwrap().write_file(&rpm).unwrap();
+        let mut spool = Spool::new(dir).unwrap();
+        let payload = Payload::read(&rpm, &mut spool).unwrap().unwrap();
+        (spool, payload)
+    }
+
+    #[test]
+    fn only_top_level_dist_infos_describe_distributions() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            "demo-1.0.dist-info/METADATA",
+            "demo/METADATA",
+            "demo/old-1.0.dist-info/METADATA",
+            "data/METADATA",
+        ];
+        let (_spool, payload) = payload(dir.path(), &files);
+        assert_eq!(dist_infos(&payload), ["demo-1.0.dist-info".to_owned()].into());
+    }
+
+    #[test]
+    fn refuses_egg_infos_before_modules_without_a_distribution() {
+        let refused = |files: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            let (_spool, payload) = payload(dir.path(), files);
+            refuse_modules(&payload).unwrap_err().to_string()
+        };
+        let egg = refused(&["a.py", "demo.egg-info", "z.py"]);
+        assert!(egg.contains("demo.egg-info") && egg.contains(EGG_INFO), "{egg}");
+        let modules = refused(&["a.py", "z.py"]);
+        assert!(modules.contains("a.py") && modules.contains("no dist-info"), "{modules}");
+    }
+
     #[test]
     fn stops_while_it_gathers_files() {
         let dir = tempfile::tempdir().unwrap();
-        let mut builder = rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo");
-        let path = "/usr/lib/python3.14/site-packages/demo.py";
-        builder.with_file_contents("x = 1\n", rpm::FileOptions::new(path)).unwrap();
-        let rpm = dir.path().join("demo-1.0-1.noarch.rpm");
-        builder.build().unwrap().write_file(&rpm).unwrap();
-        let mut spool = Spool::new(dir.path()).unwrap();
-        let payload = Payload::read(&rpm, &mut spool).unwrap().unwrap();
+        let (spool, payload) = payload(dir.path(), &["demo.py"]);
         let gather = |check_stop: fn() -> Result<(), process::ProcessError>| {
             let mut gathering = Gathering {
                 payload: &payload,

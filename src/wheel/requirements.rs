@@ -543,16 +543,24 @@ mod tests {
     }
 
     #[test]
+    fn accepts_requirements_up_to_the_longest() {
+        let of_length = |length| requirements(&format!("Requires-Dist: {}\n", "x".repeat(length)));
+        assert!(of_length(MAX_LENGTH).is_ok());
+        let error = of_length(MAX_LENGTH + 1).unwrap_err();
+        assert!(error.contains("it has 4097 bytes, more than 4096"), "{error}");
+    }
+
+    #[test]
     fn markers_that_multiply_are_refused() {
         let pairs = |count| {
             let pairs: Vec<String> =
                 (0..count).map(|n| format!("(extra == 'a{n}' and extra == 'b{n}')")).collect();
             format!("Requires-Dist: x; {}\n", pairs.join(" or "))
         };
-        assert!(requirements(&pairs(6)).is_ok());
+        assert!(requirements(&pairs(MAX_MIXED + 1)).is_ok());
         let nested = format!("Requires-Dist: x; {}os_name == 'a'{}\n", "(".repeat(40), ")".repeat(40));
         let list = vec!["extra == 'a'"; 200].join(" or ");
-        for text in [pairs(12), nested, format!("Requires-Dist: x; {list}\n")] {
+        for text in [pairs(MAX_MIXED + 2), nested, format!("Requires-Dist: x; {list}\n")] {
             assert!(requirements(&text).unwrap_err().contains("marker is too large"), "{text}");
         }
         let words = "Requires-Dist: x; extra == 'and or and or and or and or and or and or and or and or'\n";

@@ -219,6 +219,7 @@ mod tests {
         for (original, files, expected) in [
             (&["py2-none-any", "py3-none-any"][..], &[][..], "py2.py3-none-any"),
             (&[], &[], "py3-none-any"),
+            (&["p!-none-any", "py2-none-any"], &[], "py3-none-any"),
             (&["cp314-cp314-linux_x86_64"], &[], "py3-none-any"),
             (&["py3-none-any"], &[(lib, "a/libx.so")], "py3-none-linux_x86_64"),
             (&["py3-none-any"], &[(api, EXTENSION)], "cp314-cp314-linux_x86_64"),

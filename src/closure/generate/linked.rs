@@ -189,6 +189,16 @@ mod tests {
     }
 
     #[test]
+    fn requires_the_components_of_other_members_only() {
+        let linked = Linked { members: set(&["numpy", "torch"]), ..Linked::default() };
+        assert_eq!(
+            linked.required_components(&["numpy"].into()),
+            "# Libraries in its wheels link to theirs.\nrequires = [\"torch\"]\n"
+        );
+        assert_eq!(linked.required_components(&["numpy", "torch"].into()), "");
+    }
+
+    #[test]
     fn what_one_file_needs_from_the_system_stays_required() {
         let mut linked = Linked { excluded: set(&["libz.so.1"]), ..Linked::default() };
         linked.extend(&Linked { found: set(&["libz.so.1", "libm.so.6"]), ..Linked::default() });

@@ -387,6 +387,19 @@ mod tests {
     }
 
     #[test]
+    fn lib_in_a_search_path_follows_from_the_class_of_the_file() {
+        for (bits, folder) in [(64, "/opt/x/lib64"), (32, "/opt/x/lib")] {
+            let mut file = library("/usr/lib64/x.so", &[], &[]);
+            file.elf.as_mut().unwrap().bits = bits;
+            let subjects = [subject("x-1.rpm", vec![file])];
+            let tree = Tree::new(&subjects);
+            for entry in ["/opt/x/$LIB", "/opt/x/${LIB}"] {
+                assert_eq!(expand(entry, &tree.elfs[0]).as_deref(), Some(folder), "{bits}");
+            }
+        }
+    }
+
+    #[test]
     fn rpath_counts_where_there_is_no_runpath() {
         let private = library("/opt/a/libprivate.so", &[], &[]);
         let mut program = library("/usr/bin/p", &["libprivate.so"], &[]);

@@ -230,6 +230,44 @@ mod tests {
     }
 
     #[test]
+    fn skips_values_of_every_width() {
+        let values: [&[u8]; 28] = [
+            b"\xc0",
+            b"\xc2",
+            b"\xc3",
+            b"\x05",
+            b"\xff",
+            b"\xcc\x01",
+            b"\xd0\x01",
+            b"\xcd\x01\x02",
+            b"\xd1\x01\x02",
+            b"\xce\x01\x02\x03\x04",
+            b"\xd2\x01\x02\x03\x04",
+            b"\xca\x01\x02\x03\x04",
+            b"\xcf\x01\x02\x03\x04\x05\x06\x07\x08",
+            b"\xd3\x01\x02\x03\x04\x05\x06\x07\x08",
+            b"\xcb\x01\x02\x03\x04\x05\x06\x07\x08",
+            b"\xa2ab",
+            b"\xd9\x02ab",
+            b"\xc4\x02ab",
+            b"\xda\x00\x02ab",
+            b"\xc5\x00\x02ab",
+            b"\xdb\x00\x00\x00\x02ab",
+            b"\xc6\x00\x00\x00\x02ab",
+            b"\x92\xc0\xc0",
+            b"\x81\xc0\xc0",
+            b"\xdc\x00\x02\xc0\xc0",
+            b"\xdd\x00\x00\x00\x02\xc0\xc0",
+            b"\xde\x00\x01\xc0\xc0",
+            b"\xdf\x00\x00\x00\x01\xc0\xc0",
+        ];
+        for value in values {
+            let bytes = [&b"\x82\xa1a"[..], value, b"\xaeamdhsa.kernels\x93"].concat();
+            assert_eq!(in_metadata(&bytes), Some(3), "{value:02x?}");
+        }
+    }
+
+    #[test]
     fn a_count_beyond_the_note_is_no_count() {
         let mut object = kernels_object("gfx1151", 70_000);
         let at = object.windows(4).position(|w| w == 70_000u32.to_be_bytes()).unwrap();

@@ -237,6 +237,23 @@ mod tests {
     }
 
     #[test]
+    fn images_of_other_vendors_are_not_amds() {
+        for (triple, amd) in [
+            ("amdgcn-amd-amdhsa", true),
+            ("amdgpu-amd-amdhsa", true),
+            ("amdgcn", true),
+            ("spirv64-amd-amdhsa", true),
+            ("spirv64-intel", false),
+            ("nvptx64-nvidia-cuda", false),
+            ("", false),
+        ] {
+            let triple = triple.to_owned();
+            let image = Image { kind: Kind::Object, triple, arch: "x".into(), range: 0..0, inflated: false };
+            assert_eq!(image.is_amd(), amd, "{}", image.triple);
+        }
+    }
+
+    #[test]
     fn images_that_share_bytes_are_refused() {
         let mut bytes = two();
         // The place and size of the second image: those of the first.

@@ -4,6 +4,30 @@ use super::*;
 use crate::process::Command;
 use crate::workspace::Selection;
 
+#[test]
+fn the_date_without_history_is_the_epoch_but_never_before_the_earliest() {
+    for (epoch, date) in [
+        (None, EARLIEST),
+        (Some("yesterday"), EARLIEST),
+        (Some("0"), EARLIEST),
+        (Some(" 1700000000\n"), 1_700_000_000),
+    ] {
+        assert_eq!(date_of_epoch(epoch), date, "{epoch:?}");
+    }
+}
+
+#[test]
+fn pins_of_closures_count_only_without_an_own_pin() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = Arc::new(workspace(dir.path(), "fedora-43").pins.clone());
+    let name = ComponentName::parse("one").unwrap();
+    for (own, closures, pins) in [(true, 0, 1), (true, 2, 1), (false, 2, 2), (false, 0, 0)] {
+        let closures = (0..closures).map(|n: usize| (n.to_string(), set.clone())).collect();
+        let pinned = Pinned { own: own.then(|| set.clone()), closures };
+        assert_eq!(pins_of(&pinned, &name).count(), pins);
+    }
+}
+
 /// Writes a workspace of two components; `two` requires `one`.
 fn workspace(dir: &std::path::Path, chroot: &str) -> Workspace {
     let definition = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
