@@ -16,7 +16,7 @@ use support::{Parts, Workspace, names_in, template};
 const BUILD: &str = "\
 echo 'int hip_answer(void) { return 42; }' > hip.c
 gcc -shared -fPIC -o libamdhip64.so.7 -Wl,-soname,libamdhip64.so.7 hip.c
-echo 'int hip_answer(void); int answer(void) { return hip_answer(); }' > c.c
+echo 'int hip_answer(void); int <{ name }>_answer(void) { return hip_answer(); }' > c.c
 gcc -shared -fPIC -o _C.abi3.so c.c -L. -l:libamdhip64.so.7";
 
 const INSTALL: &str = "\

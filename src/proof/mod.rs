@@ -64,6 +64,9 @@ pub struct NotInstallable {
     pub conflicts: Vec<Conflict>,
 }
 
+/// Where rpmbuild links to ELF files by their build IDs (rpm, build/files.c, `generateBuildIDs`).
+const BUILD_IDS: &str = "/usr/lib/.build-id/";
+
 impl NotInstallable {
     /// Returns the error, if a requirement is not provided or packages conflict.
     pub fn of(findings: &Findings, of: &str, chroot: &str) -> Result<(), Self> {
@@ -96,6 +99,13 @@ impl Diagnose for NotInstallable {
     }
 
     fn hints(&self) -> Vec<String> {
+        let of_build_id = |conflict: &Conflict| conflict.files.iter().all(|file| file.starts_with(BUILD_IDS));
+        if self.unmet.is_empty() && self.conflicts.iter().all(of_build_id) {
+            return vec![
+                "the packages have the same ELF file: add `%global _build_id_links none` to one of the specs"
+                    .to_owned(),
+            ];
+        }
         if self.unmet.is_empty() {
             return vec![
                 "remove the file in the spec of one of them, or make a member of a closure `private` in component.toml"
