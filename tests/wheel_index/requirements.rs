@@ -98,6 +98,7 @@ impl Target {
     fn uv(&self, config: Option<&Path>, args: &[&str]) -> Result<String, String> {
         let uv = environment("python-tools", include_str!("tools.txt")).join("bin/uv");
         let mut uv = alone(Command::new(uv.to_str().unwrap()))
+            .runs_code_of_tests()
             .env("UV_CACHE_DIR", self.0.path().join("cache"))
             .cwd("/");
         if let Some(config) = config {
