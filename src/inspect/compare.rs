@@ -157,7 +157,7 @@ impl Default for Comparison {
 }
 
 impl Comparison {
-    /// Tells whether nothing differs.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
             && self.subjects.is_empty()
@@ -176,7 +176,7 @@ impl Delta {
         Self { added: texts(&new, &old), removed: texts(&old, &new) }
     }
 
-    /// Tells whether nothing came or left.
+    /// Returns whether nothing came or left.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty()
     }
@@ -189,7 +189,7 @@ impl<T: PartialEq> Change<T> {
 }
 
 impl SubjectChange {
-    /// Tells whether nothing but perhaps the name differs.
+    /// Returns whether nothing but perhaps the name differs.
     fn is_empty(&self) -> bool {
         *self == Self { old: self.old.clone(), new: self.new.clone(), ..Self::default() }
     }
@@ -301,22 +301,19 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::gpu::GpuTarget;
-    use crate::inspect::facts::{Compression, Storage, Symbols, Target};
+    use crate::inspect::facts::{Compression, Storage, Symbols};
     use crate::inspect::report::{Depth, Judgement};
     use crate::inspect::rules::RULES;
-    use crate::inspect::testing::subject;
+    use crate::inspect::testing::{device_code, gpu, subject};
 
     fn code(target: &str, storage: Storage, count: u64, kernels: Option<u64>) -> DeviceCode {
         DeviceCode {
-            target: Target::Gpu(GpuTarget::parse(target).unwrap()),
             storage,
-            compression: None,
             version: Some(5),
             count,
             bytes: count.saturating_mul(1000),
             kernels,
-            kernel_code: None,
+            ..device_code(gpu(target))
         }
     }
 

@@ -51,21 +51,16 @@ pub fn kernels_in(json: &[u8]) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::GpuTarget;
-    use crate::inspect::facts::{DeviceCode, FileFacts, Subject, Target};
+    use crate::inspect::facts::{DeviceCode, FileFacts, Subject};
     use crate::inspect::report::{Judgement, Report};
-    use crate::inspect::testing::subject;
+    use crate::inspect::testing::{device_code, gpu, subject};
 
     fn with(name: &str, codes: &[(&str, Storage, Option<u64>)]) -> Subject {
         let device = codes.iter().map(|(target, storage, kernels)| DeviceCode {
-            target: Target::Gpu(GpuTarget::parse(target).unwrap()),
             storage: *storage,
-            compression: None,
             version: Some(5),
-            count: 1,
-            bytes: 100,
             kernels: *kernels,
-            kernel_code: None,
+            ..device_code(gpu(target))
         });
         subject(
             name,

@@ -6,10 +6,10 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{DeviceCode, FileFacts, Storage, Subject, Target, Unread};
+use super::facts::{DeviceCode, FileFacts, Storage, Subject, Unread};
 use super::report::Judgement;
 use super::sample::sample;
-use super::testing::{HostElf, Method, aligned, bundle, ccob, code_object, subject};
+use super::testing::{HostElf, Method, aligned, bundle, ccob, code_object, device_code, gpu, subject};
 use super::{Depth, Expectations, Report, SCHEMA, inspect};
 use crate::gpu::GpuTarget;
 
@@ -196,16 +196,7 @@ fn all(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
 
 /// Reports for gfx1151 of a file with code for other targets, of one with bitcode, and of none.
 fn verdicts() -> Vec<Value> {
-    let code = |target: &str, storage, count| DeviceCode {
-        target: Target::Gpu(GpuTarget::parse(target).unwrap()),
-        storage,
-        compression: None,
-        version: None,
-        count,
-        bytes: 1,
-        kernels: None,
-        kernel_code: None,
-    };
+    let code = |target, storage, count| DeviceCode { storage, count, ..device_code(gpu(target)) };
     let counted = |target, count| DeviceCode { kernels: Some(count), ..code(target, Storage::HipFatbin, 1) };
     let fatbin = |target, count| code(target, Storage::HipFatbin, count);
     let of = |device: Vec<DeviceCode>, unread: &[Unread]| {

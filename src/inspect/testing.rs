@@ -4,7 +4,7 @@
 
 use std::io::Write as _;
 
-use super::facts::{Contents, FileFacts, Subject, SubjectKind};
+use super::facts::{Contents, DeviceCode, FileFacts, Storage, Subject, SubjectKind, Target};
 use crate::gpu::GpuTarget;
 
 /// A subject of these files: a wheel or an RPM after its name's ending, a folder
@@ -28,6 +28,25 @@ pub(crate) fn subject(path: &str, files: Vec<FileFacts>) -> Subject {
         files,
         unread: Vec::new(),
         contents: Contents { paths, ..Contents::default() },
+    }
+}
+
+/// A GPU target.
+pub(crate) fn gpu(name: &str) -> Target {
+    Target::Gpu(GpuTarget::parse(name).unwrap())
+}
+
+/// One code object of 100 bytes for a target, from `.hip_fatbin`, of which no more is known.
+pub(crate) fn device_code(target: Target) -> DeviceCode {
+    DeviceCode {
+        target,
+        storage: Storage::HipFatbin,
+        compression: None,
+        version: None,
+        count: 1,
+        bytes: 100,
+        kernels: None,
+        kernel_code: None,
     }
 }
 

@@ -144,7 +144,7 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Tells whether files with one SONAME, none of them ROCm's, are one package's alternatives
+/// Returns whether files with one SONAME, none of them ROCm's, are one package's alternatives
 /// that are opened by path: in one folder under names that are not the SONAME (fakeroot's for two
 /// ways to talk to its daemon) or that name a GPU stack (`-cpu`), or in sibling folders and needed
 /// there alone (NVIDIA's profiler for two generations of GPUs, builds for each release of torch).
@@ -189,7 +189,7 @@ fn variants<'a>(folders: &BTreeSet<&'a str>, root: Root) -> Option<Vec<&'a str>>
     (at > top && (versions || at + 1 == first.len())).then(|| variants().collect())
 }
 
-/// Tells whether two files with one SONAME are two libraries of one process.
+/// Returns whether two files with one SONAME are two libraries of one process.
 fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
     let same_place = a.root == b.root && a.place == b.place;
     // Wheels hold no links: the name to link with is a copy of the library.
@@ -228,7 +228,7 @@ fn bundled(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
     findings
 }
 
-/// Tells whether a file belongs to the very ROCm that is asked for.
+/// Returns whether a file belongs to the very ROCm that is asked for.
 fn is_rocm_itself(elf: &Elf<'_>, system: &System) -> bool {
     let package = elf.subject.package.as_deref().unwrap_or_default();
     let by_name = !package.is_empty() && system.rocm.values().any(|known| known == package);

@@ -185,18 +185,13 @@ fn lost(device: &[&DeviceCode], target: &str, before: u64) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::testing::subject;
+    use crate::inspect::testing::{device_code, gpu, subject};
 
     fn codes(numbers: &[(&str, u64, Option<u64>)]) -> Vec<Subject> {
         let device = numbers.iter().map(|(target, count, kernels)| DeviceCode {
-            target: Target::Gpu(GpuTarget::parse(target).unwrap()),
-            storage: Storage::HipFatbin,
-            compression: None,
-            version: None,
             count: *count,
-            bytes: 100,
             kernels: *kernels,
-            kernel_code: None,
+            ..device_code(gpu(target))
         });
         let file = FileFacts { path: "/a.so".into(), device: device.collect(), ..FileFacts::default() };
         vec![subject("a.rpm", vec![file])]

@@ -61,7 +61,7 @@ impl<'a> Modules<'a> {
         self.subject.kind
     }
 
-    /// Tells whether `other` was made from this: of the same distribution with a file
+    /// Returns whether `other` was made from this: of the same distribution with a file
     /// in common, or with nothing that is not here, too.
     fn became(&self, other: &Self) -> bool {
         if std::ptr::eq(self.subject, other.subject) {
@@ -90,7 +90,7 @@ fn in_hidden_folder(path: &str) -> bool {
     folder.split('/').any(|part| part.starts_with('.') && !matches!(part, "." | ".."))
 }
 
-/// Tells whether an installer or builder writes this file anew.
+/// Returns whether an installer or builder writes this file anew.
 fn of_installer(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     top.ends_with(".dist-info") || top.ends_with(".egg-info") || path.contains("__pycache__/")

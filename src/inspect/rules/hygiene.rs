@@ -134,7 +134,7 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
     findings
 }
 
-/// Tells whether a file is code for a device, not for the host: AMDGPU, BPF (247),
+/// Returns whether a file is code for a device, not for the host: AMDGPU, BPF (247),
 /// CUDA (190), Intel GPUs (205). The numbers are those of the ELF registry (`e_machine`).
 fn is_device(elf: &ElfFacts) -> bool {
     matches!(elf.machine.as_str(), "amdgpu" | "bpf" | "machine 190" | "machine 205" | "machine 247")

@@ -162,7 +162,7 @@ impl<'a> Archives<'a> {
         findings
     }
 
-    /// Tells whether `archives` have every piece for the target. Nothing here takes
+    /// Returns whether `archives` have every piece for the target. Nothing here takes
     /// time in proportion to the number of pieces, which the file states.
     fn pieces<'b>(
         &self,

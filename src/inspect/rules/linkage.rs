@@ -100,7 +100,7 @@ pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectat
     findings
 }
 
-/// Tells whether nothing is wrong with an entry wherever the file is installed.
+/// Returns whether nothing is wrong with an entry wherever the file is installed.
 pub(super) fn is_good(subject: &Subject, file: &FileFacts, entry: &str, expectations: &Expectations) -> bool {
     matches!(judge(entry, folder_of(subject, file), &expectations.build_roots), Verdict::Good)
 }

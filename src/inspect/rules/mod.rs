@@ -201,17 +201,9 @@ mod tests {
     #[test]
     fn rules_about_numbers_and_paths_are_applied() {
         use crate::gpu::GpuTarget;
-        use crate::inspect::facts::{DeviceCode, Storage, Target};
-        let code = |target: &str, kernels| DeviceCode {
-            target: Target::Gpu(GpuTarget::parse(target).unwrap()),
-            storage: Storage::HipFatbin,
-            compression: None,
-            version: None,
-            count: 1,
-            bytes: 100,
-            kernels: Some(kernels),
-            kernel_code: None,
-        };
+        use crate::inspect::facts::DeviceCode;
+        use crate::inspect::testing::{device_code, gpu};
+        let code = |target, kernels| DeviceCode { kernels: Some(kernels), ..device_code(gpu(target)) };
         let device = vec![code("gfx1151", 3), code("gfx1100", 646)];
         let file = FileFacts { path: "/usr/../a.so".into(), device, ..FileFacts::default() };
         let subjects = [crate::inspect::testing::subject("a.rpm", vec![file])];

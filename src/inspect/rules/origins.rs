@@ -190,13 +190,13 @@ fn judge(
     }
 }
 
-/// Tells whether an RPM requires a library: `libx.so.1()(64bit)`.
+/// Returns whether an RPM requires a library: `libx.so.1()(64bit)`.
 fn is_required(elf: &Elf<'_>, link: &Link<'_>) -> bool {
     let requires = elf.subject.contents.requires.as_ref();
     requires.is_some_and(|requires| requires.contains(link.library.as_str()))
 }
 
-/// Tells whether a SONAME has a version, as those of a distribution's libraries have
+/// Returns whether a SONAME has a version, as those of a distribution's libraries have
 /// (`libx.so.1`, `libx-1.2.so`); those without belong to one program.
 fn is_versioned(soname: &str) -> bool {
     let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
@@ -207,7 +207,7 @@ fn is_versioned(soname: &str) -> bool {
     }
 }
 
-/// Tells whether a wheel's repair gave a library its name, with a digest (auditwheel),
+/// Returns whether a wheel's repair gave a library its name, with a digest (auditwheel),
 /// so that only that wheel can have it.
 fn is_repaired(soname: &str) -> bool {
     let stem = soname.split_once(".so").map_or(soname, |(stem, _)| stem);
@@ -267,7 +267,7 @@ impl Alternatives {
         Self { families, of }
     }
 
-    /// Tells whether a file is one of several builds for versions of one GPU stack.
+    /// Returns whether a file is one of several builds for versions of one GPU stack.
     pub(super) fn by_version(&self, index: usize) -> bool {
         self.of.get(&index).is_some_and(|(_, several)| *several)
     }

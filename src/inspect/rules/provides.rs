@@ -65,19 +65,12 @@ pub(super) fn check(subject: &Subject, expectations: &Expectations) -> Vec<Findi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::facts::{Contents, FileFacts, Storage};
+    use crate::inspect::facts::{Contents, FileFacts};
+    use crate::inspect::testing::device_code;
 
     fn found(code: &[&str], provides: Option<&[&str]>, promised: Option<bool>) -> Vec<String> {
-        let device = code.iter().map(|name| DeviceCode {
-            target: GpuTarget::parse(name).map_or(Target::Unread, Target::Gpu),
-            storage: Storage::HipFatbin,
-            compression: None,
-            version: None,
-            count: 1,
-            bytes: 1,
-            kernels: None,
-            kernel_code: None,
-        });
+        let target = |name: &&str| GpuTarget::parse(name).map_or(Target::Unread, Target::Gpu);
+        let device = code.iter().map(|name| device_code(target(name)));
         let file = FileFacts { device: device.collect(), ..FileFacts::default() };
         let gpu_provides = provides.map(|names| names.iter().map(|&name| name.to_owned()).collect());
         let contents = Contents { gpu_provides, ..Contents::default() };

@@ -152,7 +152,7 @@ fn is_absolute(entry: &str, system: &System) -> bool {
     entry.starts_with('/') && !standard && !rocm
 }
 
-/// Tells whether an RPM's entry leads to a folder for its own libraries, as Fedora's
+/// Returns whether an RPM's entry leads to a folder for its own libraries, as Fedora's
 /// packaging guidelines allow ("Rpath for Internal Libraries").
 fn is_own_folder(subject: &Subject, entry: &str) -> bool {
     let folder = format!("{}/", entry.trim_end_matches('/'));
@@ -200,7 +200,7 @@ pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> 
     findings
 }
 
-/// Tells whether a path leads to the modules of a wheel that is not in the set, such as
+/// Returns whether a path leads to the modules of a wheel that is not in the set, such as
 /// `nvidia/cublas/lib` or `_rocm_sdk_core/lib`: whether they are there is not known.
 /// Folders of Bazel's, which exist in its build alone, belong to no wheel.
 fn leads_to_others(path: &str, own_tops: &BTreeSet<String>) -> bool {

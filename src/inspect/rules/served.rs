@@ -122,7 +122,7 @@ pub(super) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// Tells whether any of the files has code that runs on a GPU.
+    /// Returns whether any of the files has code that runs on a GPU.
     pub(super) fn serves(&self, gpu: &GpuTarget) -> bool {
         self.code().any(|code| code.target.serves(gpu))
     }
@@ -155,7 +155,7 @@ pub(super) fn units(subjects: &[Subject]) -> Vec<Unit<'_>> {
     units.into_values().collect()
 }
 
-/// Tells whether a file of this storage holds code for one target by its nature, so
+/// Returns whether a file of this storage holds code for one target by its nature, so
 /// that the folder around it counts.
 fn single(storage: Storage) -> bool {
     matches!(storage, Storage::Bundle | Storage::CodeObject | Storage::KernelFile | Storage::Kpack)
@@ -165,24 +165,19 @@ fn single(storage: Storage) -> bool {
 mod tests {
     use super::*;
     use crate::inspect::facts::{KernelCode, Unread};
-    use crate::inspect::testing::subject;
+    use crate::inspect::testing::{device_code, gpu, subject};
 
     /// A file: its path; by target, how many kernels, how many bytes they have, how many are empty.
     fn file(path: &str, codes: &[(&str, u64, u64, u64)]) -> FileFacts {
         let device = codes.iter().map(|(target, kernels, bytes, empty)| DeviceCode {
-            target: Target::Gpu(GpuTarget::parse(target).unwrap()),
-            storage: Storage::HipFatbin,
-            compression: None,
-            version: None,
-            count: 1,
-            bytes: 100,
             kernels: Some(*kernels),
             kernel_code: Some(KernelCode { bytes: *bytes, empty: *empty }),
+            ..device_code(gpu(target))
         });
         FileFacts { path: path.into(), bundles: 1, device: device.collect(), ..FileFacts::default() }
     }
 
-    fn told(files: Vec<FileFacts>) -> String {
+    fn shown(files: Vec<FileFacts>) -> String {
         verdict(&[subject("a-1.whl", files)], &GpuTarget::parse("gfx1151").unwrap()).to_string()
     }
 
@@ -191,38 +186,41 @@ mod tests {
         let good = |path: &str| file(path, &[("gfx1151", 11, 1100, 0), ("gfx1100", 11, 1100, 0)]);
         let without = |path: &str| file(path, &[("gfx1100", 11, 1100, 0)]);
         let few = || file("a/few.so", &[("gfx1151", 1, 100, 0), ("gfx1100", 11, 1100, 0)]);
-        assert_eq!(told(vec![good("a/x.so"), good("a/y.so")]), "served exactly");
+        assert_eq!(shown(vec![good("a/x.so"), good("a/y.so")]), "served exactly");
         assert_eq!(
-            told(vec![good("a/x.so"), without("a/y.so"), without("a/z.so")]),
+            shown(vec![good("a/x.so"), without("a/y.so"), without("a/z.so")]),
             "served in 1 of 3 files"
         );
-        assert_eq!(told(vec![few()]), "1 of 11 kernels in few.so");
-        assert_eq!(told(vec![few(), without("a/y.so")]), "served in 1 of 2 files, 1 of 11 kernels in few.so");
-        assert_eq!(told(vec![without("a/x.so")]), "not served");
-        assert_eq!(told(vec![file("a/x.so", &[("gfx11-generic", 3, 300, 0)])]), "served by gfx11-generic");
-        assert_eq!(told(vec![]), "no GPU code in this set");
+        assert_eq!(shown(vec![few()]), "1 of 11 kernels in few.so");
+        assert_eq!(
+            shown(vec![few(), without("a/y.so")]),
+            "served in 1 of 2 files, 1 of 11 kernels in few.so"
+        );
+        assert_eq!(shown(vec![without("a/x.so")]), "not served");
+        assert_eq!(shown(vec![file("a/x.so", &[("gfx11-generic", 3, 300, 0)])]), "served by gfx11-generic");
+        assert_eq!(shown(vec![]), "no GPU code in this set");
     }
 
     #[test]
     fn kernels_without_code_do_not_serve() {
         let stubs =
             |own, of_other| file("a/k.so", &[("gfx1151", 10, own, of_other), ("gfx1100", 10, 9000, 0)]);
-        assert_eq!(told(vec![stubs(40, 10)]), "0 of 10 kernels in k.so");
-        assert_eq!(told(vec![stubs(8000, 0)]), "served exactly");
+        assert_eq!(shown(vec![stubs(40, 10)]), "0 of 10 kernels in k.so");
+        assert_eq!(shown(vec![stubs(8000, 0)]), "served exactly");
         // Much less code than for the others.
-        assert_eq!(told(vec![stubs(900, 0)]), "0 of 10 kernels in k.so");
-        assert_eq!(told(vec![file("a/k.so", &[("gfx1151", 10, 40, 10)])]), "0 of 10 kernels in k.so");
+        assert_eq!(shown(vec![stubs(900, 0)]), "0 of 10 kernels in k.so");
+        assert_eq!(shown(vec![file("a/k.so", &[("gfx1151", 10, 40, 10)])]), "0 of 10 kernels in k.so");
         // Some are empty for all targets.
         let same = file("a/k.so", &[("gfx1151", 2, 48, 1), ("gfx1100", 2, 48, 1)]);
-        assert_eq!(told(vec![same]), "served exactly");
+        assert_eq!(shown(vec![same]), "served exactly");
     }
 
     #[test]
     fn one_of_several_builds_for_versions_suffices() {
         let old = file("a/libk_rocm62.so", &[("gfx1100", 3, 300, 0)]);
         let new = file("a/libk_rocm72.so", &[("gfx1151", 3, 300, 0)]);
-        assert_eq!(told(vec![old.clone(), new]), "served exactly");
-        assert_eq!(told(vec![old]), "not served");
+        assert_eq!(shown(vec![old.clone(), new]), "served exactly");
+        assert_eq!(shown(vec![old]), "not served");
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Tells whether no file of the set that a file loads can define one of these symbols. After a quick
+/// Returns whether no file of the set that a file loads can define one of these symbols. After a quick
 /// look, which reads no names of defined symbols, any file that defines some can.
 fn lacks_symbols(closure: &Closure<'_>, index: usize, symbols: &[&str]) -> bool {
     let mut loads: Vec<Vec<usize>> = vec![Vec::new(); closure.tree.elfs.len()];

@@ -257,17 +257,13 @@ fn list(items: impl IntoIterator<Item: ToString>) -> String {
 mod tests {
     use super::*;
     use crate::inspect::facts::Storage;
+    use crate::inspect::testing::{device_code, gpu};
 
     fn subject(name: &str, codes: &[(Target, Storage)]) -> Subject {
         let device = codes.iter().map(|(target, storage)| DeviceCode {
-            target: target.clone(),
             storage: *storage,
-            compression: None,
-            version: None,
             count: 2,
-            bytes: 100,
-            kernels: None,
-            kernel_code: None,
+            ..device_code(target.clone())
         });
         let file = FileFacts {
             path: "/usr/lib64/libk.so".into(),
@@ -276,10 +272,6 @@ mod tests {
             ..FileFacts::default()
         };
         crate::inspect::testing::subject(name, vec![file])
-    }
-
-    fn gpu(name: &str) -> Target {
-        Target::Gpu(GpuTarget::parse(name).unwrap())
     }
 
     fn with(targets: &[&str]) -> Subject {
@@ -358,14 +350,9 @@ mod tests {
 
     fn file(path: &str, bundles: u64, codes: &[(&str, Storage, u64)]) -> FileFacts {
         let device = codes.iter().map(|(target, storage, count)| DeviceCode {
-            target: gpu(target),
             storage: *storage,
-            compression: None,
-            version: None,
             count: *count,
-            bytes: 100,
-            kernels: None,
-            kernel_code: None,
+            ..device_code(gpu(target))
         });
         FileFacts { path: path.into(), bundles, device: device.collect(), ..FileFacts::default() }
     }
