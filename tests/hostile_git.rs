@@ -5,24 +5,7 @@
 
 mod common;
 
-use common::Lab;
-
-const SPEC: &str = "Name: <{ name }>
-Version: <{ version }>
-Release: <{ release }>
-Summary: A test
-License: MIT
-Source0: <{ source_url }>
-BuildArch: noarch
-
-%description
-A test.
-
-%files
-
-%changelog
-<{ changelog }>
-";
+use common::{Lab, SPEC};
 
 /// The commands that read the history of a workspace.
 const COMMANDS: [&[&str]; 5] =

@@ -1,33 +1,9 @@
 //! A workspace that the user has not trusted runs none of its code, and `rocmrpm trust` or an answer
 //! on the terminal lets it.
 
-#![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
-
 mod common;
 
-use common::{Lab, Ran};
-
-/// A spec that runs a program when rpm parses it, and when it is prepared.
-const SPEC: &str = "%global parsed %(touch [LAB]/PWNED)
-Name: <{ name }>
-Version: <{ version }>
-Release: <{ release }>
-Summary: A test
-License: MIT
-Source0: <{ source_url }>
-BuildArch: noarch
-
-%description
-A test.
-
-%prep
-touch [LAB]/PREPARED
-
-%files
-
-%changelog
-<{ changelog }>
-";
+use common::{Lab, Ran, SPEC};
 
 /// A COPR project, so that `copr push` gets as far as it can.
 const PROJECT: &str = "owner = \"ada\"\nproject = \"lab\"\nchroots = [\"fedora-43-x86_64\"]\n";
@@ -89,7 +65,10 @@ fn hostile() -> Lab {
     without_trust(&lab, &["trust", "--remove"]).exits(0);
     lab.write("pins/stable.toml", "[one]\nversion = \"1.0\"\npath = \"src/one\"\n");
     lab.write("specs-templates/one/component.toml", "[closure]\n");
-    lab.write("specs-templates/one/one.spec.tera", &SPEC.replace("[LAB]", lab.dir().to_str().unwrap()));
+    let dir = lab.dir().display();
+    let spec = SPEC.replace("%files", &format!("%prep\ntouch {dir}/PREPARED\n\n%files"));
+    // The first line runs when rpm parses the spec.
+    lab.write("specs-templates/one/one.spec.tera", &format!("%global parsed %(touch {dir}/PWNED)\n{spec}"));
     lab.write("src/one/file.txt", "1\n");
     lab.write("copr/project.toml", PROJECT);
     lab.commit("Begin");

@@ -15,6 +15,24 @@ use rocmrpm::process::Command;
 /// The folder of this repository.
 pub const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
+/// A spec template without scripts.
+pub const SPEC: &str = "Name: <{ name }>
+Version: <{ version }>
+Release: <{ release }>
+Summary: A test
+License: MIT
+Source0: <{ source_url }>
+BuildArch: noarch
+
+%description
+A test.
+
+%files
+
+%changelog
+<{ changelog }>
+";
+
 /// Definitions that the host builder brings for machines whose rpm lacks Fedora's.
 const FALLBACK_MACROS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/build/fallback.macros");
 
