@@ -145,9 +145,8 @@ def main():
 
     owners, distributions = owners_of(tree)
     depends = depends_of(tree)
-    spec, install, comps = [HEAD], ["%install"], []
-    # The RPMs of one distribution each.
-    apart = []
+    # The preamble and the rest of each RPM, and which RPMs are of one distribution each.
+    preambles, rest, install, apart = {}, {}, ["%install"], []
     for line in table.read_text().splitlines():
         if line.startswith("#"):
             continue
@@ -183,29 +182,29 @@ def main():
             (work / f"{rpm}.paths").write_text("".join(path + "\n" for path in paths))
             # Links instead of copies: nothing changes the files before they are packed.
             install.append(f"(cd / && cpio --quiet -pdlm %{{buildroot}} </lab/rpms/{rpm}.paths)")
-            spec.append(f"%package -n {rpm}\nVersion: {version}\nSummary: {rpm}, from Debian")
+            preamble = [f"%package -n {rpm}\nVersion: {version}\nSummary: {rpm}, from Debian"]
+            preamble += [f"Requires: {required}" for required in requires + ([name] if rpm != name else [])]
             if each:
                 apart.append(rpm)
-                spec.append(f"@DEPENDS@{rpm}")
-            spec += [f"Requires: {required}" for required in requires + ([name] if rpm != name else [])]
             if rpm == name:
-                spec += provided(provides, versions, version)
+                preamble += provided(provides, versions, version)
                 lines += [listed(path) for path in sorted(over)]
             if rpm == "fedora-base":
                 lines += ["%dir " + listed(path) for path in EMPTY_FOLDERS]
                 install.append("mkdir -p " + " ".join("%{buildroot}/" + path for path in EMPTY_FOLDERS))
                 install.append("chmod 1777 %{buildroot}/tmp; chmod 555 %{buildroot}/proc %{buildroot}/sys")
             (work / f"{rpm}.files").write_text("%defattr(-,root,root,-)\n" + "".join(f"{line}\n" for line in lines))
-            spec.append(f"%description -n {rpm}\nFrom Debian's {debian}.\n%files -n {rpm} -f /lab/rpms/{rpm}.files\n")
-            comps.append(rpm)
+            preambles[rpm] = preamble
+            rest[rpm] = f"%description -n {rpm}\nFrom Debian's {debian}.\n%files -n {rpm} -f /lab/rpms/{rpm}.files\n"
         if over:
             install.append(f"cp -a --remove-destination /lab/rpms/overlay/{name}/. %{{buildroot}}/")
     # METADATA bound versions that Debian does not have, and do not name what an extra requires. What
     # Debian's packages depend on is what they work with.
-    for at, line in enumerate(spec):
-        if line.startswith("@DEPENDS@"):
-            rpm = line.removeprefix("@DEPENDS@")
-            spec[at] = "".join(f"Requires: {other}\n" for other in apart if other != rpm and other in depends.get(rpm, ()))
+    for rpm in apart:
+        preambles[rpm] += [f"Requires: {other}" for other in apart if other != rpm and other in depends.get(rpm, ())]
+    spec = [HEAD]
+    for rpm, preamble in preambles.items():
+        spec += preamble + [rest[rpm]]
     spec.append("%transfiletriggerin -n fedora-base -- /usr/lib64\n/usr/sbin/ldconfig\n")
     (work / "lab.spec").write_text("\n".join(spec + install) + "\n")
     (work / "build").write_text(BUILD)
