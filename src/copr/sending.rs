@@ -3,6 +3,8 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use super::builder::CoprBuilder;
 use super::error::CoprError;
 use super::parcel::{Base, Parcel, has_key, numbered};
@@ -66,9 +68,18 @@ impl<'w> CoprBuilder<'w> {
     /// Returns the digest of sources and of all settings that they are built with.
     pub(super) fn key(&self, content: Sha256) -> Sha256 {
         let (chroot, provider) = (&self.workspace.chroot, &self.workspace.provider);
-        let macros = (&chroot.macros, &provider.gpu_macros, &self.workspace.manifest.gpu_targets);
+        let targets = self.workspace.manifest.gpu_targets.iter().map(|target| target.as_str());
+        let targets: Vec<_> = targets.collect();
         let packages: Vec<_> = chroot.additional_packages.iter().map(|at| &at.value).collect();
-        Sha256::of_bytes(format!("{content}\n{}\n{macros:?}\n{packages:?}", self.identity()))
+        let all = json!([
+            content.to_string(),
+            self.identity(),
+            chroot.macros,
+            provider.gpu_macros,
+            targets,
+            packages
+        ]);
+        Sha256::of_bytes(all.to_string())
     }
 
     /// Returns the number that the build has among those of its version and release: that of an
