@@ -33,7 +33,7 @@ pub fn os_release() -> OsRelease {
     OsRelease { id: get("ID"), version_id: get("VERSION_ID"), pretty_name: get("PRETTY_NAME") }
 }
 
-/// Tells whether the machine's own packages are RPMs, so that rpmbuild can check
+/// Returns whether the machine's own packages are RPMs, so that rpmbuild can check
 /// BuildRequires against them.
 pub fn packages_are_rpms() -> bool {
     let dpkg = Path::new("/var/lib/dpkg/status").exists();

@@ -45,13 +45,13 @@ impl AsRef<str> for ComponentName {
     }
 }
 
-/// Tells whether rpm takes `text` as a package's version. Source: rpm's
+/// Returns whether rpm takes `text` as a package's version. Source: rpm's
 /// build/parsePreamble.c, ALLOWED_CHARS_VERREL, without the characters of macros.
 pub fn is_version(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._+~^".contains(c))
 }
 
-/// Tells whether a name can stand in a file name, a shell's command line and a
+/// Returns whether a name can stand in a file name, a shell's command line and a
 /// configuration file without quotes: letters, digits and `. _ + -`, beginning with a
 /// letter or a digit.
 pub fn is_plain(text: &str) -> bool {
@@ -109,7 +109,7 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, _, c)| c)
 }
 
-/// Tells whether this is a full commit name of git, SHA-1 or SHA-256.
+/// Returns whether this is a full commit name of git, SHA-1 or SHA-256.
 pub fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }

@@ -128,7 +128,7 @@ fn wheels_of(
     Ok(note.wheels)
 }
 
-/// Tells whether the wheels are the bytes that were made, and warns of those that are not.
+/// Returns whether the wheels are the bytes that were made, and warns of those that are not.
 fn is_whole(note: &Note, part: &Part<'_>, events: &dyn Events) -> std::io::Result<bool> {
     let damaged = note.damaged(&part.dir)?;
     for wheel in &damaged {

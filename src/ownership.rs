@@ -8,7 +8,7 @@ use std::path::Path;
 /// workspaces may run their code.
 pub(crate) const TRUST: &str = "ROCMRPM_TRUST";
 
-/// Tells whether files of this user are ours to use: of the user that we run as, of root, and
+/// Returns whether files of this user are ours to use: of the user that we run as, of root, and
 /// below sudo of the user who called it, as git has it.
 pub(crate) fn is_ours(owner: u32) -> bool {
     let sudo = || std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());

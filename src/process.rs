@@ -40,7 +40,7 @@ pub fn catch_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Tells whether the user or the system asked us to stop.
+/// Returns whether the user or the system asked us to stop.
 pub fn stop_requested() -> bool {
     STOP_REQUESTS.load(Ordering::SeqCst) > 0
 }
@@ -132,7 +132,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Tells whether the exit code is 0.
+    /// Returns whether the exit code is 0.
     pub fn success(&self) -> bool {
         self.code == Some(0)
     }
@@ -519,7 +519,7 @@ fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: b
     allowed
 }
 
-/// Tells whether a program that ran under `LC_ALL=C` said that the disk is full: these are the
+/// Returns whether a program that ran under `LC_ALL=C` said that the disk is full: these are the
 /// system's words (strerror(3)).
 pub fn says_full(said: &str) -> bool {
     ["No space left on device", "Disk quota exceeded"].iter().any(|full| said.contains(full))

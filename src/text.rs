@@ -75,7 +75,7 @@ pub fn path_of_file_url(url: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// Tells whether a text is as the pattern says, `*` standing for any characters. Each
+/// Returns whether a text is as the pattern says, `*` standing for any characters. Each
 /// part between stars is looked for once, from where the part before it ended.
 pub fn covers(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };

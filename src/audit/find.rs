@@ -148,13 +148,13 @@ fn comment_at(line: &str, comment: &str) -> Option<usize> {
     None
 }
 
-/// Tells whether a line has a text that does not begin within a word.
+/// Returns whether a line has a text that does not begin within a word.
 fn has_text(line: &str, text: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(text).any(|(at, _)| !text.starts_with(word) || !line[..at].ends_with(word))
 }
 
-/// Tells whether a line has a word that is a command: by itself, and followed by
+/// Returns whether a line has a word that is a command: by itself, and followed by
 /// something.
 fn has_command(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {

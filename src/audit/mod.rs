@@ -102,7 +102,7 @@ impl Audit {
         self.points.iter().filter(|point| point.satisfied.is_none())
     }
 
-    /// Tells whether a build fetches nothing.
+    /// Returns whether a build fetches nothing.
     pub fn clean(&self) -> bool {
         self.open().next().is_none() && self.mistakes.is_empty() && self.unread.is_empty()
     }
@@ -279,7 +279,7 @@ impl Known<'_> {
     }
 }
 
-/// Tells whether a setting stands in `%build`: outside of comments, as a word of its
+/// Returns whether a setting stands in `%build`: outside of comments, as a word of its
 /// own. Quotes do not count: `export A='b'` sets `A=b`.
 fn has_setting(spec: &Sections, setting: &str) -> bool {
     let plain = |text: &str| text.replace(['\'', '"'], "");
@@ -298,7 +298,7 @@ fn has_setting(spec: &Sections, setting: &str) -> bool {
     })
 }
 
-/// Tells whether the spec requires a package for its build.
+/// Returns whether the spec requires a package for its build.
 fn requires(spec: &Sections, package: &str) -> bool {
     let tags = spec.packages.iter().flat_map(|package| &package.tags);
     let lists = tags.filter(|tag| tag.name == "buildrequires").map(|tag| split(&tag.value));

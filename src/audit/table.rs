@@ -99,12 +99,12 @@ impl Table {
         self.language.iter().find(|language| is_one_of(file_name, &language.files))
     }
 
-    /// Tells whether a build begins with a file.
+    /// Returns whether a build begins with a file.
     pub fn is_root(&self, file_name: &str) -> bool {
         is_one_of(file_name, &self.roots)
     }
 
-    /// Tells whether no build reads a file, by the folders that it is in.
+    /// Returns whether no build reads a file, by the folders that it is in.
     pub fn is_passed_over(&self, path: &str) -> bool {
         let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
         folders.split('/').any(|folder| self.passed_over.iter().any(|name| name.eq_ignore_ascii_case(folder)))
@@ -121,7 +121,7 @@ impl Table {
     }
 }
 
-/// Tells whether a file name fits one of the patterns.
+/// Returns whether a file name fits one of the patterns.
 fn is_one_of(file_name: &str, patterns: &[String]) -> bool {
     patterns.iter().any(|pattern| covers(pattern, file_name))
 }

@@ -117,7 +117,7 @@ pub trait Builder: Sync {
         Limits { cores: machine::cores(), memory: machine::available_memory() }
     }
 
-    /// Tells whether it reads the repository of what was built before, which then has
+    /// Returns whether it reads the repository of what was built before, which then has
     /// to be there even if it is empty.
     fn reads_repository(&self) -> bool {
         false

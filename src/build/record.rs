@@ -267,7 +267,7 @@ fn unreadable(error: std::io::Error) -> IoError {
     IoError::doing("read the results of a build")(error)
 }
 
-/// Tells whether a file name is that of an RPM that can be installed.
+/// Returns whether a file name is that of an RPM that can be installed.
 pub(super) fn is_binary_rpm(name: &str) -> bool {
     name.ends_with(".rpm") && !name.ends_with(".src.rpm")
 }

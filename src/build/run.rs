@@ -117,7 +117,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Tells whether every component is there in the end.
+    /// Returns whether every component is there in the end.
     pub fn complete(&self) -> bool {
         self.outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Built(_) | Outcome::Fresh))
     }

@@ -222,7 +222,7 @@ fn check_dirty(change: &Change, shell: &Shell) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tells whether a wheel's local version label says `dirty`.
+/// Returns whether a wheel's local version label says `dirty`.
 fn is_dirty(file: &str) -> bool {
     // Source: Binary distribution format, "File name convention": the version is the second part.
     let label = file.split('-').nth(1).and_then(|version| version.split_once('+'));

@@ -15,7 +15,7 @@ use crate::trust::{TrustError, TrustList, check};
 use crate::workspace::{Component, Workspace, WorkspaceError, find_root};
 use args::{ClosureCommand, ClosureHow, Command, Copr, Publish};
 
-/// How often the user's answer is looked for.
+/// How often rocmrpm checks for the user's answer.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Returns what a command runs of the workspace's code, for the question; `None` if nothing. The

@@ -176,7 +176,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Tells whether a name or version can be in a spec.
+/// Returns whether a name or version can be in a spec.
 pub(super) fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b))
 }

@@ -92,7 +92,7 @@ pub(super) fn of_stack(
     Ok(found)
 }
 
-/// Tells whether a requirement is one of the stack's own build as well: NVIDIA's libraries are
+/// Returns whether a requirement is one of the stack's own build as well: NVIDIA's libraries are
 /// not, and which version of another one of the stack's it takes, the stack decides.
 fn stays(need: &mut Need, own: &BTreeSet<String>) -> bool {
     if own.contains(need.name()) {
@@ -103,13 +103,13 @@ fn stays(need: &mut Need, own: &BTreeSet<String>) -> bool {
     never(need.name()).is_none()
 }
 
-/// Tells whether a component was generated for a closure: its folder lies among those.
+/// Returns whether a component was generated for a closure: its folder lies among those.
 fn is_generated(component: &Component) -> bool {
     let above = component.dir.ancestors().skip(1).take(2);
     above.filter_map(Path::file_name).any(|folder| folder == "generated")
 }
 
-/// Tells whether a component makes a package of a Python module, by its spec's template.
+/// Returns whether a component makes a package of a Python module, by its spec's template.
 pub(crate) fn makes_python(component: &Component) -> Result<bool, ClosureError> {
     let text =
         fs_err::read_to_string(&component.template).map_err(IoError::doing("read a spec's template"))?;

@@ -100,7 +100,7 @@ fn takes(specifiers: &VersionSpecifiers, offer: &Offer) -> Fit {
     }
 }
 
-/// Tells whether the release has exactly the version that is locked.
+/// Returns whether the release has exactly the version that is locked.
 fn is_locked(offer: &Offer, node: &Node) -> bool {
     offer.version.as_ref() == Some(&node.locked.version)
 }
@@ -187,7 +187,7 @@ impl<'g> View<'g> {
         }
     }
 
-    /// Tells whether a requirement can refuse what the release has. One of a package of the release
+    /// Returns whether a requirement can refuse what the release has. One of a package of the release
     /// cannot: dnf installs that package with the release's own or not at all. What an extra of it
     /// asks for is not the package's requirement, and stands if this version of it is locked.
     fn counts(&self, edge: &Edge) -> bool {

@@ -195,7 +195,7 @@ pub(super) struct Edited<'a> {
 }
 
 impl Edited<'_> {
-    /// Tells whether the component edits a file.
+    /// Returns whether the component edits a file.
     pub fn is_edited(&self, path: &str) -> bool {
         let version = &self.workspace.pin(self.component).version;
         self.component.edits_for(version).any(|edit| edit.source.is_none() && edit.file == path)

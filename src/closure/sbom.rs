@@ -64,7 +64,7 @@ impl Component {
         }
     }
 
-    /// Tells whether it is a package of a distribution's.
+    /// Returns whether it is a package of a distribution's.
     pub fn is_system(&self) -> bool {
         matches!(self.kind.as_str(), "rpm" | "deb" | "apk" | "alpm")
     }

@@ -19,7 +19,7 @@ pub enum Upgrade<'a> {
 }
 
 impl Upgrade<'_> {
-    /// Tells whether a member may move without being forced.
+    /// Returns whether a member may move without being forced.
     pub(super) fn moves(self, name: &str) -> bool {
         match self {
             Self::None => false,

@@ -62,7 +62,7 @@ pub(super) fn title(stack: &str, flavour: Flavour) -> String {
     }
 }
 
-/// Tells whether a label says which component is in the image.
+/// Returns whether a label says which component is in the image.
 pub(super) fn is_of_component(name: &str) -> bool {
     name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(".component."))
 }

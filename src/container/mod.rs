@@ -196,7 +196,7 @@ fn packages<'w>(
     Ok((components, packages))
 }
 
-/// Tells whether the chosen chroot can have an image of a flavour: something to put into it, an
+/// Returns whether the chosen chroot can have an image of a flavour: something to put into it, an
 /// image to start from, and ROCm where it is wanted.
 pub fn is_possible(stack: &Stack<'_>, flavour: Flavour) -> bool {
     let workspace = stack.workspace;

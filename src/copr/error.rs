@@ -131,7 +131,7 @@ pub enum CoprError {
 }
 
 impl CoprError {
-    /// Tells whether the same call may succeed a little later.
+    /// Returns whether the same call may succeed a little later.
     pub(super) fn passes(&self) -> bool {
         matches!(self, Self::Server { .. } | Self::Damaged { .. })
     }

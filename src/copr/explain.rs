@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_copr_did_is_told_apart_from_what_the_build_did() {
+    fn separates_failures_of_copr_from_failures_of_the_build() {
         let kind = |state, timed_out, backend: Option<&str>, source| {
             let backend = backend.map(str::to_owned);
             let logs = Logs { log: PathBuf::new(), timed_out, backend, source };

@@ -77,7 +77,7 @@ impl MacrosPackage {
         format!("{}-{}", self.name, self.version_release)
     }
 
-    /// Tells whether a package of a build root's list is a package of these macros, of
+    /// Returns whether a package of a build root's list is a package of these macros, of
     /// whatever version.
     pub fn is_one(&self, package: &str) -> bool {
         package.strip_prefix(&self.name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))

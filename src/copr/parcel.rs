@@ -1,6 +1,6 @@
 //! What a component is sent to COPR as. COPR keeps any number of builds of one version and release, and
 //! dnf takes the oldest of them; so each build that is sent has a release of its own. The name of the
-//! uploaded file tells later runs what the build was made from.
+//! uploaded file shows later runs what the build was made from.
 
 use std::path::Path;
 use std::time::Duration;
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn builds_of_one_version_and_release_are_numbered() {
         let base = Base::new("lib", "1.0", "5.fc43", ".fc43");
-        for (told, number) in [
+        for (version_release, number) in [
             ("1.0-5", Some(1)),
             ("2:1.0-5.fc43", Some(1)),
             ("1.0-5.3", Some(3)),
@@ -151,7 +151,7 @@ mod tests {
             ("1.0-51", None),
             ("1.0-5~dirty", None),
         ] {
-            assert_eq!(base.number(told), number, "{told}");
+            assert_eq!(base.number(version_release), number, "{version_release}");
         }
         assert_eq!([1, 2].map(|number| base.numbered(number)), ["1.0-5.fc43", "1.0-5.2.fc43"]);
         let spec = "Name: lib\nRelease:  5~dirty%{?dist}\n%prep\n";

@@ -253,7 +253,7 @@ fn wanted_chroot(place: &Place<'_>, builds: &[Build]) -> Result<WantedChroot, Er
     Ok(WantedChroot { repositories, packages })
 }
 
-/// Tells whether the project has a build of exactly these macros for a chroot.
+/// Returns whether the project has a build of exactly these macros for a chroot.
 pub(super) fn is_built(macros: &MacrosPackage, chroot: &str, builds: &[Build]) -> bool {
     builds.iter().any(|build| {
         build.source_package.name.as_deref() == Some(&macros.name)
@@ -424,7 +424,7 @@ impl Sync {
     }
 }
 
-/// Tells whether a new project has a value by itself.
+/// Returns whether a new project has a value by itself.
 fn is_nothing(wanted: &Value) -> bool {
     match wanted {
         Value::Array(list) => list.is_empty(),

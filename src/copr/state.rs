@@ -37,12 +37,12 @@ impl State {
         serde_json::from_value(serde_json::Value::from(word)).unwrap_or(Self::Unknown)
     }
 
-    /// Tells whether nothing more will happen.
+    /// Returns whether nothing more will happen.
     pub fn is_over(self) -> bool {
         self.is_good() || matches!(self, Self::Failed | Self::Canceled | Self::Skipped)
     }
 
-    /// Tells whether it has packages.
+    /// Returns whether it has packages.
     pub fn is_good(self) -> bool {
         matches!(self, Self::Succeeded | Self::Forked)
     }

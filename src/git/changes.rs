@@ -117,7 +117,7 @@ impl Repository<'_> {
         Ok(entries.into_iter().zip(hashes.lines()).filter_map(differs).collect())
     }
 
-    /// Tells whether a submodule is at another commit than the index has, or has changes itself.
+    /// Returns whether a submodule is at another commit than the index has, or has changes itself.
     /// One that was not cloned is unchanged.
     fn submodule_differs(&self, dir: &Path, commit: &str) -> Result<bool, RepositoryError> {
         if dir.join(".git").symlink_metadata().is_err() {

@@ -104,7 +104,7 @@ impl<'a> Repository<'a> {
         |source| RepositoryError::Git { root: self.root.to_owned(), source }
     }
 
-    /// Tells whether there is a commit.
+    /// Returns whether there is a commit.
     pub fn has_commits(&self) -> Result<bool, RepositoryError> {
         let verify = self.git(["rev-parse", "--quiet", "--verify", "HEAD"]).run();
         Ok(verify.map_err(self.failed())?.success())
@@ -127,7 +127,7 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// Tells whether git would take a folder for a bare repository. Source: git, `setup.c`,
+/// Returns whether git would take a folder for a bare repository. Source: git, `setup.c`,
 /// `is_git_directory`.
 fn looks_bare(dir: &Path) -> bool {
     let there = |name: &str| dir.join(name).symlink_metadata().is_ok();

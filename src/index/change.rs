@@ -93,7 +93,7 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// Tells whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.packages.is_empty() && self.pages.is_empty() && self.signed.is_none()
     }

@@ -91,7 +91,7 @@ pub struct Unchecked {
 }
 
 impl Report {
-    /// Tells whether there is an error among the findings.
+    /// Returns whether there is an error among the findings.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }

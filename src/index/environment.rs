@@ -73,7 +73,7 @@ impl Environment {
         &self.markers
     }
 
-    /// Tells whether a `Requires-Python` allows this Python. One that cannot be read allows
+    /// Returns whether a `Requires-Python` allows this Python. One that cannot be read allows
     /// all: pip ignores it.
     pub fn allows(&self, requires_python: Option<&str>) -> bool {
         requires_python
@@ -81,7 +81,7 @@ impl Environment {
             .is_none_or(|specifiers| specifiers.contains(&self.full))
     }
 
-    /// Tells whether an installer here takes a wheel with this `python-abi-platform`
+    /// Returns whether an installer here takes a wheel with this `python-abi-platform`
     /// (platform compatibility tags of the Python packaging user guide).
     pub fn takes(&self, tag: &str) -> bool {
         let mut parts = tag.splitn(3, '-');
@@ -104,7 +104,7 @@ impl Environment {
         }
     }
 
-    /// Tells whether a tag's version, such as `3` or `39`, is of this major version and not
+    /// Returns whether a tag's version, such as `3` or `39`, is of this major version and not
     /// above this Python.
     fn reaches(&self, version: &str, alone: bool) -> bool {
         let (major, minor) = self.python;

@@ -292,7 +292,7 @@ impl Diagnose for IndexError {
     }
 }
 
-/// Tells whether the labels of two wheels are the same but for their last part.
+/// Returns whether the labels of two wheels are the same but for their last part.
 fn differ_by_release(new: &str, old: &str) -> bool {
     let base = |name: &str| {
         let (_, label) = wheel::public_and_label(&wheel::FileName::parse(name).ok()?.version);

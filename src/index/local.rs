@@ -279,7 +279,7 @@ fn compare(
     Ok(pages)
 }
 
-/// Tells whether a file has these bytes.
+/// Returns whether a file has these bytes.
 fn has(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let Some(mut file) = there(fs::File::open(path))? else { return Ok(false) };
     if file.metadata()?.len() != bytes.len() as u64 {

@@ -85,7 +85,7 @@ impl Manifest {
         Ok(bytes)
     }
 
-    /// Tells whether a file may have this digest.
+    /// Returns whether a file may have this digest.
     pub fn allows(&self, path: &str, sha256: Sha256) -> bool {
         [&self.files, &self.pending].iter().any(|files| files.get(path) == Some(&sha256))
     }

@@ -39,12 +39,12 @@ impl Need {
         self.text.split(';').next().unwrap_or(&self.text).trim().to_owned()
     }
 
-    /// Tells whether it holds with these extras.
+    /// Returns whether it holds with these extras.
     pub fn holds(&self, environment: &MarkerEnvironment, extras: &[ExtraName]) -> bool {
         self.parsed.marker.evaluate(environment, extras)
     }
 
-    /// Tells whether it names a file instead of versions.
+    /// Returns whether it names a file instead of versions.
     pub fn names_url(&self) -> bool {
         matches!(self.parsed.version_or_url, Some(VersionOrUrl::Url(_)))
     }
@@ -57,7 +57,7 @@ impl Need {
         }
     }
 
-    /// Tells whether a version satisfies it.
+    /// Returns whether a version satisfies it.
     pub fn takes(&self, version: &Version) -> bool {
         self.specifiers().is_none_or(|specifiers| specifiers.contains(version))
     }

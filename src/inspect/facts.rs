@@ -331,7 +331,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Tells whether code of this kind runs on the GPU `wanted`.
+    /// Returns whether code of this kind runs on the GPU `wanted`.
     pub fn serves(&self, wanted: &GpuTarget) -> bool {
         match self {
             Self::Gpu(target) => target.serves(wanted),
@@ -390,7 +390,7 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Tells whether what lies there makes programs run on its target.
+    /// Returns whether what lies there makes programs run on its target.
     pub fn serves(self) -> bool {
         !matches!(self, Self::DataFile | Self::Embedded)
     }

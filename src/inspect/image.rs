@@ -77,7 +77,7 @@ pub(super) enum Taking {
     Sieved,
 }
 
-/// Tells whether a file that begins so is one that is looked into: ELF files,
+/// Returns whether a file that begins so is one that is looked into: ELF files,
 /// offload bundles and binaries, static archives and kpack archives.
 pub(super) fn is_interesting(head: &[u8]) -> bool {
     let magics: [&[u8]; 6] = [
@@ -92,7 +92,7 @@ pub(super) fn is_interesting(head: &[u8]) -> bool {
     magics.iter().any(|magic| head.starts_with(magic))
 }
 
-/// Tells whether a file is looked at for its name alone, whatever its content.
+/// Returns whether a file is looked at for its name alone, whatever its content.
 fn told_by_name(path: &str) -> bool {
     data_files::look(path).is_some()
 }

@@ -1,7 +1,7 @@
-//! Maps of files that are not ours: another program may cut such a file short while it is
-//! read, and reading a map beyond the end of its file is SIGBUS, which ends a process. Here it
-//! ends nothing: the handler puts zeros in place of what is gone, and whoever asks at the end is
-//! told that the file changed. Our own temporary files need none of this.
+//! Memory maps of files that other programs can truncate while we read them. A read beyond the end
+//! of a mapped file raises SIGBUS, which ends the process. The handler here puts pages of zeros in
+//! place of what is gone instead, and [`Mapped::unchanged`] then returns an error. Our own temporary
+//! files do not need this.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memmap2::{Mmap, MmapOptions};
 
-/// How many files are mapped at a time; there is one for each core.
+/// How many files can be mapped at a time; inspection maps one per core.
 const SLOTS: usize = 1024;
 
 /// Where a map lies, for the signal handler, which may take no lock.
@@ -97,7 +97,7 @@ impl Deref for Mapped {
 fn map(options: &MmapOptions, file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only and private to us, and all that is read from it is checked
     // where it is used. If another program writes to the file meanwhile, the result can be wrong;
-    // if it cuts the file short, the handler below keeps the memory readable.
+    // if it truncates the file, the handler below keeps the memory readable.
     unsafe { options.map(file) }
 }
 
@@ -109,7 +109,7 @@ fn install_handler() {
         // mask. The handler reads and writes atomics and makes system calls, which is all that a
         // signal handler may do. It takes the place of std's, which would take itself out with
         // the first signal; that one is about stacks, whose overflow is SIGSEGV on Linux. Without a
-        // handler a file that is cut short ends the process, as it does elsewhere.
+        // handler a truncated file ends the process.
         unsafe {
             let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
             PAGE.store(page, Ordering::Relaxed);
@@ -146,7 +146,7 @@ fn put_zeros(address: usize, end: usize) -> bool {
     let start = address & !(page - 1);
     let length = end.next_multiple_of(page) - start;
     // SAFETY: the range lies inside of one of our maps, which stays as large as it is, readable and
-    // read-only; the thread that reads it stands in this handler.
+    // read-only; the thread that reads it waits in this handler.
     let mapped = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_ANONYMOUS;
         libc::mmap(start as *mut _, length, libc::PROT_READ, flags, -1, 0)

@@ -149,7 +149,7 @@ impl Report {
         self.findings.iter().filter(|finding| finding.severity == Severity::Error)
     }
 
-    /// Tells whether any finding is an error.
+    /// Returns whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
     }

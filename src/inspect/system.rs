@@ -161,7 +161,7 @@ impl System {
         }
     }
 
-    /// Tells whether enough is known to call a library missing.
+    /// Returns whether enough is known to call a library missing.
     pub(crate) fn is_known(&self) -> bool {
         !self.libraries.is_empty()
     }

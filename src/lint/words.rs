@@ -26,7 +26,7 @@ impl Words {
         }
     }
 
-    /// Tells whether upstream may read this variable.
+    /// Returns whether upstream may read this variable.
     pub fn reads(&self, name: &str) -> bool {
         self.0.contains(name)
     }

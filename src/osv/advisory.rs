@@ -97,7 +97,7 @@ struct Document {
     database_specific: Option<serde_json::Value>,
 }
 
-/// Tells whether an ID can stand in a URL and on a terminal as it is.
+/// Returns whether an ID can stand in a URL and on a terminal as it is.
 pub(super) fn is_id(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     !id.is_empty() && id.len() <= MAX_ID && id.chars().all(plain) && !id.starts_with('.')
@@ -242,7 +242,7 @@ impl Affected {
 }
 
 impl Range {
-    /// Tells whether a version lies in the range; the error is a version that cannot be read.
+    /// Returns whether a version lies in the range; the error is a version that cannot be read.
     fn holds<'r>(&'r self, ecosystem: Ecosystem, at: &Version) -> Result<bool, &'r str> {
         let mut events = Vec::new();
         for event in &self.events {

@@ -90,7 +90,7 @@ impl Export {
         })
     }
 
-    /// Tells whether it has advisories for an ecosystem, whose name may have a suffix.
+    /// Returns whether it has advisories for an ecosystem, whose name may have a suffix.
     pub fn covers(&self, ecosystem: &str) -> bool {
         self.ecosystems.iter().any(|name| name.split(':').next() == Some(ecosystem))
     }

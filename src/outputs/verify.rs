@@ -27,7 +27,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Tells whether everything is as it should be.
+    /// Returns whether everything is as it should be.
     pub fn holds(&self) -> bool {
         self.rpms.is_empty() && self.wheels.iter().all(|proof| proof.differences.is_empty())
     }

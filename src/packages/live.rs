@@ -154,7 +154,7 @@ fn provided(output: &str, kind: &str) -> Vec<Provided> {
     found
 }
 
-/// Tells whether a requirement is met by these versions, as far as it is on Python projects; extras
+/// Returns whether a requirement is met by these versions, as far as it is on Python projects; extras
 /// have packages of their own, which are not among them.
 fn is_met(requirement: &Requirement, versions: &BTreeMap<String, Vec<&str>>) -> bool {
     match requirement {

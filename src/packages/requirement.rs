@@ -33,7 +33,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Tells whether a version is within the bound, compared as rpm does: a release is
+    /// Returns whether a version is within the bound, compared as rpm does: a release is
     /// compared only where both have one (rpm's rpmdsCompare).
     pub fn holds(&self, version: &str) -> bool {
         let (mut have, mut want) = (version, self.version.as_str());
@@ -48,7 +48,7 @@ impl Bound {
         parts('<', Ordering::Less) || parts('>', Ordering::Greater) || parts('=', Ordering::Equal)
     }
 
-    /// Tells whether a version is too old for the bound, so that an update may do.
+    /// Returns whether a version is too old for the bound, so that an update may do.
     pub fn wants_newer(&self, version: &str) -> bool {
         !self.sign.contains('<') && !self.holds(version) && compare(version, &self.version) == Ordering::Less
     }

@@ -143,12 +143,12 @@ pub struct UpstreamChange {
 }
 
 impl Series {
-    /// Tells whether something does not apply.
+    /// Returns whether something does not apply.
     pub fn fails(&self) -> bool {
         self.a_patch_fails() || self.edits.iter().any(|edit| matches!(edit.state, State::Fails { .. }))
     }
 
-    /// Tells whether a patch does not apply.
+    /// Returns whether a patch does not apply.
     pub fn a_patch_fails(&self) -> bool {
         self.patches.iter().any(|patch| matches!(patch.state, State::Fails { .. }))
     }

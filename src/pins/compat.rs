@@ -72,7 +72,7 @@ impl Compat {
     }
 }
 
-/// Tells whether a version is what a row wants: the version itself or one that the
+/// Returns whether a version is what a row wants: the version itself or one that the
 /// conditions hold.
 pub fn satisfies(version: &str, wanted: &str) -> bool {
     match VersionRange::parse(wanted) {

@@ -149,7 +149,7 @@ fn origin(pin: &Pin) -> String {
     }
 }
 
-/// Tells whether the pin's version is but the beginning of its commit.
+/// Returns whether the pin's version is but the beginning of its commit.
 fn is_commit(pin: &Pin) -> bool {
     let Source::Git { commit: Some(commit), .. } = &pin.source else { return false };
     pin.version.len() > 6 && commit.starts_with(&pin.version)

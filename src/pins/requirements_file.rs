@@ -12,7 +12,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(said).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Tells whether a line is an option of pip's.
+/// Returns whether a line is an option of pip's.
 pub(super) fn is_option(line: &str) -> bool {
     line.starts_with('-')
 }

@@ -176,7 +176,7 @@ pub fn write_set(root: &Path, name: &str, text: &str) -> Result<bool, PinsError>
     Ok(files::write_if_changed(&path, text).map_err(action())?)
 }
 
-/// Tells whether a text has a version that is not a part of another.
+/// Returns whether a text has a version that is not a part of another.
 fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '.';
     text.match_indices(word).any(|(at, _)| {

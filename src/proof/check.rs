@@ -223,7 +223,7 @@ impl<'a> Set<'a> {
         self.of_target(name, requirement)
     }
 
-    /// Tells whether one of the packages provides a name within its bound.
+    /// Returns whether one of the packages provides a name within its bound.
     fn provided(&self, requirement: &Requirement) -> bool {
         let Requirement::Name { name, bound } = requirement else { return false };
         let provided = self.provides.get(name.as_str());

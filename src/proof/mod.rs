@@ -70,10 +70,15 @@ const BUILD_IDS: &str = "/usr/lib/.build-id/";
 impl NotInstallable {
     /// Returns the error, if a requirement is not provided or packages conflict.
     pub fn of(findings: &Findings, of: &str, chroot: &str) -> Result<(), Self> {
-        let Findings { unmet, conflicts, .. } = findings.clone();
+        let Findings { unmet, conflicts, .. } = findings;
         match unmet.is_empty() && conflicts.is_empty() {
             true => Ok(()),
-            false => Err(Self { of: of.to_owned(), chroot: chroot.to_owned(), unmet, conflicts }),
+            false => Err(Self {
+                of: of.to_owned(),
+                chroot: chroot.to_owned(),
+                unmet: unmet.clone(),
+                conflicts: conflicts.clone(),
+            }),
         }
     }
 

@@ -82,7 +82,7 @@ fn is_python_files(line: &str) -> bool {
     line.starts_with("%files -n python3-")
 }
 
-/// Tells whether a line names what only a build has.
+/// Returns whether a line names what only a build has.
 fn is_source(line: &str) -> bool {
     let tag = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
     let numbered = |stem: &str| {

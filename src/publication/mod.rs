@@ -68,7 +68,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Tells whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }

@@ -92,7 +92,7 @@ impl State {
         text
     }
 
-    /// Tells whether its `repomd.xml` names its metadata. What an interrupted or failed tool wrote
+    /// Returns whether its `repomd.xml` names its metadata. What an interrupted or failed tool wrote
     /// may have been published by an earlier release.
     pub fn has_whole_repomd(&self) -> bool {
         Repomd::parse(&self.repomd).is_ok_and(|repomd| repomd.paths().iter().eq(&self.metadata))
@@ -116,7 +116,7 @@ impl Published {
         Ok(Self { file, size, sha256, time, content, epoch, version, source })
     }
 
-    /// Tells whether somebody built it from what was not committed.
+    /// Returns whether somebody built it from what was not committed.
     pub fn is_dirty(&self) -> bool {
         self.version.rsplit('-').next().is_some_and(|release| release.contains("~dirty"))
     }

@@ -64,12 +64,12 @@ impl Shell {
         Self { quiet, bars: Mutex::new(None) }
     }
 
-    /// Tells whether only warnings and errors are wanted.
+    /// Returns whether only warnings and errors are wanted.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Tells whether progress can be shown in place: stderr is a terminal and
+    /// Returns whether progress can be shown in place: stderr is a terminal and
     /// nobody asked for plain lines.
     pub fn is_live(&self) -> bool {
         !self.quiet && std::io::stderr().is_terminal() && std::env::var_os("CI").is_none()

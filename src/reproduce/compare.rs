@@ -80,7 +80,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// Tells whether nothing differs that a user would get.
+    /// Returns whether nothing differs that a user would get.
     pub fn same(&self) -> bool {
         self.tags.is_empty()
             && self.files_removed.is_empty()
@@ -101,7 +101,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Tells whether nothing differs that a user would get.
+    /// Returns whether nothing differs that a user would get.
     pub fn same(&self) -> bool {
         self.rpms_removed.is_empty() && self.rpms_added.is_empty() && self.packages.iter().all(Package::same)
     }

@@ -162,7 +162,7 @@ fn example(old: &[u8], new: &[u8]) -> Option<(String, String)> {
     (!(old.is_empty() && new.is_empty())).then_some((old, new))
 }
 
-/// Tells whether a text shows a time: `12:34`, `2026-11-21`, `Nov 21`, or seconds since 1970.
+/// Returns whether a text shows a time: `12:34`, `2026-11-21`, `Nov 21`, or seconds since 1970.
 fn shows_time(text: &str) -> bool {
     const MONTHS: &[&str] =
         &["Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ", "Dec "];
@@ -179,7 +179,7 @@ fn shows_time(text: &str) -> bool {
         || masked.contains("00000000T")
 }
 
-/// Tells whether two files have formats that store a time, and differ in it.
+/// Returns whether two files have formats that store a time, and differ in it.
 fn archive_times_differ(old: &[u8], new: &[u8]) -> bool {
     let both = |magic: &[u8]| old.starts_with(magic) && new.starts_with(magic);
     let differ = |from: usize, to: usize| old.get(from..to) != new.get(from..to);

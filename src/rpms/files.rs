@@ -82,7 +82,7 @@ impl Files {
         self.entries
     }
 
-    /// Tells whether the package has no files at all.
+    /// Returns whether the package has no files at all.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -57,7 +57,7 @@ impl Header {
         }
     }
 
-    /// Tells whether this is a package of debugging data, which carries ELF
+    /// Returns whether this is a package of debugging data, which carries ELF
     /// files whose code was taken out.
     pub fn is_debug(&self) -> bool {
         self.name.ends_with("-debuginfo") || self.name.ends_with("-debugsource")

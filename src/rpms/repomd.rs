@@ -115,7 +115,7 @@ impl MetadataFile {
         })
     }
 
-    /// Tells whether this is the metadata of a kind. createrepo_c puts a digest before it.
+    /// Returns whether this is the metadata of a kind. createrepo_c puts a digest before it.
     fn is(&self, kind: &str) -> bool {
         self.path.contains(&format!("-{kind}.xml"))
     }

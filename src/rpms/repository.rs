@@ -127,7 +127,7 @@ impl Repository {
         Ok(Refreshed { packages: wanted.len(), changed: true })
     }
 
-    /// Tells whether folder and metadata are what these RPMs would make them.
+    /// Returns whether folder and metadata are what these RPMs would make them.
     fn is_current(&self, wanted: &BTreeMap<String, &Path>, signer: Option<&Signer>) -> io::Result<bool> {
         let there = |path: &str| self.dir.join(path).is_file();
         if Repomd::verified(&self.dir).is_err() || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
@@ -139,7 +139,7 @@ impl Repository {
         Ok(signed && old.is_some() && old == stamp(wanted, &self.dir, signer)?)
     }
 
-    /// Tells whether createrepo_c may take over what the metadata here says of RPMs that keep their
+    /// Returns whether createrepo_c may take over what the metadata here says of RPMs that keep their
     /// names. It trusts size and time in whole seconds, which two builds can share; the lines of the
     /// stamp have the whole time.
     fn can_reuse(&self, wanted: &BTreeMap<String, &Path>, old: &str) -> io::Result<bool> {

@@ -271,7 +271,7 @@ impl Signer {
     }
 }
 
-/// Tells whether a detached signature of bytes is valid and made by this public key, which must be
+/// Returns whether a detached signature of bytes is valid and made by this public key, which must be
 /// neither expired nor revoked. The user's keyring has no part in it.
 pub fn is_signed_by(public: &[u8], bytes: &[u8], signature: &[u8]) -> Result<bool, SigningError> {
     let dir = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();

@@ -142,7 +142,7 @@ impl Cache {
         self.dir.join("unpacked").join(digest.to_string())
     }
 
-    /// Tells whether the file with this content is here. Each run reads it once to make sure
+    /// Returns whether the file with this content is here. Each run reads it once to make sure
     /// that the content is still what the name says.
     pub(super) fn held(&self, digest: &Sha256) -> Result<Held, SourceError> {
         let path = self.path_of(digest);

@@ -154,7 +154,7 @@ impl Fetcher<'_> {
     }
 }
 
-/// Tells whether a source of a `Cargo.lock`, such as `registry+https://...`, is on a server.
+/// Returns whether a source of a `Cargo.lock`, such as `registry+https://...`, is on a server.
 fn is_elsewhere(source: &str) -> bool {
     source.split_once('+').is_some_and(|(_, url)| is_on_server(url))
 }
@@ -163,7 +163,7 @@ fn is_on_server(url: &str) -> bool {
     ["https://", "http://", "ssh://", "git://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
-/// Tells whether a source comes from this machine itself.
+/// Returns whether a source comes from this machine itself.
 fn is_here(source: &Source) -> bool {
     match source {
         Source::Folder { .. } => true,

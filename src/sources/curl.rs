@@ -150,12 +150,12 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// Tells whether the piece came.
+    /// Returns whether the piece came.
     pub fn well(&self) -> bool {
         self.code == 0
     }
 
-    /// Tells whether the server has no such file.
+    /// Returns whether the server has no such file.
     pub fn is_missing(&self) -> bool {
         matches!(self.status, 404 | 410)
     }

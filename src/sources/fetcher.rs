@@ -57,7 +57,7 @@ impl<'a> Fetcher<'a> {
         self
     }
 
-    /// Tells whether the network is forbidden.
+    /// Returns whether the network is forbidden.
     pub(crate) fn is_offline(&self) -> bool {
         self.offline
     }
@@ -203,7 +203,7 @@ impl<'a> Fetcher<'a> {
         }
     }
 
-    /// Tells whether the cache has the file with this content. One that is named so and has
+    /// Returns whether the cache has the file with this content. One that is named so and has
     /// another does not count, and is removed.
     pub(super) fn holds(&self, digest: &Sha256) -> Result<bool, SourceError> {
         let held = self.cache.held(digest)?;

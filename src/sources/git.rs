@@ -109,7 +109,7 @@ impl Repository<'_> {
         Ok(text.split('\0').filter_map(entry).collect())
     }
 
-    /// Tells whether a commit that the cache has names submodules.
+    /// Returns whether a commit that the cache has names submodules.
     pub fn has_submodules(&self, commit: &str) -> Result<bool, SourceError> {
         Ok(self.local()?.args(["cat-file", "-e", &format!("{commit}:.gitmodules")]).run()?.success())
     }
@@ -201,7 +201,7 @@ impl Repository<'_> {
         }
     }
 
-    /// Tells whether the cache has the commit and all that belongs to it: git sets a ref when
+    /// Returns whether the cache has the commit and all that belongs to it: git sets a ref when
     /// it has everything, whereas the commit alone may be left from a git that was killed.
     fn has(&self, dir: &Path, commit: &str) -> Result<bool, ProcessError> {
         let verify = ["rev-parse", "--verify", "--quiet", "--end-of-options"];

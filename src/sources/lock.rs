@@ -277,7 +277,7 @@ impl Fetcher<'_> {
     }
 }
 
-/// Tells whether an entry has all that is found out of such a source.
+/// Returns whether an entry has all that is found out of such a source.
 fn is_whole(entry: &LockEntry, pin: &Pin) -> bool {
     match &pin.source {
         Source::Url { .. } | Source::Sdist { .. } | Source::Wheel { .. } => entry.size.is_some(),

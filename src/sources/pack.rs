@@ -78,7 +78,7 @@ fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, 
     if members.is_empty() { Err(wrong("has no files")) } else { Ok(members) }
 }
 
-/// Tells whether an entry is source and not something made from it.
+/// Returns whether an entry is source and not something made from it.
 fn is_source(entry: &DirEntry) -> bool {
     let top_build = entry.depth() == 1 && entry.file_name() == "build" && entry.file_type().is_dir();
     !top_build && is_source_name(entry.file_name())
@@ -88,7 +88,7 @@ fn is_source_name(name: &OsStr) -> bool {
     !(name == "__pycache__" || name == ".git" || name.as_bytes().ends_with(b".pyc"))
 }
 
-/// Tells whether a file below a source folder is packed with it; both paths are
+/// Returns whether a file below a source folder is packed with it; both paths are
 /// relative to the same place.
 pub fn is_packed(path: &str, folder: &str) -> bool {
     let Ok(inside) = Path::new(path).strip_prefix(folder) else { return false };
@@ -96,7 +96,7 @@ pub fn is_packed(path: &str, folder: &str) -> bool {
     !top_build && inside.iter().all(is_source_name)
 }
 
-/// Tells whether a link at `path` leads to a place in the same folder.
+/// Returns whether a link at `path` leads to a place in the same folder.
 fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count() as isize - 1;
     for component in target.components() {

@@ -161,7 +161,7 @@ fn tagged_version(rest: &str, pinned: &str) -> Option<String> {
     Some(if is_version(rest) { rest.to_owned() } else { version.to_string() })
 }
 
-/// Tells whether a version is a pre-release. Where the pinned one has the same letters,
+/// Returns whether a version is a pre-release. Where the pinned one has the same letters,
 /// as all of aotriton's `0.11.2b` do, it is as good as that.
 fn is_pre(version: &str, pinned: &str) -> bool {
     let letters = |text: &str| text.chars().filter(char::is_ascii_alphabetic).collect::<String>();

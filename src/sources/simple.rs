@@ -72,7 +72,7 @@ pub(super) fn page(
     Ok(Some((text, url)))
 }
 
-/// Tells whether a `file:` URL names nothing.
+/// Returns whether a `file:` URL names nothing.
 pub(super) fn is_missing(url: &str) -> bool {
     url.strip_prefix("file://").is_some_and(|path| !Path::new(&url::percent_decode(path)).exists())
 }

@@ -125,7 +125,7 @@ pub fn password(url: &str) -> Vec<String> {
     all.into_iter().filter(|password| !password.is_empty()).collect()
 }
 
-/// Tells whether credentials for one URL are meant for the other, too.
+/// Returns whether credentials for one URL are meant for the other, too.
 pub(super) fn same_origin(one: &str, other: &str) -> bool {
     let (one, other) = (shown(one), shown(other));
     let (one, other) = (parts(&one), parts(&other));
@@ -162,12 +162,12 @@ pub(crate) fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// Tells whether a URL is fetched over TLS.
+/// Returns whether a URL is fetched over TLS.
 pub(super) fn is_https(url: &str) -> bool {
     url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"))
 }
 
-/// Tells whether anyone between this machine and the server could change what comes: the URL is
+/// Returns whether anyone between this machine and the server could change what comes: the URL is
 /// of another machine, and not of TLS.
 pub(crate) fn is_unprotected(url: &str) -> bool {
     let url = shown(url);
@@ -182,7 +182,7 @@ pub(crate) fn is_unprotected(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") && !own
 }
 
-/// Tells whether a file or a git repository would be looked for on this machine.
+/// Returns whether a file or a git repository would be looked for on this machine.
 pub(super) fn is_local(url: &str) -> bool {
     match url.split_once("://") {
         Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),

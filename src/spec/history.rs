@@ -82,7 +82,7 @@ pub struct Release {
 }
 
 impl History {
-    /// Tells whether a component's own spec or source has something that is not
+    /// Returns whether a component's own spec or source has something that is not
     /// committed or comes from the command line.
     fn is_dirty(&self, workspace: &Workspace, component: &Component) -> bool {
         let pin = workspace.pin(component);
@@ -217,7 +217,7 @@ fn pins_of<'p>(pinned: &'p Pinned, name: &ComponentName) -> impl Iterator<Item =
     own.into_iter().chain(closures.filter(move |_| own.is_none()))
 }
 
-/// Tells whether a component is a member of a Python closure that became an RPM of its own.
+/// Returns whether a component is a member of a Python closure that became an RPM of its own.
 fn is_member(workspace: &Workspace, component: &Component) -> bool {
     let runtime = || workspace.with_closure().map(Component::runtime_name);
     component.generated.is_some() && runtime().as_deref() != Some(component.name.as_str())
@@ -235,7 +235,7 @@ pub(super) fn folder(pin: &Pin) -> Option<&str> {
     }
 }
 
-/// Tells whether a path is this file or folder, or inside it. git reports a submodule
+/// Returns whether a path is this file or folder, or inside it. git reports a submodule
 /// by the folder's own name.
 pub(super) fn below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -242,7 +242,7 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
         sources: all_sources.into_iter().skip(1).map(|(name, values)| (key(name), values)).collect(),
         patches: component.patches_for(&pin.version).map(|patch| patch.file_name.as_str()).collect(),
         edits: edits(workspace, component, pin)?,
-        versions: if mentions(&files, "versions") { versions(workspace) } else { BTreeMap::new() },
+        versions: if mention_versions(&files) { versions(workspace) } else { BTreeMap::new() },
         gpu_provides: gpu_provides(&targets),
         env: component.env.iter().map(|(name, at)| (name.as_str(), at.value.as_str())).collect(),
         exports: exports(component, &workspace.provider, &targets)?,
@@ -264,9 +264,9 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
     Ok(Rendered { file_name: component.spec_name(), digest, text, release })
 }
 
-/// Whether templates have a word, or the variable of tera that holds all others.
-fn mentions(files: &[(String, String)], word: &str) -> bool {
-    files.iter().any(|(_, text)| text.contains(word) || text.contains("__tera_context"))
+/// Returns whether templates mention the versions, or tera's variable that holds all others.
+fn mention_versions(files: &[(String, String)]) -> bool {
+    files.iter().any(|(_, text)| text.contains("versions") || text.contains("__tera_context"))
 }
 
 /// Returns the versions of all pins. In a workspace of 1000 components this costs more than all else
@@ -449,7 +449,7 @@ fn exports(component: &Component, provider: &Provider, targets: &[&str]) -> Resu
         .collect())
 }
 
-/// Tells whether the shell takes `name` as a variable's name.
+/// Returns whether the shell takes `name` as a variable's name.
 fn is_variable_name(name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(word) && name.starts_with(|c: char| !c.is_ascii_digit())

@@ -69,13 +69,13 @@ impl Scope {
         plain.into_iter().chain(globs).collect()
     }
 
-    /// Tells whether a path has the pins of a closure of the set, for whatever chroot.
+    /// Returns whether a path has the pins of a closure of the set, for whatever chroot.
     pub fn is_closure_pins(&self, path: &str) -> bool {
         let name = path.strip_prefix("pins/").and_then(|path| path.strip_suffix(".toml"));
         name.and_then(|name| name.strip_suffix(GENERATED_PINS)).is_some_and(|stem| self.is_stem(stem))
     }
 
-    /// Tells whether files of a closure of the set begin with this.
+    /// Returns whether files of a closure of the set begin with this.
     fn is_stem(&self, stem: &str) -> bool {
         let rest = stem.strip_prefix(&self.set);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -88,7 +88,7 @@ impl Scope {
         path.split_once('/').filter(|(stem, _)| self.is_stem(stem)).map(|(_, rest)| rest)
     }
 
-    /// Tells whether a path concerns every component of some chroot.
+    /// Returns whether a path concerns every component of some chroot.
     fn concerns_all(&self, path: &str) -> bool {
         let definition = path.strip_prefix("mock-configs/").is_some_and(|path| {
             let path = path.strip_prefix("rocm/").unwrap_or(path);
@@ -139,7 +139,7 @@ impl<'a> Family<'a> {
         family
     }
 
-    /// Tells whether a change of a file is one of these components.
+    /// Returns whether a change of a file is one of these components.
     pub fn concerns(&self, path: &str) -> bool {
         let generated = self.scope.in_closure(path);
         self.scope.concerns_all(path)

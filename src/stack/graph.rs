@@ -190,7 +190,7 @@ fn visit<'w>(
     Ok(())
 }
 
-/// Tells whether the chroot's ROCm provider has a component itself.
+/// Returns whether the chroot's ROCm provider has a component itself.
 fn brought(workspace: &Workspace, name: &ComponentName) -> bool {
     workspace.provider.brings.iter().any(|at| at.value == name.as_str())
 }

@@ -46,7 +46,7 @@ impl<'a> Packages<'a> {
         Ok(Self { stack, flavour, names, rpms: rpms.collect(), repository })
     }
 
-    /// Tells whether the place has RPMs at all: other images have wheels, or nothing of ours.
+    /// Returns whether the place has RPMs at all: other images have wheels, or nothing of ours.
     pub fn are_rpms(&self) -> bool {
         matches!(self.flavour, Flavour::Fedora | Flavour::Vulkan)
     }

@@ -155,7 +155,7 @@ impl Place {
         self.known.path()
     }
 
-    /// Tells whether this machine has a GPU that ROCm can use.
+    /// Returns whether this machine has a GPU that ROCm can use.
     pub fn has_gpu() -> bool {
         Path::new("/dev/kfd").exists()
     }

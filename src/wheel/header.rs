@@ -23,12 +23,12 @@ pub(crate) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Tells whether this is the field's name; upper and lower case are the same.
+    /// Returns whether this is the field's name; upper and lower case are the same.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// Tells whether the value goes on over several lines.
+    /// Returns whether the value goes on over several lines.
     pub fn is_folded(&self) -> bool {
         self.value.contains(['\r', '\n'])
     }

@@ -82,7 +82,7 @@ impl Elf {
     }
 }
 
-/// Tells whether a name is one that Python reserves: `Py` or `_Py` followed by a capital
+/// Returns whether a name is one that Python reserves: `Py` or `_Py` followed by a capital
 /// letter or `_`. C++ names are mangled and begin with `_Z`.
 fn is_python(name: &str) -> bool {
     let rest = name.strip_prefix('_').unwrap_or(name).strip_prefix("Py");

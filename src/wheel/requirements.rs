@@ -154,7 +154,7 @@ struct Added<'a> {
 }
 
 impl Added<'_> {
-    /// Tells whether this asks for everything that upstream's does.
+    /// Returns whether this asks for everything that upstream's does.
     fn covers(&self, upstreams: &Requirement) -> bool {
         let extras = &self.requirement.extras;
         upstreams.marker.is_true() && upstreams.extras.iter().all(|extra| extras.contains(extra))
@@ -165,7 +165,7 @@ fn with_condition(requirement: &str, parts: &Parts, condition: &str) -> String {
     format!("{}{condition}{}", &requirement[..parts.subject], &requirement[parts.condition..])
 }
 
-/// Tells whether a requirement holds with some extras, or whether nobody can say.
+/// Returns whether a requirement holds with some extras, or whether nobody can say.
 fn may_hold(requirement: &Requirement, environment: Option<&MarkerEnvironment>) -> bool {
     let marker = requirement.marker.clone().simplify_extras_with(|_| true);
     environment.is_none_or(|environment| marker.evaluate(environment, &[]))

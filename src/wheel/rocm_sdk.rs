@@ -100,7 +100,7 @@ impl Library {
         self.name.as_deref().filter(|_| known).or(self.through.as_deref())
     }
 
-    /// Tells whether this folder of site-packages is where it lies.
+    /// Returns whether this folder of site-packages is where it lies.
     fn lies_in(&self, searched: &str) -> bool {
         searched
             .split_once('/')
@@ -118,7 +118,7 @@ fn part(top: &str) -> Option<Part> {
     }
 }
 
-/// Tells whether a library is one of ROCm's.
+/// Returns whether a library is one of ROCm's.
 fn is_rocm(soname: &Soname) -> bool {
     inspect::rocm_sonames(soname.stem(), 0).is_some()
         || table().library.iter().any(|library| library.stem == soname.stem())
@@ -355,7 +355,7 @@ fn required(metadata: &str) -> BTreeSet<String> {
     plain.map(|requirement| requirement.name.to_string()).collect()
 }
 
-/// Tells whether a Python source has a statement that imports `_rocm_init`.
+/// Returns whether a Python source has a statement that imports `_rocm_init`.
 fn imports_init(source: &str) -> bool {
     source.lines().any(|line| {
         let code = line.split('#').next().unwrap_or_default().trim_start();
@@ -398,7 +398,7 @@ pub fn preloads(wheel: &Path) -> Result<BTreeSet<String>, WheelError> {
     Ok(preloads)
 }
 
-/// Tells whether a member is the module of a package that loads AMD's wheels.
+/// Returns whether a member is the module of a package that loads AMD's wheels.
 pub(super) fn is_init(member: &str) -> bool {
     member.split_once('/').is_some_and(|(_, file)| file == INIT)
 }

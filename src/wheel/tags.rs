@@ -26,7 +26,7 @@ impl Tags {
         self.pythons.iter().map(|python| format!("{python}-{}-{}", self.abi, self.platform)).collect()
     }
 
-    /// Tells whether the wheel has no machine code.
+    /// Returns whether the wheel has no machine code.
     pub fn pure(&self) -> bool {
         self.platform == "any"
     }

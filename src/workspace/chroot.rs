@@ -137,7 +137,7 @@ impl Chroot {
         Ok(())
     }
 
-    /// Tells whether this is the machine itself.
+    /// Returns whether this is the machine itself.
     pub fn is_host(&self) -> bool {
         self.name == HOST
     }

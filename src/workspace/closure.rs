@@ -324,7 +324,7 @@ impl MemberRule {
     }
 }
 
-/// Tells whether a text is `NAME` or `NAME = VERSION`, and can be in a spec.
+/// Returns whether a text is `NAME` or `NAME = VERSION`, and can be in a spec.
 fn is_bundled(text: &str) -> bool {
     let (name, version) = text.split_once('=').unwrap_or((text, "1"));
     let plain = |text: &str, more: &[u8]| {

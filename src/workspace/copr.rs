@@ -294,7 +294,7 @@ fn definition(
     }
 }
 
-/// Tells whether a definition is of COPR's chroot of this name. COPR's chroots are called as
+/// Returns whether a definition is of COPR's chroot of this name. COPR's chroots are called as
 /// the configs of mock-core-configs.
 fn stands_for(chroot: &Chroot, name: &str) -> bool {
     match chroot.base_config.strip_suffix(".cfg") {

@@ -211,7 +211,7 @@ impl<'d> Table<'d> {
         self.string(key)
     }
 
-    /// Tells whether the table has this key, without making it a known one.
+    /// Returns whether the table has this key, without making it a known one.
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|(name, _)| name.get_ref() == key)
     }

@@ -101,7 +101,7 @@ pub(super) fn versions(table: &mut Table<'_>) -> VersionRange {
     })
 }
 
-/// Tells whether a path stays below the folder that it is relative to.
+/// Returns whether a path stays below the folder that it is relative to.
 pub(crate) fn is_inside(path: &str) -> bool {
     let path = std::path::Path::new(path);
     path.components().next().is_some()

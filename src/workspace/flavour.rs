@@ -42,7 +42,7 @@ impl Flavour {
         Self::ALL.iter().copied().find(|flavour| flavour.name() == name)
     }
 
-    /// Tells whether the image holds what this workspace builds, against one of its chroots.
+    /// Returns whether the image holds what this workspace builds, against one of its chroots.
     pub fn is_built_here(self) -> bool {
         matches!(self, Self::Fedora | Self::Ubuntu | Self::Vulkan)
     }
@@ -125,7 +125,7 @@ pub(super) fn image(table: &mut Table<'_>, At { value, span }: At<String>) -> Op
     None
 }
 
-/// Tells whether this is an image reference: `[HOST[:PORT]/]PATH[:TAG][@DIGEST]`. Source:
+/// Returns whether this is an image reference: `[HOST[:PORT]/]PATH[:TAG][@DIGEST]`. Source:
 /// github.com/distribution/reference, `reference.go`, of which the OCI distribution specification
 /// has the parts; of digests, only SHA-256.
 fn is_image(value: &str) -> bool {

@@ -102,7 +102,7 @@ impl Lock {
 }
 
 impl LockEntry {
-    /// Tells whether this says all that an older entry says, and more.
+    /// Returns whether this says all that an older entry says, and more.
     fn adds_to(&self, older: &Self) -> bool {
         let mut same = self.clone();
         same.sha256 = same.sha256.filter(|_| older.sha256.is_some());
@@ -164,7 +164,7 @@ impl LockEntry {
         }
     }
 
-    /// Tells whether this was found for what the pin says now.
+    /// Returns whether this was found for what the pin says now.
     fn is_about(&self, pin: &Pin) -> bool {
         let same = match &pin.source {
             Source::Url { url: origin, sha256 }

@@ -169,7 +169,7 @@ pub(super) fn check_outputs(root: &Path, chroot: &str) -> Result<(), WorkspaceEr
     Ok(())
 }
 
-/// Tells whether an entry lies in an unpacked source, or is what mock copied from a build root.
+/// Returns whether an entry lies in an unpacked source, or is what mock copied from a build root.
 fn is_unpacked(out: &Path, entry: &DirEntry) -> bool {
     let below = entry.path().strip_prefix(out).unwrap_or(entry.path());
     let deep = entry.depth() > 3 && UNPACKED.iter().any(|name| below.starts_with(name));

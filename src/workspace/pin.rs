@@ -100,7 +100,7 @@ impl Pin {
 }
 
 impl Source {
-    /// Tells whether it always is the same: what it means cannot change upstream.
+    /// Returns whether it always is the same: what it means cannot change upstream.
     pub fn is_immutable(&self) -> bool {
         match self {
             Self::Url { sha256, .. } | Self::Sdist { sha256, .. } | Self::Wheel { sha256, .. } => {

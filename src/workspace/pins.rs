@@ -67,7 +67,7 @@ impl PinSet {
         self.generated = Some(Generated { names, file });
     }
 
-    /// Tells whether a component's pin is one of a closure.
+    /// Returns whether a component's pin is one of a closure.
     pub fn is_generated(&self, name: &ComponentName) -> bool {
         self.generated.as_ref().is_some_and(|generated| generated.names.contains(name))
     }

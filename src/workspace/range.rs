@@ -47,7 +47,7 @@ impl VersionRange {
         Some(Self { conditions })
     }
 
-    /// Tells whether a version is in the range.
+    /// Returns whether a version is in the range.
     pub fn holds(&self, version: &str) -> bool {
         self.conditions.iter().all(|(operator, bound)| {
             let order = compare(version, bound);

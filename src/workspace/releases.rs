@@ -21,7 +21,7 @@ impl Chroot {
         same.then(|| compare(&self.release, &other.release))
     }
 
-    /// Tells whether the release has reached its end of life.
+    /// Returns whether the release has reached its end of life.
     pub fn is_over(&self, today: Date) -> bool {
         self.end_of_life.is_some_and(|day| today >= day)
     }

@@ -2,8 +2,8 @@
 
 Serves the frontend of a checkout of fedora-copr/copr and speaks as server.py does: the same line on
 standard output, the same control.json (errors, lost, and all that the worker knows), state.json and
-requests.jsonl. The builds and the metadata are those of worker.py, which is told of its tasks by the
-frontend's /backend/ as COPR's backend is.
+requests.jsonl. The builds and the metadata are those of worker.py, which asks the frontend's
+/backend/ for its tasks as COPR's backend does.
 """
 
 import argparse

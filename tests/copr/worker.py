@@ -3,7 +3,7 @@
 The folders are laid out as copr-backend lays them out: <owner>/<project>/<chroot>/, with repodata,
 and in it <build, 8 digits>-<package>/ with the RPMs, results.json, the marker `success`, and the
 logs of mock and of the backend. The backend's own are compressed after the frontend knows the
-end of the build. Packages that a spec requires are not looked for: the worker has this machine's tools.
+end of the build. The worker does not install what a spec requires: it has this machine's tools.
 
 As in COPR's background_worker_build.py, packages lie in the folder before the build's state is known,
 and nothing asks for cancels any more once they are signed: builds that failed or were canceled

@@ -249,14 +249,14 @@ fn read(path: &Path) -> Result<(Lock, Sha256), HermeticError> {
     Ok((lock, Sha256::of_bytes(&bytes)))
 }
 
-/// Tells whether a text can be the name of an image or its digest (OCI Distribution Specification,
+/// Returns whether a text can be the name of an image or its digest (OCI Distribution Specification,
 /// "Pulling manifests"): podman gets it as an argument, and mock evaluates what looks like Jinja.
 fn is_image(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/:@+".contains(c))
 }
 
-/// Tells whether a text can be an RPM's file name: `~` and `^` are in versions.
+/// Returns whether a text can be an RPM's file name: `~` and `^` are in versions.
 fn is_name(text: &str) -> bool {
     is_plain(&text.replace(['~', '^'], "."))
 }

@@ -26,7 +26,7 @@ impl Before {
         Some(Self { lock, places, names })
     }
 
-    /// Tells whether single members were named.
+    /// Returns whether single members were named.
     pub fn names_members(&self) -> bool {
         !self.names.is_empty()
     }

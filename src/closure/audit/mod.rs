@@ -135,7 +135,7 @@ pub enum Status {
 }
 
 impl Audit {
-    /// Tells whether nothing is left that is ours and is not accepted.
+    /// Returns whether nothing is left that is ours and is not accepted.
     pub fn is_clean(&self) -> bool {
         self.open().next().is_none()
     }

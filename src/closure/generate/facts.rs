@@ -327,7 +327,7 @@ impl Build {
         Ok(Ok(Self { backend, requires }))
     }
 
-    /// Tells whether the release can build it without more ado; if not, why.
+    /// Returns whether the release can build it without more ado; if not, why.
     fn plain(&self, offers: &Offers) -> Result<(), String> {
         if !PLAIN_BACKENDS.contains(&self.backend.as_str()) {
             return Err(format!("its source is built by {}", self.backend));
@@ -388,7 +388,7 @@ impl SdistFacts {
     }
 }
 
-/// Tells whether an sdist has sources of extension modules: Cython's, or what setup.py compiles.
+/// Returns whether an sdist has sources of extension modules: Cython's, or what setup.py compiles.
 fn has_extensions(dir: &Path) -> bool {
     let setup = fs_err::read(dir.join("setup.py")).unwrap_or_default();
     let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);

@@ -53,7 +53,7 @@ pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
     })
 }
 
-/// Tells whether a path leads to a manifest in the source, and is plain enough for a spec.
+/// Returns whether a path leads to a manifest in the source, and is plain enough for a spec.
 fn is_inside(path: &str) -> bool {
     let plain = |part: &str| {
         !matches!(part, "" | "..")

@@ -283,7 +283,7 @@ fn accept(imports: &mut Imports, component: &Component, version: &str) {
     }
 }
 
-/// Tells whether a rule is about a dotted name: it or what it begins with.
+/// Returns whether a rule is about a dotted name: it or what it begins with.
 fn covers(rule: &ImportRule, name: &str) -> bool {
     let rest = name.strip_prefix(rule.name.value.as_str());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

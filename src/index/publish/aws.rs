@@ -154,7 +154,7 @@ impl Aws {
         self.answer(&self.done(command, "send a file to")?)
     }
 
-    /// Tells whether the client can put an object on condition that there is none: from 2.17.35 on
+    /// Returns whether the client can put an object on condition that there is none: from 2.17.35 on
     /// (its changelog). It says so without asking the service.
     fn knows_conditions(&self) -> bool {
         let words = ["s3api", "put-object", "--generate-cli-skeleton"];

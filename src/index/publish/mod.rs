@@ -71,7 +71,7 @@ impl Destination {
         }
     }
 
-    /// Tells whether it is a folder that is not there yet.
+    /// Returns whether it is a folder that is not there yet.
     pub fn is_new_folder(&self) -> bool {
         matches!(self, Self::Folder(path) if !path.is_dir())
     }

@@ -113,7 +113,7 @@ impl Rsync {
     }
 }
 
-/// Tells whether rsync failed because the folder does not exist, as before the first publishing. Any
+/// Returns whether rsync failed because the folder does not exist, as before the first publishing. Any
 /// other failure to enter it must not pass for an empty index.
 fn is_missing_folder(stderr: &str) -> bool {
     stderr.lines().any(|line| line.contains("change_dir") && line.contains("No such file"))

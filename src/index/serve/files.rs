@@ -196,7 +196,7 @@ fn moved(segments: &[String], request: &Request) -> Answer {
     Answer::saying(301, format!("it is at {location}")).with("Location", location)
 }
 
-/// Tells whether a list of entity tags has this one (RFC 9110, section 13.1.2: a weak one is
+/// Returns whether a list of entity tags has this one (RFC 9110, section 13.1.2: a weak one is
 /// as good).
 fn lists(tags: &str, tag: &str) -> bool {
     tags.split(',')

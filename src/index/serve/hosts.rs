@@ -18,7 +18,7 @@ impl Hosts {
         Self { names: listens.is_loopback().then(names) }
     }
 
-    /// Tells whether a request for this host, with or without a port, is answered. Browsers always
+    /// Returns whether a request for this host, with or without a port, is answered. Browsers always
     /// name one.
     pub(super) fn admits(&self, host: Option<&str>) -> bool {
         let (Some(names), Some(host)) = (&self.names, host) else { return true };

@@ -69,7 +69,7 @@ impl Line {
         }
     }
 
-    /// Tells whether clients wait.
+    /// Returns whether clients wait.
     pub(super) fn is_crowded(&self) -> bool {
         !locked(&self.waiting).is_empty()
     }

@@ -42,7 +42,7 @@ impl Elf<'_> {
         self.facts.soname.as_ref().map_or_else(name, |soname| soname.as_str())
     }
 
-    /// Tells whether one process can have both.
+    /// Returns whether one process can have both.
     pub(crate) fn suits(&self, other: &Self) -> bool {
         let machine = |elf: &Self| (elf.facts.bits, elf.facts.big_endian);
         machine(self) == machine(other) && self.facts.machine == other.facts.machine
@@ -167,7 +167,7 @@ fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Tells whether the loader could be given this file.
+/// Returns whether the loader could be given this file.
 fn is_loadable(elf: &ElfFacts) -> bool {
     !elf.debug && elf.machine != "amdgpu" && elf.kind != ElfKind::Relocatable
 }

@@ -56,7 +56,7 @@ impl Broken {
     }
 }
 
-/// Tells whether a decoder failed for want of memory. zstd's says so in its own words only.
+/// Returns whether a decoder ran out of memory. zstd's decoder reports it only as text.
 pub(in crate::inspect) fn is_out_of_memory(error: &std::io::Error) -> bool {
     use zstd::zstd_safe::{get_error_name, zstd_sys::ZSTD_ErrorCode};
     let code = (ZSTD_ErrorCode::ZSTD_error_memory_allocation as usize).wrapping_neg();
@@ -96,7 +96,7 @@ impl Table {
         }
     }
 
-    /// Tells whether compilers write such a table: every ID is of a known kind, and
+    /// Returns whether compilers write such a table: every ID is of a known kind, and
     /// at least one is for AMD GPUs and has content. Anything can stand behind the
     /// magic where that is a mere string.
     pub(in crate::inspect) fn is_credible(&self) -> bool {

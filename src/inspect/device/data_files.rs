@@ -51,7 +51,7 @@ fn aotriton(folders: &str, name: &str) -> Option<(Vec<Target>, Storage)> {
     Some((if all.is_empty() { unknown() } else { all }, Storage::KernelFile))
 }
 
-/// Tells whether a family such as `gfx11xx` covers a processor. What came after the
+/// Returns whether a family such as `gfx11xx` covers a processor. What came after the
 /// processors that `gfx11-generic` covers is not compiled for with them.
 fn in_family(name: &str, family: &str) -> bool {
     let fits = name.len() == family.len()

@@ -48,7 +48,7 @@ pub(in crate::inspect) struct Image {
 }
 
 impl Image {
-    /// Tells whether it is for AMD GPUs. LLVM 24 renames the architecture.
+    /// Returns whether it is for AMD GPUs. LLVM 24 renames the architecture.
     pub(in crate::inspect) fn is_amd(&self) -> bool {
         let amd = self.triple.split('-').nth(1) == Some("amd");
         amd || self.triple.starts_with("amdgcn") || self.triple.starts_with("amdgpu")

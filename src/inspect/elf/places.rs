@@ -70,7 +70,7 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, damages: &mut Vec<Dam
     places
 }
 
-/// Tells whether a section's content is known well enough to hold no bundles.
+/// Returns whether a section's content is known well enough to hold no bundles.
 pub(super) fn is_table(name: &[u8]) -> bool {
     const PREFIXES: [&[u8]; 6] =
         [b".debug_", b".zdebug_", b".eh_frame", b".gcc_except_table", b".gnu_debug", b".got"];

@@ -68,7 +68,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Tells whether a segment begins where another one ends, in the file and in memory.
+/// Returns whether a segment begins where another one ends, in the file and in memory.
 pub(super) fn continues(last: &ProgramHeader, next: &ProgramHeader) -> bool {
     last.p_filesz == last.p_memsz
         && last.p_offset.checked_add(last.p_filesz) == Some(next.p_offset)

@@ -202,7 +202,7 @@ impl Check<'_> {
         }
     }
 
-    /// Tells whether one segment, or several that continue each other, load all of the addresses
+    /// Returns whether one segment, or several that continue each other, load all of the addresses
     /// from `from` to `to`.
     fn covered(&self, from: u64, to: u64) -> bool {
         let end = |p: &ProgramHeader| p.p_vaddr.saturating_add(p.p_memsz);

@@ -198,7 +198,7 @@ fn path(bytes: &[u8], at: usize, least: usize) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// Tells whether a path can begin behind these bytes: not in the midst of another.
+/// Returns whether a path can begin behind these bytes: not in the midst of another.
 fn begins(before: &[u8]) -> bool {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-+~}/".contains(byte);
     !before.last().is_some_and(goes_on) || before.ends_with(b"-I") || before.ends_with(b"-L")

@@ -38,12 +38,12 @@ pub(super) fn was_right(sieve: &Sieve, file: &[u8]) -> Option<bool> {
     Some(right && tables(sieve, file, &programs)?)
 }
 
-/// Tells whether a range was kept as a whole, unless it holds whole bundles.
+/// Returns whether a range was kept as a whole, unless it holds whole bundles.
 fn intact(sieve: &Sieve, range: &Range<u64>) -> bool {
     !sieve.code.iter().any(|hole| overlap(hole, range)) && !cuts(sieve, range)
 }
 
-/// Tells whether a range begins or ends inside of a bundle.
+/// Returns whether a range begins or ends inside of a bundle.
 fn cuts(sieve: &Sieve, range: &Range<u64>) -> bool {
     let inside = |at: u64| {
         let next = sieve.bundles.partition_point(|bundle| bundle.start < at);

@@ -66,13 +66,13 @@ impl Sieve {
         Self { declared, off: true, ..Self::default() }
     }
 
-    /// Tells whether a decision about the page that begins with `page` needs more
+    /// Returns whether a decision about the page that begins with `page` needs more
     /// than the page itself.
     pub(super) fn looks_ahead(&self, page: &[u8]) -> bool {
         !self.off && self.inside.is_none() && begins_bundle(page)
     }
 
-    /// Tells whether the page at `at` is to be kept. `window` begins with it and goes
+    /// Returns whether the page at `at` is to be kept. `window` begins with it and goes
     /// on for [`LOOKAHEAD`] bytes where [`Sieve::looks_ahead`] says so.
     pub(super) fn keeps(&mut self, at: u64, window: &[u8]) -> bool {
         if self.off {
@@ -108,12 +108,12 @@ impl Sieve {
         true
     }
 
-    /// Tells whether anything was left out.
+    /// Returns whether anything was left out.
     pub(super) fn left_out(&self) -> bool {
         !self.code.is_empty() || !self.bundles.is_empty()
     }
 
-    /// Tells whether what was left out is what it was taken for, now that the whole
+    /// Returns whether what was left out is what it was taken for, now that the whole
     /// file is known.
     pub(super) fn was_right(&self, file: &[u8]) -> bool {
         !self.left_out() || check::was_right(self, file).unwrap_or(false)

@@ -137,7 +137,7 @@ impl Job {
     }
 }
 
-/// Tells whether an error is about this machine or this run, not about one file.
+/// Returns whether an error is about this machine or this run, not about one file.
 fn is_ours(error: &InspectError) -> bool {
     matches!(error, InspectError::Process(_) | InspectError::NoRoom { .. } | InspectError::Changed { .. })
 }

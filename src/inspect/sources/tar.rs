@@ -21,7 +21,7 @@ const BLOCK: u64 = 512;
 /// What an extended header may have; names end at 4096 bytes on Linux.
 const MAX_EXTENSION: u64 = 1 << 20;
 
-/// Tells whether the file at `path`, which begins with `head`, holds a tar archive.
+/// Returns whether the file at `path`, which begins with `head`, holds a tar archive.
 pub(super) fn is_tar(path: &Path, head: &[u8]) -> io::Result<bool> {
     let compression = Compression::of(head);
     // Whatever begins as one is one only if its name says so: the first bytes are a member's name.

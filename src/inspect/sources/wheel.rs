@@ -102,7 +102,7 @@ pub(super) fn walk_nested(
     Ok(())
 }
 
-/// Tells whether this is the file of a distribution's metadata in a folder at the top.
+/// Returns whether this is the file of a distribution's metadata in a folder at the top.
 pub(super) fn is_metadata(name: &str, folder: &str, file: &str) -> bool {
     name.split_once('/').is_some_and(|(top, rest)| top.ends_with(folder) && rest == file)
 }

@@ -88,7 +88,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Tells whether this can be a variable's name: capitals, as they all are.
+/// Returns whether this can be a variable's name: capitals, as they all are.
 fn is_variable(name: &str) -> bool {
     name.len() > 1
         && name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
@@ -179,7 +179,7 @@ fn quoted_before(text: &str, at: usize) -> Option<(String, usize)> {
     is_variable(&inner[start..]).then(|| (inner[start..].to_owned(), start))
 }
 
-/// Tells whether a place is in a line that is a comment as a whole.
+/// Returns whether a place is in a line that is a comment as a whole.
 fn is_comment(text: &str, at: usize) -> bool {
     let line = text[..at].rfind('\n').map_or(0, |start| start + 1);
     text[line..at].trim_start().starts_with('#')

@@ -108,7 +108,7 @@ pub fn changes(
 }
 
 impl Changes {
-    /// Tells whether nothing was found at all.
+    /// Returns whether nothing was found at all.
     pub fn is_empty(&self) -> bool {
         self.environment.added.is_empty()
             && self.environment.removed.is_empty()

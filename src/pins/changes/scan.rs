@@ -89,7 +89,7 @@ fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit('/').skip(1)
 }
 
-/// Tells whether a file takes part in the build: CMake's, and Python's build scripts and
+/// Returns whether a file takes part in the build: CMake's, and Python's build scripts and
 /// their helpers.
 pub(super) fn is_build(path: &str) -> bool {
     let name = name(path);
@@ -104,7 +104,7 @@ pub(super) fn is_build(path: &str) -> bool {
     name == "CMakeLists.txt" || name.ends_with(".cmake") || (name.ends_with(".py") && helper())
 }
 
-/// Tells whether a file names requirements that matter with ROCm: `requirements.txt`, and
+/// Returns whether a file names requirements that matter with ROCm: `requirements.txt`, and
 /// those in folders of that name but for tests, documentation and other devices.
 pub(super) fn is_requirements(path: &str) -> bool {
     let name = name(path);
@@ -130,7 +130,7 @@ pub(super) fn is_requirements(path: &str) -> bool {
         && !other.iter().any(|word| stem.contains(word))
 }
 
-/// Tells whether a file names crates.
+/// Returns whether a file names crates.
 pub(super) fn is_cargo(path: &str) -> bool {
     matches!(name(path), "Cargo.toml" | "Cargo.lock")
 }
@@ -139,7 +139,7 @@ fn is_metadata(path: &str) -> bool {
     matches!(path, "pyproject.toml" | "python/pyproject.toml" | ".gitmodules" | "PKG-INFO")
 }
 
-/// Tells whether a file is a licence, by the names that forges and packaging tools know.
+/// Returns whether a file is a licence, by the names that forges and packaging tools know.
 pub(super) fn is_licence(path: &str) -> bool {
     let name = name(path).to_ascii_uppercase();
     let words = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];

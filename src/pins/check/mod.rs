@@ -138,7 +138,7 @@ pub fn check(workspace: &Workspace, reader: &Fetcher<'_>) -> Result<Report, Erro
     Ok(report)
 }
 
-/// Tells whether a source is only out of reach, or has not been locked yet.
+/// Returns whether a source is only out of reach, or has not been locked yet.
 fn may_be_absent(error: &SourceError) -> bool {
     matches!(error, SourceError::NotPinned { .. }) || error.kind() == Kind::Network
 }

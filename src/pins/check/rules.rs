@@ -49,7 +49,7 @@ impl Check<'_> {
         self.read.values().flat_map(|read| read.about(about).cloned()).collect()
     }
 
-    /// Tells whether a file's versions belong to the set's torch.
+    /// Returns whether a file's versions belong to the set's torch.
     fn same_torch(&self, about: &str, statement: &Statement) -> bool {
         let Some(torch) = self.pin("torch").filter(|_| AGAINST_TORCH.contains(&about)) else { return true };
         let mut torches = self.read.values().flat_map(|read| read.about("torch"));
@@ -302,7 +302,7 @@ impl Check<'_> {
         }
     }
 
-    /// Tells whether a file of vLLM's is about the set's torch, as far as it says.
+    /// Returns whether a file of vLLM's is about the set's torch, as far as it says.
     fn of_our_torch(&self, statement: &Statement) -> bool {
         let Some(torch) = self.pin("torch") else { return true };
         let torches = self.statements("torch");

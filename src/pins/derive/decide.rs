@@ -267,7 +267,7 @@ impl Work<'_> {
         }
     }
 
-    /// Tells whether a statement belongs to the set's torch.
+    /// Returns whether a statement belongs to the set's torch.
     fn same_torch(&self, name: &str, statement: &Statement) -> bool {
         let Some(torch) = self.decisions.get("torch").filter(|_| AGAINST_TORCH.contains(&name)) else {
             return true;
@@ -290,7 +290,7 @@ impl Work<'_> {
         rows.next()
     }
 
-    /// Tells whether the set takes a component from git.
+    /// Returns whether the set takes a component from git.
     fn taken_from_git(&self, name: &str) -> bool {
         let base = self.request.base.pins.iter().find(|(key, _)| key.as_str() == name);
         match base {

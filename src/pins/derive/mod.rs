@@ -27,7 +27,7 @@ pub struct Request<'a> {
     pub choices: BTreeMap<&'a str, &'a str>,
     /// The set that says where sources come from, and what upstream does not speak of.
     pub base: &'a PinSet,
-    /// Tells whether the workspace has such a component.
+    /// Returns whether the workspace has such a component.
     pub has_component: &'a dyn Fn(&str) -> bool,
 }
 
@@ -137,7 +137,7 @@ pub fn derive<'a>(
 }
 
 impl Work<'_> {
-    /// Tells whether a component can be in the set.
+    /// Returns whether a component can be in the set.
     fn wanted(&self, name: &str) -> bool {
         self.base.has(name) || (self.request.has_component)(name)
     }
@@ -153,7 +153,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Tells whether the set cannot be known because of an oddity: the file would have said
+    /// Returns whether the set cannot be known because of an oddity: the file would have said
     /// a version that nobody chose.
     fn blocks(&self, oddity: &Oddity) -> bool {
         oddity.about.iter().any(|name| {

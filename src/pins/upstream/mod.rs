@@ -131,7 +131,7 @@ pub fn public(version: &str) -> &str {
     version.split('+').next().unwrap_or(version)
 }
 
-/// Tells whether a text is a commit, whole or cut short, and no version: at least seven
+/// Returns whether a text is a commit, whole or cut short, and no version: at least seven
 /// hexadecimal digits.
 pub fn is_commit_like(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())

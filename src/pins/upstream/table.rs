@@ -24,7 +24,7 @@ pub struct UpstreamFile {
 }
 
 impl UpstreamFile {
-    /// Tells whether a version has this file.
+    /// Returns whether a version has this file.
     pub fn holds(&self, version: &str) -> bool {
         VersionRange::parse(self.versions).is_some_and(|range| range.holds(version))
     }

@@ -228,7 +228,7 @@ fn needs_by_file(report: &Report) -> BTreeMap<(&str, &str), Vec<&Need>> {
     needs
 }
 
-/// Tells whether a file is a piece of GPU code or data beside a library, of which
+/// Returns whether a file is a piece of GPU code or data beside a library, of which
 /// there may be hundreds in a folder: nothing that loads libraries.
 fn is_data(file: &FileFacts) -> bool {
     file.elf.as_ref().is_none_or(|elf| elf.machine == "amdgpu") && file.kpack_reference.is_none()

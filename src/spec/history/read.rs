@@ -195,7 +195,7 @@ pub(super) fn parse_log(log: &str) -> Vec<Commit> {
     commits
 }
 
-/// Tells whether this stands for no object.
+/// Returns whether this stands for no object.
 fn is_null(object: &str) -> bool {
     object.bytes().all(|byte| byte == b'0')
 }
@@ -210,7 +210,7 @@ fn texts<'o>(
     Ok(objects.map(|object| object.and_then(|_| texts.next()).unwrap_or_default()).collect())
 }
 
-/// Tells whether a file can have [`JUDGEMENTS`].
+/// Returns whether a file can have [`JUDGEMENTS`].
 fn has_judgements(path: &str) -> bool {
     match path.strip_prefix("specs-templates/") {
         Some(path) => path.ends_with("/component.toml"),
