@@ -10,11 +10,11 @@ use super::growth::best;
 use super::{rocmrpm_in, run, workspace};
 
 /// Functions in the source, so that compiling takes some seconds as small packages do.
-const FUNCTIONS: usize = 6_000;
+const FUNCTIONS: usize = 1_000;
 const SPEC: &str = "Name: compiled\nVersion: <{ version }>\nRelease: <{ release }>\nSummary: A component\n\
     License: MIT\nBuildRequires: gcc\n<{ source_lines }>\n%description\nA component.\n%prep\n\
     %autosetup -p1 -n <{ source_dir }>\n%build\ngcc %{optflags} -fPIC -shared -o libcompiled.so \
-    -Wl,-soname,libcompiled.so %{build_ldflags} compiled.c\n%install\n\
+    -Wl,-soname,libcompiled.so %{?build_ldflags} compiled.c\n%install\n\
     install -D -m 755 -t %{buildroot}%{_libdir} libcompiled.so\n%files\n%{_libdir}/libcompiled.so\n\
     %changelog\n<{ changelog }>\n";
 
