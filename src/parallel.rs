@@ -52,6 +52,20 @@ pub(crate) fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     results.map_while(|result| result).collect()
 }
 
+/// Does two things at the same time, or one after the other if the system allows no other thread.
+pub(crate) fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let started = builder().spawn_scoped(scope, &first);
+        let second = second();
+        let first = match started.map(ScopedJoinHandle::join) {
+            Ok(Ok(first)) => first,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => first(),
+        };
+        (first, second)
+    })
+}
+
 /// Starts up to `count` threads that help this one with the same work. The system may allow fewer
 /// threads, or none: the caller does what is left.
 pub(crate) fn helpers<'scope, R: Send + 'scope>(
@@ -92,6 +106,15 @@ pub(crate) mod tests {
         let here = std::thread::current().id();
         let ids = without_threads(|| map(&[1, 2, 3], 8, |_| std::thread::current().id()).unwrap());
         assert_eq!(ids, [here; 3]);
+    }
+
+    #[test]
+    fn does_both_with_and_without_another_thread() {
+        let here = std::thread::current().id();
+        let ids = || both(|| std::thread::current().id(), || std::thread::current().id());
+        let (other, this) = ids();
+        assert_eq!((other == here, this), (false, here));
+        assert_eq!(without_threads(ids), (here, here));
     }
 
     #[derive(Debug, PartialEq)]

@@ -10,6 +10,7 @@ use pep440_rs::Version;
 use super::later::Later;
 use super::{ClosureError, Offer, Requires, version};
 use crate::packages::{self, ChangedPackages, Packages, PackagesError, Provided};
+use crate::parallel;
 use crate::sources::Cache;
 use crate::wheel::normalized;
 use crate::workspace::{Workspace, compare};
@@ -26,14 +27,23 @@ impl Offers {
     /// by its repositories, of which dnf keeps the metadata in our cache; with `offline` these
     /// must do.
     pub fn of(workspace: &Workspace, live: bool, offline: bool) -> Result<Self, ClosureError> {
-        let later = Later::of(workspace)?;
-        if live {
-            let chroot = &workspace.chroot;
-            let cache = Cache::from_env()?.dir().join("dnf").join(&chroot.name);
-            let provides = packages::dist_provides(chroot, &cache, offline)?;
-            return Ok(Self::from_provides(provides).with_later(later));
-        }
-        let mut offers = Self::of_tables(&Packages::of_release(workspace)?).with_later(later);
+        let own = || match live {
+            true => Self::of_repositories(workspace, offline),
+            false => Self::of_release(workspace),
+        };
+        // Each reads package tables of some megabytes.
+        let (later, own) = parallel::both(|| Later::of(workspace), own);
+        Ok(own?.with_later(later?))
+    }
+
+    fn of_repositories(workspace: &Workspace, offline: bool) -> Result<Self, ClosureError> {
+        let chroot = &workspace.chroot;
+        let cache = Cache::from_env()?.dir().join("dnf").join(&chroot.name);
+        Ok(Self::from_provides(packages::dist_provides(chroot, &cache, offline)?))
+    }
+
+    fn of_release(workspace: &Workspace) -> Result<Self, ClosureError> {
+        let mut offers = Self::of_tables(&Packages::of_release(workspace)?);
         for changed in Packages::changed(workspace)? {
             offers.change(&changed)?;
         }

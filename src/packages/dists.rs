@@ -20,6 +20,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("supervisor", "supervisor"),
 ];
 
+/// What the names of packages of Python modules begin with.
+pub(super) const PREFIX: &str = "python3-";
+
 /// Packages of Python modules by the normalised name of their project.
 #[derive(Default)]
 pub(super) struct Dists {
@@ -29,7 +32,7 @@ pub(super) struct Dists {
 impl Dists {
     /// Takes a package in, if its name says that it holds a Python project.
     pub(super) fn add(&mut self, package: &str) {
-        if let Some(project) = package.strip_prefix("python3-") {
+        if let Some(project) = package.strip_prefix(PREFIX) {
             self.packages.entry(normalised(project)).or_insert_with(|| package.to_owned());
         }
     }

@@ -24,7 +24,7 @@ use crate::workspace::{Chroot, Workspace};
 use dists::Dists;
 use live::Repositories;
 use requirement::Bound;
-use table::Entry;
+use table::{Entry, Table};
 
 /// The folder of the package tables in a workspace.
 const TABLES_DIR: &str = "mock-configs/packages";
@@ -55,9 +55,11 @@ pub struct Packages {
     chroot: String,
     /// Its Python's version, such as `3.14`; empty if unknown.
     python: String,
-    /// Names with the packages that have them: of a package's own name that package first.
-    entries: BTreeMap<String, Vec<Entry>>,
-    /// The packages of `entries` by the names of the Python projects that they hold.
+    tables: Vec<Table>,
+    /// Names that the stack itself has, each with its package and version. They come before those of
+    /// the tables.
+    own: BTreeMap<String, (String, String)>,
+    /// All packages of Python modules.
     dists: Dists,
     /// Whether the release's own packages are among them.
     release_known: bool,
@@ -94,9 +96,7 @@ impl Packages {
     ) -> Result<(), PackagesError> {
         for at in tables {
             let shown = format!("{TABLES_DIR}/{}.tsv", at.value);
-            for (name, entry) in table::read(&root.join(&shown), &shown)? {
-                self.insert(name, entry);
-            }
+            self.add_table(Table::read(&root.join(&shown), &shown)?);
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Packages {
         if !packages.release_known {
             return Err(PackagesError::NoTable { chroot: chroot.clone() });
         }
-        let has = packages.first("python3").map_or("", |entry| entry.version.as_str());
+        let has = packages.of_name("python3").next().map_or("", |entry| entry.version);
         if has.is_empty() || has == python || has.starts_with(&format!("{python}.")) {
             return Ok(packages);
         }
@@ -136,7 +136,8 @@ impl Packages {
         Self {
             chroot: chroot.to_owned(),
             python: String::new(),
-            entries: BTreeMap::new(),
+            tables: Vec::new(),
+            own: BTreeMap::new(),
             dists: Dists::default(),
             release_known,
             live: None,
@@ -145,30 +146,32 @@ impl Packages {
 
     /// Adds a package that the stack itself makes, or a name that one of them provides.
     pub fn add(&mut self, name: &str, package: &str, version: &str) {
-        let entry = Entry { package: package.to_owned(), version: version.to_owned() };
-        self.entries.remove(name);
-        self.insert(name.to_owned(), entry);
+        self.dists.add(name);
+        self.own.insert(name.to_owned(), (package.to_owned(), version.to_owned()));
     }
 
-    fn insert(&mut self, name: String, entry: Entry) {
-        self.dists.add(&name);
-        self.entries.entry(name).or_default().push(entry);
+    fn add_table(&mut self, table: Table) {
+        table.names(dists::PREFIX).for_each(|name| self.dists.add(name));
+        self.tables.push(table);
     }
 
     /// Returns the Python projects that the tables know: normalised name, package, and its
     /// version, which is empty where it is not known.
     pub fn python_projects(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.dists.all().filter_map(|(project, package)| {
-            let Entry { package: of, version } = self.first(package)?;
+            let Entry { package: of, version } = self.of_name(package).next()?;
             // A package can provide another one's name without the metadata that make it
             // python3dist(): python3-z3 does so for z3-solver.
             let same = normalised(of) == normalised(package);
-            Some((project, of.as_str(), if same { version.as_str() } else { "" }))
+            Some((project, of, if same { version } else { "" }))
         })
     }
 
-    fn first(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(name)?.first()
+    /// Returns the packages that have a name: of a package's own name that package first.
+    fn of_name(&self, name: &str) -> impl Iterator<Item = Entry<'_>> {
+        let own = self.own.get(name).map(|(package, version)| Entry { package, version });
+        let tables = if own.is_none() { self.tables.as_slice() } else { &[] };
+        own.into_iter().chain(tables.iter().flat_map(move |table| table.of_name(name)))
     }
 
     /// Tells what satisfies a requirement.
@@ -219,16 +222,16 @@ impl Packages {
         let plain = name.strip_suffix("(x86-64)").unwrap_or(name);
         let project = dists::project(plain);
         // What the stack itself provides comes before what a package's name says.
-        let own = project.as_ref().and_then(|project| self.entries.get(&format!("python3dist({project})")));
-        let found = own
-            .or_else(|| self.entries.get(plain))
-            .or_else(|| self.entries.get(self.dists.package(project.as_ref()?)?))
-            .or_else(|| self.entries.get(&dists::named(plain, &self.python)?));
-        if let Some(found) = found {
-            let mut answers = found.iter().map(|entry| answer(entry, bound, project.is_some()));
-            let other = answers.next();
-            let by = other.iter().cloned().chain(answers).find(|answer| matches!(answer, Answer::By(_)));
-            if let Some(answer) = by.or(other) {
+        let own = project.as_ref().map(|project| format!("python3dist({project})"));
+        let dist = project.as_ref().and_then(|project| self.dists.package(project));
+        let generated = dists::named(plain, &self.python);
+        let names = [own.as_deref(), Some(plain), dist, generated.as_deref()];
+        for name in names.into_iter().flatten() {
+            let answers = self.of_name(name).map(|entry| answer(entry, bound, project.is_some()));
+            let satisfies = |answer: &Answer| matches!(answer, Answer::By(_));
+            // Any package that satisfies it, else the first.
+            let better = |a, b| if satisfies(&b) && !satisfies(&a) { b } else { a };
+            if let Some(answer) = answers.reduce(better) {
                 return answer;
             }
         }
@@ -251,18 +254,18 @@ impl Packages {
 
 /// Returns whether an entry satisfies a bound. A package's epoch is rpm's own: the Python project in
 /// it has none.
-fn answer(entry: &Entry, bound: Option<&Bound>, of_project: bool) -> Answer {
+fn answer(entry: Entry<'_>, bound: Option<&Bound>, of_project: bool) -> Answer {
     let Entry { package, version } = entry;
-    let bare = version.split_once(':').map_or(version.as_str(), |(_, bare)| bare);
+    let bare = version.split_once(':').map_or(version, |(_, bare)| bare);
     let version = if of_project { bare } else { version };
     // python3dist(...) has versions without zeros at their end.
     let compared = if of_project { bare.trim_end_matches(".0") } else { version };
     match bound {
         Some(bound) if !version.is_empty() && !bound.holds(compared) => {
             let older = bound.wants_newer(version);
-            Answer::OtherVersion { package: package.clone(), version: version.to_owned(), older }
+            Answer::OtherVersion { package: package.to_owned(), version: version.to_owned(), older }
         }
-        _ => Answer::By(package.clone()),
+        _ => Answer::By(package.to_owned()),
     }
 }
 
@@ -272,10 +275,8 @@ mod tests {
 
     fn packages(rows: &[(&str, &str, &str)]) -> Packages {
         let mut packages = Packages::empty("c", true);
-        for (name, version, package) in rows {
-            let entry = Entry { package: (*package).into(), version: (*version).into() };
-            packages.insert((*name).into(), entry);
-        }
+        let row = |(name, version, package): &(&str, &str, &str)| format!("{name}\t{version}\t{package}\n");
+        packages.add_table(Table::parse(rows.iter().map(row).collect()).unwrap());
         packages
     }
 
@@ -347,9 +348,7 @@ mod tests {
     fn fedora(release: &str, python: &str) -> Packages {
         let mut packages = Packages { python: python.into(), ..Packages::empty("c", true) };
         let path = format!("{}/{TABLES_DIR}/fedora-{release}.tsv", env!("CARGO_MANIFEST_DIR"));
-        for (name, entry) in table::read(std::path::Path::new(&path), &path).unwrap() {
-            packages.insert(name, entry);
-        }
+        packages.add_table(Table::read(Path::new(&path), &path).unwrap());
         packages
     }
 

@@ -1,37 +1,102 @@
 //! Package tables: `mock-configs/packages/<name>.tsv`, as names with the packages that have them.
 //! What a requirement means is not known here.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::PackagesError;
 
-/// What a name in a table stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+/// A package that has a name in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry<'t> {
     /// The package.
-    pub package: String,
-    /// The version with its epoch; empty where the table does not know it.
-    pub version: String,
+    pub package: &'t str,
+    /// The version with its epoch; empty if the table does not know it.
+    pub version: &'t str,
 }
 
-/// Reads a table: tabs between name, version and, for a name that a package has beside
-/// its own, that package; lines that begin with `#` are comments.
-pub(super) fn read(path: &Path, shown: &str) -> Result<Vec<(String, Entry)>, PackagesError> {
-    let text = fs_err::read_to_string(path)
-        .map_err(|source| PackagesError::Table { table: shown.to_owned(), source })?;
-    let mut entries = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        if line.starts_with('#') || line.is_empty() {
-            continue;
-        }
-        let fields: Vec<&str> = line.split('\t').collect();
-        let (name, version, package) = match fields.as_slice() {
-            [name, version] => (*name, *version, *name),
-            [name, version, package] => (*name, *version, *package),
-            _ => return Err(PackagesError::Line { table: shown.to_owned(), line: at + 1 }),
-        };
-        let entry = Entry { package: package.to_owned(), version: version.to_owned() };
-        entries.push((name.to_owned(), entry));
+/// A package table. Of a release it has some 80,000 rows, of which a command needs a few: a row is
+/// a part of the text until then.
+pub(super) struct Table {
+    text: String,
+    /// The rows, by name.
+    rows: Vec<Range<usize>>,
+}
+
+impl Table {
+    /// Reads a table: tabs between name, version and, for a name that a package has beside
+    /// its own, that package; lines that begin with `#` are comments.
+    pub(super) fn read(path: &Path, shown: &str) -> Result<Self, PackagesError> {
+        let text = fs_err::read_to_string(path)
+            .map_err(|source| PackagesError::Table { table: shown.to_owned(), source })?;
+        Self::parse(text).map_err(|line| PackagesError::Line { table: shown.to_owned(), line })
     }
-    Ok(entries)
+
+    /// Parses a table. Fails with the number of a line that is not two or three columns.
+    pub(super) fn parse(text: String) -> Result<Self, usize> {
+        let mut rows = Vec::new();
+        let mut start = 0;
+        for (at, line) in text.split_inclusive('\n').enumerate() {
+            let end = start + line.trim_end_matches(['\n', '\r']).len();
+            if !line.starts_with('#') && start < end {
+                if !matches!(line.bytes().filter(|byte| *byte == b'\t').count(), 1 | 2) {
+                    return Err(at + 1);
+                }
+                rows.push(start..end);
+            }
+            start += line.len();
+        }
+        let name = |row: &Range<usize>| columns(&text[row.clone()]).0;
+        if !rows.is_sorted_by_key(name) {
+            rows.sort_by_key(name);
+        }
+        Ok(Self { text, rows })
+    }
+
+    /// Returns the packages that have a name, in the table's order.
+    pub(super) fn of_name(&self, name: &str) -> impl Iterator<Item = Entry<'_>> {
+        self.from(name).take_while(move |(found, _)| *found == name).map(|(_, entry)| entry)
+    }
+
+    /// Returns the names that begin with a prefix, each as often as it has packages.
+    pub(super) fn names(&self, prefix: &str) -> impl Iterator<Item = &str> {
+        self.from(prefix).map(|(name, _)| name).take_while(move |name| name.starts_with(prefix))
+    }
+
+    /// Returns the rows from the first whose name does not come before this one.
+    fn from(&self, name: &str) -> impl Iterator<Item = (&str, Entry<'_>)> {
+        let row = |row: &Range<usize>| columns(&self.text[row.clone()]);
+        let first = self.rows.partition_point(|at| row(at).0 < name);
+        self.rows[first..].iter().map(row)
+    }
+}
+
+/// Splits a row into its name and entry.
+fn columns(row: &str) -> (&str, Entry<'_>) {
+    let (name, rest) = row.split_once('\t').unwrap_or((row, ""));
+    let (version, package) = rest.split_once('\t').unwrap_or((rest, name));
+    (name, Entry { package, version })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_rows_of_a_table_in_any_order() {
+        let text = "# b\t1\nb\t2\tz\r\n\na-c\t3\nb\t1\ta\na\t\nb-\t4";
+        let table = Table::parse(text.to_owned()).unwrap();
+        let of = |name| table.of_name(name).map(|entry| (entry.package, entry.version)).collect::<Vec<_>>();
+        assert_eq!(of("b"), [("z", "2"), ("a", "1")], "in the table's order");
+        assert_eq!(of("a"), [("a", "")]);
+        assert_eq!((of("b-"), of("c"), of("")), (vec![("b-", "4")], vec![], vec![]));
+        assert_eq!(table.names("b").collect::<Vec<_>>(), ["b", "b", "b-"]);
+    }
+
+    #[test]
+    fn names_the_line_that_is_not_a_row() {
+        for text in ["a\t1\nb\n", "a\t1\nb\t1\tc\td\n"] {
+            assert_eq!(Table::parse(text.to_owned()).err(), Some(2), "{text}");
+        }
+    }
 }
