@@ -49,9 +49,10 @@ pub(crate) fn snippet(problem: &Problem) -> String {
         Level::ERROR.primary_title(&problem.message).elements(Vec::<annotate_snippets::Element<'_>>::new());
     group = match &problem.span {
         Some(span) if span.end <= problem.text.len() => {
-            // A place of no width would be invisible.
-            let end = if span.is_empty() { (span.start + 1).min(problem.text.len()) } else { span.end };
-            let annotation = AnnotationKind::Primary.span(span.start..end).label(&problem.label);
+            // A place of no width would be invisible, and parsers can point within a character.
+            let start = problem.text.floor_char_boundary(span.start);
+            let end = problem.text.ceil_char_boundary(span.end.max(start + 1));
+            let annotation = AnnotationKind::Primary.span(start..end).label(&problem.label);
             group.element(Snippet::source(&problem.text).path(&problem.file).annotation(annotation))
         }
         _ => group.element(annotate_snippets::Origin::path(&problem.file)),
@@ -65,6 +66,21 @@ pub(crate) fn snippet(problem: &Problem) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shows_a_place_within_a_character() {
+        for (text, span) in [("a =\u{a0}1", 3..4), ("a =\u{a0}1", 4..4), ("a\u{fffd}", 1..2), ("", 0..0)] {
+            let problem = Problem {
+                file: "f".into(),
+                text: text.into(),
+                span: Some(span),
+                message: "m".into(),
+                label: String::new(),
+                help: None,
+            };
+            assert!(snippet(&problem).contains(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_mistake_shows_its_place() {

@@ -210,6 +210,10 @@ fn parse(requirement: &str) -> Result<(Requirement, Parts), String> {
     if requirement.len() > MAX_LENGTH {
         return refuse(&format!("it has {} bytes, more than {MAX_LENGTH}", requirement.len()));
     }
+    // The grammar of PEP 508 is ASCII, and `pep508_rs` slices other text within a character.
+    if !requirement.is_ascii() {
+        return refuse("it has characters other than ASCII");
+    }
     let parts = match split(requirement) {
         Ok(parts) => parts,
         Err(reason) => return refuse(reason),
@@ -548,6 +552,14 @@ mod tests {
         assert!(of_length(MAX_LENGTH).is_ok());
         let error = of_length(MAX_LENGTH + 1).unwrap_err();
         assert!(error.contains("it has 4097 bytes, more than 4096"), "{error}");
+    }
+
+    #[test]
+    fn rejects_other_characters_than_ascii() {
+        for text in ["torch ; python_version >= \"3.9\" an\u{e4} extra == 'x'", "torch ; extra == '\u{e4}'"] {
+            let error = requirement(text).unwrap_err();
+            assert!(error.ends_with("it has characters other than ASCII"), "{error}");
+        }
     }
 
     #[test]
