@@ -151,6 +151,7 @@ mod tests {
     use super::*;
     use crate::error::Kind;
     use crate::inspect::testing::HostElf;
+    use crate::workspace::testing::sample;
 
     fn rpm(dir: &Path, library: &[u8]) -> PathBuf {
         let mut builder = rpm::PackageBuilder::new("k", "1", "MIT", "x86_64", "test");
@@ -191,5 +192,32 @@ mod tests {
         assert!(details.contains("k/libk.so: found") && details.contains("[elf-damaged]"), "{details}");
         // Accepted in the RPM, perhaps with a waiver.
         assert_eq!(outcome(cut, cut), None);
+    }
+
+    #[test]
+    fn packages_are_judged_again_when_what_they_are_judged_by_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut workspace = sample(dir.path(), "fedora-43");
+        let component = |text: &str| {
+            fs_err::write(dir.path().join("specs-templates/one/component.toml"), text).unwrap();
+            Component::read(&dir.path().join("specs-templates/one"), "one", &mut Vec::new()).unwrap().unwrap()
+        };
+        let plain = component("");
+        let before = inputs(&workspace, &plain, Stage::Rpm);
+        for (text, expected) in [
+            ("[inspect]\ndevice-code = false\n", "promise of device code"),
+            ("[[inspect.waive]]\nrule = \"elf-damaged\"\nreason = \"x\"\n", "list of waivers"),
+        ] {
+            let after = inputs(&workspace, &component(text), Stage::Rpm);
+            assert_eq!(after.changed_since(&before), [expected], "{text}");
+        }
+        workspace.chroot.libraries.insert("liba.so.1".into(), "a".into());
+        let after = inputs(&workspace, &plain, Stage::Rpm);
+        assert_eq!(after.changed_since(&before), ["table of libraries"]);
+        workspace.chroot.symbol_versions.insert("GLIBC".into(), "2.42".into());
+        let again = inputs(&workspace, &plain, Stage::Rpm);
+        assert_eq!(again.changed_since(&after), ["table of libraries"]);
+        // A source package is not inspected.
+        assert_eq!(inputs(&workspace, &plain, Stage::Srpm), KeyInputs::default());
     }
 }

@@ -335,3 +335,63 @@ pub(super) struct Attempt<'a> {
     /// Versions of the release's that may be newer than the cutoff, by normalized name.
     pub of_release: BTreeMap<String, Version>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::closure::{Locked, testing};
+    use crate::index::needs::Needs;
+    use crate::workspace::testing::sample;
+
+    #[test]
+    fn a_lock_is_stale_when_a_decision_changes_and_not_with_offers_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = sample(dir.path(), "fedora-43");
+        let rules = |dropped: bool| {
+            let place = if dropped { Place::Dropped } else { Place::Private };
+            testing::rules(&[("ray", Some(place), "x")])
+        };
+        let inputs = |rules: &ClosureRules, offers: &[(&str, &str)], requires: &str, day: Option<&str>| {
+            let offers = testing::offers(offers);
+            let needs = Needs::read(requires);
+            let question = Question {
+                folder: dir.path(),
+                component: workspace.component("one").unwrap(),
+                chroot: "fedora-43",
+                environment: Environment::new("3.14", "x86_64", None).unwrap(),
+                root: Stated { name: "one".into(), needs, metadata: None },
+                own: BTreeMap::new(),
+                cutoff: Cutoff { day: day.map(|day| day.parse().unwrap()), members: BTreeMap::new() },
+                rules,
+                offers: &offers,
+                upgrade: Upgrade::None,
+            };
+            let origin = Origin::Index { wheel: None, sdist: None };
+            let numpy = Locked { name: "numpy".into(), version: "2".parse().unwrap(), origin };
+            let lock = Lock {
+                component: "one".into(),
+                chroot: "fedora-43".into(),
+                python: "3.14".into(),
+                arch: "x86_64".into(),
+                not_after: None,
+                inputs: Sha256::of_bytes(""),
+                packages: vec![numpy],
+            };
+            question.inputs(&lock)
+        };
+        let requires = "Requires-Dist: numpy\n";
+        let first = inputs(&rules(false), &[("numpy", "2")], requires, None);
+        for (what, other) in [
+            ("dropped", inputs(&rules(true), &[("numpy", "2")], requires, None)),
+            ("offer", inputs(&rules(false), &[("numpy", "3")], requires, None)),
+            ("requirement", inputs(&rules(false), &[("numpy", "2")], "Requires-Dist: numpy>1\n", None)),
+            ("day", inputs(&rules(false), &[("numpy", "2")], requires, Some("2026-01-01"))),
+        ] {
+            assert_ne!(other, first, "{what}");
+        }
+        let of_others = [("numpy", "2"), ("scipy", "1")];
+        assert_eq!(inputs(&rules(false), &of_others, requires, None), first);
+        let never = "Requires-Dist: numpy\nRequires-Dist: x ; python_version < '3'\n";
+        assert_eq!(inputs(&rules(false), &[("numpy", "2")], never, None), first);
+    }
+}

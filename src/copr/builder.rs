@@ -90,7 +90,7 @@ impl<'w> CoprBuilder<'w> {
         Ok(())
     }
 
-    fn add_to_build_root(&self, macros: &MacrosPackage) -> Result<(), CoprError> {
+    pub(super) fn add_to_build_root(&self, macros: &MacrosPackage) -> Result<(), CoprError> {
         let path = format!("{}/{}", self.project.full_name(), self.chroot.name.value);
         let text = self.client.cli("read the chroot", &["get-chroot".to_owned(), path.clone()])?;
         let remote: serde_json::Value = serde_json::from_str(&text).map_err(|error| CoprError::Answer {
@@ -106,7 +106,7 @@ impl<'w> CoprBuilder<'w> {
     }
 
     /// Waits for a build's end; `None` if it was deleted.
-    fn watch(&self, build: u64, tell: &mut dyn FnMut(State)) -> Result<Option<State>, CoprError> {
+    pub(super) fn watch(&self, build: u64, tell: &mut dyn FnMut(State)) -> Result<Option<State>, CoprError> {
         let mut looks = self.client.looks();
         let mut last = None;
         loop {

@@ -35,7 +35,14 @@ pub struct Client<'e> {
     url: String,
     project: String,
     events: &'e dyn Events,
+    /// Takes the place of COPR.
+    #[cfg(test)]
+    answers: Option<Answers>,
 }
+
+/// Answers a call of copr-cli, by its arguments, or of the API, by its path.
+#[cfg(test)]
+pub(super) type Answers = Box<dyn Fn(&str) -> Result<String, CoprError> + Send + Sync>;
 
 impl<'e> Client<'e> {
     /// Returns the way to `owner/project` on the frontend that copr-cli is configured with.
@@ -49,14 +56,27 @@ impl<'e> Client<'e> {
         let text = path.and_then(|path| fs_err::read_to_string(path).ok()).unwrap_or_default();
         let url = frontend(&text).unwrap_or_else(|| DEFAULT_URL.to_owned());
         require_https("`copr_url` of copr-cli's configuration", &url)?;
-        Ok(Self { config: config.map(Path::to_owned), url, project: project.to_owned(), events })
+        Ok(Self {
+            config: config.map(Path::to_owned),
+            url,
+            project: project.to_owned(),
+            events,
+            #[cfg(test)]
+            answers: None,
+        })
     }
 
     /// Returns a client of a frontend that does not exist.
     #[cfg(test)]
     pub(super) fn sample(project: &str, events: &'e dyn Events) -> Self {
         let (url, project) = ("https://copr.example".to_owned(), project.to_owned());
-        Self { config: None, url, project, events }
+        Self { config: None, url, project, events, answers: None }
+    }
+
+    /// Returns a client of a frontend that answers this.
+    #[cfg(test)]
+    pub(super) fn answering(project: &str, events: &'e dyn Events, answers: Answers) -> Self {
+        Self { answers: Some(answers), ..Self::sample(project, events) }
     }
 
     /// Returns the frontend's URL, without a slash at its end.
@@ -98,6 +118,10 @@ impl<'e> Client<'e> {
     }
 
     fn call(&self, what: &str, args: &[String], allowed: Option<Duration>) -> Result<String, CoprError> {
+        #[cfg(test)]
+        if let Some(answers) = &self.answers {
+            return answers(&args.join(" "));
+        }
         let mut command = Command::new("copr-cli").arg("--no-color");
         if let Some(config) = &self.config {
             command = command.arg("--config").arg(config);
@@ -157,6 +181,10 @@ impl<'e> Client<'e> {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Option<Value>, CoprError> {
+        #[cfg(test)]
+        if let Some(answers) = &self.answers {
+            return answers(path).map(|text| serde_json::from_str(&text).ok());
+        }
         let url = format!("{}/api_3/{path}", self.url);
         let mut command = curl(&url, MOST).args(["--get", "--write-out", "\\n%{http_code}"]);
         for (name, value) in query {

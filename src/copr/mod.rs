@@ -18,6 +18,8 @@ mod results;
 mod sending;
 mod state;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use builder::CoprBuilder;
 pub use client::Client;

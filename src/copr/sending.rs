@@ -84,7 +84,7 @@ impl<'w> CoprBuilder<'w> {
 
     /// Returns the number that the build has among those of its version and release: that of an
     /// earlier try, or the lowest that is higher than all.
-    fn number(&self, base: &Base<'_>, parcel: &Parcel<'_>) -> Result<u32, CoprError> {
+    pub(super) fn number(&self, base: &Base<'_>, parcel: &Parcel<'_>) -> Result<u32, CoprError> {
         if let Some(sent) = self.resumed(parcel)? {
             return Ok(base.number(&sent.version_release).unwrap_or(1));
         }

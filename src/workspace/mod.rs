@@ -24,6 +24,8 @@ pub mod pins;
 pub mod range;
 mod read;
 mod releases;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use closure::{

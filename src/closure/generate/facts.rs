@@ -253,7 +253,7 @@ impl WheelFacts {
             GenerateError::Wheel { member, file, reason }
         };
         let metadata = metadata(&fetched.path, name, version).map_err(wrong)?;
-        let names_licenses = wheel::header_fields(&metadata).any(|field| field.is("License-File"));
+        let names_licenses = names_licenses(&metadata);
         let recipe = format!("wheel contents 2\n{}\n{}\n", file.sha256, bundled::digest());
         let known = fetcher.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
         let Looked { contents, traces } = match known {
@@ -283,6 +283,11 @@ fn metadata(path: &Path, name: &str, version: &Version) -> Result<String, String
         return Err(format!("its METADATA are of {stated} {of}"));
     }
     Ok(metadata)
+}
+
+/// Returns whether METADATA name license files (PEP 639), which RPM then marks as such.
+fn names_licenses(metadata: &str) -> bool {
+    wheel::header_fields(metadata).any(|field| field.is("License-File"))
 }
 
 /// Reads what is in a wheel. Upstream's slips in other files do not matter: pip installs it.
@@ -463,5 +468,17 @@ mod tests {
         fs_err::write(dir.path().join("docs/LICENSE.rst"), "").unwrap();
         assert_eq!(of(&["setup.py"]), ["docs/LICENSE.rst"]);
         assert_eq!(of(&["NOTICE"]), ["NOTICE"]);
+    }
+
+    #[test]
+    fn metadata_name_license_files_in_any_header_field() {
+        for (metadata, expected) in [
+            ("Name: x\nLicense-File: LICENSE\nVersion: 1\n\ntext\n", true),
+            ("license-file: LICENSE\n", true),
+            ("Name: x\nLicense: MIT\n\nLicense-File: LICENSE\n", false),
+            ("", false),
+        ] {
+            assert_eq!(names_licenses(metadata), expected, "{metadata}");
+        }
     }
 }

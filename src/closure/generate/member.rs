@@ -90,15 +90,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &summary(said, name));
-    match &facts.built_from {
-        Built::Sdist(SdistFacts { rust: Some(_), .. }) => {
-            out += "# With what it is linked from; LICENSE.dependencies says what is whose.\n";
-        }
-        Built::Wheel(WheelFacts { bundled, .. }) if !bundled.is_empty() => {
-            out += "# With what is bundled; the licenses are those of its SBOM, or reviewed.\n";
-        }
-        _ => {}
-    }
+    out += about_license(&facts.built_from);
     out += &tag("License", &facts.license);
     home.iter().for_each(|home| out += &tag("URL", home));
     out += "<{ source_lines }>\n";
@@ -132,6 +124,19 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n{licenses}");
     out += "\n%changelog\n<{ changelog }>\n";
     out
+}
+
+/// Returns the comment above `License:` if it covers more than the source itself.
+fn about_license(built: &Built) -> &'static str {
+    match built {
+        Built::Sdist(SdistFacts { rust: Some(_), .. }) => {
+            "# With what it is linked from; LICENSE.dependencies says what is whose.\n"
+        }
+        Built::Wheel(WheelFacts { bundled, .. }) if !bundled.is_empty() => {
+            "# With what is bundled; the licenses are those of its SBOM, or reviewed.\n"
+        }
+        _ => "",
+    }
 }
 
 /// Returns a line of a spec's header.
@@ -330,9 +335,9 @@ mod tests {
     use crate::closure::LockedFile;
     use crate::digest::Sha256;
 
-    fn facts() -> Facts {
+    fn sdist() -> SdistFacts {
         let file = LockedFile { name: "x-1.tar.gz".into(), sha256: Sha256::of_bytes("x"), size: None };
-        let sdist = SdistFacts {
+        SdistFacts {
             file,
             project: "x".into(),
             top_folder: None,
@@ -342,8 +347,11 @@ mod tests {
             extensions: false,
             toolchain_files: Vec::new(),
             license_files: Vec::new(),
-        };
-        Facts { built_from: Built::Sdist(sdist), reason: String::new(), license: "MIT".into(), pure: true }
+        }
+    }
+
+    fn facts() -> Facts {
+        Facts { built_from: Built::Sdist(sdist()), reason: String::new(), license: "MIT".into(), pure: true }
     }
 
     #[test]
@@ -360,5 +368,31 @@ mod tests {
         let [comment, macro_line] = lines[..] else { panic!("{lines:?}") };
         assert!(comment.starts_with("# Not required as the metadata have it"), "{comment}");
         assert!(macro_line.starts_with("%global __requires_exclude ^("), "{macro_line}");
+    }
+
+    #[test]
+    fn license_of_more_than_the_source_has_a_comment() {
+        let wheel = |bundled: &[&str]| {
+            let file = LockedFile { name: "x.whl".into(), sha256: Sha256::of_bytes("x"), size: None };
+            let bundled = bundled.iter().map(|text| (*text).to_owned()).collect();
+            Built::Wheel(WheelFacts { file, names_licenses: false, contents: Default::default(), bundled })
+        };
+        let project = CargoProject {
+            manifest: "Cargo.toml".into(),
+            lock_file: "Cargo.lock".into(),
+            no_default_features: false,
+            all_features: false,
+            features: Vec::new(),
+        };
+        let rust = Built::Sdist(SdistFacts { rust: Some(project), ..sdist() });
+        for (built, expected) in [
+            (Built::Sdist(sdist()), ""),
+            (rust, "LICENSE.dependencies"),
+            (wheel(&[]), ""),
+            (wheel(&["bundled(zlib)"]), "bundled"),
+        ] {
+            let comment = about_license(&built);
+            assert!(comment.contains(expected) && comment.is_empty() == expected.is_empty(), "{comment}");
+        }
     }
 }

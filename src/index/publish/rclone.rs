@@ -3,6 +3,7 @@
 //! to serve `index.html` for folders, as websites in buckets do.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use super::error::PublishError;
 use super::missing;
@@ -40,31 +41,34 @@ impl Rclone {
     }
 
     fn done(&self, command: Command, action: &str) -> Result<Finished, PublishError> {
-        let provider = if self.bucket.endpoint.is_some() { "Other" } else { "AWS" };
-        let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(std::env::var_os);
-        let authority = std::env::var_os("AWS_CA_BUNDLE");
-        let mut settings = vec![
-            ("RCLONE_S3_PROVIDER", provider.into()),
-            ("RCLONE_S3_ENV_AUTH", "true".into()),
-            // Otherwise it tries to make the bucket before every upload.
-            ("RCLONE_S3_NO_CHECK_BUCKET", "true".into()),
-        ];
-        settings.extend(region.map(|region| ("RCLONE_S3_REGION", region)));
-        settings.extend(authority.map(|file| ("RCLONE_CA_CERT", file)));
-        settings.retain(|(name, _)| std::env::var_os(name).is_none());
         // rclone up to 1.60 at least refuses to start where the AWS library's own setting stands.
         let mut command = command.env_remove("AWS_CA_BUNDLE");
-        for (name, value) in settings {
+        for (name, value) in self.settings(|name| std::env::var_os(name)) {
             command = command.env(name, value);
-        }
-        if let Some(endpoint) = &self.bucket.endpoint {
-            command = command.env("RCLONE_S3_ENDPOINT", endpoint);
         }
         let finished = run(command)?;
         if finished.success() {
             return Ok(finished);
         }
         Err(failed("rclone", &finished, action, &self.bucket.url()))
+    }
+
+    /// Returns rclone's settings, as far as the environment does not have them.
+    fn settings(&self, set: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, OsString)> {
+        let provider = if self.bucket.endpoint.is_some() { "Other" } else { "AWS" };
+        let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| set(name));
+        let mut settings: Vec<(&'static str, OsString)> = vec![
+            ("RCLONE_S3_PROVIDER", provider.into()),
+            ("RCLONE_S3_ENV_AUTH", "true".into()),
+            // Otherwise it tries to make the bucket before every upload.
+            ("RCLONE_S3_NO_CHECK_BUCKET", "true".into()),
+        ];
+        settings.extend(region.map(|region| ("RCLONE_S3_REGION", region)));
+        settings.extend(set("AWS_CA_BUNDLE").map(|file| ("RCLONE_CA_CERT", file)));
+        settings.retain(|(name, _)| set(name).is_none());
+        // The command line names it.
+        settings.extend(self.bucket.endpoint.as_ref().map(|url| ("RCLONE_S3_ENDPOINT", url.into())));
+        settings
     }
 
     /// Reads the objects of this layout that are there, and returns their digests by path.
@@ -197,5 +201,34 @@ impl Place for Rclone {
         let command = Command::new("rclone").args(["delete", "--files-from-raw"]);
         self.done(command.arg(layout.list()?).arg(self.target("")), "remove files of")?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_environment_override_the_defaults() {
+        let settings = |endpoint: Option<&str>, environment: &[(&str, &str)]| {
+            let bucket = Bucket::parse("bucket", endpoint).unwrap();
+            let set = |name: &str| {
+                environment.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into())
+            };
+            let settings = Rclone::new(bucket).settings(set);
+            let text = settings.iter().map(|(name, value)| format!("{name}={} ", value.to_string_lossy()));
+            text.collect::<String>().replace("RCLONE_", "")
+        };
+        let fixed = "S3_ENV_AUTH=true S3_NO_CHECK_BUCKET=true ";
+        assert_eq!(settings(None, &[]), format!("S3_PROVIDER=AWS {fixed}"));
+        let endpoint = "http://127.0.0.1:1";
+        assert_eq!(
+            settings(Some(endpoint), &[("RCLONE_S3_ENDPOINT", "http://other")]),
+            format!("S3_PROVIDER=Other {fixed}S3_ENDPOINT={endpoint} ")
+        );
+        let of_aws = [("AWS_DEFAULT_REGION", "b"), ("AWS_REGION", "a"), ("AWS_CA_BUNDLE", "ca.pem")];
+        assert_eq!(settings(None, &of_aws), format!("S3_PROVIDER=AWS {fixed}S3_REGION=a CA_CERT=ca.pem "));
+        let of_rclone = [("RCLONE_S3_PROVIDER", "Ceph"), ("RCLONE_S3_REGION", "b"), ("AWS_REGION", "a")];
+        assert_eq!(settings(None, &of_rclone), fixed);
     }
 }

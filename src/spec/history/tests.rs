@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::process::Command;
-use crate::workspace::Selection;
+use crate::workspace::testing::sample as workspace;
 
 #[test]
 fn the_date_without_history_is_the_epoch_but_never_before_the_earliest() {
@@ -27,35 +27,6 @@ fn pins_of_closures_count_only_without_an_own_pin() {
         assert_eq!(pins_of(&pinned, &name).count(), pins);
     }
 }
-
-/// Writes a workspace of two components; `two` requires `one`.
-fn workspace(dir: &std::path::Path, chroot: &str) -> Workspace {
-    let definition = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
-                      rocm-provider = \"fedora\"\nbase-config = \"fedora-43-x86_64.cfg\"\n";
-    let manifest = "[stack]\nname = \"lab\"\ngpu-targets = [\"gfx1151\"]\ndefault-chroot = \"fedora-43\"\n\
-                    default-pins = \"stable\"\n";
-    for (path, text) in [
-        ("rocmrpm.toml", manifest),
-        ("mock-configs/fedora-43.toml", definition),
-        ("mock-configs/host.toml", "rocm-provider = \"fedora\"\n"),
-        ("mock-configs/mock.cfg.tera", ""),
-        ("mock-configs/rocm/fedora.toml", "prefix = \"/usr\"\nversion = \"6.4\"\n"),
-        ("pins/stable.toml", PINS),
-        ("specs-templates/one/component.toml", ""),
-        ("specs-templates/one/one.spec.tera", ""),
-        ("specs-templates/two/component.toml", "requires = [\"one\"]\n"),
-        ("specs-templates/two/two.spec.tera", ""),
-        ("src/one/a", "a"),
-        ("src/two/a", "a"),
-    ] {
-        crate::files::write_atomically(&dir.join(path), text).unwrap();
-    }
-    let selection = Selection { chroot: Some(chroot.to_owned()), ..Selection::default() };
-    Workspace::load(dir, &selection).unwrap()
-}
-
-const PINS: &str =
-    "[one]\nversion = \"1.0\"\npath = \"src/one\"\n\n[two]\nversion = \"7\"\npath = \"src/two\"\n";
 
 /// Returns a history of commits that changed these paths, oldest first, a day apart.
 fn history(workspace: &Workspace, commits: &[&[&str]]) -> History {
@@ -154,19 +125,22 @@ fn build_roots_are_counted_by_their_definitions_only() {
     assert_eq!(history(&workspace, &commits).shared_commits(), 3);
 }
 
+/// Runs git as a person whose settings do not matter.
+fn git(dir: &std::path::Path, args: &[&str]) {
+    let mut git = Command::new("git").cwd(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    for role in ["AUTHOR", "COMMITTER"] {
+        git = git
+            .env(format!("GIT_{role}_NAME"), "A")
+            .env(format!("GIT_{role}_EMAIL"), "a@example.org")
+            .env(format!("GIT_{role}_DATE"), "2026-01-02T03:04:05Z");
+    }
+    git.args(args).output().unwrap();
+}
+
 #[test]
 fn commits_are_counted_below_the_top_of_a_repository() {
     let dir = tempfile::tempdir().unwrap();
-    let git = |args: &[&str]| {
-        let mut git = Command::new("git").cwd(dir.path()).env("GIT_CONFIG_GLOBAL", "/dev/null");
-        for role in ["AUTHOR", "COMMITTER"] {
-            git = git
-                .env(format!("GIT_{role}_NAME"), "A")
-                .env(format!("GIT_{role}_EMAIL"), "a@example.org")
-                .env(format!("GIT_{role}_DATE"), "2026-01-02T03:04:05Z");
-        }
-        git.args(args).output().unwrap();
-    };
+    let git = |args: &[&str]| git(dir.path(), args);
     let workspace = workspace(&dir.path().join("deep/ws"), "fedora-43");
     let count = || commits_of(&workspace, &["rocmrpm.toml".to_owned()]).unwrap();
     let none = Commits { number: 0, dirty: false, seconds: no_date() };
@@ -178,4 +152,69 @@ fn commits_are_counted_below_the_top_of_a_repository() {
     assert_eq!(count(), Commits { number: 1, dirty: false, seconds: 1_767_323_045 });
     fs_err::write(workspace.root.join("rocmrpm.toml"), "changed").unwrap();
     assert_eq!(count(), Commits { number: 1, dirty: true, seconds: 1_767_323_045 });
+}
+
+#[test]
+fn reads_pins_changes_and_ignored_sources_from_git() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let workspace = workspace(root, "fedora-43");
+    let write = |path: &str, text: &str| crate::files::write_atomically(&root.join(path), text).unwrap();
+    let read = || History::read(&workspace).unwrap();
+    let commit = || {
+        git(root, &["add", "."]);
+        git(root, &["commit", "--quiet", "-m", "x"]);
+    };
+    assert!(read().commits.is_empty(), "no repository");
+    git(root, &["init", "--quiet"]);
+    assert!(read().uncommitted.contains("pins/stable.toml"), "no commit");
+    write(".gitignore", "*.o\n");
+    commit();
+
+    // Only ignored files that are packed into a source count.
+    for path in ["src/one/x.o", "src/one/.git/x.o", "src/one/build/x.o", "src/x.o", "build/x.o"] {
+        write(path, "");
+    }
+    assert_eq!(read().uncommitted, BTreeSet::from(["src/one/x.o".to_owned()]));
+
+    // Each commit that touches pins has those pins.
+    let closure = "pins/stable.generated.toml";
+    write(closure, "[three]\nversion = \"3\"\nsdist = \"three\"\n");
+    commit();
+    write("mock-configs/fedora-43.toml", "release = \"44\"\n");
+    commit();
+    let history = read();
+    assert_eq!(history.commits.len(), 3);
+    assert_eq!(history.sets.len(), 2);
+    let pins: Vec<_> = history.sets[&history.commits[1].hash].closures.iter().collect();
+    let [(path, set)] = pins[..] else { panic!("{pins:?}") };
+    assert_eq!((path.as_str(), set.pins.len()), (closure, 1));
+
+    // A timeout changes no package, committed or not.
+    let component = "specs-templates/one/component.toml";
+    write(component, "timeout = \"1 h\"\n");
+    assert!(!read().uncommitted.contains(component));
+    commit();
+    assert!(!read().commits[0].changes.contains_key(component));
+    write(component, "requires = []\n");
+    assert!(read().uncommitted.contains(component));
+    commit();
+    assert!(read().commits[0].changes.contains_key(component));
+    assert_eq!(read().warning, None);
+}
+
+#[test]
+fn warns_about_a_shallow_clone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (full, shallow) = (dir.path().join("full"), dir.path().join("shallow"));
+    workspace(&full, "fedora-43");
+    git(&full, &["init", "--quiet"]);
+    git(&full, &["add", "."]);
+    for text in ["one", "two"] {
+        git(&full, &["commit", "--quiet", "--allow-empty", "-m", text]);
+    }
+    let url = format!("file://{}", full.display());
+    git(dir.path(), &["clone", "--quiet", "--depth=1", &url, "shallow"]);
+    let history = History::read(&workspace(&shallow, "fedora-43")).unwrap();
+    assert!(history.warning.unwrap().contains("git fetch --unshallow"));
 }
