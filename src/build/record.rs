@@ -363,4 +363,59 @@ mod tests {
         let targets = ["gfx1151", "gfx90a"].map(|name| GpuTarget::parse(name).unwrap());
         assert_eq!(target_names(&targets), ["gfx1151", "gfx90a"]);
     }
+
+    #[test]
+    fn results_are_accepted_until_a_file_is_gone_or_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = results(dir.path());
+        fs_err::create_dir_all(results.dir()).unwrap();
+        let write = |name: &str, text: &str| fs_err::write(results.dir().join(name), text).unwrap();
+        let outputs = ["b.rpm", "a.rpm", "a.src.rpm", "a.log"].map(|name| {
+            write(name, "x");
+            FileRecord::of(&results.dir().join(name)).unwrap()
+        });
+        let record = BuildRecord {
+            schema: SCHEMA.into(),
+            component: "demo".into(),
+            version: "1".into(),
+            release: "1".into(),
+            dirty: false,
+            source_date_epoch: 0,
+            key: Sha256::of_bytes("x"),
+            inputs: KeyInputs::default(),
+            chroot: "host".into(),
+            builder: "host".into(),
+            stage: "rpm".into(),
+            gpu_targets: Vec::new(),
+            rocm: None,
+            sources: Vec::new(),
+            outputs: outputs.to_vec(),
+            buildroot: Vec::new(),
+            unchecked_build_requires: Vec::new(),
+        };
+        results.write(&record, &Times::until_now(BTreeMap::new())).unwrap();
+        write(REPORT, "{}");
+        results.judge(&KeyInputs::default(), 1.0).unwrap();
+        let rpms = || {
+            results
+                .rpms()
+                .unwrap()
+                .iter()
+                .map(|p| p.strip_prefix(results.dir()).unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let damage = || results.recorded().unwrap().unwrap().damaged;
+        assert_eq!((rpms(), damage()), (vec!["a.rpm".into(), "b.rpm".into()], None));
+        for (name, original) in [("a.log", "x"), (REPORT, "{}")] {
+            write(name, "longer");
+            assert_eq!((rpms(), damage()), (vec![], Some(format!("{name} changed on disk"))));
+            fs_err::remove_file(results.dir().join(name)).unwrap();
+            assert_eq!((rpms(), damage()), (vec![], Some(format!("{name} is gone"))));
+            write(name, original);
+            assert_eq!(damage(), None);
+        }
+        let other = BuildRecord { schema: "rocmrpm/build/1".into(), ..record };
+        results.write_json("build.json", &other).unwrap();
+        assert!(results.record().unwrap().is_none());
+    }
 }

@@ -343,55 +343,121 @@ mod tests {
     use crate::index::needs::Needs;
     use crate::workspace::testing::sample;
 
+    fn question<'a>(
+        workspace: &'a Workspace,
+        rules: &'a ClosureRules,
+        offers: &'a Offers,
+        requires: &str,
+        cutoff: Cutoff,
+    ) -> Question<'a> {
+        Question {
+            folder: &workspace.root,
+            component: workspace.component("one").unwrap(),
+            chroot: "fedora-43",
+            environment: Environment::new("3.14", "x86_64", None).unwrap(),
+            root: Stated { name: "one".into(), needs: Needs::read(requires), metadata: None },
+            own: BTreeMap::new(),
+            cutoff,
+            rules,
+            offers,
+            upgrade: Upgrade::None,
+        }
+    }
+
+    fn lock(packages: &[(&str, &str)]) -> Lock {
+        let locked = |(name, version): &(&str, &str)| {
+            let origin = Origin::Index { wheel: None, sdist: None };
+            Locked { name: (*name).into(), version: version.parse().unwrap(), origin }
+        };
+        Lock {
+            component: "one".into(),
+            chroot: "fedora-43".into(),
+            python: "3.14".into(),
+            arch: "x86_64".into(),
+            not_after: None,
+            inputs: Sha256::of_bytes(""),
+            packages: packages.iter().map(locked).collect(),
+        }
+    }
+
+    fn cutoff(day: Option<&str>, members: &[&str]) -> Cutoff {
+        let parse = |text: &str| text.parse().unwrap();
+        let members = members.iter().map(|name| ((*name).to_owned(), parse("2026-01-01"))).collect();
+        Cutoff { day: day.map(parse), members }
+    }
+
     #[test]
     fn a_lock_is_stale_when_a_decision_changes_and_not_with_offers_of_others() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = sample(dir.path(), "fedora-43");
-        let rules = |dropped: bool| {
-            let place = if dropped { Place::Dropped } else { Place::Private };
-            testing::rules(&[("ray", Some(place), "x")])
+        let inputs = |place: Place, offers: &[(&str, &str)], requires: &str, day: Option<&str>| {
+            let (rules, offers) = (testing::rules(&[("ray", Some(place), "x")]), testing::offers(offers));
+            question(&workspace, &rules, &offers, requires, cutoff(day, &[])).inputs(&lock(&[("numpy", "2")]))
         };
-        let inputs = |rules: &ClosureRules, offers: &[(&str, &str)], requires: &str, day: Option<&str>| {
-            let offers = testing::offers(offers);
-            let needs = Needs::read(requires);
-            let question = Question {
-                folder: dir.path(),
-                component: workspace.component("one").unwrap(),
-                chroot: "fedora-43",
-                environment: Environment::new("3.14", "x86_64", None).unwrap(),
-                root: Stated { name: "one".into(), needs, metadata: None },
-                own: BTreeMap::new(),
-                cutoff: Cutoff { day: day.map(|day| day.parse().unwrap()), members: BTreeMap::new() },
-                rules,
-                offers: &offers,
-                upgrade: Upgrade::None,
-            };
-            let origin = Origin::Index { wheel: None, sdist: None };
-            let numpy = Locked { name: "numpy".into(), version: "2".parse().unwrap(), origin };
-            let lock = Lock {
-                component: "one".into(),
-                chroot: "fedora-43".into(),
-                python: "3.14".into(),
-                arch: "x86_64".into(),
-                not_after: None,
-                inputs: Sha256::of_bytes(""),
-                packages: vec![numpy],
-            };
-            question.inputs(&lock)
-        };
-        let requires = "Requires-Dist: numpy\n";
-        let first = inputs(&rules(false), &[("numpy", "2")], requires, None);
+        let (private, numpy, two) = (Place::Private, "Requires-Dist: numpy\n", &[("numpy", "2")][..]);
+        let first = inputs(private, two, numpy, None);
         for (what, other) in [
-            ("dropped", inputs(&rules(true), &[("numpy", "2")], requires, None)),
-            ("offer", inputs(&rules(false), &[("numpy", "3")], requires, None)),
-            ("requirement", inputs(&rules(false), &[("numpy", "2")], "Requires-Dist: numpy>1\n", None)),
-            ("day", inputs(&rules(false), &[("numpy", "2")], requires, Some("2026-01-01"))),
+            ("dropped", inputs(Place::Dropped, two, numpy, None)),
+            ("offer", inputs(private, &[("numpy", "3")], numpy, None)),
+            ("requirement", inputs(private, two, "Requires-Dist: numpy>1\n", None)),
+            ("day", inputs(private, two, numpy, Some("2026-01-01"))),
         ] {
             assert_ne!(other, first, "{what}");
         }
-        let of_others = [("numpy", "2"), ("scipy", "1")];
-        assert_eq!(inputs(&rules(false), &of_others, requires, None), first);
+        assert_eq!(inputs(private, &[("numpy", "2"), ("scipy", "1")], numpy, None), first);
         let never = "Requires-Dist: numpy\nRequires-Dist: x ; python_version < '3'\n";
-        assert_eq!(inputs(&rules(false), &[("numpy", "2")], never, None), first);
+        assert_eq!(inputs(private, two, never, None), first);
+    }
+
+    #[test]
+    fn versions_of_the_release_may_be_newer_than_the_cutoff() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = sample(dir.path(), "fedora-43");
+        let rules = testing::rules(&[]);
+        let offers = testing::offers(&[("newer", "3"), ("older", "1"), ("same", "2"), ("own-day", "3")]);
+        let later = |cutoff: Cutoff| {
+            let lock =
+                lock(&[("newer", "2"), ("older", "2"), ("own-day", "2"), ("same", "2"), ("other", "2")]);
+            let later = question(&workspace, &rules, &offers, "", cutoff).later_in_release(&lock);
+            later.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>()
+        };
+        assert_eq!(later(cutoff(Some("2026-01-01"), &["own-day"])), ["newer 3"]);
+        assert_eq!(later(cutoff(Some("2026-01-01"), &[])), ["newer 3", "own-day 3"]);
+        assert_eq!(later(cutoff(None, &[])), [""; 0]);
+    }
+
+    #[test]
+    fn requirements_are_those_that_hold_with_the_extras_that_are_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = sample(dir.path(), "fedora-43");
+        let offers = testing::offers(&[]);
+        let requires = "Requires-Dist: b>=1 ; python_version > '3'\nRequires-Dist: a\n\
+                        Requires-Dist: old ; python_version < '3'\nRequires-Dist: c ; extra == 'fast'\n\
+                        Requires-Dist: d ; extra == 'slow'\n";
+        let of = |extras: &[&str]| {
+            let at = |extra: &&str| crate::workspace::document::At { value: (*extra).to_owned(), span: 0..0 };
+            let rules = ClosureRules { extras: extras.iter().map(at).collect(), ..testing::rules(&[]) };
+            question(&workspace, &rules, &offers, requires, cutoff(None, &[])).requirements()
+        };
+        assert_eq!(of(&[]), "a\nb>=1\n");
+        assert_eq!(of(&["fast"]), "a\nb>=1\nc\n");
+    }
+
+    #[test]
+    fn a_lock_of_another_python_or_chroot_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = sample(dir.path(), "fedora-43");
+        let (rules, offers) = (testing::rules(&[]), testing::offers(&[]));
+        let question = question(&workspace, &rules, &offers, "", cutoff(None, &[]));
+        let refused = |change: fn(&mut Lock)| {
+            let mut lock = lock(&[]);
+            change(&mut lock);
+            question.must_be_of(&lock, "x.lock").err().map_or(String::new(), |error| error.to_string())
+        };
+        assert_eq!(refused(|_| ()), "");
+        assert!(refused(|lock| lock.python = "3.13".into()).contains("Python `3.13`"));
+        assert!(refused(|lock| lock.chroot = "fedora-44".into()).contains("the chroot `fedora-44`"));
+        assert!(refused(|lock| lock.arch = "aarch64".into()).contains("the architecture `aarch64`"));
+        assert!(refused(|lock| lock.component = "two".into()).contains("the component `two`"));
     }
 }

@@ -267,8 +267,19 @@ impl<'e> Client<'e> {
     /// Lists a folder of results; empty if it does not exist. Names of folders end with a slash.
     pub(super) fn files_at(&self, url: &str) -> Result<Vec<String>, CoprError> {
         require_https(RESULT_URL, url)?;
+        let text = self.folder_page(url)?;
+        let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        Ok(links.map(|link| link.trim_start_matches("./").to_owned()).collect())
+    }
+
+    /// Reads the page of a folder; empty if it does not exist.
+    fn folder_page(&self, url: &str) -> Result<String, CoprError> {
+        #[cfg(test)]
+        if let Some(answers) = &self.answers {
+            return answers(url);
+        }
         let what = format!("list {url}");
-        let text = self.retried(|| {
+        self.retried(|| {
             let done = curl(url, MOST).args(["--write-out", "\n%{http_code}"]).run()?;
             let text = String::from_utf8_lossy(&done.stdout);
             let (body, status) = text.rsplit_once('\n').unwrap_or(("", &text));
@@ -279,9 +290,7 @@ impl<'e> Client<'e> {
                 status => format!("HTTP status {status}"),
             };
             Err(CoprError::Server { what: what.clone(), url: self.url.clone(), said })
-        })?;
-        let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-        Ok(links.map(|link| link.trim_start_matches("./").to_owned()).collect())
+        })
     }
 
     /// Checks that COPR accepts the token, before anything is packed: `copr-cli whoami` only prints the

@@ -1,5 +1,6 @@
 //! What the builder decides, with a COPR that is a list of builds.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
 use super::parcel::{Base, Parcel};
-use super::publish::write_origin;
+use super::publish::{Obstacle, Published, publish, unaccepted, write_origin};
 use super::record::Sent;
 use super::state::State;
 use crate::build::Builder as _;
@@ -20,6 +21,7 @@ use crate::events::Silent;
 use crate::workspace::Workspace;
 use crate::workspace::testing::sample;
 
+const RESULTS: &str = "https://results.example/alice/lab/fedora-43-x86_64";
 const CHROOT: &str = "fedora-43-x86_64";
 
 /// A build as COPR lists it: number, state, name and version if it has read them, uploaded file.
@@ -39,6 +41,8 @@ struct Copr {
     uploads: Vec<Listed>,
     /// The calls that changed something.
     calls: Vec<String>,
+    /// The files in folders of results, by their builds.
+    results: BTreeMap<u64, &'static str>,
 }
 
 fn refused(said: &str) -> CoprError {
@@ -82,7 +86,16 @@ impl Copr {
                 self.calls.push(call.to_owned());
                 Ok("Uploading\nCreated builds: 9\n".to_owned())
             }
-            ["edit-chroot", ..] => {
+            ["project"] => Ok(json!({"chroot_repos": {CHROOT: RESULTS}}).to_string()),
+            [url] if url.strip_prefix(RESULTS) == Some("/") => {
+                Ok(self.results.keys().map(|build| format!("<a href=\"./{build:08}-one/\">")).collect())
+            }
+            [url] if url.starts_with(RESULTS) => {
+                let folder = url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+                let files = self.results[&number(folder.split('-').next().unwrap())].split(' ');
+                Ok(files.map(|file| format!("<a href=\"{file}\">")).collect())
+            }
+            ["edit-chroot" | "regenerate-repos", ..] => {
                 self.calls.push(call.to_owned());
                 Ok(String::new())
             }
@@ -277,6 +290,66 @@ fn results_are_lost_when_their_build_was_deleted() {
     write_origin(&Client::sample("alice/lab", &Silent), &results.join("logs"), 7).unwrap();
     assert_eq!(lost(7), None);
     assert_eq!(lost(8).as_deref(), Some("build 7 is no longer on COPR"));
+}
+
+#[test]
+fn publishes_once_no_build_that_was_not_accepted_has_packages() {
+    let dir = tempfile::tempdir().unwrap();
+    let workspace = sample(dir.path(), "fedora-43");
+    let build_root = dir.path().join("build");
+    let accept = |build| {
+        let logs = workspace.build_dir().join("results/one/logs");
+        fs_err::create_dir_all(&logs).unwrap();
+        write_origin(&Client::sample("alice/lab", &Silent), &logs, build).unwrap();
+    };
+    let send = |build, before: &[u64], name: &str| {
+        let mut sent = Sent::new("alice/lab", build, Sha256::of_bytes("x"), "1-1");
+        sent.before = before.to_vec();
+        sent.write(&workspace.build_dir(), name).unwrap();
+    };
+    let listed = |id, state, name| (id, state, Some((name, "1-1")), String::new());
+    let copr = |builds: Vec<Listed>, results: &[(u64, &'static str)]| Copr {
+        builds,
+        results: results.iter().copied().collect(),
+        ..Copr::default()
+    };
+    let ask = |copr: Copr| {
+        let (asked, copr) = with(&workspace, copr, |builder| {
+            let open = unaccepted(builder.client, &build_root, "lab-rpm-macros").unwrap();
+            let published = publish(builder.client, &build_root, "lab-rpm-macros").unwrap();
+            if let Published::Not(obstacles) = &published {
+                assert_eq!(*obstacles, open);
+            }
+            published
+        });
+        let calls = usize::from(asked == Published::Asked);
+        assert_eq!(copr.calls, vec!["regenerate-repos alice/lab"; calls]);
+        asked
+    };
+    let not = |build, over| Published::Not(vec![Obstacle { package: "one".into(), build, over }]);
+    let (logs, packages) = ("build.log backend.log.gz", "a-1-1.x86_64.rpm");
+
+    send(2, &[], "lab-rpm-macros");
+    send(7, &[5], "one");
+    let builds =
+        || vec![listed(5, "failed", "one"), listed(7, "succeeded", "one"), listed(9, "running", "other")];
+    // Nothing is accepted, so there is nothing to publish.
+    assert_eq!(ask(copr(builds(), &[(7, packages)])), Published::Already);
+    accept(7);
+    // What failed may have left packages; of the packages of others COPR decides itself.
+    assert_eq!(ask(copr(builds(), &[(5, packages), (7, packages), (9, packages)])), not(5, true));
+    assert_eq!(ask(copr(builds(), &[(5, "success")])), not(5, true));
+    assert_eq!(ask(copr(builds(), &[(5, "backend.log"), (7, packages)])), not(5, false));
+    let running = || vec![listed(5, "running", "one"), listed(7, "succeeded", "one")];
+    assert_eq!(ask(copr(running(), &[])), not(5, false));
+    let unread = vec![(5, "importing", None, String::new()), listed(7, "succeeded", "one")];
+    assert_eq!(ask(copr(unread, &[])), not(5, false));
+    // A build that is being deleted is listed no more.
+    assert_eq!(ask(copr(vec![listed(7, "succeeded", "one")], &[(5, packages)])), not(5, false));
+    assert_eq!(ask(copr(builds(), &[(5, logs), (7, packages)])), Published::Asked);
+    assert_eq!(ask(copr(builds(), &[(5, logs), (7, packages)])), Published::Already);
+    // Users would get 404 for a build that was deleted.
+    assert_eq!(ask(copr(vec![listed(7, "succeeded", "one")], &[(7, packages)])), Published::Asked);
 }
 
 #[test]

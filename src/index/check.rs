@@ -495,4 +495,38 @@ mod tests {
         assert_ne!(linux, kind("cp314-cp314-macosx_11_0_x86_64"));
         assert_ne!(linux, kind("cp313-cp313-linux_x86_64"));
     }
+
+    #[test]
+    fn two_wheels_of_one_version_are_found_if_one_environment_takes_both() {
+        let environment = Environment::new("3.14", "x86_64", None).unwrap();
+        let listed = |file: &str| Listed {
+            file: file.to_owned(),
+            name: crate::wheel::FileName::parse(file).unwrap(),
+            path: None,
+            said: crate::sources::ProjectFile {
+                name: file.to_owned(),
+                url: String::new(),
+                sha256: None,
+                size: None,
+                requires_python: None,
+                yanked: false,
+                metadata: None,
+                upload_time: None,
+            },
+        };
+        for (one, other, expected) in [
+            ("a-1-py3-none-any.whl", "a-1-cp314-cp314-linux_x86_64.whl", 1),
+            ("a-1-cp314-cp314-linux_x86_64.whl", "a-1-cp314-cp314-manylinux_2_28_x86_64.whl", 1),
+            ("a-1-cp313-cp313-linux_x86_64.whl", "a-1-cp313-cp313-manylinux_2_28_x86_64.whl", 1),
+            ("a-1-cp313-cp313-linux_x86_64.whl", "a-1-cp314-cp314-linux_x86_64.whl", 0),
+            ("a-1-cp314-cp314-linux_aarch64.whl", "a-1-cp314-cp314-linux_x86_64.whl", 0),
+            ("a-1-py3-none-any.whl", "a-2-py3-none-any.whl", 0),
+        ] {
+            let mut report = Report::empty("x".into(), &environment);
+            twice(&[&listed(one), &listed(other)], &environment, &mut report);
+            let found: Vec<_> = report.findings.iter().map(|f| (f.id, &f.wheels[..])).collect();
+            let wheels = [one.to_owned(), other.to_owned()];
+            assert_eq!(found, vec![("duplicate", &wheels[..]); expected], "{one} {other}");
+        }
+    }
 }

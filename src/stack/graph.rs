@@ -206,3 +206,125 @@ fn unsupported(component: &Component, reason: &str) -> StackError {
 fn list(targets: &[GpuTarget]) -> String {
     targets.iter().map(GpuTarget::as_str).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::workspace::Selection;
+    use crate::workspace::document::At;
+    use crate::workspace::testing::sample;
+
+    /// Adds components, each with its component.toml and what its pin says besides.
+    fn workspace(dir: &Path, components: &[(&str, &str, &str)]) -> Workspace {
+        sample(dir, "fedora-43");
+        let write = |path: String, text: &str| crate::files::write_atomically(&dir.join(path), text).unwrap();
+        let mut pins = String::new();
+        for (name, toml, pin) in components {
+            write(format!("specs-templates/{name}/component.toml"), toml);
+            write(format!("specs-templates/{name}/{name}.spec.tera"), "");
+            write(format!("src/{name}/a"), "");
+            pins += &format!("[{name}]\nversion = \"1\"\npath = \"src/{name}\"\n{pin}\n");
+        }
+        write("pins/stable.toml".into(), &pins);
+        Workspace::load(dir, &Selection::default()).unwrap()
+    }
+
+    fn names(components: &[&Component]) -> String {
+        components.iter().map(|component| component.name.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn components_come_after_what_they_require() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = workspace(
+            dir.path(),
+            &[
+                ("a", "requires = [\"d\", \"c\"]\n", ""),
+                ("b", "", ""),
+                ("c", "", ""),
+                ("d", "requires = [\"b\"]\n", ""),
+            ],
+        );
+        let stack = Stack::new(&workspace).unwrap();
+        assert_eq!(names(stack.order()), "c b d a");
+        let of = |name: &str| stack.select(&[workspace.component(name).unwrap()]);
+        assert_eq!((names(&of("d")), names(&of("c"))), ("b d".into(), "c".into()));
+        assert_eq!(names(&stack.select(&[])), "c b d a");
+        let waves: Vec<String> = stack.waves(stack.order()).iter().map(|wave| names(wave)).collect();
+        assert_eq!(waves, ["c b", "d", "a"]);
+    }
+
+    #[test]
+    fn a_circle_is_shown_where_it_closes() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = workspace(
+            dir.path(),
+            &[
+                ("a", "requires = [\"b\"]\n", ""),
+                ("b", "requires = [\"c\"]\n", ""),
+                ("c", "requires = [\"b\"]\n", ""),
+            ],
+        );
+        let error = Stack::new(&workspace).unwrap_err();
+        assert_eq!(error.to_string(), "components require each other in a circle: b -> c -> b");
+        assert!(error.problems()[0].span.is_some());
+    }
+
+    #[test]
+    fn components_that_cannot_be_built_here_are_left_out_with_what_requires_them() {
+        let other = "gpu-targets = [\"gfx90a\"]\noptional = true\n";
+        let requires = |name: &str, rest: &str| format!("requires = [\"{name}\"]\n{rest}");
+        let dir = tempfile::tempdir().unwrap();
+        let (needs_gpu, needs_python) = (requires("gpu", "optional = true\n"), requires("python", ""));
+        let mut workspace = workspace(
+            dir.path(),
+            &[
+                ("brought", "", ""),
+                ("gpu", other, ""),
+                ("needs-brought", &requires("brought", ""), ""),
+                ("needs-gpu", &needs_gpu, ""),
+                ("needs-python", &needs_python, ""),
+                ("python", "", "python = \"<3.14\"\n"),
+                ("same", "gpu-targets = [\"gfx1151\", \"gfx90a\"]\n", ""),
+            ],
+        );
+        workspace.provider.brings.push(At { value: "brought".into(), span: 0..0 });
+        let stack = Stack::new(&workspace).unwrap();
+        assert_eq!(names(stack.order()), "needs-brought same");
+        let targets = stack.gpu_targets(workspace.component("same").unwrap());
+        assert_eq!(list(targets), "gfx1151");
+        let reasons: Vec<&str> = stack.left_out.values().map(String::as_str).collect();
+        assert_eq!(
+            reasons,
+            [
+                "the ROCm provider `fedora` brings it",
+                "upstream supports none of the workspace's GPU targets (gfx1151)",
+                "it requires `gpu`, which is left out",
+                "it requires `python`, which is left out",
+                "upstream allows Python <3.14, and the chroot `fedora-43` has 3.14",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_component_without_a_gpu_target_is_an_error_unless_it_is_optional() {
+        let other = "gpu-targets = [\"gfx90a\"]\n";
+        for (components, expected) in [
+            (&[("gpu", other, "")][..], "`gpu` cannot be built: upstream supports none"),
+            (
+                &[
+                    ("gpu", "gpu-targets = [\"gfx90a\"]\noptional = true\n", ""),
+                    ("x", "requires = [\"gpu\"]\n", ""),
+                ],
+                "`x` cannot be built: it requires `gpu`, which is left out",
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let error = Stack::new(&workspace(dir.path(), components)).unwrap_err();
+            assert!(error.to_string().starts_with(expected), "{error}");
+            assert!(error.problems()[0].help.as_ref().unwrap().contains("optional = true"));
+        }
+    }
+}

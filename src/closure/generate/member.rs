@@ -395,4 +395,15 @@ mod tests {
             assert!(comment.contains(expected) && comment.is_empty() == expected.is_empty(), "{comment}");
         }
     }
+
+    #[test]
+    fn sources_with_extension_modules_need_compilers() {
+        let requires = |pure: bool| {
+            let sdist = SdistFacts { packages: vec!["cmake".into()], ..sdist() };
+            let facts = Facts { built_from: Built::Sdist(sdist), pure, ..facts() };
+            build_requires(&facts).join(" ")
+        };
+        assert_eq!(requires(true), "cmake python3-devel");
+        assert_eq!(requires(false), "cmake gcc gcc-c++ python3-devel");
+    }
 }

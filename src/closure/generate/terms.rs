@@ -244,6 +244,13 @@ mod tests {
             traces.libraries.insert("llvm".into(), ["20.1.8".to_owned()].into());
         });
         assert_eq!(found.unwrap().bundled, ["bundled(llvm) = 20.1.8".to_owned()].into());
+        // A crate that the SBOM does not list.
+        let found = terms("some", Some(SBOM), |_, traces| {
+            traces.crates.insert(("aho-corasick".into(), "1.1.3-rc.1".into()));
+        });
+        let found = found.unwrap();
+        assert_eq!(found.license, "(MIT OR Unlicense) AND Apache-2.0 AND ISC AND MIT");
+        assert!(found.bundled.contains("bundled(crate(aho-corasick)) = 1.1.3~rc.1"), "{:?}", found.bundled);
     }
 
     #[test]
