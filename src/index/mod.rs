@@ -20,6 +20,8 @@ pub mod publish;
 mod rules;
 pub mod seen;
 pub mod serve;
+#[cfg(test)]
+mod tests;
 pub mod view;
 pub mod web;
 
