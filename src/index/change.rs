@@ -158,17 +158,17 @@ impl Pages {
         let mut paths = vec![format!("{}.json", view.root())];
         paths.extend(names.iter().map(|name| format!("{}.json", view.page(name))));
         let mut read = place.read(&paths)?.into_iter().zip(&paths);
-        let shown = |path: &str| format!("{}/{path}", place.name().trim_end_matches('/'));
+        let place = place.name();
+        let shown = |path: &str| format!("{}/{path}", place.trim_end_matches('/'));
         let (root_was, path) = read.next().map_or((None, ""), |(page, path)| (page, path.as_str()));
         let root = root_was.as_deref().map_or(Ok(Root::default()), |b| Root::from_json(b, &shown(path)))?;
-        let mut projects = BTreeMap::new();
-        for (name, (page, path)) in names.into_iter().zip(read) {
-            let project = match &page {
-                Some(bytes) => Project::from_json(bytes, &shown(path), view, name)?,
-                None => Project::new(name),
-            };
-            projects.insert(name.clone(), (project, page));
-        }
+        let pages: Vec<_> = names.into_iter().zip(read).collect();
+        let projects = each(&pages, |(name, (page, path))| match page {
+            Some(bytes) => Project::from_json(bytes, &shown(path), view, name),
+            None => Ok(Project::new(name)),
+        })?;
+        let projects = pages.into_iter().zip(projects);
+        let projects = projects.map(|((name, (page, _)), project)| (name.clone(), (project, page))).collect();
         Ok(Self { view, root, root_was, projects })
     }
 
