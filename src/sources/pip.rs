@@ -2,6 +2,7 @@
 //! `index`'s business.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use super::SourceError;
 use crate::error::IoError;
@@ -15,6 +16,16 @@ pub fn pip_index() -> Result<String, SourceError> {
     if let Some(index) = std::env::var("PIP_INDEX_URL").ok().filter(|v| !v.trim().is_empty()) {
         return Ok(index.trim().to_owned());
     }
+    // Each of pip's answers takes a second.
+    static CONFIGURED: Mutex<Option<String>> = Mutex::new(None);
+    let mut known = CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*known {
+        Some(index) => Ok(index.clone()),
+        None => Ok(known.insert(ask_pip()?).clone()),
+    }
+}
+
+fn ask_pip() -> Result<String, SourceError> {
     let configured = pip(&["config", "list"])?;
     if let Some(index) = configured_index(&configured) {
         return Ok(index);
