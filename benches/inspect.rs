@@ -59,7 +59,7 @@ fn main() {
     for (name, wheel) in WHEELS.iter().zip(&wheels) {
         one_wheel(&mut table, name, wheel);
     }
-    one_rpm(&mut table, "RPM of the wheels", &large_rpm, Aim::AtMost(1.3));
+    one_rpm(&mut table, "RPM of the wheels", &large_rpm, Aim::AtMost(1.2));
     // Little is decompressed there: the time is that of the header and of the paths.
     one_rpm(&mut table, "RPM of 5,000 small files", &small_rpm, Aim::None);
     for (what, path) in [
@@ -100,7 +100,7 @@ fn all_bundles(table: &mut Table, elf: &Path) {
     let bundles = rivals::Bundles::of(elf);
     let (ours, theirs) = alternately((FEW, || look(elf, Depth::Deep)), (FEW, || bundles.decompress()));
     let rival = format!("decompressing {} bundles, 2 threads", bundles.count());
-    table.row(&what, ours, &rival, theirs, Aim::AtMost(1.3));
+    table.row(&what, ours, &rival, theirs, Aim::AtMost(1.2));
 }
 
 fn one_wheel(table: &mut Table, name: &str, wheel: &Path) {

@@ -76,7 +76,7 @@ fn main() {
     let payload = packages::size(&unpacked) / 1_000_000;
     let what = |what: &str| format!("wheel of {payload} MB from an RPM: {what}");
     let mut table = Table::default();
-    table.row(&what("time"), ours, RIVAL, theirs, Aim::TimesFaster(4.0));
+    table.row(&what("time"), ours, RIVAL, theirs, Aim::TimesFaster(5.0));
     let (mine, others) = (Used::least(&mine.borrow()), Used::least(&others.borrow()));
     for (name, unit, scale, aim, get) in [
         (
