@@ -92,7 +92,7 @@ pub(super) fn is_interesting(head: &[u8]) -> bool {
     magics.iter().any(|magic| head.starts_with(magic))
 }
 
-/// Returns whether a file is looked at for its name alone, whatever its content.
+/// Returns whether the name of a file is enough to inspect it, whatever its content.
 fn told_by_name(path: &str) -> bool {
     data_files::look(path).is_some()
 }

@@ -182,7 +182,7 @@ pub(crate) fn is_unprotected(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") && !own
 }
 
-/// Returns whether a file or a git repository would be looked for on this machine.
+/// Returns whether a URL or path of a file or git repository is on this machine.
 pub(super) fn is_local(url: &str) -> bool {
     match url.split_once("://") {
         Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),

@@ -28,7 +28,7 @@ impl Field<'_> {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// Returns whether the value goes on over several lines.
+    /// Returns whether the value spans several lines.
     pub fn is_folded(&self) -> bool {
         self.value.contains(['\r', '\n'])
     }

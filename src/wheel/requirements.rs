@@ -165,7 +165,7 @@ fn with_condition(requirement: &str, parts: &Parts, condition: &str) -> String {
     format!("{}{condition}{}", &requirement[..parts.subject], &requirement[parts.condition..])
 }
 
-/// Returns whether a requirement holds with some extras, or whether nobody can say.
+/// Returns whether a requirement can hold with some extras; in an unknown environment each can.
 fn may_hold(requirement: &Requirement, environment: Option<&MarkerEnvironment>) -> bool {
     let marker = requirement.marker.clone().simplify_extras_with(|_| true);
     environment.is_none_or(|environment| marker.evaluate(environment, &[]))

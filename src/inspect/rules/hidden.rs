@@ -90,7 +90,7 @@ fn in_hidden_folder(path: &str) -> bool {
     folder.split('/').any(|part| part.starts_with('.') && !matches!(part, "." | ".."))
 }
 
-/// Returns whether an installer or builder writes this file anew.
+/// Returns whether an installer or builder rewrites this file.
 fn of_installer(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     top.ends_with(".dist-info") || top.ends_with(".egg-info") || path.contains("__pycache__/")

@@ -212,7 +212,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Returns whether the file is one that is looked at.
+    /// Returns whether the file is inspected.
     fn take(
         &mut self,
         name: &str,
