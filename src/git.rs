@@ -3,6 +3,8 @@
 
 mod changes;
 mod repository;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::path::Path;
 

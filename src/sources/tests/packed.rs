@@ -1,6 +1,7 @@
 //! What we pack, commits and folders; pins that say too little; working offline.
 
 use super::*;
+use crate::git::testing::git;
 
 #[test]
 fn what_is_not_pinned_is_refused_with_the_remedy() {
@@ -124,16 +125,7 @@ fn a_commit_that_a_killed_git_left_without_its_files_is_fetched_again() {
 /// Makes a repository with two commits, the first tagged `v1` by an annotated tag and
 /// `2` by a light one, and returns the first commit.
 fn repository(dir: &Path) -> String {
-    let git = |args: &[&str]| {
-        let mut git = Command::new("git").cwd(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
-        for role in ["AUTHOR", "COMMITTER"] {
-            git = git
-                .env(format!("GIT_{role}_NAME"), "A")
-                .env(format!("GIT_{role}_EMAIL"), "a@example.org")
-                .env(format!("GIT_{role}_DATE"), "2026-01-02T03:04:05Z");
-        }
-        git.args(args).text().unwrap()
-    };
+    let git = |args: &[&str]| git(dir).args(args).text().unwrap();
     fs::create_dir_all(dir).unwrap();
     git(&["init", "--quiet"]);
     fs::write(dir.join("main.c"), "int x;").unwrap();

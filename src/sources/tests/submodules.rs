@@ -1,6 +1,7 @@
 //! Commits packed with their submodules, and folders of commits, from real repositories.
 
 use super::*;
+use crate::git::testing::git;
 use crate::workspace::LockEntry;
 use crate::workspace::pin::Evidence;
 
@@ -9,14 +10,7 @@ struct Upstream<'a>(&'a Path);
 
 impl Upstream<'_> {
     fn git(&self, name: &str, args: &[&str], stdin: &str) -> String {
-        let mut git = Command::new("git").cwd(self.0.join(name)).env("GIT_CONFIG_GLOBAL", "/dev/null");
-        for role in ["AUTHOR", "COMMITTER"] {
-            git = git
-                .env(format!("GIT_{role}_NAME"), "A")
-                .env(format!("GIT_{role}_EMAIL"), "a@example.org")
-                .env(format!("GIT_{role}_DATE"), "2026-01-02T03:04:05Z");
-        }
-        git.args(args).stdin(stdin).text().unwrap()
+        git(&self.0.join(name)).args(args).stdin(stdin).text().unwrap()
     }
 
     /// Commits these files and submodules to a repository, and nothing else.

@@ -1,7 +1,7 @@
 //! What a history means for Release, decided on commits that are given.
 
 use super::*;
-use crate::process::Command;
+use crate::git::testing;
 use crate::workspace::testing::sample as workspace;
 
 #[test]
@@ -125,16 +125,8 @@ fn build_roots_are_counted_by_their_definitions_only() {
     assert_eq!(history(&workspace, &commits).shared_commits(), 3);
 }
 
-/// Runs git as a person whose settings do not matter.
 fn git(dir: &std::path::Path, args: &[&str]) {
-    let mut git = Command::new("git").cwd(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
-    for role in ["AUTHOR", "COMMITTER"] {
-        git = git
-            .env(format!("GIT_{role}_NAME"), "A")
-            .env(format!("GIT_{role}_EMAIL"), "a@example.org")
-            .env(format!("GIT_{role}_DATE"), "2026-01-02T03:04:05Z");
-    }
-    git.args(args).output().unwrap();
+    testing::git(dir).args(args).output().unwrap();
 }
 
 #[test]
