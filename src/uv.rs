@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::digest::Sha256;
-use crate::error::Diagnose as _;
+use crate::error::{Diagnose as _, IoError};
 use crate::files;
 use crate::index::environment::Environment;
 use crate::process::{self, Command, ProcessError, install_hint};
@@ -17,6 +17,9 @@ use crate::text::{escaped, file_url, percent_encoded};
 /// --help`): `x86_64-manylinux_2_28` and so on.
 const PLATFORMS: [(u32, u32); 11] =
     [(2, 28), (2, 31), (2, 32), (2, 33), (2, 34), (2, 35), (2, 36), (2, 37), (2, 38), (2, 39), (2, 40)];
+
+/// The file with uv's settings, in its folder.
+const CONFIG: &str = "uv.toml";
 
 /// How many of uv's last lines an error shows.
 const LINES: usize = 20;
@@ -35,6 +38,8 @@ pub(crate) enum Failure {
     },
     /// uv is not there or could not be run.
     Process(ProcessError),
+    /// Its settings cannot be written.
+    Io(IoError),
 }
 
 /// Why uv gives up.
@@ -59,21 +64,23 @@ pub(crate) fn compile(
     indexes: &[String],
     args: &[&str],
 ) -> Result<String, Failure> {
-    let (default, first) = indexes.split_last().map_or(("", &[][..]), |(last, first)| (last.as_str(), first));
-    // URLs go by the environment, which only this user can read; arguments everybody can.
+    // URLs go by a file, which only this user can read; arguments everybody can.
+    let config = folder.join(CONFIG);
+    fs::write(&config, settings(indexes))
+        .map_err(|error| Failure::Io(IoError::doing("write settings for uv")(error)))?;
     let mut uv = Command::new("uv")
         .runs_code_of(root)
-        .args(["--no-config", "--color", "never", "pip", "compile", "-", "--quiet"])
+        .args(["--config-file", CONFIG, "--color", "never", "pip", "compile", "-", "--quiet"])
         .args(["--no-header", "--index-strategy", "first-index"])
         .args(["--python-version", &environment.python(), "--python-platform", &platform(environment)])
         .args(args)
         .cwd(folder)
-        .env("UV_INDEX", first.join(" "))
-        .env("UV_DEFAULT_INDEX", default)
         .env("UV_PYTHON_DOWNLOADS", "never")
         .stdin(requirements);
     // Whatever else would bring other indexes or versions: UV_TORCH_BACKEND names builds for CUDA.
     for name in [
+        "UV_INDEX",
+        "UV_DEFAULT_INDEX",
         "UV_INDEX_URL",
         "UV_EXTRA_INDEX_URL",
         "UV_FIND_LINKS",
@@ -108,6 +115,22 @@ pub(crate) fn compile(
         () => Why::Other,
     };
     Err(Failure::Refused { said, why })
+}
+
+/// Returns the settings that name the indexes (uv's settings, "index"). What the default index
+/// said holds for ten minutes and its files for good, as PyPI says itself, whatever a mirror says:
+/// a closure may be resolved twice, with mostly the same questions.
+fn settings(indexes: &[String]) -> String {
+    let mut text = String::new();
+    for (at, index) in indexes.iter().enumerate() {
+        let url = toml::Value::from(index.as_str());
+        text += &format!("[[index]]\nurl = {url}\n");
+        if at + 1 == indexes.len() {
+            text += "default = true\n";
+            text += "cache-control = { api = \"max-age=600\", files = \"max-age=365000000, immutable\" }\n";
+        }
+    }
+    text
 }
 
 /// Returns the lines of what uv said that an error shows.

@@ -306,7 +306,7 @@ fn a_damaged_lock_is_told_with_its_line() {
     let lock = lab.lock();
     let b = lock.find("# file: b-").unwrap();
     for (text, code, wrong) in [
-        (lock.replace("a==1.0 ", "a=1.0 "), 3, "p.requirements.lock:11: this is not the lock of a closure"),
+        (lock.replace("a==1.0 ", "a=1.0 "), 3, "p.requirements.lock:12: this is not the lock of a closure"),
         (lock.replace("# python: 3.14", "# python: 3.13"), 3, "is for Python `3.13`, not for Python `3.14`"),
         (lock.replace("# component: app", "# component: other"), 3, "is for the component `other`"),
         (lock.replace("# file: a-1.0", "# file: ../a-1.0"), 3, "is not a file's name"),
@@ -366,6 +366,7 @@ fn metadata_come_from_wherever_they_can_be_had() {
     let mut index = Index::default()
         .wheel("beside", "1.0", &["Requires-Dist: x"])
         .bare_wheel("inside", "1.0", &["Requires-Dist: y"])
+        .sbom_wheel("deep", "1.0", &["Requires-Dist: w"], &big)
         .sdist("source", "1.0", &["Requires-Dist: z"])
         .add(&Dist { name: "liar", version: "1.0", lines: &[] }, "py3-none-any", true, Lie::MetadataDigest)
         .add(&Dist { name: "other", version: "1.0", lines: &[] }, "py3-none-any", false, Lie::Version)
@@ -383,9 +384,10 @@ fn metadata_come_from_wherever_they_can_be_had() {
         version: "1.0".parse().unwrap(),
         file: file.into(),
         sha256: index.digest(file),
+        metadata: None,
     };
     let wheel = |name: &str| file(name, &format!("{name}-1.0-py3-none-any.whl"));
-    let good = [wheel("beside"), wheel("inside"), file("source", "source-1.0.tar.gz")];
+    let good = [wheel("beside"), wheel("inside"), wheel("deep"), file("source", "source-1.0.tar.gz")];
     let bad = [
         (wheel("liar"), "the digest of `liar-1.0-py3-none-any.whl.metadata`"),
         (wheel("other"), "they are of other 99"),
@@ -413,13 +415,25 @@ fn metadata_come_from_wherever_they_can_be_had() {
     let error = fetcher(true).metadata(&good).unwrap_err();
     assert_eq!(error.kind(), Kind::Network, "{error}");
     let texts = fetcher(false).metadata(&good).unwrap();
-    for (text, required) in texts.iter().zip(["x", "y", "z"]) {
+    for (text, required) in texts.iter().zip(["x", "y", "w", "z"]) {
         assert!(text.contains(&format!("Requires-Dist: {required}\n")), "{text}");
     }
     let asked = server.seen();
-    let ranged = asked.iter().filter(|seen| seen.header("range").is_some()).count();
-    assert_eq!(ranged, 1, "only the wheel without METADATA beside it is looked into: {asked:?}");
+    let parts_of = |file: &str| {
+        let of_file = asked.iter().filter(|seen| seen.path == format!("/files/{file}-1.0-py3-none-any.whl"));
+        of_file.map(|seen| seen.header("range").is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(parts_of("beside"), [true; 0], "METADATA lie beside it: {asked:?}");
+    assert_eq!(parts_of("inside"), [true], "METADATA are at its end: {asked:?}");
+    assert_eq!(parts_of("deep"), [true, true], "METADATA are before its end: {asked:?}");
     assert_eq!(fetcher(true).metadata(&good).unwrap(), texts, "from the cache");
+    // Those with a known digest need no index, and no others are taken for them.
+    let index = Fetcher::new(Cache::at(dir.path().join("cache")), dir.path(), &Silent).index("no index");
+    let of = |digest| Distribution { metadata: Some(digest), ..good[0].clone() };
+    let known = of(Sha256::of_bytes(&texts[0]));
+    assert_eq!(index.metadata(std::slice::from_ref(&known)).unwrap(), texts[..1]);
+    let other = fetcher(false).metadata(&[of(Sha256::of_bytes(&texts[1]))]).unwrap_err();
+    assert!(other.to_string().contains("METADATA of `beside-1.0-py3-none-any.whl`"), "{other}");
     for (one, wrong) in bad {
         let error = fetcher(false).metadata(std::slice::from_ref(&one)).unwrap_err();
         let causes = rocmrpm::error::Error::from(error);

@@ -294,7 +294,7 @@ impl Lab {
         }
         let name = names_in(&folder).into_iter().find(|name| name.ends_with(ending))?;
         let sha256 = Sha256::of_file(&folder.join(&name)).unwrap().0;
-        Some(LockedFile { name, sha256, size: None })
+        Some(LockedFile { name, sha256, size: None, metadata: None })
     }
 
     fn node(&self, name: &str, version: &str) -> Node {

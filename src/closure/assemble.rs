@@ -7,7 +7,8 @@ use super::lock::Lock;
 use super::never::never;
 use super::resolve::Question;
 use super::roots::{self, Stated};
-use super::{About, ClosureError, Edge, Graph, Locked, Node, Origin, metadata};
+use super::{About, ClosureError, Edge, Graph, Locked, LockedFile, Node, Origin, metadata};
+use crate::digest::Sha256;
 use crate::index::needs::Need;
 use crate::sources::{Distribution, Fetcher};
 
@@ -120,13 +121,54 @@ fn known(
     Ok(known)
 }
 
+/// Records the digests of the wheels' METADATA in a lock, so that no others are taken for them
+/// later. Those that `old` has of the same wheels hold already.
+pub(super) fn record_metadata(
+    lock: &mut Lock,
+    old: Option<&Lock>,
+    fetcher: &Fetcher<'_>,
+) -> Result<(), ClosureError> {
+    let known: BTreeMap<Sha256, Option<Sha256>> = old
+        .iter()
+        .flat_map(|old| wheels(&old.packages))
+        .map(|wheel| (wheel.sha256, wheel.metadata))
+        .collect();
+    for wheel in wheels_mut(&mut lock.packages) {
+        wheel.metadata = known.get(&wheel.sha256).copied().flatten();
+    }
+    let files = files(lock);
+    let texts = fetcher.metadata(&files)?;
+    let found: BTreeMap<Sha256, Sha256> =
+        files.iter().zip(texts).map(|(file, text)| (file.sha256, Sha256::of_bytes(text))).collect();
+    for wheel in wheels_mut(&mut lock.packages) {
+        wheel.metadata = found.get(&wheel.sha256).copied();
+    }
+    Ok(())
+}
+
+/// Returns the wheels of locked packages.
+pub(super) fn wheels(packages: &[Locked]) -> impl Iterator<Item = &LockedFile> {
+    packages.iter().filter_map(|locked| match &locked.origin {
+        Origin::Index { wheel, .. } => wheel.as_ref(),
+        Origin::Stack(_) => None,
+    })
+}
+
+fn wheels_mut(packages: &mut [Locked]) -> impl Iterator<Item = &mut LockedFile> {
+    packages.iter_mut().filter_map(|locked| match &mut locked.origin {
+        Origin::Index { wheel, .. } => wheel.as_mut(),
+        Origin::Stack(_) => None,
+    })
+}
+
 /// Returns the files whose METADATA say what is required.
 pub(super) fn files(lock: &Lock) -> Vec<Distribution> {
     let of = |locked: &Locked| {
         let Origin::Index { wheel, sdist } = &locked.origin else { return None };
         let file = wheel.as_ref().or(sdist.as_ref())?;
         let (project, version) = (locked.name.clone(), locked.version.clone());
-        Some(Distribution { project, version, file: file.name.clone(), sha256: file.sha256 })
+        let LockedFile { name, sha256, metadata, .. } = file.clone();
+        Some(Distribution { project, version, file: name, sha256, metadata })
     };
     lock.packages.iter().filter_map(of).collect()
 }

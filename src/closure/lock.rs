@@ -48,6 +48,8 @@ const FIELDS: [&str; 6] = ["component", "chroot", "python", "arch", "not-after",
 const OWN: &str = "# of the stack: ";
 /// What stands before the name of a file.
 const FILE: &str = "# file: ";
+/// What stands before the digest of the METADATA of the file above it.
+const METADATA: &str = "# metadata: sha256:";
 
 impl Lock {
     /// Reads a lock file; `None` where there is none.
@@ -91,9 +93,10 @@ impl Lock {
                 Origin::Stack(component) => text += &format!("{OWN}{name}=={version} from {component}\n"),
                 Origin::Index { wheel, sdist } => {
                     let files = || [wheel, sdist].into_iter().flatten();
-                    for LockedFile { name, size, .. } in files() {
+                    for LockedFile { name, size, metadata, .. } in files() {
                         let size = size.map(|size| format!(" {size}")).unwrap_or_default();
                         text += &format!("{FILE}{name}{size}\n");
+                        text += &metadata.map(|digest| format!("{METADATA}{digest}\n")).unwrap_or_default();
                     }
                     text += &format!("{name}=={version}");
                     for file in files() {
@@ -145,12 +148,19 @@ impl Lock {
     }
 }
 
+/// What is written of a file before its digest.
+struct Stated {
+    name: String,
+    size: Option<u64>,
+    metadata: Option<Sha256>,
+}
+
 /// What was read up to a line.
 #[derive(Default)]
 struct Reading {
     packages: Vec<Locked>,
-    /// The files of the next requirement.
-    files: Vec<(String, Option<u64>)>,
+    /// The files of the next requirement, whose digests follow it.
+    files: Vec<Stated>,
     /// The requirement whose digests follow.
     open: Option<(String, Version, Vec<Sha256>)>,
 }
@@ -176,7 +186,12 @@ impl Reading {
         } else if let Some(file) = said.strip_prefix(FILE) {
             let (name, size) = file.split_once(' ').map_or((file, None), |(name, size)| (name, Some(size)));
             let size = size.map(|size| size.parse().map_err(|_| format!("`{}` is no size", visible(size))));
-            self.files.push((name.to_owned(), size.transpose()?));
+            self.files.push(Stated { name: name.to_owned(), size: size.transpose()?, metadata: None });
+        } else if let Some(digest) = said.strip_prefix(METADATA) {
+            let file = self.files.last_mut().filter(|file| file.metadata.is_none());
+            let file = file.ok_or("this digest of METADATA belongs to no file")?;
+            let digest = Sha256::parse(digest).ok_or("this is no digest of METADATA with 64 digits")?;
+            file.metadata = Some(digest);
         } else if !said.is_empty() && !said.starts_with('#') {
             let (name, version) = pin(said)?;
             self.open = Some((name, version, Vec::new()));
@@ -192,7 +207,7 @@ impl Reading {
     fn end(&self) -> Result<(), String> {
         match (&self.open, self.files.first()) {
             (Some((name, ..)), _) => Err(format!("`{name}` goes on, and nothing follows")),
-            (None, Some((file, _))) => Err(format!("`{}` belongs to nothing", visible(file))),
+            (None, Some(file)) => Err(format!("`{}` belongs to nothing", visible(&file.name))),
             (None, None) => Ok(()),
         }
     }
@@ -206,10 +221,10 @@ impl Reading {
             return Err(format!("`{name}` has {names} files and {digests} digests"));
         }
         let (mut wheel, mut sdist) = (None, None);
-        for ((file, size), sha256) in files.into_iter().zip(hashes) {
+        for (Stated { name: file, size, metadata }, sha256) in files.into_iter().zip(hashes) {
             let slot = if file.ends_with(".whl") { &mut wheel } else { &mut sdist };
             check_file(&file, &name, &version)?;
-            if slot.replace(LockedFile { name: file, sha256, size }).is_some() {
+            if slot.replace(LockedFile { name: file, sha256, size, metadata }).is_some() {
                 return Err(format!("`{name}` has more than one file of a kind"));
             }
         }
@@ -262,7 +277,8 @@ mod tests {
     use super::*;
 
     fn file(name: &str, size: Option<u64>) -> LockedFile {
-        LockedFile { name: name.into(), sha256: Sha256::of_bytes(name), size }
+        let metadata = name.starts_with("a_b").then(|| Sha256::of_bytes("METADATA"));
+        LockedFile { name: name.into(), sha256: Sha256::of_bytes(name), size, metadata }
     }
 
     fn lock() -> Lock {
@@ -313,7 +329,9 @@ mod tests {
             ("a-b==1.0 \\", "a-b==1.0", "a-b==1.0 ", "2 files and 0 digests"),
             ("a-b==1.0 \\", "a-b=1.0 \\", "a-b==1.0 ", "no `name==version`"),
             ("a-b==1.0", "A_b==1.0", "a-b==1.0 ", "not the normalized name"),
-            ("# file: a_b-1.0-py3-none-any.whl 3\n", "", "a-b==1.0 ", "1 files and 2 digests"),
+            ("# file: a-b-1.0.tar.gz\n", "", "a-b==1.0 ", "1 files and 2 digests"),
+            ("# file: a_b-1.0-py3-none-any.whl 3\n", "", "# metadata", "belongs to no file"),
+            ("# metadata: sha256:", "# metadata: sha256:0", "# metadata", "no digest of METADATA"),
             ("py3-none-any.whl 3", "py3-none-any.whl x", "whl 3", "`x` is no size"),
             ("# file: a_b-1.0-py3", "# file: ../a_b-1.0-py3", "a-b==1.0 ", "not a file's name"),
             ("# file: a_b-1.0-py3", "# file: a_b-1.1-py3", "a-b==1.0 ", "not a file of a-b 1.0"),

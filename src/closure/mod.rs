@@ -52,6 +52,8 @@ pub struct LockedFile {
     pub sha256: Sha256,
     /// Its size in bytes, where the index says it.
     pub size: Option<u64>,
+    /// The digest of its METADATA, if it is a wheel whose METADATA the closure was made from.
+    pub metadata: Option<Sha256>,
 }
 
 /// Where a locked distribution comes from.

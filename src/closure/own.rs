@@ -155,7 +155,7 @@ fn released(
                     let same = parsed.distribution == *name && parsed.version == *version;
                     let (project, version) = (name.clone(), version.clone());
                     let sha256 = file.sha256.filter(|_| same)?;
-                    Some((fits, Distribution { project, version, file: file.name, sha256 }))
+                    Some((fits, Distribution { project, version, file: file.name, sha256, metadata: None }))
                 })
                 .collect();
             wheels.sort_by(|(fits, a), (other, b)| (other, &a.file).cmp(&(fits, &b.file)));

@@ -113,7 +113,7 @@ impl File {
         check_file(&name, project, version).map_err(ClosureError::Answer)?;
         let sha256 = self.hashes.get("sha256").and_then(|hex| Sha256::parse(hex));
         let sha256 = sha256.ok_or_else(|| ClosureError::Answer(format!("it has no sha256 of `{name}`")))?;
-        Ok(LockedFile { name, sha256, size: self.size })
+        Ok(LockedFile { name, sha256, size: self.size, metadata: None })
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn file(name: &str) -> LockedFile {
-        LockedFile { name: name.into(), sha256: Sha256::of_bytes(name), size: None }
+        LockedFile { name: name.into(), sha256: Sha256::of_bytes(name), size: None, metadata: None }
     }
 
     #[test]

@@ -46,9 +46,13 @@ pub fn graph(
     let environment = Environment::of(&workspace.chroot).map_err(ClosureError::Environment)?;
     let none = ClosureRules::default();
     let rules = component.closure.as_ref().unwrap_or(&none);
-    let root = roots::stated(workspace, component, rules, fetcher)?;
     let upgrade = how.upgrade;
-    let own = own::of_stack(stack, component, &environment, fetcher, upgrade == Upgrade::All)?;
+    // The one may unpack the component's source while the other asks the index.
+    let (root, own) = parallel::both(
+        || roots::stated(workspace, component, rules, fetcher),
+        || own::of_stack(stack, component, &environment, fetcher, upgrade == Upgrade::All),
+    );
+    let (root, own) = (root?, own?);
     let path = workspace.closure_lock();
     // The lock is that of the component with a table; others are computed each time.
     let locked = component.closure.is_some() && upgrade != Upgrade::All;
@@ -65,7 +69,12 @@ pub fn graph(
         question.must_be_of(old, &shown)?;
         if upgrade == Upgrade::None && old.inputs == question.inputs(old) {
             let graph = assemble::graph(&question, old, Some(&shown), fetcher)?;
-            return Ok((graph, old.clone(), false));
+            let mut lock = old.clone();
+            // Locks of older versions have no digests of METADATA.
+            if !how.offline && assemble::wheels(&lock.packages).any(|wheel| wheel.metadata.is_none()) {
+                assemble::record_metadata(&mut lock, Some(old), fetcher)?;
+            }
+            return Ok((graph, lock, false));
         }
     }
     if how.offline {
@@ -94,7 +103,7 @@ pub fn graph(
     // Most of what was locked stays, and its METADATA come meanwhile; what cannot be had is told
     // where it is needed.
     let expected = Lock::read(&path).ok().flatten().filter(|_| component.closure.is_some());
-    let lock = std::thread::scope(|scope| {
+    let mut lock = std::thread::scope(|scope| {
         if let Some(expected) = expected {
             let ahead = move || drop(fetcher.metadata(&assemble::files(&expected)));
             // What is not fetched ahead is fetched where it is needed.
@@ -102,6 +111,7 @@ pub fn graph(
         }
         question.resolve(old.as_ref(), fetcher)
     })?;
+    assemble::record_metadata(&mut lock, old.as_ref(), fetcher)?;
     for (name, own) in question.own.iter().filter(|(name, own)| !own.known && lock.version(name).is_some()) {
         let text = format!("what {name} {} requires is not known until it is built", own.version);
         events.event(Event::Warning(text));
@@ -298,6 +308,7 @@ impl Question<'_> {
         ) {
             Ok(_) => {}
             Err(Failure::Process(error)) => return Err(error.into()),
+            Err(Failure::Io(error)) => return Err(error.into()),
             Err(Failure::Refused { said, why: Why::Unsatisfiable }) => return Ok(Err(said)),
             Err(Failure::Refused { said, why }) => {
                 let said = uv::last(said);

@@ -35,7 +35,12 @@ impl Sketch {
     pub fn index(self, name: &str, version: &str, requires: &[&str]) -> Self {
         let file = |suffix: &str, size| {
             let name = format!("{}-{version}{suffix}", name.replace('-', "_"));
-            Some(LockedFile { sha256: Sha256::of_bytes(name.as_bytes()), name, size: Some(size) })
+            Some(LockedFile {
+                sha256: Sha256::of_bytes(name.as_bytes()),
+                name,
+                size: Some(size),
+                metadata: None,
+            })
         };
         let origin = Origin::Index {
             wheel: file("-py3-none-any.whl", 1000 * name.len() as u64),

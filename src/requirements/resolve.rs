@@ -43,6 +43,7 @@ pub fn resolve(
             Err(RequirementsError::Resolve { said: uv::last(said), network: why == Why::Network })
         }
         Err(Failure::Process(error)) => Err(error.into()),
+        Err(Failure::Io(error)) => Err(error.into()),
     }
 }
 

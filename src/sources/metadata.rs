@@ -1,10 +1,10 @@
 //! The METADATA of distributions on the index, without fetching them whole where that can be
-//! avoided: from the file beside a wheel (PEP 658), from the end of the wheel, from the whole
-//! wheel, or from an sdist. Kept in the cache: by the digest of the distribution's file if they
+//! avoided: from the file beside a wheel (PEP 658), from parts of the wheel, from the whole wheel,
+//! or from an sdist. Kept in the cache: by the digest of the distribution's file if they
 //! were read in it, else by the index as well, since that may say anything. What it says, beyond
 //! name and version, is not known here.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -14,6 +14,7 @@ use super::cache::Scratch;
 use super::curl::{self, Ended, Piece};
 use super::download::{self, Request};
 use super::index::{self, ProjectFile};
+use super::partial::Partial;
 use super::url::{self, Credentials};
 use super::{Fetcher, SourceError, sdist_info};
 use crate::digest::Sha256;
@@ -22,9 +23,12 @@ use crate::machine;
 use crate::parallel;
 use crate::wheel;
 
-/// How much of a wheel's end is fetched: METADATA comes last but for RECORD, as the binary
+/// How much of a wheel's end is fetched first: METADATA comes last but for RECORD, as the binary
 /// distribution format recommends, and then the list of the members.
 const TAIL: u64 = 64 << 10;
+
+/// How much of a wheel is fetched in parts, in bytes. What needs more is fetched whole.
+const MAX_PARTS: usize = 16 << 20;
 
 /// How large METADATA may be, in bytes. The largest real ones have some hundred thousand.
 const MAX_METADATA: u64 = 16 << 20;
@@ -43,6 +47,9 @@ pub struct Distribution {
     pub file: String,
     /// Its digest.
     pub sha256: Sha256,
+    /// The digest of its METADATA, where it is known: others are refused then, and these need no
+    /// index if the cache has them.
+    pub metadata: Option<Sha256>,
 }
 
 impl Distribution {
@@ -64,8 +71,12 @@ impl Distribution {
         SourceError::Metadata { file: self.file.clone(), wrong: wrong.into() }
     }
 
-    /// Checks that METADATA are of this distribution.
+    /// Checks that METADATA are those of this distribution.
     fn check(&self, text: &str) -> Result<(), SourceError> {
+        let found = Sha256::of_bytes(text);
+        if let Some(expected) = self.metadata.filter(|expected| *expected != found) {
+            return Err(self.wrong(format!("their sha256 is {found}, expected {expected}")));
+        }
         let (name, version) = wheel::name_and_version(text).map_err(|reason| self.wrong(reason))?;
         if name == self.project && version == self.version {
             return Ok(());
@@ -115,6 +126,9 @@ impl Fetcher<'_> {
     /// Returns the METADATA that the cache has of a distribution: the distribution's own if that
     /// is there, else those that the index said.
     fn known(&self, one: &Distribution) -> Result<Option<String>, SourceError> {
+        if let Some(digest) = one.metadata.filter(|digest| self.cache().path_of(digest).is_file()) {
+            return self.text_of(&digest);
+        }
         if let Some(text) = self.remembered(&one.recipe())? {
             return Ok(Some(text));
         }
@@ -133,11 +147,17 @@ impl Fetcher<'_> {
 
     /// Returns a text that was kept in the cache for a recipe.
     pub(crate) fn remembered(&self, recipe: &str) -> Result<Option<String>, SourceError> {
-        let Some(digest) = self.cache().packed(recipe) else { return Ok(None) };
-        let path = self.cache().path_of(&digest);
-        let bytes = fs::read(&path).map_err(IoError::doing("read METADATA from the cache"))?;
-        // A file that was damaged since is fetched again.
-        Ok(String::from_utf8(bytes).ok().filter(|text| Sha256::of_bytes(text) == digest))
+        self.cache().packed(recipe).map_or(Ok(None), |digest| self.text_of(&digest))
+    }
+
+    /// Returns a text of the cache; `None` if it was damaged, so that it is fetched again.
+    fn text_of(&self, digest: &Sha256) -> Result<Option<String>, SourceError> {
+        let action = || IoError::doing("read METADATA from the cache");
+        let file = fs::File::open(self.cache().path_of(digest)).map_err(action())?;
+        let mut bytes = Vec::new();
+        // The digest may be that of a whole distribution.
+        file.take(MAX_METADATA).read_to_end(&mut bytes).map_err(action())?;
+        Ok(String::from_utf8(bytes).ok().filter(|text| Sha256::of_bytes(text) == *digest))
     }
 
     /// Keeps a text in the cache.
@@ -186,7 +206,7 @@ impl Fetcher<'_> {
         }
         let mut texts: Vec<Option<Text>> = vec![None; wanted.len()];
         self.beside(wanted, &files, &mut texts)?;
-        self.read_ends(wanted, &files, &mut texts)?;
+        self.read_parts(wanted, &files, &mut texts)?;
         let open: Vec<usize> = (0..wanted.len()).filter(|at| texts[*at].is_none()).collect();
         let whole = parallel::try_map(&open, AT_ONCE, |at| self.read_whole(wanted[*at], &files[*at]))?;
         for (at, text) in open.into_iter().zip(whole) {
@@ -240,8 +260,9 @@ impl Fetcher<'_> {
         Ok(())
     }
 
-    /// Fetches the ends of wheels, and reads METADATA there.
-    fn read_ends(
+    /// Fetches the ends of wheels, and reads METADATA there or in other parts that are fetched
+    /// then.
+    fn read_parts(
         &self,
         wanted: &[&Distribution],
         files: &[ProjectFile],
@@ -249,19 +270,51 @@ impl Fetcher<'_> {
     ) -> Result<(), SourceError> {
         let range = format!("-{TAIL}");
         let (_folder, ends) = self.pieces(wanted, files, texts, "", &["--range", &range])?;
-        for (at, path, end) in ends {
-            if !end.well() {
-                continue;
-            }
-            let proven = end.whole.is_none();
-            let text = match end.whole {
-                Some(whole) => in_tail(&path, whole).map_err(IoError::doing("read the end of a wheel"))?,
-                // The server sent the whole file, which can be verified.
-                None => verified(&path, wanted[at])?,
-            };
-            texts[at] = text.map(|text| Text { text, proven });
+        let ends: Vec<Arrived> = ends.into_iter().filter(|(.., end)| end.well()).collect();
+        let found = parallel::try_map(&ends, AT_ONCE, |(at, path, end)| match end.whole {
+            Some(whole) => self.read_in_parts(&files[*at], path, whole),
+            // The server sent the whole file, which can be verified.
+            None => verified(path, wanted[*at]),
+        })?;
+        for ((at, _, end), text) in ends.iter().zip(found) {
+            texts[*at] = text.map(|text| Text { text, proven: end.whole.is_none() });
         }
         Ok(())
+    }
+
+    /// Reads METADATA in a wheel that has `whole` bytes, of which `tail` has the last: what else is
+    /// needed is fetched. `None` where that cannot be had, or is too much.
+    fn read_in_parts(
+        &self,
+        file: &ProjectFile,
+        tail: &Path,
+        whole: u64,
+    ) -> Result<Option<String>, SourceError> {
+        let mut wheel = Partial::new(whole);
+        let bytes = fs::read(tail).map_err(IoError::doing("read the end of a wheel"))?;
+        let Some(start) = whole.checked_sub(bytes.len() as u64) else { return Ok(None) };
+        wheel.add(start, bytes);
+        let (url, own) = url::split_credentials(&file.url);
+        let credentials = own.or(self.credentials_for(&url)?);
+        loop {
+            if let Ok(text) = wheel::metadata_in(&mut wheel) {
+                return Ok(Some(text));
+            }
+            let Some(part) = wheel.missing().filter(|_| wheel.here() < MAX_PARTS) else { return Ok(None) };
+            let scratch = self.cache().scratch()?;
+            let to = scratch.path().join("part");
+            let piece = Piece { url: url.clone(), credentials: credentials.as_ref(), to: to.clone() };
+            let range = format!("{}-{}", part.start, part.end - 1);
+            let ends = curl::run_many(&[piece], &["--range", &range])?;
+            if !ends.iter().all(|end| end.well() && end.whole == Some(whole)) {
+                return Ok(None);
+            }
+            let bytes = fs::read(&to).map_err(IoError::doing("read a part of a wheel"))?;
+            if bytes.len() as u64 != part.end - part.start {
+                return Ok(None);
+            }
+            wheel.add(part.start, bytes);
+        }
     }
 
     /// Fetches a piece for each wheel without METADATA whose server is asked by HTTP.
@@ -326,19 +379,6 @@ impl Fetcher<'_> {
             false => sdist_info::read(open()?, &one.file).map_err(|reason| one.wrong(reason)),
         }
     }
-}
-
-/// Reads METADATA in the end of a wheel that has `whole` bytes: the same file with a hole in
-/// it. `None` where they do not lie there.
-fn in_tail(tail: &Path, whole: u64) -> std::io::Result<Option<String>> {
-    let mut bytes = Vec::new();
-    fs::File::open(tail)?.take(MAX_METADATA).read_to_end(&mut bytes)?;
-    let Some(start) = whole.checked_sub(bytes.len() as u64) else { return Ok(None) };
-    let mut file = tempfile::tempfile_in(tail.parent().unwrap_or(Path::new(".")))?;
-    file.set_len(whole)?;
-    file.seek(SeekFrom::Start(start))?;
-    file.write_all(&bytes)?;
-    Ok(wheel::metadata_in(file).ok())
 }
 
 /// Reads METADATA in a whole wheel if it is the one that is wanted.

@@ -23,6 +23,7 @@ mod lock;
 mod metadata;
 mod name;
 mod pack;
+mod partial;
 mod pip;
 mod releases;
 mod sdist_info;

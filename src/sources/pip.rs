@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::SourceError;
 use crate::error::IoError;
+use crate::parallel;
 use crate::process::{Command, ProcessError};
 use crate::text::file_url;
 
@@ -26,11 +27,12 @@ pub fn pip_index() -> Result<String, SourceError> {
 }
 
 fn ask_pip() -> Result<String, SourceError> {
-    let configured = pip(&["config", "list"])?;
-    if let Some(index) = configured_index(&configured) {
+    // Python starts slowly, and most machines have the default.
+    let (help, configured) = parallel::both(|| pip(&["download", "--help"]), || pip(&["config", "list"]));
+    if let Some(index) = configured_index(&configured?) {
         return Ok(index);
     }
-    default_index(&pip(&["download", "--help"])?).ok_or_else(|| SourceError::NoIndex {
+    default_index(&help?).ok_or_else(|| SourceError::NoIndex {
         reason: "`pip download --help` states no default for --index-url".into(),
     })
 }

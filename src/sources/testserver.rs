@@ -134,19 +134,18 @@ fn serve(
     reader.read_exact(&mut body)?;
     let request = Seen { path, headers, body };
     let mut reply = answer(&request);
-    let asked = request.header("range").and_then(|range| range.strip_prefix("bytes="));
-    let range = asked.and_then(|range| range.strip_suffix('-')?.parse().ok());
-    let last = asked.and_then(|range| range.strip_prefix('-')?.parse().ok());
+    let asked = request.header("range").and_then(|range| Some(range.strip_prefix("bytes=")?.to_owned()));
     seen.lock().unwrap().push(request);
     let whole = reply.body.len();
-    let last = last.map(|count: usize| whole.saturating_sub(count));
-    if let Some(from) = range.or(last).filter(|_| reply.ranges && reply.status == 200) {
+    if let Some((from, end)) =
+        asked.and_then(|range| part(&range, whole)).filter(|_| reply.ranges && reply.status == 200)
+    {
         if from >= whole {
             (reply.status, reply.body) = (416, Vec::new());
             reply = reply.header("Content-Range", format!("bytes */{whole}"));
         } else {
-            (reply.status, reply.body) = (206, reply.body.split_off(from));
-            reply = reply.header("Content-Range", format!("bytes {from}-{}/{whole}", whole - 1));
+            (reply.status, reply.body) = (206, reply.body[from..end].to_vec());
+            reply = reply.header("Content-Range", format!("bytes {from}-{}/{whole}", end - 1));
         }
     }
     let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", reply.status);
@@ -162,4 +161,13 @@ fn serve(
     stream.write_all(head.as_bytes())?;
     let end = reply.cut.unwrap_or(reply.body.len()).min(reply.body.len());
     stream.write_all(&reply.body[..end])
+}
+
+/// Returns where a part of a file begins and ends: of `2-4`, `2-` or `-3`, without the unit.
+fn part(range: &str, whole: usize) -> Option<(usize, usize)> {
+    Some(match range.split_once('-')? {
+        ("", last) => (whole.saturating_sub(last.parse().ok()?), whole),
+        (from, "") => (from.parse().ok()?, whole),
+        (from, last) => (from.parse().ok()?, whole.min(last.parse::<usize>().ok()? + 1)),
+    })
 }

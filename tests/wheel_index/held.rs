@@ -22,7 +22,7 @@ impl Held {
         let wheel = requiring(lab.dir(), "demo-vllm", &[requires]);
         index::write(&[wheel], &lab.path("build/host/index")).unwrap();
         let file = format!("plain_lib-{held}-py3-none-any.whl");
-        let wheel = LockedFile { sha256: Sha256::of_bytes(&file), name: file, size: None };
+        let wheel = LockedFile { sha256: Sha256::of_bytes(&file), name: file, size: None, metadata: None };
         let lock = Lock {
             component: "demo-vllm".into(),
             chroot: "host".into(),

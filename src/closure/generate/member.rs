@@ -336,7 +336,12 @@ mod tests {
     use crate::digest::Sha256;
 
     fn sdist() -> SdistFacts {
-        let file = LockedFile { name: "x-1.tar.gz".into(), sha256: Sha256::of_bytes("x"), size: None };
+        let file = LockedFile {
+            name: "x-1.tar.gz".into(),
+            sha256: Sha256::of_bytes("x"),
+            size: None,
+            metadata: None,
+        };
         SdistFacts {
             file,
             project: "x".into(),
@@ -373,7 +378,12 @@ mod tests {
     #[test]
     fn license_of_more_than_the_source_has_a_comment() {
         let wheel = |bundled: &[&str]| {
-            let file = LockedFile { name: "x.whl".into(), sha256: Sha256::of_bytes("x"), size: None };
+            let file = LockedFile {
+                name: "x.whl".into(),
+                sha256: Sha256::of_bytes("x"),
+                size: None,
+                metadata: None,
+            };
             let bundled = bundled.iter().map(|text| (*text).to_owned()).collect();
             Built::Wheel(WheelFacts { file, names_licenses: false, contents: Default::default(), bundled })
         };

@@ -68,6 +68,7 @@ fn metadata_come_though_another_wheel_has_no_end() {
         version: "1.0".parse().unwrap(),
         file: format!("{project}-1.0-py3-none-any.whl"),
         sha256: Sha256::of_bytes(project),
+        metadata: None,
     };
     // The other one fails in its own way, when the wheel is fetched whole.
     let error = fetcher.metadata(&[wheel("one"), wheel("two")]).unwrap_err();
@@ -241,6 +242,7 @@ fn what_one_index_says_of_a_wheel_does_not_hold_for_another() {
         version: "1.0".parse().unwrap(),
         file: "one-1.0-py3-none-any.whl".into(),
         sha256: Sha256::of_bytes("one"),
+        metadata: None,
     }];
     let place = Place::new();
     let of = |server: &TestServer| place.fetcher().index(server.url("/simple")).metadata(&wheels).unwrap();
