@@ -50,6 +50,7 @@ fn child(work: &str, index: &Path, wheels: &[&str]) {
             let folder = Folder::lock(index).unwrap();
             let change = match work {
                 "publish" => plan_add(&folder, Some("testing"), &wheels::in_folder(&paths[0]), None, None),
+                "publish-one" => plan_add(&folder, Some("testing"), &paths, None, None),
                 "promote" => plan_promote(&folder, "testing", "stable", &[]),
                 _ => plan_add(&folder, None, &paths, None, None),
             };
@@ -142,21 +143,19 @@ fn measure() {
 fn grown(dir: &Path, metadata: &[String]) -> Growth {
     let (mut growth, sizes, mut one_more) = (Growth::default(), [1_000, 10_000, 100_000], Vec::new());
     growth.row("wheels of an index: all pages", sizes, |size| {
-        let (all, one) = wheels::make(&dir.join(format!("grown-{size}")), metadata, size, size / 20);
+        let all = wheels::make(&dir.join(format!("grown-{size}")), metadata, size, size / 20).0;
         let index = dir.join(format!("index-{size}"));
         ours(&["publish".as_ref(), &index, &all]);
         let (pages, count) = (index.join("stable"), Cell::new(0));
+        let next = || count.replace(count.get() + 1);
         let all_pages = best(|| {
-            count.set(count.get() + 1);
-            let _ = std::fs::rename(&pages, dir.join(format!("grown-{size}-{}", count.get())));
+            let _ = std::fs::rename(&pages, dir.join(format!("grown-{size}-{}", next())));
             ours(&["promote".as_ref(), &index]);
         });
-        let one_wheel = wheels::in_folder(&one).remove(0);
+        // Of a version that the channel does not have, each time.
         one_more.push(best(|| {
-            for path in wheels::package_of(&index, &one_wheel) {
-                let _ = std::fs::remove_file(path);
-            }
-            ours(&["add".as_ref(), &index, &one_wheel]);
+            let wheel = wheels::another(&dir.join(format!("more-{size}")), &metadata[0], size + next());
+            ours(&["publish-one".as_ref(), &index, &wheel]);
         }));
         all_pages
     });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::growth::best;
+use super::growth::best_of_both;
 use super::{rocmrpm_in, run, workspace};
 
 /// Functions in the source, so that compiling takes some seconds as small packages do.
@@ -38,16 +38,18 @@ pub fn measure(dir: &Path) -> String {
     build();
     let source_rpm = only(&dir, ".src.rpm");
     let nth = Cell::new(0);
-    let ours = best(|| {
-        std::fs::remove_dir_all(dir.join("build")).unwrap();
-        build();
-    });
-    let bare = best(|| {
-        nth.set(nth.get() + 1);
-        let top = format!("_topdir {}", dir.join(format!("top-{}", nth.get())).display());
-        let mut rpmbuild = Command::new("rpmbuild");
-        run(rpmbuild.args(["--rebuild", "--nodeps", "--define", &top]).arg(&source_rpm));
-    });
+    let (ours, bare) = best_of_both(
+        || {
+            std::fs::remove_dir_all(dir.join("build")).unwrap();
+            build();
+        },
+        || {
+            nth.set(nth.get() + 1);
+            let top = format!("_topdir {}", dir.join(format!("top-{}", nth.get())).display());
+            let mut rpmbuild = Command::new("rpmbuild");
+            run(rpmbuild.args(["--rebuild", "--nodeps", "--define", &top]).arg(&source_rpm));
+        },
+    );
     line(ours, bare)
 }
 

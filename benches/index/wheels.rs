@@ -22,6 +22,12 @@ pub fn make(dir: &Path, metadata: &[String], count: usize, distributions: usize)
     (all, one)
 }
 
+/// Makes a wheel of the first distribution, whose version ends with this number.
+pub fn another(dir: &Path, metadata: &str, version: usize) -> PathBuf {
+    std::fs::create_dir_all(dir).unwrap();
+    wheel(dir, metadata, 0, version)
+}
+
 /// Returns the wheels of a folder, sorted.
 pub fn in_folder(folder: &Path) -> Vec<PathBuf> {
     let mut wheels: Vec<PathBuf> =
@@ -45,7 +51,7 @@ fn distribution(wheel: &Path) -> String {
     wheel.file_name().unwrap().to_str().unwrap().split('-').next().unwrap().replace('_', "-")
 }
 
-fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) {
+fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) -> PathBuf {
     let (name, version) = (format!("bench_{distribution}"), format!("1.{version}+rocm7.14.gfx1151"));
     let info = format!("{name}-{version}.dist-info");
     let own = metadata.lines().map(|line| match line.split_once(": ") {
@@ -61,7 +67,8 @@ fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) {
             "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
         ),
     ];
-    let file = std::fs::File::create(folder.join(format!("{name}-{version}-py3-none-any.whl"))).unwrap();
+    let path = folder.join(format!("{name}-{version}-py3-none-any.whl"));
+    let file = std::fs::File::create(&path).unwrap();
     let mut archive = zip::ZipWriter::new(std::io::BufWriter::new(file));
     let mut record = String::new();
     for (path, text) in &members {
@@ -77,4 +84,5 @@ fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) {
     archive.start_file(format!("{info}/RECORD"), SimpleFileOptions::default()).unwrap();
     archive.write_all(record.as_bytes()).unwrap();
     archive.finish().unwrap();
+    path
 }

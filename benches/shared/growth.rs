@@ -14,6 +14,19 @@ pub fn best(mut work: impl FnMut()) -> Duration {
     (0..RUNS).map(|_| time(&mut work)).min().unwrap()
 }
 
+/// Returns the shortest time of each of two, run in turns, so that what else the machine does
+/// meets both.
+#[allow(dead_code, reason = "not every benchmark compares")]
+pub fn best_of_both(mut one: impl FnMut(), mut other: impl FnMut()) -> (Duration, Duration) {
+    one();
+    other();
+    let mut best = (Duration::MAX, Duration::MAX);
+    for _ in 0..RUNS {
+        best = (best.0.min(time(&mut one)), best.1.min(time(&mut other)));
+    }
+    best
+}
+
 fn time(work: impl FnOnce()) -> Duration {
     let start = Instant::now();
     work();
