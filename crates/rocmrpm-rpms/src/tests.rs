@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::payload::tests::newc;
 use super::*;
-use crate::inspect::testing::flip_bytes;
-use crate::process::Command;
+use rocmrpm_base::process::Command;
+use rocmrpm_base::testing::flip_bytes;
 
 type Files = BTreeMap<String, Vec<u8>>;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use fs_err as fs;
 
 use super::RpmError;
-use crate::digest::Sha256;
+use rocmrpm_base::digest::Sha256;
 
 /// Where it lies in a repository.
 pub const REPOMD: &str = "repodata/repomd.xml";
@@ -104,7 +104,7 @@ impl MetadataFile {
         let path = between(data, "<location href=\"", "\"")?;
         let name = path.strip_prefix("repodata/").unwrap_or_default();
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
-            return Err(format!("it names the file `{}`", crate::text::visible(path)));
+            return Err(format!("it names the file `{}`", rocmrpm_base::text::visible(path)));
         }
         let sha256 = between(data, "<checksum type=\"sha256\">", "<")?;
         let size = between(data, "<size>", "<")?;
@@ -133,7 +133,7 @@ mod tests {
     fn files(dir: &Path) -> Vec<MetadataFile> {
         let file = |kind: &&str| {
             let (path, sha256) = (format!("repodata/0-{kind}.xml.gz"), Sha256::of_bytes(kind));
-            crate::files::write_atomically(&dir.join(&path), kind).unwrap();
+            rocmrpm_base::files::write_atomically(&dir.join(&path), kind).unwrap();
             MetadataFile { path, size: kind.len() as u64, sha256 }
         };
         KINDS.iter().map(file).collect()

@@ -557,7 +557,7 @@ pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
 /// Returns how the user can call this very program again: by its name if `PATH` has
 /// it, else by its path, below the current folder if it is there.
 pub fn own_program() -> String {
-    let Ok(own) = std::env::current_exe() else { return env!("CARGO_PKG_NAME").to_owned() };
+    let Ok(own) = std::env::current_exe() else { return "rocmrpm".to_owned() };
     let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if find_program(&name).and_then(|found| found.canonicalize().ok()) == own.canonicalize().ok() {
         return name;

@@ -9,7 +9,7 @@ use crate::process::{ProcessError, check_stop};
 
 /// Does the work for every item, on up to `threads` threads, and returns the results in the
 /// items' order. Once the process is asked to stop no more is begun, which is the only error.
-pub(crate) fn map<T: Sync, R: Send>(
+pub fn map<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
@@ -22,7 +22,7 @@ pub(crate) fn map<T: Sync, R: Send>(
 
 /// As [`map`], for work that can fail: then no more is begun, and the error is that of the
 /// first item that fails, whatever the others do.
-pub(crate) fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
+pub fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> Result<R, E> + Sync,
@@ -53,7 +53,7 @@ pub(crate) fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
 }
 
 /// Does two things at the same time, or one after the other if the system allows no other thread.
-pub(crate) fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
+pub fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let started = builder().spawn_scoped(scope, &first);
         let second = second();
@@ -68,7 +68,7 @@ pub(crate) fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce
 
 /// Starts up to `count` threads that help this one with the same work. The system may allow fewer
 /// threads, or none: the caller does what is left.
-pub(crate) fn helpers<'scope, R: Send + 'scope>(
+pub fn helpers<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     count: usize,
     work: impl Fn() -> R + Clone + Send + 'scope,
@@ -77,7 +77,7 @@ pub(crate) fn helpers<'scope, R: Send + 'scope>(
 }
 
 /// Returns what starts a thread, and says so where the system allows none.
-pub(crate) fn builder() -> Builder {
+pub fn builder() -> Builder {
     #[cfg(test)]
     if tests::NO_THREADS.get() {
         return Builder::new().stack_size(usize::MAX / 2);
@@ -86,7 +86,7 @@ pub(crate) fn builder() -> Builder {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     thread_local! {
@@ -94,7 +94,7 @@ pub(crate) mod tests {
     }
 
     /// Does something in this thread while the system starts no other for it.
-    pub(crate) fn without_threads<R>(work: impl FnOnce() -> R) -> R {
+    fn without_threads<R>(work: impl FnOnce() -> R) -> R {
         NO_THREADS.set(true);
         let result = work();
         NO_THREADS.set(false);

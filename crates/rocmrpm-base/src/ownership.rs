@@ -6,11 +6,11 @@ use std::path::Path;
 
 /// The variable that names trusted folders, with `:` between: those of other users are used, and
 /// workspaces may run their code.
-pub(crate) const TRUST: &str = "ROCMRPM_TRUST";
+pub const TRUST: &str = "ROCMRPM_TRUST";
 
 /// Returns whether files of this user are ours to use: of the user that we run as, of root, and
 /// below sudo of the user who called it, as git has it.
-pub(crate) fn is_ours(owner: u32) -> bool {
+pub fn is_ours(owner: u32) -> bool {
     let sudo = || std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
     is_ours_for(owner, rustix::process::geteuid().as_raw(), sudo)
 }
@@ -20,12 +20,12 @@ fn is_ours_for(owner: u32, user: u32, sudo: impl Fn() -> Option<u32>) -> bool {
 }
 
 /// Returns whether only we can write a file.
-pub(crate) fn is_private(metadata: &std::fs::Metadata) -> bool {
+pub fn is_private(metadata: &std::fs::Metadata) -> bool {
     is_ours(metadata.uid()) && metadata.mode() & 0o022 == 0
 }
 
 /// Returns whether [`TRUST`] names a folder, which is canonical.
-pub(crate) fn is_accepted(dir: &Path) -> bool {
+pub fn is_accepted(dir: &Path) -> bool {
     let accepted = std::env::var_os(TRUST).unwrap_or_default();
     std::env::split_paths(&accepted)
         .filter(|path| path.is_absolute())

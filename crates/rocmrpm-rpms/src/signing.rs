@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use crate::error::{Diagnose, IoError, Kind};
-use crate::process::{Command, Finished, ProcessError, find_program, install_hint, last_lines};
-use crate::text::visible;
+use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::process::{Command, Finished, ProcessError, find_program, install_hint, last_lines};
+use rocmrpm_base::text::visible;
 
 /// How many lines of a tool's own words an error shows.
 const WORDS: usize = 6;

@@ -11,9 +11,9 @@ use fs_err as fs;
 use super::repomd::{REPOMD, Repomd};
 use super::signing::Signer;
 use super::{RpmError, header};
-use crate::digest::Sha256;
-use crate::files;
-use crate::process::{Command, ProcessError, last_lines};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::files;
+use rocmrpm_base::process::{Command, ProcessError, last_lines};
 
 /// Which RPMs the metadata describes, kept inside `repodata` so that both are
 /// replaced in the same step. A published repository has none.

@@ -114,11 +114,11 @@ impl Relations {
 pub fn write_headers(from: &Path, to: &Path) -> Result<(), RpmError> {
     let refused = |error: std::io::Error| RpmError::Unreadable {
         path: from.to_owned(),
-        reason: crate::text::visible(&error.to_string()),
+        reason: rocmrpm_base::text::visible(&error.to_string()),
     };
     let mut input = BufReader::new(std::fs::File::open(from).map_err(refused)?);
     let headers = checked::headers(&mut input).map_err(refused)?;
-    crate::files::write_atomically(to, headers)?;
+    rocmrpm_base::files::write_atomically(to, headers)?;
     Ok(())
 }
 

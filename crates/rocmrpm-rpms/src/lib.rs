@@ -1,5 +1,8 @@
-//! RPM files and repositories of them: reading headers and payloads, and (in
-//! `repository`) the metadata that dnf reads; signatures. Not how RPMs are made.
+//! RPM files and repositories of them: reading headers and payloads, signatures, and (in
+//! `repository`) the metadata that dnf reads. It does not know how RPMs are made, nor what the
+//! files in them contain.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod checked;
 mod files;
@@ -18,8 +21,8 @@ pub use relations::{PackagedFile, Relation, Relations, Required, write_headers};
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnose, Kind, hints_of_io, kind_of_io};
-use crate::process::{ProcessError, quote};
+use rocmrpm_base::error::{Diagnose, Kind, hints_of_io, kind_of_io};
+use rocmrpm_base::process::{ProcessError, quote};
 use signing::SigningError;
 
 /// Returns the package's name from an RPM's file name, which rpmbuild makes as

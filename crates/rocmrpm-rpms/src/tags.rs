@@ -62,7 +62,7 @@ impl Tags {
     fn read_with(path: &Path, read: impl Fn(&[u8]) -> Option<Self>) -> Result<Self, RpmError> {
         let refused =
             |reason: &str| RpmError::Unreadable { path: path.to_owned(), reason: reason.to_owned() };
-        let told = |error: std::io::Error| refused(&crate::text::visible(&error.to_string()));
+        let told = |error: std::io::Error| refused(&rocmrpm_base::text::visible(&error.to_string()));
         let file = std::fs::File::open(path).map_err(told)?;
         let bytes = checked::headers(&mut BufReader::new(file)).map_err(told)?;
         bytes.get(LEAD..).and_then(read).ok_or_else(|| refused("its header is damaged"))

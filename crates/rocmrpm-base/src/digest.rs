@@ -56,7 +56,7 @@ impl Sha256 {
     }
 
     /// Returns what computes a digest block by block; it becomes one by `into`.
-    pub(crate) fn hasher() -> sha2::Sha256 {
+    pub fn hasher() -> sha2::Sha256 {
         sha2::Sha256::new()
     }
 

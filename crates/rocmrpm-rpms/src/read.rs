@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::files::Files;
 use super::{RpmError, checked, payload};
-use crate::digest::Sha256;
-use crate::process::{ProcessError, check_stop};
-use crate::text::visible;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::process::{ProcessError, check_stop};
+use rocmrpm_base::text::visible;
 
 const BUFFER: usize = 128 << 10;
 /// What may stand behind the payload's trailer: other writers fill up blocks.

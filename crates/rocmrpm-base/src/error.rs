@@ -218,7 +218,7 @@ impl IoError {
 
 /// Returns the kind of what the file system said: a request to stop that ended the wait for a
 /// lock is none of its failures.
-pub(crate) fn kind_of_io(error: &std::io::Error) -> Kind {
+pub fn kind_of_io(error: &std::io::Error) -> Kind {
     match error.kind() {
         std::io::ErrorKind::Interrupted => Kind::Interrupted,
         _ => Kind::Environment,
@@ -226,7 +226,7 @@ pub(crate) fn kind_of_io(error: &std::io::Error) -> Kind {
 }
 
 /// Returns remedies for what the file system said.
-pub(crate) fn hints_of_io(error: &std::io::Error) -> Vec<String> {
+pub fn hints_of_io(error: &std::io::Error) -> Vec<String> {
     match error.kind() {
         std::io::ErrorKind::Interrupted => ProcessError::Stopped.hints(),
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {

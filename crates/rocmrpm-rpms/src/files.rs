@@ -7,8 +7,8 @@ use rpm::{FileFlags, FileType, IndexTag, PackageMetadata};
 
 use super::payload::Member;
 use super::read::{Entry, EntryKind};
-use crate::digest::Sha256;
-use crate::text::visible;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::text::visible;
 
 /// `PATH_MAX` on Linux.
 const MAX_PATH: usize = 4096;
