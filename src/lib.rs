@@ -13,7 +13,6 @@ pub mod copr;
 pub mod fuzzing;
 mod git;
 pub mod index;
-pub mod inspect;
 pub mod lint;
 pub mod osv;
 pub mod outputs;
@@ -35,6 +34,7 @@ pub mod verify;
 pub mod wheel;
 pub mod workspace;
 
+pub use rocm_inspect as inspect;
 pub use rocmrpm_base::{digest, duration, error, events, files, gpu, machine, names, process, text, trust};
 use rocmrpm_base::{ownership, parallel};
 pub use rocmrpm_rpms as rpms;

@@ -182,7 +182,7 @@ impl<'a> Fetcher<'a> {
         let Some((text, url)) = simple::page(&self.cache, index, project)? else {
             return Err(SourceError::NoProject {
                 index: url::shown(index),
-                project: name::normalized(project),
+                project: super::normalized(project),
             });
         };
         index::pick(index::read_page(&text, &url, project)?, version, project, index)

@@ -7,9 +7,9 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use pep440_rs::Version;
 
-use super::name::normalized;
 use super::{SourceError, html, url};
 use crate::digest::Sha256;
+use crate::names::normalized;
 
 /// What we accept of an index, best first (PEP 691, "Content-Types").
 pub(super) const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, \

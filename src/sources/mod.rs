@@ -38,6 +38,7 @@ mod url;
 
 use std::path::{Path, PathBuf};
 
+pub use crate::names::normalized;
 pub use cache::Cache;
 pub(crate) use curl::{curl, download_plain};
 pub use error::SourceError;
@@ -46,7 +47,7 @@ pub use index::{ProjectFile, Sdist, version_of_sdist};
 pub use linked::{CargoProject, LinkedCrate};
 pub use lock::{LockError, Locked};
 pub use metadata::Distribution;
-pub use name::{file_name, normalized, source_dir, wheel_project};
+pub use name::{file_name, source_dir, wheel_project};
 pub use pack::is_packed;
 pub use pip::{as_url, pip_index};
 pub use releases::{Release, Releases, newer};

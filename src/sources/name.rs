@@ -4,6 +4,7 @@
 use std::str::FromStr;
 
 use super::url;
+use crate::names::normalized;
 use crate::workspace::pin::{Pin, Source};
 
 /// The suffixes of archives, longest first where one ends with another.
@@ -89,20 +90,6 @@ pub fn wheel_project(file: &str) -> Option<String> {
     let name = parts[0].starts_with(|c: char| c.is_ascii_alphanumeric());
     (matches!(parts.len(), 5 | 6) && parts.iter().all(plain) && version.is_ok() && name)
         .then(|| normalized(parts[0]))
-}
-
-/// Returns a project's name as PEP 503 normalises it: lower case, runs of `-`,
-/// `_` and `.` as one `-`.
-pub fn normalized(project: &str) -> String {
-    let mut name = String::with_capacity(project.len());
-    for c in project.chars() {
-        match c {
-            '-' | '_' | '.' if name.ends_with('-') => {}
-            '-' | '_' | '.' => name.push('-'),
-            c => name.push(c.to_ascii_lowercase()),
-        }
-    }
-    name
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use pep440_rs::Version;
 
 use super::git::tag_prefixes;
 use super::index::{self, ProjectFile};
-use super::{Fetcher, SourceError, name, simple, url};
+use super::{Fetcher, SourceError, simple, url};
 use crate::digest::Sha256;
 use crate::names::is_version;
 use crate::wheel::FileName;
@@ -93,7 +93,7 @@ impl Fetcher<'_> {
         self.needs_network(|| format!("the page of `{project}` on the package index"))?;
         let index = self.index_url()?;
         let Some((text, page)) = simple::page(self.cache(), index, project)? else {
-            let (index, project) = (url::shown(index), name::normalized(project));
+            let (index, project) = (url::shown(index), super::normalized(project));
             return Err(SourceError::NoProject { index, project });
         };
         let mut found = Vec::new();

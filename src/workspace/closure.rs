@@ -7,7 +7,7 @@ use super::document::{At, Table};
 use super::edit::{is_inside, versions};
 use super::range::VersionRange;
 use crate::names::nearest;
-use crate::sources::normalized;
+use crate::names::normalized;
 
 /// Where a member of a closure comes from when the component is installed as an RPM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

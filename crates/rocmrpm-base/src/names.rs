@@ -1,4 +1,4 @@
-//! Names that must not be mixed up: components, versions, SONAMEs. Parsing and
+//! Names that must not be mixed up: components, versions, Python projects, SONAMEs. Parsing and
 //! comparing them, nothing else.
 
 use std::borrow::Borrow;
@@ -57,6 +57,20 @@ pub fn is_version(text: &str) -> bool {
 pub fn is_plain(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(inner)
+}
+
+/// Returns the name of a Python project as PEP 503 normalizes it: lower case, runs of `-`, `_` and
+/// `.` as one `-`.
+pub fn normalized(project: &str) -> String {
+    let mut name = String::with_capacity(project.len());
+    for c in project.chars() {
+        match c {
+            '-' | '_' | '.' if name.ends_with('-') => {}
+            '-' | '_' | '.' => name.push('-'),
+            c => name.push(c.to_ascii_lowercase()),
+        }
+    }
+    name
 }
 
 /// A shared library's SONAME, such as `libamdhip64.so.7`.
