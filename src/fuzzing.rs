@@ -1,18 +1,15 @@
 //! Entries for the fuzz targets in `fuzz/`: each target feeds one kind of untrusted bytes to the
 //! parsers that read it, most of which are private. Compiled only for fuzzing and for tests.
 
-use std::borrow::Cow;
-
 use serde_json::json;
+
+pub(crate) use rocmrpm_base::fuzzing::{Parser, text};
 
 use crate::index::page::{Project, Root};
 use crate::index::view::View;
 use crate::rpms::repomd::Repomd;
 use crate::spec::sections::Sections;
 use crate::template::Templates;
-
-/// Parses bytes, and returns whether they are valid.
-pub(crate) type Parser = fn(&[u8]) -> bool;
 
 /// The targets, each with its parsers. An input's first byte selects the parser: `0` the first.
 const TARGETS: &[(&str, &[Parser])] = &[
@@ -52,11 +49,6 @@ pub fn run(target: &str, input: &[u8]) -> bool {
     };
     let Some((choice, bytes)) = input.split_first() else { return false };
     parsers[usize::from(choice.wrapping_sub(b'0')) % parsers.len()](bytes)
-}
-
-/// Returns bytes as text, so that no mutation is wasted on what is not UTF-8.
-pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
 }
 
 fn repomd(bytes: &[u8]) -> bool {

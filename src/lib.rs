@@ -31,9 +31,9 @@ pub mod stack;
 pub mod template;
 mod uv;
 pub mod verify;
-pub mod wheel;
 pub mod workspace;
 
+pub use python_packaging::wheel;
 pub use rocm_inspect as inspect;
 pub use rocmrpm_base::{digest, duration, error, events, files, gpu, machine, names, process, text, trust};
 use rocmrpm_base::{ownership, parallel};

@@ -8,10 +8,10 @@ use fs_err as fs;
 use crate::digest::Sha256;
 use crate::error::Diagnose as _;
 use crate::files;
-use crate::index::environment::Environment;
 use crate::process::{self, Command, ProcessError, install_hint};
 use crate::sources;
 use crate::text::{escaped, file_url, percent_encoded};
+use python_packaging::environment::Environment;
 
 /// The C library's versions for which uv knows a platform (uv 0.11 to 0.13, `uv pip compile
 /// --help`): `x86_64-manylinux_2_28` and so on.

@@ -8,8 +8,8 @@ use super::never::never;
 use super::resolve::Question;
 use super::roots::{self, Stated};
 use super::{About, ClosureError, Edge, Graph, Locked, Node, Origin, metadata};
-use crate::index::needs::Need;
 use crate::sources::{Distribution, Fetcher};
+use python_packaging::needs::Need;
 
 /// A distribution with what it states.
 struct Known {

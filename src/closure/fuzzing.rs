@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::lock::Lock;
 use super::{pylock, sbom};
 use crate::fuzzing::text;
-use crate::index::environment::Environment;
+use python_packaging::environment::Environment;
 
 pub(crate) fn lock(bytes: &[u8]) -> bool {
     let Ok(lock) = Lock::parse(&text(bytes)) else { return false };

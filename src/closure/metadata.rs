@@ -1,5 +1,5 @@
 //! What METADATA say of a distribution to those who package it. What it requires is known to
-//! `index::needs`.
+//! `python_packaging::needs`.
 
 use super::{About, license};
 use crate::text::visible;

@@ -14,8 +14,6 @@ use super::roots::{self, Stated};
 use super::{About, ClosureError, metadata};
 use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::index::environment::Environment;
-use crate::index::needs::{Need, Needs};
 use crate::names::ComponentName;
 use crate::sources::{Distribution, Fetcher, normalized};
 use crate::stack::Stack;
@@ -23,6 +21,8 @@ use crate::uv::StandIn;
 use crate::wheel::FileName;
 use crate::workspace::pin::Source;
 use crate::workspace::{Component, Workspace};
+use python_packaging::environment::Environment;
+use python_packaging::needs::{Need, Needs};
 
 /// A distribution that a component of the stack makes.
 #[derive(Debug, Clone)]

@@ -15,10 +15,10 @@ use super::lock::check_file;
 use super::own::Own;
 use super::{ClosureError, Locked, LockedFile, Origin};
 use crate::digest::Sha256;
-use crate::index::environment::Environment;
 use crate::sources::last_url_segment;
 use crate::text::visible;
 use crate::wheel::{FileName, normalized};
+use python_packaging::environment::Environment;
 
 #[derive(Deserialize)]
 struct Pylock {

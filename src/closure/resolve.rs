@@ -15,13 +15,13 @@ use super::{ClosureError, Graph, Origin, Upgrade, assemble, collision, pylock};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::events::{Event, Events};
-use crate::index::environment::Environment;
 use crate::parallel;
 use crate::sources::Fetcher;
 use crate::stack::Stack;
 use crate::uv::{self, Failure, Why};
 use crate::workspace::pin::Source;
 use crate::workspace::{ClosureRules, Component, Place, Workspace};
+use python_packaging::environment::Environment;
 
 /// How a closure is computed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,7 +43,7 @@ pub fn graph(
     fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<(Graph, Lock, bool), ClosureError> {
-    let environment = Environment::of(&workspace.chroot).map_err(ClosureError::Environment)?;
+    let environment = workspace.chroot.environment().map_err(ClosureError::Environment)?;
     let none = ClosureRules::default();
     let rules = component.closure.as_ref().unwrap_or(&none);
     let root = roots::stated(workspace, component, rules, fetcher)?;
@@ -340,8 +340,8 @@ pub(super) struct Attempt<'a> {
 mod tests {
     use super::*;
     use crate::closure::{Locked, testing};
-    use crate::index::needs::Needs;
     use crate::workspace::testing::sample;
+    use python_packaging::needs::Needs;
 
     fn question<'a>(
         workspace: &'a Workspace,

@@ -8,14 +8,14 @@ use serde_json::json;
 
 use super::ClosureError;
 use crate::build::{Results, Stage};
-use crate::index::environment::Environment;
-use crate::index::needs::{Need, Needs};
 use crate::sources::{self, Fetcher, Tree, normalized};
 use crate::spec::edit_text;
 use crate::text::visible;
 use crate::wheel;
 use crate::workspace::pin::Source;
 use crate::workspace::{ClosureRules, Component, Workspace};
+use python_packaging::environment::Environment;
+use python_packaging::needs::{Need, Needs};
 
 /// How deep requirement files may include each other.
 const MAX_DEPTH: usize = 16;

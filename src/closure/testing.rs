@@ -7,10 +7,10 @@ use pep440_rs::Version;
 use super::offers::Offers;
 use super::{About, Closure, Edge, Graph, Locked, LockedFile, Node, Offer, Origin, Requires};
 use crate::digest::Sha256;
-use crate::index::needs::Needs;
 use crate::names::ComponentName;
 use crate::workspace::document::At;
 use crate::workspace::{ClosureRules, MemberRule, Place};
+use python_packaging::needs::Needs;
 
 /// A graph under construction; the component is `demo`.
 pub struct Sketch(Graph);

@@ -111,7 +111,7 @@ fn distributions(pin: &Pin) -> Vec<String> {
     let of = |(_, pin): (&str, &Pin)| match &pin.source {
         Source::Wheel { file, .. } => {
             let version = file.split('-').nth(1).unwrap_or_default();
-            sources::wheel_project(file).map(|project| format!("pkg:pypi/{project}@{version}"))
+            crate::wheel::wheel_project(file).map(|project| format!("pkg:pypi/{project}@{version}"))
         }
         Source::Sdist { project, .. } => Some(format!("pkg:pypi/{project}@{}", pin.version)),
         _ => None,

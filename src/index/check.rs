@@ -9,13 +9,13 @@ use pep440_rs::{LocalSegment, Version};
 use serde::Serialize;
 
 use super::demands::{Demand, Usables};
-use super::environment::Environment;
 use super::listing::{Listed, Listing};
 use super::outside::{self, Answers, Match, Outside};
 use crate::digest::Sha256;
 use crate::inspect::Severity;
 use crate::process;
 use crate::sources::SourceError;
+use python_packaging::environment::Environment;
 
 const SCHEMA: &str = "rocmrpm/index-check/1";
 

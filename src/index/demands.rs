@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pep508_rs::ExtraName;
 
-use super::environment::Environment;
 use super::listing::{Listed, Listing};
-use super::needs::{Need, Needs};
+use python_packaging::environment::Environment;
+use python_packaging::needs::{Need, Needs};
 
 /// A wheel that an installer in the environment takes, with what it requires.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pep440_rs::{Operator, Version};
 
-use super::environment::Environment;
-use super::needs::Need;
 use crate::parallel;
 use crate::sources::{self, Cache, ProjectFile, SourceError};
 use crate::wheel::FileName;
 use crate::workspace::IndexSource;
+use python_packaging::environment::Environment;
+use python_packaging::needs::Need;
 
 /// How many pages are asked for at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -163,7 +163,7 @@ mod tests {
     use std::str::FromStr;
 
     use super::*;
-    use crate::index::needs::Needs;
+    use python_packaging::needs::Needs;
 
     fn file(name: &str, python: Option<&str>, yanked: bool) -> ProjectFile {
         ProjectFile {

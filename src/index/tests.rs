@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use super::IndexError;
 use super::change::{Action, Change, plan_add, plan_promote, plan_yank};
 use super::check::{self, Options};
-use super::environment::Environment;
 use super::folder::Folder;
 use super::listing::Listing;
 use super::place::Place as _;
 use super::view::View;
 use crate::digest::Sha256;
 use crate::text;
+use python_packaging::environment::Environment;
 
 /// Writes a wheel of `NAME-VERSION` with these lines in its METADATA.
 fn wheel(dir: &Path, stem: &str, metadata: &str) -> PathBuf {

@@ -13,11 +13,11 @@ pub use resolve::resolve;
 
 use crate::error::{Diagnose, IoError, Kind};
 use crate::index::demands::Usables;
-use crate::index::environment::Environment;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
 use crate::process::ProcessError;
 use crate::uv;
+use python_packaging::environment::Environment;
 
 /// What the files are made from.
 pub struct Set<'a> {

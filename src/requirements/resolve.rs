@@ -9,10 +9,10 @@ use pep440_rs::Version;
 
 use super::{Pinned, RequirementsError};
 use crate::error::IoError;
-use crate::index::environment::Environment;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
 use crate::uv::{self, Failure, StandIn, Why};
+use python_packaging::environment::Environment;
 
 /// The file with the versions of a closure's lock, in uv's folder.
 const HELD: &str = "held.txt";

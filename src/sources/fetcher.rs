@@ -13,8 +13,8 @@ use super::git::Repository;
 use super::index::{self, ProjectFile, Sdist};
 use super::url::{self, Credentials};
 use super::{
-    Fetched, Resolved, SourceError, archive, file_name, folder_in, lock, name, not_pinned, pack,
-    pinned_commit, pip, simple, source_dir,
+    Fetched, Resolved, SourceError, archive, file_name, folder_in, lock, not_pinned, pack, pinned_commit,
+    pip, simple, source_dir,
 };
 use crate::digest::Sha256;
 use crate::error::IoError;
@@ -190,7 +190,7 @@ impl<'a> Fetcher<'a> {
 
     /// Returns the wheel of this name from the index.
     fn wheel(&self, file: &str) -> Result<ProjectFile, SourceError> {
-        let project = name::wheel_project(file).unwrap_or_default();
+        let project = crate::wheel::wheel_project(file).unwrap_or_default();
         self.needs_network(|| format!("the page of `{project}` on the package index"))?;
         let index = self.index_url()?;
         let Some((text, url)) = simple::page(&self.cache, index, &project)? else {

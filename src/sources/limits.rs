@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 
 use super::SourceError;
+use crate::wheel::{BOMB_RATIO, BOMB_SIZE};
 
 /// How large a page of an index or an answer of a service may be, in bytes. The largest real
 /// ones have a few million.
@@ -17,11 +18,6 @@ const VARIABLE: &str = "ROCMRPM_MAX_SIZE";
 
 /// Its default. The largest wheels of ROCm have some 5 GB, PyTorch's sources unpack to 3 GB.
 const MAX_SIZE: u64 = 32_000_000_000;
-
-/// From this size on, an archive may unpack to at most so many times its own size: the limits
-/// of PyPI for what is uploaded.
-pub(crate) const BOMB_SIZE: u64 = 64 << 20;
-pub(crate) const BOMB_RATIO: u64 = 50;
 
 /// How many members an archive may have. LLVM's source has 170 thousand.
 pub(super) const MEMBERS: u64 = 2_000_000;

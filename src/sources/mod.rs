@@ -47,14 +47,14 @@ pub use index::{ProjectFile, Sdist, version_of_sdist};
 pub use linked::{CargoProject, LinkedCrate};
 pub use lock::{LockError, Locked};
 pub use metadata::Distribution;
-pub use name::{file_name, source_dir, wheel_project};
+pub use name::{file_name, source_dir};
 pub use pack::is_packed;
 pub use pip::{as_url, pip_index};
 pub use releases::{Release, Releases, newer};
 pub(crate) use sdist_info::with_requires;
 pub use simple::{files_of_page, path_of_url, project_files};
 pub use tree::{Tree, read_inside};
-pub(crate) use url::{is_unprotected, last_segment as last_url_segment, percent_decode};
+pub(crate) use url::{is_unprotected, last_segment as last_url_segment};
 pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;

@@ -77,21 +77,6 @@ fn safe(name: &str) -> String {
     safe
 }
 
-/// Returns the normalized name of the project that a wheel of this name is of, `None` where no
-/// wheel can be called so: `NAME-VERSION(-BUILD)?-PYTHON-ABI-PLATFORM.whl`, of letters, digits
-/// and `_.+!` alone (binary distribution format, "File name convention").
-pub fn wheel_project(file: &str) -> Option<String> {
-    let stem = file.strip_suffix(".whl")?;
-    let parts: Vec<&str> = stem.split('-').collect();
-    let plain = |part: &&str| {
-        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_.+!".contains(c))
-    };
-    let version = pep440_rs::Version::from_str(parts.get(1)?);
-    let name = parts[0].starts_with(|c: char| c.is_ascii_alphanumeric());
-    (matches!(parts.len(), 5 | 6) && parts.iter().all(plain) && version.is_ok() && name)
-        .then(|| normalized(parts[0]))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -128,22 +113,6 @@ pub(super) mod tests {
             ("1", wheel("a-1-py3-none-any.whl"), "a-1-py3-none-any.whl", "a-1-py3-none-any"),
         ] {
             assert_eq!(names(version, source.clone()), (file.into(), dir.into()), "{source:?}");
-        }
-    }
-
-    #[test]
-    fn wheels_are_known_by_name() {
-        for (file, project) in [
-            ("Foo_Bar.x-1.0.post1-py2.py3-none-any.whl", Some("foo-bar-x")),
-            ("a-1-2-cp314-cp314-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", Some("a")),
-            ("a-1-py3-none.whl", None),
-            ("a-1-py3-none-any.zip", None),
-            ("a-x-py3-none-any.whl", None),
-            ("../a-1-py3-none-any.whl", None),
-            ("a-1--none-any.whl", None),
-            ("a-1-py3-none-a ny.whl", None),
-        ] {
-            assert_eq!(wheel_project(file).as_deref(), project, "{file}");
         }
     }
 }

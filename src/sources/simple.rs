@@ -36,7 +36,7 @@ pub fn files_of_page(path: &Path) -> Result<Option<Vec<ProjectFile>>, SourceErro
 /// Returns the path that a `file:` URL names; `None` where an encoded `..` in it leads elsewhere
 /// than the URL says.
 pub fn path_of_url(url: &str) -> Option<std::path::PathBuf> {
-    let path = std::path::PathBuf::from(url::percent_decode(url.strip_prefix("file://")?));
+    let path = std::path::PathBuf::from(crate::text::percent_decode(url.strip_prefix("file://")?));
     path.components().all(|part| part != std::path::Component::ParentDir).then_some(path)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn page(
 
 /// Returns whether a `file:` URL names nothing.
 pub(super) fn is_missing(url: &str) -> bool {
-    url.strip_prefix("file://").is_some_and(|path| !Path::new(&url::percent_decode(path)).exists())
+    url.strip_prefix("file://").is_some_and(|path| !Path::new(&crate::text::percent_decode(path)).exists())
 }
 
 /// Reads a page that was downloaded from `url`.

@@ -1,6 +1,8 @@
 //! The little of RFC 3986 that sources need: joining, credentials, last segments.
 //! Nothing is fetched here.
 
+use crate::text::percent_decode;
+
 /// A URL's user and password, percent-decoded.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
@@ -139,27 +141,6 @@ pub(super) fn same_origin(one: &str, other: &str) -> bool {
 /// Returns the last segment of a URL's path, percent-decoded; may be empty.
 pub(crate) fn last_segment(url: &str) -> String {
     percent_decode(parts(url).path.rsplit('/').next().unwrap_or(""))
-}
-
-/// Undoes percent-encoding; what is not valid UTF-8 becomes U+FFFD.
-pub(crate) fn percent_decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|b| (*b as char).to_digit(16));
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        match (bytes[at], digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            (byte, ..) => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 /// Returns whether a URL is fetched over TLS.

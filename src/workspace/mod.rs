@@ -8,6 +8,7 @@ pub mod component;
 pub mod copr;
 pub mod document;
 pub mod edit;
+mod environment;
 mod error;
 pub mod flavour;
 #[cfg(any(test, fuzzing))]

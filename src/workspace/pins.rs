@@ -11,7 +11,7 @@ use super::pin::{Pin, Source};
 use super::range::VersionRange;
 use crate::error::Problem;
 use crate::names::{ComponentName, is_version};
-use crate::sources::wheel_project;
+use crate::wheel::wheel_project;
 
 /// One coherent set of pins.
 #[derive(Debug, Clone)]

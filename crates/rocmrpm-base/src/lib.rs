@@ -9,6 +9,8 @@ pub mod duration;
 pub mod error;
 pub mod events;
 pub mod files;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+pub mod fuzzing;
 pub mod gpu;
 pub mod machine;
 pub mod names;

@@ -54,6 +54,27 @@ pub fn percent_encoded(bytes: &[u8], plain: &[u8]) -> String {
     out
 }
 
+/// Undoes percent-encoding; what is not valid UTF-8 becomes U+FFFD.
+pub fn percent_decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|b| (*b as char).to_digit(16));
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        match (bytes[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            (byte, ..) => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
 /// Returns the URL of a path, which is to be absolute.
 pub fn file_url(path: &Path) -> String {
     format!("file://{}", percent_encoded(path.as_os_str().as_bytes(), b"/"))
