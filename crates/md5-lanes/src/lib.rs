@@ -7,6 +7,8 @@
 //! A crate of its own because it is optimised in test builds too: unoptimised, each
 //! instruction is a function call, and the tests read gigabytes.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 /// How many bytes are hashed at a time.
 const BLOCK: usize = 64;
 
