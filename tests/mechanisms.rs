@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 /// program run code, or take commands, from what it reads? Then it belongs in `RUN_CODE` of
 /// crates/rocmrpm-base/src/process.rs. What is not in quotes stands in the code as is.
 const PROGRAMS: &[(&str, &[&str])] = &[
-    ("\"aws\"", &["rocmrpm-core/index/publish/aws.rs"]),
+    ("\"aws\"", &["pip-index/publish/aws.rs"]),
     ("\"bash\"", &["rocmrpm-core/build/host.rs"]),
     ("\"buildah\"", &["rocmrpm-core/verify/place.rs"]),
     ("\"bzip2\"", &["rocmrpm-core/sources/unpack.rs"]),
     ("\"cargo\"", &["rocmrpm-core/sources/crates.rs"]),
     ("\"copr-cli\"", &["rocmrpm-core/copr/client.rs"]),
     ("\"createrepo_c\"", &["rocmrpm-rpms/repository.rs"]),
-    ("\"curl\"", &["rocmrpm-core/sources/curl.rs"]),
+    ("\"curl\"", &["rocmrpm-fetch/curl.rs"]),
     ("\"dnf\"", &["rocmrpm-core/packages/live.rs"]),
     ("\"dpkg-query\"", &["rocmrpm-core/build/host.rs"]),
     ("\"git\"", &["rocmrpm-core/git.rs"]),
@@ -26,9 +26,9 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"id\"", &["rocmrpm-core/build/mock/mod.rs"]),
     ("\"mock\"", &["rocmrpm-core/build/mock/root.rs"]),
     ("\"patch\"", &["rocmrpm-core/patches/apply.rs"]),
-    ("\"pip\"", &["rocmrpm-core/sources/pip.rs"]),
-    ("\"python3\"", &["rocmrpm-core/closure/imports/python.rs", "rocmrpm-core/sources/pip.rs"]),
-    ("\"rclone\"", &["rocmrpm-core/index/publish/rclone.rs"]),
+    ("\"pip\"", &["rocmrpm-fetch/pip.rs"]),
+    ("\"python3\"", &["rocmrpm-core/closure/imports/python.rs", "rocmrpm-fetch/pip.rs"]),
+    ("\"rclone\"", &["pip-index/publish/rclone.rs"]),
     (
         "\"rpm\"",
         &["rocmrpm-core/build/host.rs", "rocmrpm-core/copr/results.rs", "rocmrpm-core/verify/packages.rs"],
@@ -40,7 +40,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"rpmkeys\"", &["rocmrpm-rpms/signing.rs"]),
     ("\"rpmsign\"", &["rocmrpm-rpms/signing.rs"]),
     ("\"rpmspec\"", &["rocmrpm-core/lint/expand.rs"]),
-    ("\"rsync\"", &["rocmrpm-core/index/publish/rsync.rs"]),
+    ("\"rsync\"", &["pip-index/publish/rsync.rs"]),
     ("\"tar\"", &["rocmrpm-core/verify/place.rs"]),
     ("\"timeout\"", &["rocmrpm-core/verify/place.rs"]),
     ("\"unshare\"", &["rocmrpm-core/verify/packages.rs"]),

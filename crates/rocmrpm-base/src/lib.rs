@@ -12,6 +12,7 @@ pub mod files;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
 pub mod gpu;
+pub mod limits;
 pub mod machine;
 pub mod names;
 pub mod ownership;

@@ -11,7 +11,6 @@ pub mod closure;
 pub mod container;
 pub mod copr;
 mod git;
-pub mod index;
 pub mod lint;
 pub mod osv;
 pub mod outputs;
@@ -32,9 +31,10 @@ pub mod verify;
 pub mod workspace;
 
 // What lies below is named as if it were part of this crate.
+pub use pip_index as index;
 use python_packaging::wheel;
 use rocm_inspect as inspect;
 use rocmrpm_base::{
-    digest, duration, error, events, files, gpu, machine, names, ownership, parallel, process, text,
+    digest, duration, error, events, files, gpu, limits, machine, names, ownership, parallel, process, text,
 };
 use rocmrpm_rpms as rpms;

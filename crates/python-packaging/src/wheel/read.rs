@@ -14,13 +14,8 @@ use super::metadata::{Metadata, wheel_tags};
 use super::name::{FileName, normalized};
 use super::source::Source;
 use super::{Wheel, WheelError, record};
+use rocmrpm_base::limits::{BOMB_RATIO, BOMB_SIZE};
 use rocmrpm_base::process::{self, ProcessError};
-
-/// From this size on, an archive may unpack to at most [`BOMB_RATIO`] times its own size: the limits
-/// of PyPI for what is uploaded.
-pub const BOMB_SIZE: u64 = 64 << 20;
-/// How many times its own size an archive may unpack to.
-pub const BOMB_RATIO: u64 = 50;
 
 /// Upper bound on METADATA and WHEEL, and on RECORD, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 
-use crate::sources::limits::{self, Bounded};
+use rocmrpm_fetch::limits::{self, Bounded};
 
 /// The folders below the one that wheels are unpacked to.
 pub(super) const SITE: &str = "site";

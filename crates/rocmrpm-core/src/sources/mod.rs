@@ -3,31 +3,21 @@
 //! the file is `build`'s.
 
 mod api;
-mod archive;
-mod cache;
 mod commit;
 mod crates;
-mod curl;
-mod download;
-mod error;
 mod fetcher;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
-mod html;
-mod index;
 mod join;
-pub(crate) mod limits;
 mod linked;
 mod lock;
 mod metadata;
 mod name;
 mod pack;
-mod pip;
 mod releases;
 mod sdist_info;
-mod simple;
 mod submodules;
 #[cfg(test)]
 mod tests;
@@ -35,28 +25,25 @@ mod tests;
 mod testserver;
 mod tree;
 mod unpack;
-mod url;
 
 use std::path::{Path, PathBuf};
 
 pub use crate::names::normalized;
-pub use cache::Cache;
-pub(crate) use curl::{curl, download_plain};
-pub use error::SourceError;
 pub use fetcher::Fetcher;
-pub use index::{ProjectFile, Sdist, version_of_sdist};
 pub use linked::{CargoProject, LinkedCrate};
 pub use lock::{LockError, Locked};
 pub use metadata::Distribution;
 pub use name::{file_name, source_dir};
 pub use pack::is_packed;
-pub use pip::{as_url, pip_index};
 pub use releases::{Release, Releases, newer};
+pub use rocmrpm_fetch::{
+    Cache, ProjectFile, Sdist, SourceError, as_url, files_of_page, password, path_of_url, pip_index,
+    project_files, shown_url, version_of_sdist,
+};
+use rocmrpm_fetch::{archive, cache, download, index, limits, pip, simple, url};
+pub(crate) use rocmrpm_fetch::{curl, download_plain, is_unprotected, last_url_segment};
 pub(crate) use sdist_info::with_requires;
-pub use simple::{files_of_page, path_of_url, project_files};
 pub use tree::{Tree, read_inside};
-pub(crate) use url::{is_unprotected, last_segment as last_url_segment};
-pub use url::{password, shown as shown_url};
 
 use crate::digest::Sha256;
 use crate::names::is_commit;

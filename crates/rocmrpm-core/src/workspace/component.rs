@@ -278,34 +278,9 @@ fn filled(table: &mut Table<'_>, key: &str, what: Option<&str>) -> Option<At<Str
 /// Reads an amount of memory that may be absent.
 fn memory(root: &mut Table<'_>, key: &str) -> Option<u64> {
     let At { value, span } = root.string(key)?;
-    let bytes = parse_size(&value);
+    let bytes = crate::limits::parse_size(&value);
     if bytes.is_none() {
         root.problem(span, "this is not an amount of memory", "expected an amount such as `4 GB`", None);
     }
     bytes
-}
-
-/// Reads an amount such as `4 GB` or `512MB`: decimal units, as on memory's label.
-pub(crate) fn parse_size(text: &str) -> Option<u64> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).trim_end();
-    let unit = match text[number.len()..].trim() {
-        "GB" => 1_000_000_000,
-        "MB" => 1_000_000,
-        _ => return None,
-    };
-    number.parse::<u64>().ok().filter(|n| *n > 0)?.checked_mul(unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_has_a_unit() {
-        assert_eq!(parse_size("4 GB"), Some(4_000_000_000));
-        assert_eq!(parse_size("512MB"), Some(512_000_000));
-        for bad in ["4", "GB", "-1 GB", "0 GB", "4 GiB", "99999999999999 GB"] {
-            assert_eq!(parse_size(bad), None, "{bad}");
-        }
-    }
 }

@@ -4,6 +4,7 @@ use super::document::{At, File, Table};
 use super::flavour::{self, Containers};
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
+use crate::index::outside::IndexSource;
 use crate::names::nearest;
 use crate::text::visible;
 
@@ -56,15 +57,6 @@ pub enum RocmSource {
     System,
     /// AMD's `rocm-sdk-*` wheels, in the same site-packages.
     RocmSdk,
-}
-
-/// A package index, as a workspace names one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IndexSource {
-    /// The one that this machine's pip is configured with.
-    Pip,
-    /// The URL of a Simple API's root.
-    Url(String),
 }
 
 impl Manifest {

@@ -29,12 +29,12 @@ mod releases;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use crate::index::outside::IndexSource;
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use closure::{
     AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberRule, Place, WrittenClosure, YANKED,
 };
 pub use component::Component;
-pub(crate) use component::parse_size;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use error::WorkspaceError;
@@ -42,7 +42,7 @@ pub use flavour::{Container, Containers, Flavour, PackagesFrom};
 pub use generated::{CLOSURE_FILE, GENERATED, GENERATED_PINS};
 pub use load::{MANIFEST, Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};
-pub use manifest::{IndexSource, Manifest, PublishedRepository, RocmSource};
+pub use manifest::{Manifest, PublishedRepository, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;
 pub use paths::{PathError, check_inputs};

@@ -99,7 +99,7 @@ fn header(path: &str, kind: tar::EntryType, size: u64) -> tar::Header {
 #[test]
 fn stops_unpacking_a_bomb_and_keeps_nothing_of_it() {
     let place = Place::new();
-    let size = crate::wheel::BOMB_SIZE + (8 << 20);
+    let size = crate::limits::BOMB_SIZE + (8 << 20);
     let pin = packed(&place, |tar| {
         tar.append(&header("demo-1/zeros", tar::EntryType::Regular, size), std::io::repeat(0).take(size))
             .unwrap();
