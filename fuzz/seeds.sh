@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Writes the seeds of every fuzz target into fuzz/corpus. The texts are in fuzz/seeds; a test of
-# src/inspect/hostile.rs makes the binary files, none of which is in the repository.
+# crates/rocm-inspect/src/hostile.rs makes the binary files, none of which is in the repository.
 set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p corpus
 cp -r seeds/. corpus
-ROCMRPM_FUZZ_SEEDS="$PWD/corpus" cargo test --quiet --manifest-path ../Cargo.toml --lib \
-    inspect::hostile::whole_files_are_read_without_damage
+ROCMRPM_FUZZ_SEEDS="$PWD/corpus" cargo test --quiet --manifest-path ../Cargo.toml \
+    --package rocm-inspect --lib hostile::whole_files_are_read_without_damage
 # Logs of real failures, each with its known cause.
 for log in ../tests/failures/*.log; do
     { printf 0; tail -c 4000 "$log"; } > "corpus/log/$(basename "$log")"

@@ -1,18 +1,17 @@
 //! Entries for the fuzz targets in `fuzz/`: each target feeds one kind of untrusted bytes to the
 //! parsers that read it, most of which are private. Compiled only for fuzzing and for tests.
 
-use std::borrow::Cow;
-
 use serde_json::json;
 
+use rocmrpm_base::fuzzing::{Parser, text};
+
+use crate::error::Problem;
 use crate::index::page::{Project, Root};
 use crate::index::view::View;
+use crate::report::snippet;
 use crate::rpms::repomd::Repomd;
 use crate::spec::sections::Sections;
 use crate::template::Templates;
-
-/// Parses bytes, and returns whether they are valid.
-pub(crate) type Parser = fn(&[u8]) -> bool;
 
 /// The targets, each with its parsers. An input's first byte selects the parser: `0` the first.
 const TARGETS: &[(&str, &[Parser])] = &[
@@ -26,19 +25,34 @@ const TARGETS: &[(&str, &[Parser])] = &[
         &[
             crate::closure::fuzzing::lock,
             crate::closure::fuzzing::pylock,
-            crate::workspace::fuzzing::lock,
+            |bytes| shown(&crate::workspace::fuzzing::lock(bytes)),
             crate::sources::fuzzing::cargo_lock,
         ],
     ),
-    ("log", &[crate::build::fuzzing::log]),
+    ("log", &[log]),
     ("metadata", crate::wheel::fuzzing::PARSERS),
     ("request", &[crate::index::serve::fuzzing::request]),
     ("template", &[template]),
     (
         "upstream",
-        &[patch, sections, crate::pins::upstream::fuzzing::cmake, crate::pins::upstream::fuzzing::files],
+        &[
+            crate::patches::fuzzing::patch,
+            sections,
+            crate::pins::upstream::fuzzing::cmake,
+            crate::pins::upstream::fuzzing::files,
+        ],
     ),
-    ("workspace", crate::workspace::fuzzing::PARSERS),
+    (
+        "workspace",
+        &[
+            |bytes| shown(&crate::workspace::fuzzing::manifest(bytes)),
+            |bytes| shown(&crate::workspace::fuzzing::component(bytes)),
+            |bytes| shown(&crate::workspace::fuzzing::pin_set(bytes)),
+            |bytes| shown(&crate::workspace::fuzzing::chroot(bytes)),
+            |bytes| shown(&crate::workspace::fuzzing::provider(bytes)),
+            |bytes| shown(&crate::workspace::fuzzing::copr_project(bytes)),
+        ],
+    ),
 ];
 
 /// Runs one input of a target. Returns whether the selected parser accepts it.
@@ -54,9 +68,16 @@ pub fn run(target: &str, input: &[u8]) -> bool {
     parsers[usize::from(choice.wrapping_sub(b'0')) % parsers.len()](bytes)
 }
 
-/// Returns bytes as text, so that no mutation is wasted on what is not UTF-8.
-pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+/// Shows mistakes as the program does. Returns whether there are none.
+fn shown(problems: &[Problem]) -> bool {
+    problems.iter().take(2).for_each(|problem| drop(snippet(problem)));
+    problems.is_empty()
+}
+
+fn log(bytes: &[u8]) -> bool {
+    let (explained, problems) = crate::build::fuzzing::log(bytes);
+    shown(&problems);
+    explained
 }
 
 fn repomd(bytes: &[u8]) -> bool {
@@ -77,13 +98,6 @@ fn root_page(bytes: &[u8]) -> bool {
     root.html();
     assert_eq!(Root::from_json(root.json().as_bytes(), "").expect("its own page is valid"), root);
     true
-}
-
-fn patch(bytes: &[u8]) -> bool {
-    let text = text(bytes);
-    let changes = crate::patches::parse(&text);
-    changes.iter().for_each(|change| assert!(change.names().count() < 3));
-    !changes.is_empty()
 }
 
 fn sections(bytes: &[u8]) -> bool {

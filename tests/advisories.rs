@@ -60,7 +60,9 @@ fn snapshot_covers_every_locked_crate() {
     let crates: Vec<&str> =
         covered["crates"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
     for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
-        for package in Lockfile::load(root().join(lock)).unwrap().packages {
+        let packages = Lockfile::load(root().join(lock)).unwrap().packages;
+        // A package without a source belongs to this repository.
+        for package in packages.iter().filter(|package| package.source.is_some()) {
             let name = package.name.as_str();
             assert!(
                 crates.contains(&name),

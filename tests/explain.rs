@@ -132,7 +132,7 @@ fn the_page_of_failures_is_what_the_catalogue_says() {
     let mut page = "# Causes of failed builds\n\n\
         What `rocmrpm build` knows of failed builds: lines of a log, in which `*` stands for any characters and\n\
         `{1}` for those that are told, what they mean, and how to mend it. `rocmrpm explain ID` says the same at\n\
-        the terminal. This page is written by a test (`tests/explain.rs`) from `src/build/failures.toml`; each\n\
+        the terminal. This page is written by a test (`tests/explain.rs`) from `crates/rocmrpm-core/src/build/failures.toml`; each\n\
         entry has a log in `tests/failures/`.\n"
         .to_owned();
     for kind in CauseKind::ALL {
@@ -160,7 +160,7 @@ fn the_page_of_rules_is_what_the_table_says() {
         `rocmrpm lint` does. An error keeps a package out of the repository, and lets lint exit with 1; a warning\n\
         is told; an info is worth knowing. `rocmrpm explain ID` says the same at the terminal, together with a\n\
         waiver to paste. This page is written by a test (`tests/explain.rs`) from the tables in\n\
-        `src/inspect/rules/` and `src/lint/`.\n"
+        `crates/rocm-inspect/src/rules/` and `crates/rocmrpm-core/src/lint/`.\n"
         .to_owned();
     for (group, rules) in rule_groups() {
         page += &format!("\n## {}{}\n", group[..1].to_uppercase(), &group[1..]);

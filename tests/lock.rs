@@ -6,7 +6,7 @@
 mod common;
 #[path = "lock/crates.rs"]
 mod crates;
-#[path = "../src/sources/testserver.rs"]
+#[path = "../crates/rocmrpm-core/src/sources/testserver.rs"]
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 mod server;
 

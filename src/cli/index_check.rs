@@ -8,7 +8,6 @@ use super::{Done, args, context};
 use crate::closure::lock;
 use crate::error::{Error, IoError, Kind};
 use crate::index::check::{Options, Report, check};
-use crate::index::environment::Environment;
 use crate::index::folder::Folder;
 use crate::index::listing::Listing;
 use crate::index::manifest;
@@ -23,7 +22,7 @@ use crate::workspace::Workspace;
 
 pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
-    let environment = Environment::of(&workspace.chroot)?;
+    let environment = workspace.chroot.environment()?;
     let url = args.index.as_deref().filter(|index| index.contains("://"));
     let report = match url {
         Some(url) => {

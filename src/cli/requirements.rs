@@ -8,7 +8,6 @@ use super::{Done, args, context};
 use crate::closure::lock;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
-use crate::index::environment::Environment;
 use crate::index::listing::Listing;
 use crate::index::outside;
 use crate::report::{Shell, Style, count};
@@ -18,7 +17,7 @@ use crate::text::file_url;
 
 pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
-    let environment = Environment::of(&workspace.chroot)?;
+    let environment = workspace.chroot.environment()?;
     let view = Listing::read(&workspace.build_dir().join("index"), None)?;
     let index_url = match &args.index_url {
         Some(url) => index_url(url, shell)?,

@@ -17,7 +17,7 @@ import re
 import sys
 import tomllib
 
-# Fedora's packages that are not called as their distributions; as in src/packages/dists.rs.
+# Fedora's packages that are not called as their distributions; as in crates/rocmrpm-core/src/packages/dists.rs.
 PACKAGES = {
     "py-cpuinfo": "python3-cpuinfo",
     "pyjwt": "python3-jwt",

@@ -13,7 +13,7 @@ use rocmrpm::digest::Sha256;
 
 #[path = "../common/archive.rs"]
 pub mod archive;
-#[path = "../../src/sources/testserver.rs"]
+#[path = "../../crates/rocmrpm-core/src/sources/testserver.rs"]
 pub mod server;
 
 /// A workspace in a temporary folder, with a cache of its own.

@@ -1,0 +1,491 @@
+//! Changes of a published index, worked out before anything is done: wheels added,
+//! promoted, yanked. Not how files get to where the index lies.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use fs_err as fs;
+use jiff::Timestamp;
+use pep440_rs::Version;
+
+use super::IndexError;
+use super::entry::{Entry, each, requires};
+use super::manifest::{self, Signed, Signing};
+use super::order::required_first;
+use super::page::{self, File, Project, Root};
+use super::place::{Package, Page, Place, Stored};
+use super::rules::Joined;
+use super::view::{CHANNELS, View, package_path};
+use python_packaging::wheel;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::names::nearest;
+
+/// What is to be done to an index, in this order: packages, pages.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// The packages that are not there yet.
+    pub packages: Vec<Package>,
+    /// The pages that change, root pages last.
+    pub pages: Vec<Page>,
+    /// What becomes of each wheel.
+    pub notes: Vec<Note>,
+    /// What `pages` was worked out from: the digests of the JSON pages as they were read.
+    read: Vec<(String, Option<Sha256>)>,
+    /// The manifests before and after, of an index that is signed.
+    signed: Option<Signed>,
+    /// Holds the metadata files of `packages`.
+    spool: Option<Arc<tempfile::TempDir>>,
+}
+
+/// What becomes of one wheel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// What is done.
+    pub action: Action,
+    /// The wheel's file name.
+    pub file: String,
+    /// The view in which it is done.
+    pub view: View,
+}
+
+/// What is done to a wheel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// It comes into the index.
+    Add,
+    /// It comes into the view from another one, which keeps it.
+    Promote(View),
+    /// It is there already.
+    Keep,
+    /// It is marked, with this reason.
+    Yank(String),
+    /// The mark is taken away.
+    Restore,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { action, file, view } = self;
+        match action {
+            Action::Add => write!(f, "add {file} to {view}"),
+            Action::Promote(from) => write!(f, "promote {file} from {from} to {view}"),
+            Action::Keep => write!(f, "{file} is in {view} already"),
+            Action::Yank(reason) if reason.is_empty() => write!(f, "yank {file} in {view}"),
+            Action::Yank(reason) => write!(f, "yank {file} in {view}: {reason}"),
+            Action::Restore => write!(f, "restore {file} in {view}"),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        for Package { path, stored, .. } in &self.packages {
+            writeln!(f, "put {path} ({} bytes)", stored.size)?;
+        }
+        self.pages.iter().try_for_each(|page| writeln!(f, "write {}", page.path))
+    }
+}
+
+impl Change {
+    /// Returns whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.packages.is_empty() && self.pages.is_empty() && self.signed.is_none()
+    }
+
+    /// Does it, unless somebody else changed the pages while packages were sent: what they did must
+    /// not be lost. Packages that were put in place stay there for the next run.
+    pub fn apply(&self, place: &dyn Place) -> Result<(), IndexError> {
+        place.put_packages(&self.packages)?;
+        let manifest = self.signed.iter().map(|signed| (manifest::PATH.to_owned(), signed.was));
+        let read: Vec<(String, Option<Sha256>)> = self.read.iter().cloned().chain(manifest).collect();
+        let paths: Vec<String> = read.iter().map(|(path, _)| path.clone()).collect();
+        for ((path, was), now) in read.iter().zip(place.read(&paths)?) {
+            if now.map(Sha256::of_bytes) != *was {
+                return Err(IndexError::Meanwhile { page: path.clone(), place: place.name() });
+            }
+        }
+        let Some(Signed { before, after, .. }) = &self.signed else { return place.put_pages(&self.pages) };
+        // Whenever this is interrupted, the manifest that is there allows the pages that are there.
+        place.put_pages(std::slice::from_ref(before))?;
+        place.put_pages(&self.pages)?;
+        place.put_pages(std::slice::from_ref(after))
+    }
+
+    /// Adds what signs the index, as it will be, to the change.
+    pub fn sign(&mut self, place: &dyn Place, signing: &Signing<'_>) -> Result<(), IndexError> {
+        self.signed = manifest::plan(place, &self.pages, signing)?;
+        Ok(())
+    }
+
+    /// Returns the manifest's serial number after the change.
+    pub fn serial(&self) -> Option<u64> {
+        self.signed.as_ref().map(|signed| signed.serial)
+    }
+
+    fn note(&mut self, action: Action, file: &str, view: View) {
+        self.notes.push(Note { action, file: file.to_owned(), view });
+    }
+
+    /// Adds the two forms of a page: JSON last, because it is what the next change reads.
+    fn page(&mut self, path: &str, was: Option<&[u8]>, html: String, json: String) {
+        self.read.push((format!("{path}.json"), was.map(Sha256::of_bytes)));
+        self.pages.push(Page { path: format!("{path}.html"), bytes: html.into(), media_type: page::HTML });
+        self.pages.push(Page { path: format!("{path}.json"), bytes: json.into(), media_type: page::JSON });
+    }
+}
+
+/// The pages of a view that a change is about, as they are and as they will be.
+struct Pages {
+    view: View,
+    root: Root,
+    root_was: Option<Vec<u8>>,
+    projects: BTreeMap<String, (Project, Option<Vec<u8>>)>,
+}
+
+impl Pages {
+    fn read<'a>(
+        place: &dyn Place,
+        view: View,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<Self, IndexError> {
+        let names: Vec<&String> = names.into_iter().collect();
+        let mut paths = vec![format!("{}.json", view.root())];
+        paths.extend(names.iter().map(|name| format!("{}.json", view.page(name))));
+        let mut read = place.read(&paths)?.into_iter().zip(&paths);
+        let place = place.name();
+        let shown = |path: &str| format!("{}/{path}", place.trim_end_matches('/'));
+        let (root_was, path) = read.next().map_or((None, ""), |(page, path)| (page, path.as_str()));
+        let root = root_was.as_deref().map_or(Ok(Root::default()), |b| Root::from_json(b, &shown(path)))?;
+        let pages: Vec<_> = names.into_iter().zip(read).collect();
+        let projects = each(&pages, |(name, (page, path))| match page {
+            Some(bytes) => Project::from_json(bytes, &shown(path), view, name),
+            None => Ok(Project::new(name)),
+        })?;
+        let projects = pages.into_iter().zip(projects);
+        let projects = projects.map(|((name, (page, _)), project)| (name.clone(), (project, page))).collect();
+        Ok(Self { view, root, root_was, projects })
+    }
+
+    fn project(&mut self, name: &str) -> &mut Project {
+        &mut self.projects.entry(name.to_owned()).or_insert_with(|| (Project::new(name), None)).0
+    }
+
+    fn find(&self, distribution: &str, file: &str) -> Option<&File> {
+        self.projects.get(distribution)?.0.files.iter().find(|other| other.name == file)
+    }
+
+    /// Adds what is other than it was to the change.
+    fn finish(
+        self,
+        requires: BTreeMap<String, BTreeSet<String>>,
+        change: &mut Change,
+    ) -> Result<(), IndexError> {
+        let Self { view, mut root, root_was, mut projects } = self;
+        projects.values_mut().for_each(|(project, _)| project.sort());
+        let mut all: BTreeMap<_, _> = projects.keys().map(|name| (name.clone(), BTreeSet::new())).collect();
+        all.extend(requires);
+        let order = required_first(&all);
+        let pages = each(&order, |name| {
+            let Some((project, was)) = projects.get(name) else { return Ok(None) };
+            let json = project.json(view);
+            let same = was.as_deref() == Some(json.as_bytes()) || was.is_none() && project.files.is_empty();
+            Ok((!same).then(|| (project.html(view), json)))
+        })?;
+        for (name, page) in order.into_iter().zip(pages) {
+            if let Some((html, json)) = page {
+                let was = projects.get(&name).and_then(|(_, was)| was.as_deref());
+                change.page(&view.page(&name), was, html, json);
+            }
+            if projects.get(&name).is_some_and(|(project, _)| !project.files.is_empty()) {
+                root.0.insert(name);
+            }
+        }
+        let json = root.json();
+        if root_was.as_deref() != Some(json.as_bytes()) {
+            change.page(&view.root(), root_was.as_deref(), root.html(), json);
+        }
+        Ok(())
+    }
+}
+
+/// Works out what adds wheels to a view of an index: to a channel, or to the local index.
+///
+/// All wheels are checked. They get this upload time, or the one that they state themselves,
+/// unless another view has them already. `tracks` is the root of an index whose projects ours
+/// extend (PEP 708); the operator of the index answers for that.
+pub fn plan_add(
+    place: &dyn Place,
+    channel: Option<&str>,
+    wheels: &[PathBuf],
+    upload_time: Option<Timestamp>,
+    tracks: Option<&str>,
+) -> Result<Change, IndexError> {
+    let view = View::of(channel)?;
+    let entries = unique(each(wheels, |wheel| Ok(Entry::read(wheel)?))?)?;
+    let names: BTreeSet<String> = entries.iter().map(|entry| entry.distribution.clone()).collect();
+    let mut pages = Pages::read(place, view, &names)?;
+    let siblings = view.siblings().into_iter().filter(|other| *other != view);
+    let others: Vec<Pages> =
+        siblings.map(|other| Pages::read(place, other, &names)).collect::<Result<_, _>>()?;
+
+    let mut change = Change::default();
+    let (mut required, mut new) = (BTreeMap::<String, BTreeSet<String>>::new(), Vec::new());
+    let mut joined = BTreeMap::new();
+    for entry in &entries {
+        let Entry { distribution, file, .. } = entry;
+        required.entry(distribution.clone()).or_default().extend(requires(&entry.metadata));
+        if let Some(tracks) = tracks {
+            pages.project(distribution).tracks = vec![tracked(tracks, distribution)];
+        }
+        if let Some(there) = pages.find(distribution, &file.name) {
+            same(file, there, &format!("{view} of {}", place.name()))?;
+            change.note(Action::Keep, &file.name, view);
+            continue;
+        }
+        let elsewhere =
+            others.iter().find_map(|other| Some((other.view, other.find(distribution, &file.name)?)));
+        let file = match elsewhere {
+            Some((other, there)) => {
+                same(file, there, &format!("{other} of {}", place.name()))?;
+                there.clone()
+            }
+            None => {
+                new.push(entry);
+                let second = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time);
+                File { upload_time: second(upload_time.unwrap_or(file.upload_time)), ..file.clone() }
+            }
+        };
+        let project = pages.project(distribution);
+        joined.entry(distribution).or_insert_with(|| Joined::of(project, view)).join(&file)?;
+        change.note(Action::Add, &file.name, view);
+        project.files.push(file);
+    }
+    add_packages(place, &new, &mut change)?;
+    pages.finish(required, &mut change)?;
+    Ok(change)
+}
+
+/// Leaves one of every file that was given several times, older versions first: so that they do
+/// not come below newer ones that are added with them.
+fn unique(entries: Vec<Entry>) -> Result<Vec<Entry>, IndexError> {
+    let mut unique: BTreeMap<String, Entry> = BTreeMap::new();
+    for entry in entries {
+        if let Some(other) = unique.get(&entry.file.name) {
+            if other.file.sha256 != entry.file.sha256 {
+                return Err(IndexError::SameName { first: other.source.clone(), second: entry.source });
+            }
+        } else {
+            unique.insert(entry.file.name.clone(), entry);
+        }
+    }
+    let mut unique: Vec<Entry> = unique.into_values().collect();
+    unique.sort_by_cached_key(|entry| {
+        (entry.distribution.clone(), entry.file.parsed().map(|name| name.version).ok())
+    });
+    Ok(unique)
+}
+
+fn same(new: &File, there: &File, place: &str) -> Result<(), IndexError> {
+    if new.sha256 == there.sha256 {
+        return Ok(());
+    }
+    let (file, place) = (new.name.clone(), place.to_owned());
+    Err(IndexError::OtherDigest { file, place, there: there.sha256, new: new.sha256 })
+}
+
+/// Adds the packages of new wheels, unless an earlier run that did not reach the pages put
+/// them in place. Wheels first, then their metadata.
+fn add_packages(place: &dyn Place, new: &[&Entry], change: &mut Change) -> Result<(), IndexError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let spool = tempfile::tempdir()?;
+    let mut packages = Vec::with_capacity(new.len() * 2);
+    for Entry { source, distribution, file, .. } in new {
+        let stored = Stored { size: file.size, sha256: file.sha256 };
+        let path = package_path(distribution, &file.name);
+        packages.push(Package { path, file: source.clone(), stored });
+    }
+    for (at, Entry { distribution, file, metadata, .. }) in new.iter().enumerate() {
+        let path = package_path(distribution, &file.name) + ".metadata";
+        let spooled = spool.path().join(at.to_string());
+        fs::write(&spooled, metadata)?;
+        let stored = Stored { size: metadata.len() as u64, sha256: file.metadata };
+        packages.push(Package { path, file: spooled, stored });
+    }
+    let found = place.compare(&packages)?;
+    for (package, there) in packages.into_iter().zip(found) {
+        match there {
+            None => change.packages.push(package),
+            Some(there) if there.sha256 == package.stored.sha256 => {}
+            Some(there) => {
+                let (file, place, new) = (package.path, place.name(), package.stored.sha256);
+                return Err(IndexError::OtherDigest { file, place, there: there.sha256, new });
+            }
+        }
+    }
+    change.spool = Some(Arc::new(spool));
+    Ok(())
+}
+
+/// Returns the page that a distribution's page tracks: of the same name, at that root, without
+/// the credentials that the root may have (PEP 708, "Repository Tracks Metadata").
+pub(super) fn tracked(root: &str, distribution: &str) -> String {
+    let root = root.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let public = match root.split_once("://") {
+        None => root.to_owned(),
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+    };
+    format!("{public}/{distribution}/")
+}
+
+/// `NAME` or `NAME==VERSION`.
+struct Selected {
+    name: String,
+    version: Option<Version>,
+}
+
+impl Selected {
+    fn parse(text: &str) -> Result<Self, IndexError> {
+        let wrong = || IndexError::Selection(text.to_owned());
+        let (name, version) = match text.split_once("==") {
+            None => (text, None),
+            Some((name, version)) => (name, Some(Version::from_str(version.trim()).map_err(|_| wrong())?)),
+        };
+        Ok(Self { name: wheel::normalized(name.trim()).ok_or_else(wrong)?, version })
+    }
+
+    fn has(&self, file: &File) -> bool {
+        let Some(version) = &self.version else { return true };
+        file.parsed().is_ok_and(|name| name.version == *version)
+    }
+
+    /// The error that nothing of this is in `pages`.
+    fn not_there<'a>(&self, place: String, pages: impl Iterator<Item = &'a Pages>) -> IndexError {
+        let (mut roots, mut versions) = (BTreeSet::new(), BTreeSet::new());
+        for page in pages {
+            roots.extend(page.root.0.iter().map(String::as_str));
+            versions.extend(page.projects.get(&self.name).iter().flat_map(|(page, _)| page.versions()));
+        }
+        let (wanted, near) = match &self.version {
+            Some(version) if roots.contains(self.name.as_str()) => {
+                let wanted = version.to_string();
+                // A label that was left out is the usual mistake, however long the label is.
+                let labelled = versions.iter().rfind(|v| v.split('+').next() == Some(wanted.as_str()));
+                let near = labelled.map(String::as_str);
+                let near = near.or_else(|| nearest(&wanted, versions.iter().map(String::as_str)));
+                (format!("{}=={version}", self.name), near.map(|near| format!("{}=={near}", self.name)))
+            }
+            _ => (self.name.clone(), nearest(&self.name, roots.iter().copied()).map(str::to_owned)),
+        };
+        IndexError::NotThere { wanted: format!("`{wanted}`"), place, near }
+    }
+}
+
+/// Works out what brings wheels that one channel has into another: all, or the selected
+/// distributions (`NAME`) and versions (`NAME==VERSION`). No package is touched.
+pub fn plan_promote(
+    place: &dyn Place,
+    from: &str,
+    to: &str,
+    selection: &[String],
+) -> Result<Change, IndexError> {
+    let (from, to) = (View::of(Some(from))?, View::of(Some(to))?);
+    if from == to {
+        return Err(IndexError::SameChannel(from));
+    }
+    let mut selected: Vec<Selected> =
+        selection.iter().map(|text| Selected::parse(text)).collect::<Result<_, _>>()?;
+    if selected.is_empty() {
+        let all = Pages::read(place, from, [])?.root.0;
+        if all.is_empty() {
+            return Err(IndexError::Empty { view: from, place: place.name() });
+        }
+        selected.extend(all.into_iter().map(|name| Selected { name, version: None }));
+    }
+    let names: BTreeSet<String> = selected.iter().map(|selected| selected.name.clone()).collect();
+    let (source, mut pages) = (Pages::read(place, from, &names)?, Pages::read(place, to, &names)?);
+    let mut change = Change::default();
+    // What the newest wheel of each distribution requires decides the order of the pages.
+    let mut newest: BTreeMap<&str, String> = BTreeMap::new();
+    for selected in &selected {
+        let Some((project, _)) = source.projects.get(&selected.name) else { continue };
+        let mut files = project.files.iter().filter(|file| selected.has(file)).peekable();
+        if files.peek().is_none() {
+            let place = format!("{from} of {}", place.name());
+            return Err(selected.not_there(place, std::iter::once(&source)));
+        }
+        let target = pages.project(&project.name);
+        let there: HashMap<String, File> =
+            target.files.iter().map(|file| (file.name.clone(), file.clone())).collect();
+        let mut joined = Joined::of(target, to);
+        for file in files {
+            if let Some(there) = there.get(&file.name) {
+                same(file, there, &format!("{to} of {}", place.name()))?;
+                change.note(Action::Keep, &file.name, to);
+                continue;
+            }
+            joined.join(file)?;
+            target.files.push(file.clone());
+            target.tracks.clone_from(&project.tracks);
+            change.note(Action::Promote(from), &file.name, to);
+            newest.insert(&project.name, package_path(&project.name, &file.name) + ".metadata");
+        }
+    }
+    let paths: Vec<String> = newest.values().cloned().collect();
+    let mut required = BTreeMap::<String, BTreeSet<String>>::new();
+    for ((name, path), metadata) in newest.iter().zip(place.read(&paths)?) {
+        let gone = || IndexError::Gone { path: path.clone(), place: place.name() };
+        let metadata = metadata.ok_or_else(gone)?;
+        // The description behind the headers is the most of it.
+        let end = metadata.windows(2).position(|two| two == b"\n\n");
+        let names = requires(&String::from_utf8_lossy(&metadata[..end.unwrap_or(metadata.len())]));
+        required.insert((*name).to_owned(), names.into_iter().collect());
+    }
+    pages.finish(required, &mut change)?;
+    Ok(change)
+}
+
+/// Works out what marks every wheel of `NAME==VERSION` in all channels as one that nobody
+/// should choose any more (PEP 592), or takes the mark away where there is no reason.
+pub fn plan_yank(place: &dyn Place, name_version: &str, reason: Option<&str>) -> Result<Change, IndexError> {
+    let selected = Selected::parse(name_version)?;
+    if selected.version.is_none() {
+        return Err(IndexError::NoVersion(name_version.to_owned()));
+    }
+    let views = CHANNELS.into_iter().map(View::Channel);
+    let mut pages: Vec<Pages> =
+        views.map(|view| Pages::read(place, view, [&selected.name])).collect::<Result<_, _>>()?;
+    let mut change = Change::default();
+    let mut found = false;
+    for page in &mut pages {
+        let view = page.view;
+        for file in page.project(&selected.name).files.iter_mut().filter(|file| selected.has(file)) {
+            found = true;
+            let action = match reason {
+                _ if file.yanked.as_deref() == reason => Action::Keep,
+                Some(reason) => Action::Yank(reason.to_owned()),
+                None => Action::Restore,
+            };
+            file.yanked = reason.map(str::to_owned);
+            change.note(action, &file.name, view);
+        }
+    }
+    if !found {
+        return Err(selected.not_there(place.name(), pages.iter()));
+    }
+    for page in pages {
+        page.finish(BTreeMap::new(), &mut change)?;
+    }
+    Ok(change)
+}

@@ -1,0 +1,532 @@
+//! Whether a view of an index is closed and true: every requirement satisfied, nothing
+//! there twice, every package as its page says. It reads; it never changes or removes.
+
+mod signed;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pep440_rs::{LocalSegment, Version};
+use serde::Serialize;
+
+use super::demands::{Demand, Usables};
+use super::listing::{Listed, Listing};
+use super::outside::{self, Answers, Match, Outside};
+use python_packaging::environment::Environment;
+use rocm_inspect::Severity;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::process;
+use rocmrpm_fetch::SourceError;
+
+const SCHEMA: &str = "rocmrpm/index-check/1";
+
+/// What is to be checked, and how.
+pub struct Options<'a> {
+    /// The Python and platform that requirements are evaluated for.
+    pub environment: &'a Environment,
+    /// Where requirements come from that the view does not have.
+    pub outside: &'a [Outside],
+    /// Ask no outside index.
+    pub offline: bool,
+    /// The versions at which the closure's lock holds what comes from outside.
+    pub held: &'a BTreeMap<String, Version>,
+    /// Read every package and compare its digest; else its size alone.
+    pub digests: bool,
+}
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// `rocmrpm/index-check/1`.
+    pub schema: &'static str,
+    /// The folder of the view's pages.
+    pub index: String,
+    /// The Python that requirements were evaluated for.
+    pub python: String,
+    /// Its architecture.
+    pub arch: String,
+    /// The outside indexes, without credentials.
+    pub outside: Vec<String>,
+    /// How many distributions the view has.
+    pub distributions: usize,
+    /// How many wheels it has.
+    pub wheels: usize,
+    /// How many of them are for other Pythons or platforms, and not part of the closed set.
+    pub other_environments: usize,
+    /// How many requirements hold.
+    pub requirements: usize,
+    /// What is wrong, errors first.
+    pub findings: Vec<Finding>,
+    /// What could not be checked.
+    pub unchecked: Vec<Unchecked>,
+}
+
+/// Something wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What kind it is.
+    pub id: &'static str,
+    /// The wheels that it is about.
+    pub wheels: Vec<String>,
+    /// The requirement that it is about.
+    pub requirement: Option<String>,
+    /// What was found.
+    pub found: String,
+    /// How to mend it.
+    pub remedy: String,
+}
+
+/// A requirement that only an outside index could satisfy, and that none was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unchecked {
+    /// The requirement.
+    pub requirement: String,
+    /// The wheels that have it.
+    pub wheels: Vec<String>,
+    /// Why no index was asked, or did not answer.
+    pub reason: String,
+    /// Whether an index did not answer, as opposed to was not asked.
+    pub unreachable: bool,
+}
+
+impl Report {
+    /// Returns whether there is an error among the findings.
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Returns a report of an index whose wheels are not checked one by one.
+    pub fn empty(index: String, environment: &Environment) -> Self {
+        Self {
+            schema: SCHEMA,
+            index,
+            python: environment.python(),
+            arch: environment.arch().to_owned(),
+            outside: Vec::new(),
+            distributions: 0,
+            wheels: 0,
+            other_environments: 0,
+            requirements: 0,
+            findings: Vec::new(),
+            unchecked: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, severity: Severity, id: &'static str, found: Found<'_>) {
+        self.findings.push(Finding {
+            severity,
+            id,
+            wheels: found.wheels.iter().map(|wheel| (*wheel).to_owned()).collect(),
+            requirement: found.requirement.map(str::to_owned),
+            found: found.found,
+            remedy: found.remedy,
+        });
+    }
+}
+
+struct Found<'a> {
+    wheels: &'a [&'a str],
+    requirement: Option<&'a str>,
+    found: String,
+    remedy: String,
+}
+
+/// Checks a view.
+pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceError> {
+    let environment = options.environment;
+    let usables = Usables::of(view, environment);
+    let demands = usables.demands(environment);
+    let mut report = Report {
+        schema: SCHEMA,
+        index: view.simple.display().to_string(),
+        python: environment.python(),
+        arch: environment.arch().to_owned(),
+        outside: options.outside.iter().map(|index| index.shown.clone()).collect(),
+        distributions: view.wheels.len(),
+        wheels: view.wheels.values().map(Vec::len).sum(),
+        other_environments: usables.others,
+        requirements: demands.len(),
+        findings: Vec::new(),
+        unchecked: Vec::new(),
+    };
+    packages(view, options.digests, &mut report)?;
+    for (wheel, wrong) in &usables.broken {
+        let remedy = "`rocmrpm index` writes it anew; of a published index, publish it again".into();
+        let found = format!("the wheel's METADATA cannot be had: {wrong}");
+        let wheels = &[wheel.file.as_str()];
+        report.add(Severity::Error, "metadata-missing", Found { wheels, requirement: None, found, remedy });
+    }
+    for wheels in view.wheels.values() {
+        let active: Vec<&Listed> = wheels.iter().filter(|wheel| !wheel.said.yanked).collect();
+        twice(&active, environment, &mut report);
+        plain(&active, &mut report);
+        targets(&active, &mut report);
+    }
+    for usable in usables.wheels.values().flatten() {
+        for (text, reason) in &usable.needs.unreadable {
+            let wheels = &[usable.wheel.file.as_str()];
+            let found = format!("the requirement cannot be read: {reason}");
+            let remedy = "correct it in the component's sources, by a patch".into();
+            let requirement = Some(text.as_str());
+            report.add(Severity::Error, "unreadable", Found { wheels, requirement, found, remedy });
+        }
+    }
+    let own: BTreeSet<&str> = view.wheels.keys().map(String::as_str).collect();
+    requirements(&own, &usables, &demands, options, &mut report)?;
+    report.findings.sort_by(|a, b| {
+        let key = |f: &Finding| (f.severity, f.id, f.requirement.clone(), f.wheels.clone());
+        key(a).cmp(&key(b))
+    });
+    Ok(report)
+}
+
+/// Compares packages with what their pages say.
+fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), SourceError> {
+    for (page, file, wrong) in &view.misfits {
+        let found = format!("the page of `{page}` names a file that does not belong there: {wrong}");
+        let remedy = "an index of rocmrpm has wheels alone; take the file off the page".into();
+        let wheels = &[file.as_str()];
+        report.add(Severity::Error, "misplaced", Found { wheels, requirement: None, found, remedy });
+    }
+    for page in &view.torn {
+        let found = format!("index.html and index.json of `{page}` do not say the same of its files");
+        let remedy =
+            "clients read either: `rocmrpm index` writes both anew; of a published index, restore the \
+                      older one from a backup"
+                .into();
+        report.add(Severity::Error, "pages-differ", Found { wheels: &[], requirement: None, found, remedy });
+    }
+    for wheel in view.wheels.values().flatten() {
+        process::check_stop()?;
+        let (id, found) = match package(wheel, digests) {
+            Ok(()) => continue,
+            Err(wrong) => wrong,
+        };
+        let remedy = "build the wheel again, or publish it again from where it is whole; its page is not \
+                      changed by hand"
+            .into();
+        let wheels = &[wheel.file.as_str()];
+        report.add(Severity::Error, id, Found { wheels, requirement: None, found, remedy });
+    }
+    Ok(())
+}
+
+fn package(wheel: &Listed, digests: bool) -> Result<(), (&'static str, String)> {
+    const MISSING: &str = "package-missing";
+    const DIFFERS: &str = "package-differs";
+    let Some(path) = &wheel.path else {
+        return Err((MISSING, format!("its page names {}, outside of the index", wheel.said.url)));
+    };
+    let missing = |error: std::io::Error| (MISSING, format!("{}: {error}", path.display()));
+    let meta = std::fs::metadata(path).map_err(missing)?;
+    let Some(said) = wheel.said.sha256 else {
+        return Err((DIFFERS, "its page has no sha256 of it".into()));
+    };
+    if let Some(size) = wheel.said.size.filter(|size| *size != meta.len()) {
+        return Err((DIFFERS, format!("it has {} bytes, its page says {size}", meta.len())));
+    }
+    if digests {
+        let (digest, _) = Sha256::of_file(path).map_err(missing)?;
+        if digest != said {
+            return Err((DIFFERS, format!("its sha256 is {digest}, its page says {said}")));
+        }
+    }
+    Ok(())
+}
+
+/// Finds wheels of one version between which an installer would have to choose.
+fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
+    // The first wheel of each version and tag; no tag stands for the environment itself.
+    let mut known: BTreeMap<(&Version, String), &Listed> = BTreeMap::new();
+    for wheel in wheels {
+        let mut kinds = kinds(wheel);
+        if wheel.name.tags.iter().any(|tag| environment.takes(tag)) {
+            kinds.insert(String::new());
+        }
+        let version = &wheel.name.version;
+        let earlier = kinds.iter().find_map(|kind| known.get(&(version, kind.clone())).copied());
+        for kind in kinds {
+            known.entry((version, kind)).or_insert(wheel);
+        }
+        let Some(other) = earlier else { continue };
+        let found = format!(
+            "{} {version} is there twice for the same Python and platform: which one is installed is up to the \
+             installer",
+            wheel.name.distribution
+        );
+        let remedy =
+            "decide which one is right and yank the other one (`rocmrpm publish yank`), or leave it \
+                      out of the index"
+                .into();
+        let wheels = &[other.file.as_str(), wheel.file.as_str()];
+        report.add(Severity::Error, "duplicate", Found { wheels, requirement: None, found, remedy });
+    }
+}
+
+/// Returns a wheel's tags with the platform cut down to its architecture: `linux_x86_64` and
+/// all manylinux tags are for the same machines.
+fn kinds(wheel: &Listed) -> BTreeSet<String> {
+    wheel.name.tags.iter().filter_map(|tag| kind(tag)).collect()
+}
+
+fn kind(tag: &str) -> Option<String> {
+    let (rest, platform) = tag.rsplit_once('-')?;
+    let linux = platform.starts_with("manylinux") || platform.starts_with("linux_");
+    let arch = ["x86_64", "aarch64", "ppc64le", "s390x", "riscv64", "i686"];
+    let arch = arch.iter().find(|arch| linux && platform.ends_with(*arch)).copied();
+    Some(format!("{rest}-{}", arch.unwrap_or(platform)))
+}
+
+/// Finds wheels without a local label beside such as have one.
+fn plain(wheels: &[&Listed], report: &mut Report) {
+    let (labelled, plain): (Vec<&&Listed>, Vec<&&Listed>) =
+        wheels.iter().partition(|wheel| wheel.name.version.is_local());
+    let Some(ours) = labelled.last() else { return };
+    for wheel in plain {
+        let found = format!(
+            "a plain wheel of `{}` beside one with a label: installers take it wherever its version is higher, \
+             and nothing says what it was built for",
+            wheel.name.distribution
+        );
+        let remedy =
+            "an index of this stack has wheels with its label only; yank the plain one, or leave it \
+                      out of the index"
+                .into();
+        let wheels = &[wheel.file.as_str(), ours.file.as_str()];
+        report.add(
+            Severity::Error,
+            "plain-beside-labelled",
+            Found { wheels, requirement: None, found, remedy },
+        );
+    }
+}
+
+/// Finds versions that are there for several sets of GPU targets.
+fn targets(wheels: &[&Listed], report: &mut Report) {
+    let mut versions: BTreeMap<Version, BTreeMap<String, &Listed>> = BTreeMap::new();
+    for wheel in wheels {
+        let targets = gpu_targets(&wheel.name.version);
+        if !targets.is_empty() {
+            let version = wheel.name.version.clone().without_local();
+            // Sorted by version: the last one of each set is the highest.
+            versions.entry(version).or_default().insert(targets, wheel);
+        }
+    }
+    for (version, sets) in versions.iter().filter(|(_, sets)| sets.len() > 1) {
+        let Some(highest) = sets.values().max_by_key(|wheel| &wheel.name.version) else { continue };
+        let names: Vec<&str> = sets.keys().map(String::as_str).collect();
+        let files: Vec<&str> = sets.values().map(|wheel| wheel.file.as_str()).collect();
+        let found = format!(
+            "{} {version} is there for the GPU targets {}: installers take {} for everybody",
+            highest.name.distribution,
+            names.join(" and "),
+            highest.name.version
+        );
+        let remedy =
+            "give each set of GPU targets an index or a channel of its own, or build for all of them".into();
+        let found = Found { wheels: &files, requirement: None, found, remedy };
+        report.add(Severity::Warning, "several-gpu-targets", found);
+    }
+}
+
+/// Returns the GPU targets in a local label, as it spells them.
+fn gpu_targets(version: &Version) -> String {
+    let mut found: Vec<&str> = Vec::new();
+    for segment in version.local() {
+        if let LocalSegment::String(text) = segment {
+            let part_of =
+                matches!(text.as_str(), "generic" | "xnackon" | "xnackoff" | "srameccon" | "srameccoff");
+            if text.starts_with("gfx") || (part_of && !found.is_empty()) {
+                found.push(text);
+            }
+        }
+    }
+    found.join(".")
+}
+
+/// Checks that every requirement is satisfied, inside where the view has the distribution,
+/// else outside.
+fn requirements(
+    own: &BTreeSet<&str>,
+    usables: &Usables<'_>,
+    demands: &[Demand<'_>],
+    options: &Options<'_>,
+    report: &mut Report,
+) -> Result<(), SourceError> {
+    let (urls, rest): (Vec<&Demand<'_>>, Vec<_>) = demands.iter().partition(|d| d.need.names_url());
+    for demand in urls {
+        let found = "it names a file and not versions: what that file is can change".to_owned();
+        let remedy = "let the requirement name versions, by a patch in the component".into();
+        let (wheels, requirement) = (&demand.wheels[..], Some(demand.need.text.as_str()));
+        report.add(Severity::Warning, "requires-url", Found { wheels, requirement, found, remedy });
+    }
+    let (inside, outside): (Vec<&Demand<'_>>, Vec<_>) =
+        rest.into_iter().partition(|demand| own.contains(demand.need.name()));
+    for demand in inside {
+        self::inside(usables, demand, report);
+    }
+    let names: BTreeSet<&str> = outside.iter().map(|demand| demand.need.name()).collect();
+    let answers = match options.offline {
+        true => BTreeMap::new(),
+        false => outside::ask(options.outside, &names)?,
+    };
+    for demand in outside {
+        from_outside(demand, answers.get(demand.need.name()), options, report);
+    }
+    Ok(())
+}
+
+fn inside(usables: &Usables<'_>, demand: &Demand<'_>, report: &mut Report) {
+    let need = demand.need;
+    let there = usables.wheels.get(need.name()).map_or(&[][..], Vec::as_slice);
+    let taken: Vec<_> = there.iter().filter(|usable| need.takes(&usable.wheel.name.version)).collect();
+    let requirement = Some(need.text.as_str());
+    let wheels = &demand.wheels[..];
+    if taken.is_empty() {
+        let versions: Vec<String> = there.iter().map(|u| u.wheel.name.version.to_string()).collect();
+        let found = match versions.is_empty() {
+            true => format!("the index has `{}` yanked or for other environments only", need.name()),
+            false => format!("the index has {} {} only", need.name(), versions.join(", ")),
+        };
+        let remedy = format!(
+            "build a version of `{}` that satisfies it, or the wheels that require it for the one that is \
+             there (`rocmrpm build`)",
+            need.name()
+        );
+        let found = Found { wheels, requirement, found: with_extra(found, demand), remedy };
+        return report.add(severity(demand), id(demand), found);
+    }
+    for extra in &need.parsed.extras {
+        if !taken.iter().any(|usable| usable.needs.extras.contains(extra)) {
+            let found = format!("`{}` has no extra `{extra}`: installers go on without it", need.name());
+            let remedy = "leave the extra out of the requirement, by a patch in the component".into();
+            report.add(Severity::Warning, "unknown-extra", Found { wheels, requirement, found, remedy });
+        }
+    }
+}
+
+fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Options<'_>, report: &mut Report) {
+    let need = demand.need;
+    let wheels = &demand.wheels[..];
+    let requirement = Some(need.text.as_str());
+    if options.outside.is_empty() {
+        let found = format!("the index has no `{}`, and no outside index is declared", need.name());
+        let remedy = "build it as a component, or name the index that has it: `[index] outside` in \
+                      rocmrpm.toml"
+            .into();
+        let found = Found { wheels, requirement, found: with_extra(found, demand), remedy };
+        return report.add(severity(demand), id(demand), found);
+    }
+    let mut unchecked = |reason: String, unreachable: bool| {
+        report.unchecked.push(Unchecked {
+            requirement: need.text.clone(),
+            wheels: wheels.iter().map(|wheel| (*wheel).to_owned()).collect(),
+            reason,
+            unreachable,
+        });
+    };
+    // Extras that nobody asks for are in no lock.
+    let held = options.held.get(need.name()).filter(|_| demand.optional.is_none());
+    if let Some(version) = held.filter(|version| !need.takes(version)) {
+        let found = format!("the closure's lock holds {} {version}, which does not satisfy it", need.name());
+        let remedy =
+            "`rocmrpm closure --write --upgrade` resolves the closure with what is required now".into();
+        return report.add(Severity::Error, "closure-differs", Found { wheels, requirement, found, remedy });
+    }
+    let Some(answers) = answers else {
+        return unchecked("no outside index was asked (`--offline`)".into(), false);
+    };
+    let (mut nothing, mut sdist) = (Vec::new(), None);
+    for (index, offers) in &answers.offers {
+        match outside::satisfy(need, offers, held, options.environment) {
+            Match::Wheel => return,
+            Match::Sdist(version) => sdist = Some((index, version)),
+            Match::Nothing(what) => nothing.push(format!("{index} {what}")),
+        }
+    }
+    if let Some((index, version)) = sdist {
+        let found = format!(
+            "{index} has only sources of {} {version} for this Python: an installer would build them",
+            need.name()
+        );
+        let remedy = "build it as a component, so that the index has a wheel of it".into();
+        return report.add(Severity::Warning, "sources-only", Found { wheels, requirement, found, remedy });
+    }
+    if !answers.failures.is_empty() {
+        return unchecked(answers.failures.join("; "), true);
+    }
+    let remedy = match held {
+        Some(_) => {
+            "name the index that has it, `[index] outside` in rocmrpm.toml, or take another version: \
+                    `rocmrpm closure --write --upgrade`"
+        }
+        None => "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml",
+    };
+    let found = with_extra(nothing.join("; "), demand);
+    report.add(severity(demand), id(demand), Found { wheels, requirement, found, remedy: remedy.into() });
+}
+
+/// What only a user's extra asks for is told, but breaks nothing that the index promises.
+fn severity(demand: &Demand<'_>) -> Severity {
+    if demand.optional.is_some() { Severity::Warning } else { Severity::Error }
+}
+
+fn id(demand: &Demand<'_>) -> &'static str {
+    if demand.optional.is_some() { "unsatisfied-extra" } else { "unsatisfied" }
+}
+
+fn with_extra(found: String, demand: &Demand<'_>) -> String {
+    match demand.optional {
+        Some(extra) => format!("with the extra `{extra}`: {found}"),
+        None => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_tags_differ_by_architecture_only_and_those_of_other_systems_are_apart() {
+        let linux = kind("cp314-cp314-linux_x86_64");
+        assert_eq!(linux, kind("cp314-cp314-manylinux_2_28_x86_64"));
+        assert_ne!(linux, kind("cp314-cp314-manylinux_2_28_aarch64"));
+        assert_ne!(linux, kind("cp314-cp314-macosx_11_0_x86_64"));
+        assert_ne!(linux, kind("cp313-cp313-linux_x86_64"));
+    }
+
+    #[test]
+    fn two_wheels_of_one_version_are_found_if_one_environment_takes_both() {
+        let environment = Environment::new("3.14", "x86_64", None).unwrap();
+        let listed = |file: &str| Listed {
+            file: file.to_owned(),
+            name: python_packaging::wheel::FileName::parse(file).unwrap(),
+            path: None,
+            said: rocmrpm_fetch::ProjectFile {
+                name: file.to_owned(),
+                url: String::new(),
+                sha256: None,
+                size: None,
+                requires_python: None,
+                yanked: false,
+                metadata: None,
+                upload_time: None,
+            },
+        };
+        for (one, other, expected) in [
+            ("a-1-py3-none-any.whl", "a-1-cp314-cp314-linux_x86_64.whl", 1),
+            ("a-1-cp314-cp314-linux_x86_64.whl", "a-1-cp314-cp314-manylinux_2_28_x86_64.whl", 1),
+            ("a-1-cp313-cp313-linux_x86_64.whl", "a-1-cp313-cp313-manylinux_2_28_x86_64.whl", 1),
+            ("a-1-cp313-cp313-linux_x86_64.whl", "a-1-cp314-cp314-linux_x86_64.whl", 0),
+            ("a-1-cp314-cp314-linux_aarch64.whl", "a-1-cp314-cp314-linux_x86_64.whl", 0),
+            ("a-1-py3-none-any.whl", "a-2-py3-none-any.whl", 0),
+        ] {
+            let mut report = Report::empty("x".into(), &environment);
+            twice(&[&listed(one), &listed(other)], &environment, &mut report);
+            let found: Vec<_> = report.findings.iter().map(|f| (f.id, &f.wheels[..])).collect();
+            let wheels = [one.to_owned(), other.to_owned()];
+            assert_eq!(found, vec![("duplicate", &wheels[..]); expected], "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Wheels checked, many at a time, and what an index's page says of each. Not which
+//! wheels belong into an index.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::IndexError;
+use super::page::File;
+use python_packaging::wheel::{self, WheelError};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::machine;
+use rocmrpm_base::parallel;
+
+/// A wheel that was checked.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// The file on this machine.
+    pub source: PathBuf,
+    /// The distribution's normalized name.
+    pub distribution: String,
+    /// What the page says of it; its upload time is the one that the wheel itself states.
+    pub file: File,
+    /// Its METADATA.
+    pub metadata: String,
+}
+
+impl Entry {
+    /// Checks a wheel; see [`wheel::read`].
+    pub fn read(source: &Path) -> Result<Self, WheelError> {
+        let (wheel, newest) = wheel::read_dated(source)?;
+        let distribution = wheel::normalized(&wheel.distribution).unwrap_or_default();
+        Ok(Self {
+            source: source.to_owned(),
+            file: File {
+                name: file_name(source),
+                sha256: wheel.sha256,
+                size: wheel.size,
+                upload_time: newest.and_then(timestamp).unwrap_or(EARLIEST),
+                requires_python: wheel.requires_python,
+                metadata: Sha256::of_bytes(&wheel.metadata),
+                plain_name: distribution == wheel.distribution,
+                yanked: None,
+            },
+            distribution,
+            metadata: wheel.metadata,
+        })
+    }
+}
+
+/// Returns the last part of a path.
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// 1980-01-01, the earliest time that a zip archive can state (APPNOTE.TXT of PKWARE,
+/// 4.4.6), for those that state none.
+const EARLIEST: Timestamp = Timestamp::constant(315_532_800, 0);
+
+/// Takes the time of a zip archive, which has no zone, for one in UTC, as we write it.
+fn timestamp(time: zip::DateTime) -> Option<Timestamp> {
+    let small = |part: u8| i8::try_from(part).ok();
+    let date = jiff::civil::DateTime::new(
+        i16::try_from(time.year()).ok()?,
+        small(time.month())?,
+        small(time.day())?,
+        small(time.hour())?,
+        small(time.minute())?,
+        small(time.second())?,
+        0,
+    );
+    Some(date.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+}
+
+/// Does the work for every item, on all cores, and returns the results in their order.
+/// Where some fail, the error is that of the first of them in this order that was begun.
+pub(super) fn each<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, IndexError> + Sync,
+) -> Result<Vec<R>, IndexError> {
+    parallel::try_map(items, machine::cores(), work)
+}
+/// Returns the distributions that a METADATA requires, by normalized name (PEP 508: the
+/// name comes first). What is no name is passed over: this is for an order, not a check.
+pub(super) fn requires(metadata: &str) -> Vec<String> {
+    let fields = wheel::header_fields(metadata).filter(|field| field.is("Requires-Dist"));
+    let values = fields.map(|field| field.value);
+    let names = values.filter_map(|value| {
+        let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
+        wheel::normalized(&value[..end.unwrap_or(value.len())])
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_requirements_are_found() {
+        let text = "Name: a\nRequires-Dist: Torch_x[b]==1; python_version>'3'\nrequires-dist: c (>1)\n\
+                    Requires-Dist: d\n\nRequires-Dist: no\n";
+        assert_eq!(requires(text), ["torch-x", "c", "d"]);
+    }
+}

@@ -1,0 +1,211 @@
+//! An index in a folder of this machine. What belongs there is decided elsewhere.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::IndexError;
+use super::entry::each;
+use super::place::{Package, Page, Place, Stored};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::{files, parallel};
+
+/// A folder with an index.
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+    _lock: Option<files::Lock>,
+}
+
+impl Folder {
+    /// Returns an index to be read, or to be changed by one process alone.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), _lock: None }
+    }
+
+    /// Returns an index to be changed, and makes its folder. Others who lock it wait until
+    /// this one is dropped.
+    pub fn lock(root: &Path) -> Result<Self, IndexError> {
+        fs::create_dir_all(root)?;
+        let lock = files::lock(&root.join(".lock"))?;
+        Ok(Self { root: root.to_owned(), _lock: Some(lock) })
+    }
+}
+
+impl Folder {
+    /// Returns the folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+impl Place for Folder {
+    fn name(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn read(&self, paths: &[String]) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
+        each(paths, |path| Ok(there(fs::read(self.root.join(path)))?))
+    }
+
+    fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
+        let stored = |path: &String| there(Sha256::of_file(&self.root.join(path)));
+        each(paths, |path| Ok(stored(path)?.map(|(sha256, size)| Stored { size, sha256 })))
+    }
+
+    /// Copies each into place, and verifies the copy: a published file must not change with
+    /// the one it was made from.
+    fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError> {
+        let copies: Vec<_> = packages.iter().map(|package| (self.copy_of(package), package)).collect();
+        let staged = each(&copies, |(copy, package)| Ok(copy_file(&package.file, copy)?))
+            .and_then(|_| sync(copies.iter().map(|(copy, _)| copy.as_path())))
+            .and_then(|()| each(&copies, |(copy, package)| self.keep_package(copy, package)));
+        if staged.is_err() {
+            copies.iter().for_each(|(copy, _)| drop(fs::remove_file(copy)));
+        }
+        staged?;
+        sync_folders(copies.iter().map(|(copy, _)| copy.as_path()))
+    }
+
+    fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
+        let pages: Vec<_> = pages.iter().map(|page| (self.root.join(&page.path), &page.bytes[..])).collect();
+        replace_all(&pages, true)?;
+        sync_folders(pages.iter().map(|(path, _)| path.as_path()))
+    }
+
+    fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
+        let remove = |path: &String| Ok(there(fs::remove_file(self.root.join(path)))?);
+        paths.iter().try_for_each(|path| remove(path).map(drop))
+    }
+}
+
+impl Folder {
+    /// Returns the name that a package has until it is whole. A run that is killed leaves this file, and
+    /// the next one overwrites it.
+    fn copy_of(&self, package: &Package) -> PathBuf {
+        let name = format!("{TEMPORARY}{}", Sha256::of_bytes(&package.path));
+        self.root.join(&package.path).with_file_name(name)
+    }
+
+    /// Verifies a copy and gives it its name.
+    fn keep_package(&self, copy: &Path, package: &Package) -> Result<(), IndexError> {
+        let (target, new) = (self.root.join(&package.path), package.stored.sha256);
+        let (sha256, _) = Sha256::of_file(copy)?;
+        if sha256 != new {
+            return Err(changed(&package.path, "the copy that was made of it", sha256, new));
+        }
+        match keep(copy, &target) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(copy)?;
+                let (there, _) = Sha256::of_file(&target)?;
+                if there == new { Ok(()) } else { Err(changed(&package.path, &self.name(), there, new)) }
+            }
+            other => Ok(other?),
+        }
+    }
+}
+
+/// How many files are synced at a time. A sync waits for the disk and not for a core, and a journal
+/// commits once for all files that wait for it: one after the other takes four times as long.
+const SYNCS: usize = 32;
+
+/// Makes the contents of files survive a power cut.
+fn sync<'a>(files: impl Iterator<Item = &'a Path>) -> Result<(), IndexError> {
+    let files: Vec<&Path> = files.collect();
+    parallel::try_map(&files, SYNCS, |file| Ok(fs::File::open(*file)?.sync_all()?)).map(drop)
+}
+
+/// Makes the names of files survive a power cut.
+fn sync_folders<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), IndexError> {
+    let folders: Vec<&Path> = paths.filter_map(Path::parent).collect::<BTreeSet<_>>().into_iter().collect();
+    parallel::try_map(&folders, SYNCS, |folder| Ok(files::sync_folder(folder)?)).map(drop)
+}
+
+/// What the names of files that are not yet in place begin with.
+const TEMPORARY: &str = ".rocmrpm-";
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to.parent().unwrap_or(Path::new(".")))?;
+    fs::copy(from, to)?;
+    let modified = fs::metadata(from)?.modified()?;
+    fs::OpenOptions::new().write(true).open(to)?.set_modified(modified)
+}
+
+/// Replaces a file in one step, and makes the folders above. Whoever holds the lock is alone, so
+/// that the name under which it is written first need not be a random one: what a killed run
+/// left is written over.
+pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()> {
+    let temporary = path.with_file_name(format!("{TEMPORARY}{unique}"));
+    let done = stage(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    if done.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    done
+}
+
+/// Replaces pages in this order, each in one step, like [`replace`]: all are written first, on
+/// all cores, and then renamed. `durable` pages are synced before that; the index in the build folder can
+/// be made again and does without.
+pub(super) fn replace_all(pages: &[(PathBuf, &[u8])], durable: bool) -> Result<(), IndexError> {
+    let temporary = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.with_file_name(format!("{TEMPORARY}{name}"))
+    };
+    let staged: Vec<_> = pages.iter().map(|(path, bytes)| (temporary(path), *bytes)).collect();
+    let written = each(&staged, |(path, bytes)| Ok(stage(path, bytes)?));
+    let synced = written.and_then(|_| match durable {
+        true => sync(staged.iter().map(|(path, _)| path.as_path())),
+        false => Ok(()),
+    });
+    let done = synced.and_then(|()| {
+        staged.iter().zip(pages).try_for_each(|((temporary, _), (path, _))| {
+            rocmrpm_base::process::check_stop()?;
+            Ok(fs::rename(temporary, path)?)
+        })
+    });
+    if done.is_err() {
+        staged.iter().for_each(|(temporary, _)| drop(fs::remove_file(temporary)));
+    }
+    done
+}
+
+/// Writes a file, and makes the folders above.
+fn stage(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::write(path, bytes) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            fs::write(path, bytes)
+        }
+        other => other,
+    }
+}
+
+fn changed(path: &str, place: &str, there: Sha256, new: Sha256) -> IndexError {
+    IndexError::OtherDigest { file: path.to_owned(), place: place.to_owned(), there, new }
+}
+
+/// Gives a file its last name, unless there is one of this name.
+fn keep(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Some network file systems do not know the flag; a link replaces nothing either.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Makes a file that is not there `None`.
+pub(super) fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,183 @@
+//! What a view of an index in a folder has: every wheel that its pages name, with what
+//! they say of it. Whether that is true is `check`'s business.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::IndexError;
+use super::view::View;
+use python_packaging::wheel::{FileName, normalized};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_fetch::{self as sources, ProjectFile, SourceError};
+
+/// What the pages of one `simple/` folder name. They are read leniently: what is wrong with
+/// them is to be told, all of it.
+#[derive(Debug)]
+pub struct Listing {
+    /// The index's root, absolute.
+    pub root: PathBuf,
+    /// The folder of the pages.
+    pub simple: PathBuf,
+    /// The wheels by their distribution's normalized name, sorted by version and file name.
+    pub wheels: BTreeMap<String, Vec<Listed>>,
+    /// Files that are no wheel of the page they stand on: page, file, what is wrong.
+    pub misfits: Vec<(String, String, String)>,
+    /// Pages whose two forms, JSON and HTML, do not say the same.
+    pub torn: Vec<String>,
+}
+
+/// A wheel as its page has it.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// The file's name.
+    pub file: String,
+    /// The name taken apart.
+    pub name: FileName,
+    /// Where the file lies; `None` where the page names a place outside of the index.
+    pub path: Option<PathBuf>,
+    /// Everything else that the page says.
+    pub said: ProjectFile,
+}
+
+/// Why a view cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ListingError {
+    /// There is no such folder.
+    #[error("there is no index in `{}`: it has no folder `{view}`", root.display())]
+    Missing {
+        /// The index's root.
+        root: PathBuf,
+        /// The view's folder below it.
+        view: String,
+        /// The channels that are there.
+        channels: Vec<String>,
+    },
+    /// A page cannot be read.
+    #[error(transparent)]
+    Page(#[from] SourceError),
+    /// There is no such channel.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The file system refuses.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+impl Diagnose for ListingError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Missing { .. } => Kind::Usage,
+            // A page of a folder has nothing to do with the network.
+            Self::Page(SourceError::IndexPage { .. }) => Kind::Config,
+            Self::Page(error) => error.kind(),
+            Self::Index(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Missing { channels, .. } if !channels.is_empty() => {
+                vec![format!("it has the channels {}: choose one with `--channel`", channels.join(", "))]
+            }
+            Self::Missing { .. } => vec!["`rocmrpm index` writes the index of the workspace's wheels".into()],
+            Self::Page(SourceError::IndexPage { .. }) => {
+                vec!["`rocmrpm index` writes the pages of the workspace's index anew".into()]
+            }
+            Self::Page(error) => error.hints(),
+            Self::Index(error) => error.hints(),
+            Self::Io(error) => error.hints(),
+        }
+    }
+}
+
+impl Listing {
+    /// Reads the view of a channel, or that of the local index without one.
+    pub fn read(root: &Path, channel: Option<&str>) -> Result<Self, ListingError> {
+        let root = std::path::absolute(root).map_err(IoError::doing("find the index"))?;
+        let view = View::of(channel)?.simple();
+        let simple = root.join(&view);
+        if !simple.is_dir() {
+            let channels = channels(&root);
+            return Err(ListingError::Missing { root, view, channels });
+        }
+        let mut read = Self { root, simple, wheels: BTreeMap::new(), misfits: Vec::new(), torn: Vec::new() };
+        for name in folders(&read.simple).map_err(IoError::doing("read the index"))? {
+            let folder = read.simple.join(&name);
+            let json = sources::files_of_page(&folder.join("index.json"))?;
+            let html = sources::files_of_page(&folder.join("index.html"))?;
+            if let (Some(json), Some(html)) = (&json, &html)
+                && essence(json) != essence(html)
+            {
+                read.torn.push(name.clone());
+            }
+            // The JSON page says more; an index of another tool may have the other one only.
+            for said in json.or(html).unwrap_or_default() {
+                read.add(&name, said);
+            }
+        }
+        for wheels in read.wheels.values_mut() {
+            wheels.sort_by(|a, b| (&a.name.version, &a.file).cmp(&(&b.name.version, &b.file)));
+        }
+        Ok(read)
+    }
+
+    fn add(&mut self, page: &str, said: ProjectFile) {
+        let file = said.name.clone();
+        let name = match FileName::parse(&file) {
+            Ok(name) if normalized(page).as_deref() == Some(&name.distribution) => name,
+            Ok(name) => {
+                let wrong = format!("it is a wheel of `{}`", name.distribution);
+                return self.misfits.push((page.to_owned(), file, wrong));
+            }
+            Err(wrong) => return self.misfits.push((page.to_owned(), file, wrong)),
+        };
+        let path = sources::path_of_url(&said.url).filter(|path| path.starts_with(&self.root));
+        self.wheels.entry(name.distribution.clone()).or_default().push(Listed { file, name, path, said });
+    }
+}
+
+impl Listed {
+    /// Reads the wheel's METADATA, which lies beside it (PEP 658). The error says what is wrong.
+    pub fn metadata(&self) -> Result<String, String> {
+        let path = self.path.as_ref().ok_or("its page names a place outside of the index")?;
+        let mut name = path.clone().into_os_string();
+        name.push(".metadata");
+        let bytes =
+            std::fs::read(&name).map_err(|error| format!("{}: {error}", Path::new(&name).display()))?;
+        if let Some(said) = self.said.metadata
+            && said != Sha256::of_bytes(&bytes)
+        {
+            return Err(format!("{}: its digest is not the one on the page", Path::new(&name).display()));
+        }
+        String::from_utf8(bytes).map_err(|_| format!("{}: it is not UTF-8", Path::new(&name).display()))
+    }
+}
+
+/// Returns what both forms of a page say of its files.
+fn essence(files: &[ProjectFile]) -> BTreeSet<ProjectFile> {
+    // Sizes and upload times are in JSON alone.
+    files.iter().map(|file| ProjectFile { size: None, upload_time: None, ..file.clone() }).collect()
+}
+
+/// Returns the names of the folders in a folder, sorted.
+fn folders(folder: &Path) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.path().is_dir() {
+            names.extend(entry.file_name().into_string().ok().filter(|name| !name.starts_with('.')));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn channels(root: &Path) -> Vec<String> {
+    let mut names = folders(root).unwrap_or_default();
+    names.retain(|name| root.join(name).join("simple").is_dir());
+    names
+}

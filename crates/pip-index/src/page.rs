@@ -1,0 +1,337 @@
+//! The pages of an index as values: from PEP 691's JSON, to it and to PEP 503's
+//! HTML. The JSON page of a distribution is all that an index knows of it. Not where
+//! pages lie and not what may be on them.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use pep440_rs::Version;
+use serde::{Deserialize, Serialize};
+
+use super::IndexError;
+use super::view::{View, package_path};
+use python_packaging::wheel::FileName;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::text::{escaped, percent_encoded, visible};
+
+/// The version of the API that our pages have: `tracks` came with 1.2 (PEP 708,
+/// "Specification").
+const API_VERSION: &str = "1.2";
+
+/// The media types of the two forms (PEP 691, "Content-Types").
+pub const JSON: &str = "application/vnd.pypi.simple.v1+json";
+/// See [`JSON`]. Not PEP 691's own name of it, where nobody negotiates: pip before 22.2 and browsers
+/// know this one alone (PEP 691, "Content-Types": it is an alias).
+pub const HTML: &str = "text/html; charset=utf-8";
+
+/// A distribution of an index: its page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The normalized name.
+    pub name: String,
+    /// Its wheels, sorted by version and name.
+    pub files: Vec<File>,
+    /// The pages of the projects that it extends (PEP 708).
+    pub tracks: Vec<String>,
+}
+
+/// A wheel on a distribution's page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// The wheel's file name.
+    pub name: String,
+    /// The wheel's digest.
+    pub sha256: Sha256,
+    /// The wheel's size in bytes.
+    pub size: u64,
+    /// When it was published; of a local index, the time that the wheel itself states.
+    pub upload_time: Timestamp,
+    /// `Requires-Python`.
+    pub requires_python: Option<String>,
+    /// The digest of its METADATA, which lies beside it.
+    pub metadata: Sha256,
+    /// Whether METADATA spells the name as normalized. Where it does not, the page leaves
+    /// out PEP 658's name of the attribute: pip 23.0 reads that name, and refuses the wheel.
+    pub plain_name: bool,
+    /// Why nobody should choose it any more (PEP 592); may be empty.
+    pub yanked: Option<String>,
+}
+
+impl File {
+    /// Takes the name apart; only names that were taken apart before are on a page.
+    pub fn parsed(&self) -> Result<FileName, String> {
+        FileName::parse(&self.name)
+    }
+}
+
+/// The names of all distributions of a view: its root page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Root(pub BTreeSet<String>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Meta<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tracks: Vec<Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonProject<'a> {
+    #[serde(borrow)]
+    meta: Meta<'a>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    versions: Vec<String>,
+    #[serde(borrow)]
+    files: Vec<JsonFile<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct JsonFile<'a> {
+    #[serde(borrow)]
+    filename: Cow<'a, str>,
+    url: Cow<'a, str>,
+    hashes: Hashes,
+    size: u64,
+    upload_time: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requires_python: Option<Cow<'a, str>>,
+    core_metadata: Hashes,
+    /// See [`File::plain_name`]. PEP 691 leaves names with `_` to indexes. The name
+    /// `dist-info-metadata` never appears: pip 22.3 to 23.1 stop with a TypeError at it, and no
+    /// other client needs it (PEP 714, "Rationale").
+    #[serde(rename = "_plain-name", default, skip_serializing_if = "std::ops::Not::not")]
+    plain_name: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    yanked: Option<Yanked<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hashes {
+    sha256: Sha256,
+}
+
+/// PEP 691, "Project Detail": a boolean, or a string that is not empty.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Yanked<'a> {
+    Plain(bool),
+    Reason(Cow<'a, str>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonRoot<'a> {
+    #[serde(borrow)]
+    meta: Meta<'a>,
+    projects: Vec<JsonName<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonName<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+/// Says that a page is not as we write them.
+fn damaged(path: &str, reason: impl AsRef<str>) -> IndexError {
+    IndexError::Page { path: path.to_owned(), reason: visible(reason.as_ref()) }
+}
+
+fn check_version(path: &str, meta: &Meta<'_>) -> Result<(), IndexError> {
+    match &*meta.api_version {
+        API_VERSION => Ok(()),
+        other => Err(damaged(path, format!("its api-version is `{other}`, ours is {API_VERSION}"))),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(path: &str, bytes: &'a [u8]) -> Result<T, IndexError> {
+    serde_json::from_slice(bytes).map_err(|error| damaged(path, error.to_string()))
+}
+
+/// Serializes what has only strings and numbers in it, for which that cannot fail.
+fn to_json(page: &impl Serialize) -> String {
+    serde_json::to_string(page).unwrap_or_default() + "\n"
+}
+
+impl Project {
+    /// Returns the page of a distribution that has no wheel yet.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), files: Vec::new(), tracks: Vec::new() }
+    }
+
+    /// Reads a page of ours; `path` is for the error. What we would not write is an
+    /// error, so that nothing on a page is lost when it is written again.
+    pub fn from_json(bytes: &[u8], path: &str, view: View, name: &str) -> Result<Self, IndexError> {
+        let page: JsonProject<'_> = parse(path, bytes)?;
+        check_version(path, &page.meta)?;
+        if page.name != name {
+            return Err(damaged(path, format!("it is that of `{}`", page.name)));
+        }
+        let mut files = Vec::with_capacity(page.files.len());
+        for file in page.files {
+            let parsed = FileName::parse(&file.filename).map_err(|reason| damaged(path, reason))?;
+            let url = url(view, name, &file.filename);
+            if parsed.distribution != name || file.url != url {
+                let (got, file) = (&file.url, &file.filename);
+                return Err(damaged(path, format!("`{file}` is at `{got}`, expected `{url}`")));
+            }
+            let upload_time = file.upload_time.parse().map_err(|_| {
+                damaged(path, format!("`{}` is not a time as PEP 700 has it", file.upload_time))
+            })?;
+            files.push(File {
+                name: file.filename.into_owned(),
+                sha256: file.hashes.sha256,
+                size: file.size,
+                upload_time,
+                requires_python: file.requires_python.map(Cow::into_owned),
+                metadata: file.core_metadata.sha256,
+                plain_name: file.plain_name,
+                yanked: match file.yanked {
+                    None | Some(Yanked::Plain(false)) => None,
+                    Some(Yanked::Plain(true)) => Some(String::new()),
+                    Some(Yanked::Reason(reason)) => Some(reason.into_owned()),
+                },
+            });
+        }
+        let mut names: Vec<&String> = files.iter().map(|file| &file.name).collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(damaged(path, format!("it names `{}` twice", twice[0])));
+        }
+        let tracks = page.meta.tracks.into_iter().map(Cow::into_owned).collect();
+        let project = Self { name: name.to_owned(), files, tracks };
+        if project.versions() != page.versions {
+            return Err(damaged(path, "its list of versions is not that of its files"));
+        }
+        Ok(project)
+    }
+
+    /// Sorts the wheels by version and name.
+    pub fn sort(&mut self) {
+        self.files.sort_by_cached_key(|file| (version(&file.name), file.name.clone()));
+    }
+
+    /// Returns the versions that it has wheels of, each once (PEP 700, "Versions").
+    pub fn versions(&self) -> Vec<String> {
+        let mut versions: Vec<Version> = self.files.iter().filter_map(|file| version(&file.name)).collect();
+        versions.dedup();
+        versions.iter().map(Version::to_string).collect()
+    }
+
+    /// Returns the page as PEP 691, 700 and 714 spell it.
+    pub fn json(&self, view: View) -> String {
+        let files = self.files.iter().map(|file| JsonFile {
+            filename: Cow::Borrowed(&file.name),
+            url: url(view, &self.name, &file.name).into(),
+            hashes: Hashes { sha256: file.sha256 },
+            size: file.size,
+            upload_time: file.upload_time.to_string().into(),
+            requires_python: file.requires_python.as_deref().map(Cow::Borrowed),
+            core_metadata: Hashes { sha256: file.metadata },
+            plain_name: file.plain_name,
+            yanked: file.yanked.as_deref().map(|reason| match reason {
+                "" => Yanked::Plain(true),
+                reason => Yanked::Reason(reason.into()),
+            }),
+        });
+        to_json(&JsonProject {
+            meta: meta(&self.tracks),
+            name: Cow::Borrowed(&self.name),
+            versions: self.versions(),
+            files: files.collect(),
+        })
+    }
+
+    /// Returns the page as PEP 503, 592, 658, 708 and 714 spell it.
+    pub fn html(&self, view: View) -> String {
+        let title = escaped(&self.name);
+        let mut page = head(&self.tracks);
+        page += &format!("<title>Links for {title}</title>\n</head>\n<body>\n<h1>Links for {title}</h1>\n");
+        for file in &self.files {
+            page += &format!("<a href=\"{}#sha256={}\"", url(view, &self.name, &file.name), file.sha256);
+            if let Some(python) = &file.requires_python {
+                page += &format!(" data-requires-python=\"{}\"", escaped(python));
+            }
+            page += &format!(" data-core-metadata=\"sha256={}\"", file.metadata);
+            if file.plain_name {
+                page += &format!(" data-dist-info-metadata=\"sha256={}\"", file.metadata);
+            }
+            if let Some(reason) = &file.yanked {
+                page += &format!(" data-yanked=\"{}\"", escaped(reason));
+            }
+            page += &format!(">{}</a><br>\n", escaped(&file.name));
+        }
+        page + "</body>\n</html>\n"
+    }
+}
+
+impl Root {
+    /// Reads a root page of ours; `path` is for the error.
+    pub fn from_json(bytes: &[u8], path: &str) -> Result<Self, IndexError> {
+        let page: JsonRoot<'_> = parse(path, bytes)?;
+        check_version(path, &page.meta)?;
+        let names = page.projects.into_iter().map(|project| {
+            let name = project.name.into_owned();
+            let plain =
+                python_packaging::wheel::normalized(&name).is_some_and(|normalized| normalized == name);
+            if plain { Ok(name) } else { Err(damaged(path, format!("`{name}` is not a normalized name"))) }
+        });
+        names.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the page as PEP 691 spells it.
+    pub fn json(&self) -> String {
+        let projects = self.0.iter().map(|name| JsonName { name: Cow::Borrowed(name) });
+        to_json(&JsonRoot { meta: meta(&[]), projects: projects.collect() })
+    }
+
+    /// Returns the page as PEP 503 spells it.
+    pub fn html(&self) -> String {
+        let mut page = head(&[]) + "<title>Simple index</title>\n</head>\n<body>\n";
+        for name in &self.0 {
+            page += &format!("<a href=\"{0}/\">{0}</a><br>\n", escaped(name));
+        }
+        page + "</body>\n</html>\n"
+    }
+}
+
+fn meta(tracks: &[String]) -> Meta<'_> {
+    Meta {
+        api_version: API_VERSION.into(),
+        tracks: tracks.iter().map(|track| track.as_str().into()).collect(),
+    }
+}
+
+fn head(tracks: &[String]) -> String {
+    let mut head = format!(
+        "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"pypi:repository-version\" content=\"{API_VERSION}\">\n"
+    );
+    for track in tracks {
+        head += &format!("<meta name=\"pypi:tracks\" content=\"{}\">\n", escaped(track));
+    }
+    head
+}
+
+fn version(file: &str) -> Option<Version> {
+    Version::from_str(file.split('-').nth(1)?).ok()
+}
+
+/// Returns the URL from a distribution's page to a wheel, encoded so that no server takes
+/// the `+` of a local version for a space.
+fn url(view: View, distribution: &str, file: &str) -> String {
+    view.up().to_owned() + &percent_encoded(package_path(distribution, file).as_bytes(), b"/")
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

@@ -1,0 +1,289 @@
+//! An index in S3, reached by the `aws` client (version 1 or 2). The service
+//! verifies what arrives where it can; where it cannot, we read it back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::error::PublishError;
+use super::missing;
+use super::s3::{Bucket, IMMUTABLE, SHORT, common_folder, folder_path, package_type};
+use super::tool::{Layout, failed, io, run, side_by_side};
+use crate::IndexError;
+use crate::place::{Package, Page, Place, Stored};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::process::{Command, Finished};
+use rocmrpm_base::text;
+
+/// The most that one PutObject takes. Source: Amazon S3 User Guide, "Uploading objects": 5 GB, which
+/// its limits give as 5 GiB.
+const SINGLE_PUT: u64 = 5 << 30;
+
+/// A bucket that `aws` reaches. Credentials, region and proxies are the client's business.
+#[derive(Debug)]
+pub struct Aws {
+    bucket: Bucket,
+    single_put: u64,
+    /// Whether the client can let the service refuse to replace an object.
+    conditional: OnceLock<bool>,
+}
+
+/// What the service says of an object that it just took, or has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Object {
+    content_length: Option<u64>,
+    /// In base64; of a part list where it ends in `-N`.
+    #[serde(rename = "ChecksumSHA256")]
+    sha256: Option<String>,
+}
+
+impl Aws {
+    /// Returns the place; nothing is asked yet.
+    pub fn new(bucket: Bucket) -> Self {
+        Self { bucket, single_put: SINGLE_PUT, conditional: OnceLock::new() }
+    }
+
+    /// Sends files that are larger than this in parts.
+    #[must_use]
+    pub fn single_put_limit(mut self, bytes: u64) -> Self {
+        self.single_put = bytes;
+        self
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let endpoint = self.bucket.endpoint.iter().flat_map(|url| ["--endpoint-url", url]);
+        Command::new("aws").args(endpoint).args(["--output", "json"]).args(words)
+    }
+
+    fn api(&self, operation: &str, path: &str) -> Command {
+        let key = self.bucket.key(path);
+        self.command(&["s3api", operation, "--bucket", &self.bucket.name, "--key", &key])
+    }
+
+    fn done(&self, command: Command, action: &str) -> Result<Finished, PublishError> {
+        let finished = run(command)?;
+        if finished.success() {
+            Ok(finished)
+        } else {
+            Err(failed("aws", &finished, action, &self.bucket.url()))
+        }
+    }
+
+    fn answer<T: Default + for<'de> Deserialize<'de>>(&self, finished: &Finished) -> Result<T, PublishError> {
+        if finished.stdout.iter().all(u8::is_ascii_whitespace) {
+            return Ok(T::default());
+        }
+        serde_json::from_slice::<Option<T>>(&finished.stdout)
+            .map(Option::unwrap_or_default)
+            .map_err(std::io::Error::from)
+            .map_err(io("understand what `aws` says"))
+    }
+
+    /// Returns the size of every object whose path begins so, by path. One call, however many.
+    fn list(&self, folder: &str) -> Result<BTreeMap<String, u64>, PublishError> {
+        let prefix = self.bucket.key(folder);
+        let query = "Contents[].[Key,Size]";
+        let words = ["s3api", "list-objects-v2", "--bucket", &self.bucket.name, "--query", query];
+        let mut command = self.command(&words);
+        if !prefix.is_empty() {
+            command = command.args(["--prefix", &prefix]);
+        }
+        let rows: Vec<(String, u64)> = self.answer(&self.done(command, "list")?)?;
+        let path = |key: String| key.strip_prefix(&self.bucket.prefix).map(str::to_owned);
+        Ok(rows.into_iter().filter_map(|(key, size)| Some((path(key)?, size))).collect())
+    }
+
+    /// Returns what an object is: by the digest that the service computed itself, else by
+    /// reading it.
+    fn object(&self, path: &str) -> Result<Stored, PublishError> {
+        let command = self.api("head-object", path).args(["--checksum-mode", "ENABLED"]);
+        let object: Object = self.answer(&self.done(command, "look at a file of")?)?;
+        match (object.content_length, object.sha256.as_deref().and_then(from_base64)) {
+            (Some(size), Some(sha256)) => Ok(Stored { size, sha256 }),
+            _ => self.read_back(path),
+        }
+    }
+
+    /// Reads an object and returns what is in it. `aws` can write to a file alone, not to us.
+    fn read_back(&self, path: &str) -> Result<Stored, PublishError> {
+        let file = tempfile::NamedTempFile::new().map_err(io("make a temporary file"))?;
+        self.done(self.api("get-object", path).arg(file.path()), "read back a file of")?;
+        let (sha256, size) = Sha256::of_file(file.path()).map_err(io("read a temporary file"))?;
+        Ok(Stored { size, sha256 })
+    }
+
+    fn stored_now(&self, paths: &[&str]) -> Result<Vec<Option<Stored>>, PublishError> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let there = self.list(common_folder(paths))?;
+        side_by_side(paths, |path| there.contains_key(*path).then(|| self.object(path)).transpose())
+    }
+
+    /// Puts one object. Tells what the service says that it computed of it.
+    fn put(
+        &self,
+        path: &str,
+        file: &Path,
+        headers: [&str; 2],
+        sha256: &Sha256,
+    ) -> Result<Object, PublishError> {
+        let [media_type, cache] = headers;
+        let command = self
+            .api("put-object", path)
+            .arg("--body")
+            .arg(file)
+            .args(["--content-type", media_type, "--cache-control", cache])
+            .args(["--checksum-algorithm", "SHA256", "--checksum-sha256", &to_base64(sha256.as_bytes())]);
+        // Pages are replaced, packages never: not even one that somebody put there after we looked.
+        if cache == IMMUTABLE && *self.conditional.get_or_init(|| self.knows_conditions()) {
+            let finished = run(command.clone().args(["--if-none-match", "*"]))?;
+            let said = String::from_utf8_lossy(&finished.stderr);
+            if finished.success() {
+                return self.answer(&finished);
+            } else if said.contains("PreconditionFailed") || said.contains("ConditionalRequestConflict") {
+                // Whoever was faster: what is there is looked at.
+                return Ok(Object::default());
+            } else if !said.contains("NotImplemented") {
+                return Err(failed("aws", &finished, "send a file to", &self.bucket.url()));
+            }
+        }
+        self.answer(&self.done(command, "send a file to")?)
+    }
+
+    /// Returns whether the client can put an object on condition that there is none: from 2.17.35 on
+    /// (its changelog). It says so without asking the service.
+    fn knows_conditions(&self) -> bool {
+        let words = ["s3api", "put-object", "--generate-cli-skeleton"];
+        run(self.command(&words))
+            .is_ok_and(|finished| String::from_utf8_lossy(&finished.stdout).contains("\"IfNoneMatch\""))
+    }
+
+    fn put_package(&self, package: &Package) -> Result<(), PublishError> {
+        let Package { path, file, stored } = package;
+        let media_type = package_type(path);
+        let verified = if stored.size > self.single_put {
+            let target = format!("s3://{}/{}", self.bucket.name, self.bucket.key(path));
+            let headers = ["--content-type", media_type, "--cache-control", IMMUTABLE];
+            let words = ["s3", "cp", "--only-show-errors"];
+            let command = self.command(&words).args(headers).arg(file).arg(target);
+            self.done(command, "send a file to")?;
+            None
+        } else {
+            let object = self.put(path, file, [media_type, IMMUTABLE], &stored.sha256)?;
+            object.sha256.as_deref().and_then(from_base64)
+        };
+        if verified == Some(stored.sha256) || self.object(path)? == *stored {
+            return Ok(());
+        }
+        Err(PublishError::NotVerified { place: self.bucket.url(), path: path.clone() })
+    }
+}
+
+impl Place for Aws {
+    fn name(&self) -> String {
+        self.bucket.url()
+    }
+
+    fn read(&self, paths: &[String]) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        // One call, since each costs more than what it brings. It lists the folder and leaves out
+        // what is not named.
+        let layout = Layout::new()?;
+        let folder = common_folder(&paths);
+        let source = format!("s3://{}/{}", self.bucket.name, self.bucket.key(folder));
+        let names = paths.iter().flat_map(|path| ["--include", &path[folder.len()..]]);
+        let command = self
+            .command(&["s3", "cp", "--recursive", "--only-show-errors", "--exclude", "*"])
+            .args(names)
+            .arg(source)
+            .arg(layout.tree().join(folder));
+        self.done(command, "read pages of")?;
+        Ok(paths.iter().map(|path| layout.read(path)).collect::<Result<_, _>>()?)
+    }
+
+    fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        Ok(self.stored_now(&paths)?)
+    }
+
+    fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError> {
+        side_by_side(&missing(self, packages)?, |package| self.put_package(package))?;
+        Ok(())
+    }
+
+    fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
+        let mut layout = Layout::new()?;
+        // Calls are slow, so the JSON of a page goes side by side with the HTML of the next one. Each
+        // form still comes after that of the pages which it requires, and JSON after its own HTML.
+        for together in pages.chunk_by(|_, next| next.path.ends_with(".html")) {
+            let mut objects = Vec::new();
+            for page in together {
+                let (file, sha256) = (layout.write(&page.path, &page.bytes)?, Sha256::of_bytes(&page.bytes));
+                let paths = [Some(page.path.as_str()), folder_path(&page.path)].into_iter().flatten();
+                objects.extend(paths.map(|path| (path, file.clone(), page.media_type, sha256)));
+            }
+            side_by_side(&objects, |(path, file, media_type, sha256)| {
+                self.put(path, file, [media_type, SHORT], sha256)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
+        // A key that names nothing is no error to the service.
+        let remove = |path: &String| self.done(self.api("delete-object", path), "remove a file of").map(drop);
+        side_by_side(paths, remove)?;
+        Ok(())
+    }
+}
+
+/// Returns bytes in base64 with padding, as S3 has checksums. Source: RFC 4648, section 4.
+fn to_base64(bytes: &[u8]) -> String {
+    let digits = text::base64(bytes, text::BASE64);
+    format!("{digits:=<width$}", width = digits.len().next_multiple_of(4))
+}
+
+/// Returns the digest that S3 writes so; `None` for one of a list of parts, which is no digest of
+/// the object.
+fn from_base64(text: &str) -> Option<Sha256> {
+    let digits = text.strip_suffix('=').filter(|digits| digits.len() == 43)?;
+    let mut bits = Vec::new();
+    for digit in digits.bytes() {
+        let value = text::BASE64.iter().position(|letter| *letter == digit)?;
+        bits.extend((0..6).rev().map(|at| value >> at & 1));
+    }
+    let hex =
+        |bits: &[usize]| char::from_digit(bits.iter().fold(0, |value, bit| value << 1 | *bit as u32), 16);
+    let text: Option<String> = bits[..256].chunks(4).map(hex).collect();
+    Sha256::parse(&text?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(to_base64(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn digests_survive_base64() {
+        let digest = Sha256::of_bytes("x");
+        let text = to_base64(digest.as_bytes());
+        assert_eq!(from_base64(&text), Some(digest));
+        for wrong in [format!("{text}-2"), text[1..].to_owned(), text.replace('=', "A"), String::new()] {
+            assert_eq!(from_base64(&wrong), None, "{wrong}");
+        }
+    }
+}

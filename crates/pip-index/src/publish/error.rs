@@ -1,0 +1,117 @@
+//! Why a place elsewhere did not take or give what it should.
+
+use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::process::{ProcessError, install_hint};
+
+/// Why something was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The destination is written wrongly.
+    #[error("cannot publish to `{text}`: {why}")]
+    Destination {
+        /// What the user wrote.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Neither tool for S3 is installed.
+    #[error("neither `aws` nor `rclone` is installed; S3 needs one of them")]
+    NoS3Tool,
+    /// The tool that reaches the place failed.
+    #[error("cannot {action} {place}: `{program}` {how}")]
+    Tool {
+        /// What was being done, with a preposition: `read pages of`.
+        action: String,
+        /// The place as users write it.
+        place: String,
+        /// The tool.
+        program: String,
+        /// How it ended.
+        how: String,
+        /// The last lines that it wrote.
+        words: Vec<String>,
+    },
+    /// What lies there after sending is not what was sent.
+    #[error("{path} did not arrive whole at {place}")]
+    NotVerified {
+        /// The place.
+        place: String,
+        /// The path below the index's root.
+        path: String,
+    },
+    /// The tool could not be run, or we were asked to stop.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// This machine's file system refuses.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+impl Diagnose for PublishError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Destination { .. } => Kind::Usage,
+            Self::NoS3Tool => Kind::MissingTool,
+            Self::Tool { .. } | Self::NotVerified { .. } => Kind::Network,
+            Self::Process(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Destination { .. } => vec![
+                "a destination is a folder, HOST:FOLDER, rsync://HOST/MODULE/FOLDER, or s3://BUCKET/PREFIX"
+                    .into(),
+            ],
+            Self::NoS3Tool => ["aws", "rclone"].map(|tool| format!("{tool}: {}", install_hint(tool))).into(),
+            Self::Tool { program, words, .. } => {
+                let said = words.join("\n");
+                let known = HINTS.iter().find(|(tool, text, _)| tool == program && said.contains(text));
+                let mut hints: Vec<String> = known.map(|(.., hint)| (*hint).to_owned()).into_iter().collect();
+                hints.push(
+                    "once the cause is gone, run the same command again; it goes on where it stopped".into(),
+                );
+                hints
+            }
+            Self::NotVerified { .. } => vec![
+                "no page names it; run the same command again, and remove the file there if that does not help"
+                    .into(),
+            ],
+            Self::Process(error) => error.hints(),
+            Self::Io(error) => error.hints(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Tool { words, .. } => words.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Causes by what the tools say of them: the tool, its words, the remedy.
+const HINTS: &[(&str, &str, &str)] = &[
+    ("aws", "Unable to locate credentials", "`aws configure`, or set AWS_PROFILE, says who you are"),
+    ("aws", "NoSuchBucket", "`aws s3 mb s3://BUCKET` makes the bucket"),
+    ("aws", "AccessDenied", "the credentials need s3:ListBucket, s3:GetObject and s3:PutObject there"),
+    ("aws", "InvalidAccessKeyId", "is --endpoint-url the service that the credentials belong to?"),
+    ("aws", "Could not connect to the endpoint", "is --endpoint-url right, and does the service run?"),
+    (
+        "rclone",
+        "NoCredentialProviders",
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, to say who you are",
+    ),
+    ("rclone", "directory not found", "does the bucket exist? `rclone mkdir` makes one"),
+    ("rclone", "AccessDenied", "the credentials need s3:ListBucket, s3:GetObject and s3:PutObject there"),
+    ("rclone", "connection refused", "is --endpoint-url right, and does the service run?"),
+    ("rsync", "Unknown module", "`rsync rsync://HOST/` lists the modules of a server"),
+    ("rsync", "auth failed", "set RSYNC_PASSWORD, or let the server accept your user"),
+    ("rsync", "read only", "the module's `read only` must be `no` in the server's rsyncd.conf"),
+    ("rsync", "Permission denied", "your user must be allowed to write there; for ssh, try `ssh HOST` first"),
+    ("rsync", "Could not resolve hostname", "is the host's name right?"),
+    ("rsync", "Connection refused", "does a server run there, on this port?"),
+    ("rsync", "command not found", "install rsync on the other machine too"),
+    ("rsync", "unknown option", "rsync 3.2.3 or newer is needed on both machines"),
+];

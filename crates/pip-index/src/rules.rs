@@ -1,0 +1,152 @@
+//! Which wheels must not be in one view together. Not how they come there.
+
+use std::collections::HashMap;
+
+use pep440_rs::Version;
+
+use super::IndexError;
+use super::page::{File, Project};
+use super::view::View;
+use python_packaging::wheel::FileName;
+
+/// Refuses two wheels of one version for one tag.
+pub(super) fn check_twins(project: &Project) -> Result<(), IndexError> {
+    let mut twins = Twins::default();
+    project.files.iter().try_for_each(|file| match file.parsed() {
+        Ok(name) => twins.join(file, &name),
+        Err(_) => Ok(()),
+    })
+}
+
+/// The wheels of one distribution by what installers tell them apart by: version and tag. A
+/// build tag does not part them (binary distribution format, "File name convention": it only
+/// breaks a tie).
+#[derive(Default)]
+struct Twins(HashMap<Version, HashMap<String, String>>);
+
+impl Twins {
+    fn join(&mut self, file: &File, name: &FileName) -> Result<(), IndexError> {
+        let serving = self.0.entry(name.version.clone()).or_default();
+        for tag in &name.tags {
+            if let Some(first) = serving.insert(tag.clone(), file.name.clone()) {
+                let (second, tag) = (file.name.clone(), tag.clone());
+                return Err(IndexError::SameTags { first, second, tag });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The wheels of a distribution in a view, as far as others that join them can be in their way.
+pub(super) struct Joined {
+    view: View,
+    twins: Twins,
+    /// Of each public version, the wheel that sorts last of those that may be chosen.
+    last: HashMap<Version, (Version, String)>,
+}
+
+impl Joined {
+    /// Takes the wheels that are there.
+    pub fn of(project: &Project, view: View) -> Self {
+        let mut joined = Self { view, twins: Twins::default(), last: HashMap::new() };
+        for file in &project.files {
+            if let Ok(name) = file.parsed() {
+                // What is there already is nobody's fault who joins it.
+                let _ = joined.twins.join(file, &name);
+                joined.rank(file, name.version);
+            }
+        }
+        joined
+    }
+
+    /// Takes one more: it is no twin of one, and does not sort below one of the same public
+    /// version, unless nobody chooses one of the two any more.
+    pub fn join(&mut self, new: &File) -> Result<(), IndexError> {
+        let Ok(name) = new.parsed() else { return Ok(()) };
+        self.twins.join(new, &name)?;
+        let last = self.last.get(&name.version.clone().without_local());
+        if let Some((above, old)) = last
+            && new.yanked.is_none()
+            && *above > name.version
+        {
+            let (new, old) = (new.name.clone(), old.clone());
+            return Err(IndexError::Below { new, old, place: self.view.to_string() });
+        }
+        self.rank(new, name.version);
+        Ok(())
+    }
+
+    fn rank(&mut self, file: &File, version: Version) {
+        let public = version.clone().without_local();
+        let below = self.last.get(&public).is_none_or(|(last, _)| *last <= version);
+        if file.yanked.is_none() && below {
+            self.last.insert(public, (version, file.name.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocmrpm_base::digest::Sha256;
+    use rocmrpm_base::error::Diagnose;
+
+    fn file(name: &str) -> File {
+        File {
+            name: name.into(),
+            sha256: Sha256::of_bytes(name),
+            size: 1,
+            upload_time: jiff::Timestamp::UNIX_EPOCH,
+            requires_python: None,
+            metadata: Sha256::of_bytes(""),
+            plain_name: true,
+            yanked: None,
+        }
+    }
+
+    /// What the error says when `new` joins `old`; empty where there is none.
+    fn joins(old: &str, new: &str) -> String {
+        let project = Project { files: vec![file(old)], ..Project::new("a") };
+        let joined = Joined::of(&project, View::Local).join(&file(new));
+        joined.err().map_or(String::new(), |error| error.to_string())
+    }
+
+    #[test]
+    fn two_wheels_of_one_version_for_one_tag_are_refused() {
+        let plain = "a-1.0-py3-none-any.whl";
+        for twin in ["a-1.0-py2.py3-none-any.whl", "a-1.0-1-py3-none-any.whl", "a-1.0.0-py3-none-any.whl"] {
+            for error in [joins(plain, twin), joins(twin, plain)] {
+                assert!(error.contains(plain) && error.contains(twin), "{error}");
+                assert!(error.contains("both serve py3-none-any"), "{error}");
+            }
+        }
+        assert_eq!(joins(plain, "a-1.0-py2-none-any.whl"), "");
+        assert_eq!(joins(plain, "a-1.1-py3-none-any.whl"), "");
+    }
+
+    #[test]
+    fn a_label_below_its_predecessor_is_refused() {
+        let (old, new) = ("a-1.0+rocm7.14.2-py3-none-any.whl", "a-1.0+rocm7.14.1-py3-none-any.whl");
+        let error = joins(old, new);
+        assert!(error.contains(&format!("{new} sorts below {old}")), "{error}");
+        assert_eq!(joins(new, old), "");
+        assert!(joins(old, "a-1.0-py2-none-any.whl").contains("sorts below"), "one without a label");
+        let labelled = |label: &str| format!("a-1.0+{label}-py3-none-any.whl");
+        for (old, new, remedy) in [
+            ("rocm7.14.gfx1151.3", "rocm7.14.gfx1151.2", "raise the component's Release"),
+            ("rocm7.14.gfx1151.9", "rocm7.14.gfx1100.gfx1151.10", "other GPU targets"),
+            ("rocm7.14.gfx1151.3", "rocm7.13.gfx1151.4", "another ROCm"),
+            ("rocm7.14.gfx1151.1", "rocm7.14.gfx1151.dirty.2", "commit the changes"),
+        ] {
+            let project = Project { files: vec![file(&labelled(old))], ..Project::new("a") };
+            let error = Joined::of(&project, View::Local).join(&file(&labelled(new))).unwrap_err();
+            assert!(error.hints().concat().contains(remedy), "{old} {new}: {:?}", error.hints());
+        }
+        // Another public version says what it is itself.
+        assert_eq!(joins(old, "a-0.9+rocm7.14.1-py3-none-any.whl"), "");
+        // What nobody chooses any more is in nobody's way.
+        let yanked = File { yanked: Some(String::new()), ..file(old) };
+        let project = Project { files: vec![yanked], ..Project::new("a") };
+        Joined::of(&project, View::Local).join(&file(new)).unwrap();
+    }
+}

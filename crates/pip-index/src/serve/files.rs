@@ -1,0 +1,526 @@
+//! What an index's folder has for a request: a page in the form that the client wants, a file
+//! or a part of it, the address where it really is. Nothing outside the folder.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::negotiation::{self, Form};
+use super::request::{Refused, Request};
+use python_packaging::wheel;
+use rocmrpm_base::text::percent_encoded;
+
+/// An answer to a request.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// Header fields besides those that every answer has.
+    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) body: Body,
+}
+
+/// The content of an answer.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// A sentence.
+    Text(String),
+    /// A part of a file.
+    Part(File, Range<u64>),
+    /// None, and no length of it.
+    Nothing,
+}
+
+impl Answer {
+    /// Returns an answer that is no more than a status and a sentence.
+    pub(super) fn saying(status: u16, text: impl Into<String>) -> Self {
+        let fields = vec![("Content-Type", "text/plain; charset=utf-8".to_owned())];
+        Self { status, fields, body: Body::Text(text.into() + "\n") }
+    }
+
+    fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.fields.push((name, value.into()));
+        self
+    }
+}
+
+impl From<Refused> for Answer {
+    fn from(refused: Refused) -> Self {
+        Self::saying(refused.status, refused.reason)
+    }
+}
+
+/// The folder of an index.
+#[derive(Debug)]
+pub(super) struct Site {
+    /// Without symbolic links.
+    root: PathBuf,
+}
+
+/// What lies under a path.
+enum Found {
+    Folder(PathBuf),
+    File(PathBuf),
+}
+
+impl Site {
+    pub(super) fn new(root: &Path) -> io::Result<Self> {
+        Ok(Self { root: root.canonicalize()? })
+    }
+
+    /// Answers a request.
+    pub(super) fn answer(&self, request: &Request) -> Answer {
+        if !matches!(request.method.as_str(), "GET" | "HEAD") {
+            return Answer::saying(405, "an index is only read").with("Allow", "GET, HEAD");
+        }
+        match self.find(&request.segments) {
+            Some(Found::File(path)) if !request.folder => self.file(&path, media_type(&path), "", request),
+            Some(Found::Folder(path)) if request.folder => self.page(&path, request),
+            Some(Found::Folder(_)) => moved(&request.segments, request),
+            _ => self.elsewhere(request),
+        }
+    }
+
+    /// Returns what lies under a path, unless that is hidden or outside of the root.
+    fn find(&self, segments: &[String]) -> Option<Found> {
+        if segments.iter().any(|segment| segment.starts_with('.')) {
+            return None;
+        }
+        self.within(&self.root.join(segments.join("/")))
+    }
+
+    /// Returns what lies at a path of the file system, unless that is outside of the root.
+    fn within(&self, path: &Path) -> Option<Found> {
+        let path = path.canonicalize().ok()?;
+        if !path.starts_with(&self.root) {
+            return None;
+        }
+        let kind = path.metadata().ok()?.file_type();
+        match (kind.is_dir(), kind.is_file()) {
+            (true, _) => Some(Found::Folder(path)),
+            (_, true) => Some(Found::File(path)),
+            // Opening a pipe or a device could wait for ever.
+            _ => None,
+        }
+    }
+
+    /// Answers for a path under which nothing lies: perhaps a project's name is not normalized
+    /// (PEP 503: a repository may redirect such requests).
+    fn elsewhere(&self, request: &Request) -> Answer {
+        if let [above @ .., parent, name] = &request.segments[..]
+            && parent == "simple"
+            && let Some(normalized) = wheel::normalized(name).filter(|normalized| normalized != name)
+        {
+            let right: Vec<String> = above.iter().chain([parent, &normalized]).cloned().collect();
+            if let Some(Found::Folder(_)) = self.find(&right) {
+                return moved(&right, request);
+            }
+        }
+        match &request.segments[..] {
+            [] => Answer::saying(404, "the index is at /simple/"),
+            _ => Answer::saying(404, "there is no such page or file in this index"),
+        }
+    }
+
+    fn page(&self, folder: &Path, request: &Request) -> Answer {
+        // PEP 691, "URL Parameter": it has the first word.
+        let format = request.parameter("format");
+        let accept = format.as_deref().or(request.accept.as_deref());
+        // A page too can only be a file inside of the root.
+        let path = |form: Form| match self.within(&folder.join(form.file())) {
+            Some(Found::File(path)) => Some(path),
+            _ => None,
+        };
+        if path(Form::Json).or_else(|| path(Form::Html)).is_none() {
+            return self.elsewhere(request);
+        }
+        let chosen = negotiation::choose(accept, |form| path(form).is_some());
+        let answer = match chosen.and_then(|form| Some((form, path(form)?))) {
+            Some((form, path)) => {
+                let mark = if form == Form::HtmlV1 { "-v1" } else { "" };
+                self.file(&path, form.media_type(), mark, request)
+            }
+            None => Answer::saying(
+                406,
+                "this page is there as JSON or HTML of PEP 691, of which the client wants none",
+            ),
+        };
+        answer.with("Vary", "Accept")
+    }
+
+    /// Answers with a file. `mark` tells apart what has the same bytes and is not the same.
+    fn file(&self, path: &Path, media_type: &str, mark: &str, request: &Request) -> Answer {
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (meta, file) = match opened {
+            Ok((meta, file)) => (meta, file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.elsewhere(request),
+            Err(_) => return Answer::saying(500, "the file cannot be read"),
+        };
+        // A file is replaced as a whole, by another one: that has another number or time.
+        let nanoseconds = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
+        let tag = format!("\"{:x}-{nanoseconds:x}-{:x}{mark}\"", meta.ino(), meta.len());
+        let answer = |status, body| Answer { status, fields: Vec::new(), body }.with("ETag", &tag);
+        let whole = meta.len();
+        if request.if_none_match.as_deref().is_some_and(|tags| lists(tags, &tag)) {
+            return answer(304, Body::Nothing);
+        }
+        let wanted = request.range.as_deref().filter(|_| {
+            // RFC 9110, sections 13.1.5 and 14.2.
+            request.method == "GET" && request.if_range.as_ref().is_none_or(|only| only.trim() == tag)
+        });
+        let answer = match wanted.and_then(|text| range(text, whole)) {
+            None => answer(200, Body::Part(file, 0..whole)),
+            Some(Some(part)) => {
+                let place = format!("bytes {}-{}/{whole}", part.start, part.end - 1);
+                answer(206, Body::Part(file, part)).with("Content-Range", place)
+            }
+            Some(None) => {
+                return Answer::saying(416, "the file has no such part")
+                    .with("Content-Range", format!("bytes */{whole}"));
+            }
+        };
+        answer.with("Content-Type", media_type).with("Accept-Ranges", "bytes")
+    }
+}
+
+/// Sends a client to the folder that it means.
+fn moved(segments: &[String], request: &Request) -> Answer {
+    let path: String =
+        segments.iter().map(|segment| format!("/{}", percent_encoded(segment.as_bytes(), b""))).collect();
+    let query = match request.query.as_deref().filter(|query| query.is_ascii()) {
+        Some(query) => format!("?{query}"),
+        None => String::new(),
+    };
+    let location = format!("{path}/{query}");
+    Answer::saying(301, format!("it is at {location}")).with("Location", location)
+}
+
+/// Returns whether a list of entity tags has this one (RFC 9110, section 13.1.2: a weak one is
+/// as good).
+fn lists(tags: &str, tag: &str) -> bool {
+    tags.split(',')
+        .map(str::trim)
+        .any(|other| other == "*" || other.strip_prefix("W/").unwrap_or(other) == tag)
+}
+
+/// Reads a range of bytes (RFC 9110, section 14.1.2): `Some(None)` where the file has none of
+/// them. What is no range, or several, is to be ignored.
+fn range(text: &str, whole: u64) -> Option<Option<Range<u64>>> {
+    let (unit, range) = text.split_once('=')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    let (first, last) = range.trim().split_once('-')?;
+    let part = match (first, last) {
+        ("", last) => whole.saturating_sub(number(last)?)..whole,
+        (first, "") => number(first)?..whole,
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            if last < first {
+                return None;
+            }
+            first..whole.min(last.saturating_add(1))
+        }
+    };
+    Some((part.start < part.end).then_some(part))
+}
+
+/// Reads digits; a number that is too great for us is as great as can be.
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Returns the media type of a file: that of pages (PEP 691), and for what they link to what
+/// clients know from other indexes.
+fn media_type(path: &Path) -> &'static str {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.rsplit('.').next().unwrap_or_default() {
+        _ if name == Form::Json.file() => Form::Json.media_type(),
+        "html" => Form::Html.media_type(),
+        "json" => "application/json",
+        // The email format (core metadata specification), of which text/plain shows in browsers.
+        "metadata" | "txt" => "text/plain; charset=utf-8",
+        "gz" => "application/gzip",
+        "zip" => "application/zip",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JSON: &str = "application/vnd.pypi.simple.v1+json";
+
+    /// An index with one project, and a secret beside it.
+    fn site() -> (tempfile::TempDir, Site) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("secret.txt", "secret"),
+            ("index/simple/index.html", "root"),
+            ("index/simple/index.json", "{}"),
+            ("index/simple/flash-attn/index.html", "html"),
+            ("index/simple/flash-attn/index.json", "json"),
+            ("index/simple/old/index.html", "html"),
+            ("index/simple/empty/x", ""),
+            ("index/packages/flash-attn/f-1+x.whl", "0123456789"),
+            ("index/packages/flash-attn/f-1+x.whl.metadata", "Name: f"),
+            ("index/.lock", "hidden"),
+        ] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let link = |to: &str, name: &str| {
+            std::os::unix::fs::symlink(to, dir.path().join("index").join(name)).unwrap()
+        };
+        link("../secret.txt", "out.txt");
+        link("..", "up");
+        link("simple", "inside");
+        link("loop", "loop");
+        link("../../../secret.txt", "simple/empty/index.html");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            dir.path().join("index/pipe"),
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
+        let site = Site::new(&dir.path().join("index")).unwrap();
+        (dir, site)
+    }
+
+    fn asked(target: &str) -> Request {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        Request {
+            method: "GET".into(),
+            target: target.into(),
+            segments: path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+            folder: path.ends_with('/'),
+            query,
+            host: None,
+            keep_alive: true,
+            accept: None,
+            range: None,
+            if_range: None,
+            if_none_match: None,
+        }
+    }
+
+    fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
+        let mut of_name = answer.fields.iter().filter(|(field, _)| *field == name);
+        let value = of_name.next().map_or("", |(_, value)| value.as_str());
+        assert!(of_name.next().is_none(), "{name} is there twice: {answer:?}");
+        value
+    }
+
+    fn body(answer: &mut Answer) -> String {
+        use std::io::{Read, Seek};
+        match &mut answer.body {
+            Body::Text(text) => text.clone(),
+            Body::Nothing => String::new(),
+            Body::Part(file, part) => {
+                file.seek(io::SeekFrom::Start(part.start)).unwrap();
+                let mut text = String::new();
+                file.take(part.end - part.start).read_to_string(&mut text).unwrap();
+                text
+            }
+        }
+    }
+
+    #[test]
+    fn files_have_their_media_types() {
+        let (_dir, site) = site();
+        for (target, media, text) in [
+            ("/packages/flash-attn/f-1+x.whl", "application/octet-stream", "0123456789"),
+            ("/packages/flash-attn/f-1+x.whl.metadata", "text/plain; charset=utf-8", "Name: f"),
+            ("/simple/flash-attn/index.json", JSON, "json"),
+            ("/simple/flash-attn/index.html", "text/html; charset=utf-8", "html"),
+            ("/inside/flash-attn/index.html", "text/html; charset=utf-8", "html"),
+        ] {
+            let mut answer = site.answer(&asked(target));
+            assert_eq!((answer.status, field(&answer, "Content-Type")), (200, media), "{target}");
+            assert_eq!(body(&mut answer), text, "{target}");
+            assert_eq!((field(&answer, "Vary"), field(&answer, "Accept-Ranges")), ("", "bytes"));
+        }
+    }
+
+    #[test]
+    fn pages_are_negotiated() {
+        let (_dir, site) = site();
+        for (target, accept, status, media, text) in [
+            ("/simple/", None, 200, "text/html; charset=utf-8", "root"),
+            ("/simple/flash-attn/", Some(JSON), 200, JSON, "json"),
+            ("/simple/flash-attn/", Some("application/vnd.pypi.simple.latest+json"), 200, JSON, "json"),
+            (
+                "/simple/flash-attn/",
+                Some("application/vnd.pypi.simple.v1+html"),
+                200,
+                "application/vnd.pypi.simple.v1+html",
+                "html",
+            ),
+            (
+                "/simple/flash-attn/?format=application/vnd.pypi.simple.v1+json",
+                Some("text/html"),
+                200,
+                JSON,
+                "json",
+            ),
+            (
+                "/simple/flash-attn/?x=1&format=text%2Fhtml",
+                Some(JSON),
+                200,
+                "text/html; charset=utf-8",
+                "html",
+            ),
+            (
+                "/simple/old/",
+                Some("application/vnd.pypi.simple.v1+json, text/html;q=0.1"),
+                200,
+                "text/html; charset=utf-8",
+                "html",
+            ),
+        ] {
+            let mut request = asked(target);
+            request.accept = accept.map(str::to_owned);
+            let mut answer = site.answer(&request);
+            assert_eq!(
+                (answer.status, field(&answer, "Content-Type")),
+                (status, media),
+                "{target} {accept:?}"
+            );
+            assert_eq!(body(&mut answer), text, "{target} {accept:?}");
+            assert_eq!(field(&answer, "Vary"), "Accept");
+        }
+        for (target, accept) in
+            [("/simple/old/", JSON), ("/simple/", "image/png"), ("/simple/?format=nonsense", "*/*")]
+        {
+            let mut request = asked(target);
+            request.accept = Some(accept.into());
+            let answer = site.answer(&request);
+            assert_eq!((answer.status, field(&answer, "Vary")), (406, "Accept"), "{target} {accept}");
+        }
+    }
+
+    #[test]
+    fn clients_are_sent_to_the_right_address() {
+        let (_dir, site) = site();
+        for (target, location) in [
+            ("/simple", "/simple/"),
+            ("/simple/flash-attn", "/simple/flash-attn/"),
+            ("/simple/Flash_Attn/", "/simple/flash-attn/"),
+            ("/simple/Flash.-Attn?format=text/html", "/simple/flash-attn/?format=text/html"),
+            ("/simple/OLD/?ü", "/simple/old/"),
+        ] {
+            let answer = site.answer(&asked(target));
+            assert_eq!((answer.status, field(&answer, "Location")), (301, location), "{target}");
+        }
+        for target in [
+            "/simple/Flash_Attn_2/",
+            "/simple/no",
+            "/other/Flash_Attn/",
+            "/simple/empty/",
+            "/simple/_/",
+            "/",
+            "/packages/",
+        ] {
+            assert_eq!(site.answer(&asked(target)).status, 404, "{target}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_comes_out() {
+        let (_dir, site) = site();
+        for target in [
+            "/out.txt",
+            "/up/secret.txt",
+            "/up/",
+            "/loop",
+            "/pipe",
+            "/.lock",
+            "/simple/.x/",
+            "/packages/flash-attn/f-1+x.whl/",
+        ] {
+            let mut answer = site.answer(&asked(target));
+            assert_eq!(answer.status, 404, "{target}");
+            assert!(!body(&mut answer).contains("secret"));
+        }
+        let mut request = asked("/simple/");
+        request.method = "POST".into();
+        let answer = site.answer(&request);
+        assert_eq!((answer.status, field(&answer, "Allow")), (405, "GET, HEAD"));
+    }
+
+    #[test]
+    fn parts_of_files_are_answered() {
+        let (_dir, site) = site();
+        let mut request = asked("/packages/flash-attn/f-1+x.whl");
+        let tag = field(&site.answer(&request), "ETag").to_owned();
+        for (range, status, place, text) in [
+            ("bytes=0-0", 206, "bytes 0-0/10", "0"),
+            ("bytes=2-4", 206, "bytes 2-4/10", "234"),
+            ("BYTES = 7-", 206, "bytes 7-9/10", "789"),
+            ("bytes=-3", 206, "bytes 7-9/10", "789"),
+            ("bytes=-99999999999999999999999", 206, "bytes 0-9/10", "0123456789"),
+            ("bytes=8-99999999999999999999999", 206, "bytes 8-9/10", "89"),
+            ("bytes=10-", 416, "bytes */10", "the file has no such part\n"),
+            ("bytes=-0", 416, "bytes */10", "the file has no such part\n"),
+            ("bytes=4-2", 200, "", "0123456789"),
+            ("bytes=0-1,4-5", 200, "", "0123456789"),
+            ("bytes=--1", 200, "", "0123456789"),
+            ("bytes=-", 200, "", "0123456789"),
+            ("bytes=+1-2", 200, "", "0123456789"),
+            ("lines=0-1", 200, "", "0123456789"),
+            ("bytes", 200, "", "0123456789"),
+        ] {
+            request.range = Some(range.into());
+            let mut answer = site.answer(&request);
+            assert_eq!((answer.status, field(&answer, "Content-Range")), (status, place), "{range}");
+            assert_eq!(body(&mut answer), text, "{range}");
+        }
+        request.range = Some("bytes=0-0".into());
+        for (only, status) in
+            [(tag.as_str(), 206), ("\"other\"", 200), ("Sat, 21 Nov 2026 00:00:00 GMT", 200)]
+        {
+            request.if_range = Some(only.into());
+            assert_eq!(site.answer(&request).status, status, "{only}");
+        }
+        (request.if_range, request.method) = (None, "HEAD".into());
+        assert_eq!(site.answer(&request).status, 200, "a range is for GET alone");
+    }
+
+    #[test]
+    fn what_a_client_has_is_not_sent_again() {
+        let (dir, site) = site();
+        let mut request = asked("/simple/flash-attn/");
+        let tag = field(&site.answer(&request), "ETag").to_owned();
+        for (tags, status) in [
+            (tag.clone(), 304),
+            (format!("\"a\", W/{tag}"), 304),
+            ("*".into(), 304),
+            ("\"a\"".into(), 200),
+            (tag.trim_matches('"').into(), 200),
+        ] {
+            request.if_none_match = Some(tags.clone());
+            let answer = site.answer(&request);
+            assert_eq!((answer.status, field(&answer, "Vary")), (status, "Accept"), "{tags}");
+        }
+        request.if_none_match = Some(tag.clone());
+        request.accept = Some("application/vnd.pypi.simple.v1+html".into());
+        assert_eq!(
+            site.answer(&request).status,
+            200,
+            "the same bytes under another media type are another page"
+        );
+        request.accept = None;
+        rocmrpm_base::files::write_atomically(&dir.path().join("index/simple/flash-attn/index.html"), "HTML")
+            .unwrap();
+        assert_eq!(site.answer(&request).status, 200);
+    }
+}

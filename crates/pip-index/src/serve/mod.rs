@@ -1,0 +1,193 @@
+//! A small HTTP/1.1 server of an index's folder, for trying and testing: PEP 503, PEP 691 with
+//! content negotiation, ranges. Not for the open network: it knows no TLS, no users and no
+//! hurry. Not how requests look on a terminal.
+
+mod connection;
+mod files;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod hosts;
+mod line;
+mod negotiation;
+mod pace;
+mod request;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use files::Site;
+use hosts::Hosts;
+use line::Line;
+use rocmrpm_base::error::{Diagnose, Kind};
+
+/// How soon a request to stop is heard.
+const HEED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How often those that wait are looked after.
+const CROWDED: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// A request that was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
+    /// Who asked.
+    pub client: SocketAddr,
+    /// The method as it was sent; empty where there was no valid request.
+    pub method: String,
+    /// The target as it was sent; empty where there was no valid request.
+    pub target: String,
+    /// The answer's status (RFC 9110, section 15).
+    pub status: u16,
+    /// The media type of the answer's content, empty where it has none.
+    pub media_type: String,
+    /// Bytes of content that were sent.
+    pub bytes: u64,
+    /// Whether the client took the whole answer.
+    pub complete: bool,
+    /// How long sending took.
+    pub took: Duration,
+}
+
+/// Why an index is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The folder is none, or has no pages.
+    #[error("{} is not an index: it has no folder `simple`, and no channel with one", dir.display())]
+    NoIndex {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The address or the port cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address with the port.
+        address: SocketAddr,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The listener or the folder fails.
+    #[error("cannot serve the index in {}", dir.display())]
+    Io {
+        /// The folder.
+        dir: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+impl Diagnose for ServeError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NoIndex { .. } => Kind::Usage,
+            Self::Listen { .. } | Self::Io { .. } => Kind::Environment,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoIndex { .. } => vec![
+                "`rocmrpm index` writes the workspace's index, `rocmrpm build` makes everything in it first"
+                    .into(),
+            ],
+            Self::Listen { source, .. } => match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    vec!["another program has this port: `--port 0` takes any that is free".into()]
+                }
+                io::ErrorKind::AddrNotAvailable => vec!["this machine has no such address".into()],
+                io::ErrorKind::PermissionDenied => vec!["ports from 1024 on are for everybody".into()],
+                _ => Vec::new(),
+            },
+            Self::Io { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Returns a listener; port 0 is any that is free.
+pub fn listen(address: IpAddr, port: u16) -> Result<TcpListener, ServeError> {
+    let address = SocketAddr::new(address, port);
+    TcpListener::bind(address).map_err(|source| ServeError::Listen { address, source })
+}
+
+/// Returns the views of an index, as paths below its folder that end with `/`: `simple/`, and
+/// `<channel>/simple/` for every channel of a published one.
+pub fn views(dir: &Path) -> Result<Vec<String>, ServeError> {
+    let mut views = Vec::new();
+    let has_pages =
+        |folder: &Path| ["index.html", "index.json"].iter().any(|page| folder.join(page).is_file());
+    if has_pages(&dir.join("simple")) {
+        views.push("simple/".to_owned());
+    }
+    let mut channels = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if let Ok(name) = entry.file_name().into_string()
+            && !name.starts_with('.')
+            && has_pages(&entry.path().join("simple"))
+        {
+            channels.push(format!("{name}/simple/"));
+        }
+    }
+    channels.sort();
+    views.extend(channels);
+    if views.is_empty() { Err(ServeError::NoIndex { dir: dir.to_owned() }) } else { Ok(views) }
+}
+
+/// Serves an index's folder until `stop` says so: every connection in a thread of its own.
+/// Connections that are open then are closed. On a loopback address, only requests for a loopback
+/// name or one of `names` are answered.
+pub fn serve(
+    listener: &TcpListener,
+    dir: &Path,
+    names: &[String],
+    log: &(dyn Fn(&Served) + Sync),
+    stop: &dyn Fn() -> bool,
+) -> Result<(), ServeError> {
+    let failed = |source| ServeError::Io { dir: dir.to_owned(), source };
+    let site = Site::new(dir).map_err(failed)?;
+    let hosts = Hosts::new(listener.local_addr().map_err(failed)?.ip(), names);
+    // A client may be gone again between poll and accept.
+    listener.set_nonblocking(true).map_err(failed)?;
+    let line = Line::default();
+    std::thread::scope(|scope| {
+        while !stop() {
+            match accept(listener, if line.is_crowded() { &CROWDED } else { &HEED }) {
+                Ok(Some((stream, client))) => line.enter(stream, client.ip()),
+                Ok(None) => {}
+                // Such as too many open files: connections that end bring them back.
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+            while let Some(place) = line.next() {
+                let (site, hosts, line) = (&site, &hosts, &line);
+                // Without a thread, the connection is dropped, and the client tries again.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
+                    // A client that hangs up is not a failure of the server.
+                    let _ = connection::serve(&place.connection, site, hosts, log, || !line.is_crowded());
+                });
+            }
+            line.make_room();
+        }
+        line.close();
+    });
+    Ok(())
+}
+
+/// Waits for a client, not for long.
+fn accept(listener: &TcpListener, time: &Timespec) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    let mut events = [PollFd::new(listener, PollFlags::IN)];
+    match rustix::event::poll(&mut events, Some(time)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
+        Ok(_) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match listener.accept() {
+        Ok((stream, client)) => {
+            stream.set_nonblocking(false)?;
+            Ok(Some((stream, client)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,253 @@
+//! Wheels added to an index in a folder, promoted, yanked, and what a check finds there.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::IndexError;
+use super::change::{Action, Change, plan_add, plan_promote, plan_yank};
+use super::check::{self, Options};
+use super::folder::Folder;
+use super::listing::Listing;
+use super::place::Place as _;
+use super::view::View;
+use python_packaging::environment::Environment;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::text;
+
+/// Writes a wheel of `NAME-VERSION` with these lines in its METADATA.
+fn wheel(dir: &Path, stem: &str, metadata: &str) -> PathBuf {
+    let (name, version) = stem.split_once('-').unwrap();
+    let (module, info) = (format!("{name}.py"), format!("{stem}.dist-info"));
+    let files = [
+        (module, format!("# {metadata}\n")),
+        (
+            format!("{info}/METADATA"),
+            format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}"),
+        ),
+        (
+            format!("{info}/WHEEL"),
+            "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n".into(),
+        ),
+    ];
+    let digest = |text: &str| text::base64(Sha256::of_bytes(text).as_bytes(), text::BASE64_URL);
+    let line = |(name, text): &(String, String)| format!("{name},sha256={},{}\n", digest(text), text.len());
+    let record = files.iter().map(line).collect::<String>() + &format!("{info}/RECORD,,\n");
+    let path = dir.join(format!("{stem}-py3-none-any.whl"));
+    let mut zip = zip::ZipWriter::new(fs_err::File::create(&path).unwrap());
+    for (name, text) in files.into_iter().chain([(format!("{info}/RECORD"), record)]) {
+        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap();
+    path
+}
+
+/// An index in a folder, and another folder for wheels.
+struct Lab {
+    dir: tempfile::TempDir,
+    place: Folder,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Folder::new(&dir.path().join("index"));
+        fs_err::create_dir_all(place.root()).unwrap();
+        Self { dir, place }
+    }
+
+    fn wheel(&self, stem: &str, metadata: &str) -> PathBuf {
+        wheel(self.dir.path(), stem, metadata)
+    }
+
+    fn plan(&self, channel: &str, wheels: &[PathBuf]) -> Result<Change, IndexError> {
+        plan_add(&self.place, Some(channel), wheels, None, None)
+    }
+
+    /// Adds wheels, and returns what was done and how many packages were new.
+    fn add(&self, channel: &str, wheels: &[PathBuf]) -> (Vec<Action>, usize) {
+        let change = self.plan(channel, wheels).unwrap();
+        (self.apply(&change), change.packages.len())
+    }
+
+    fn apply(&self, change: &Change) -> Vec<Action> {
+        change.apply(&self.place).unwrap();
+        change.notes.iter().map(|note| note.action.clone()).collect()
+    }
+
+    /// Returns the findings of a check: severity, rule, and what was found.
+    fn check(&self, channel: &str, digests: bool) -> Vec<String> {
+        let view = Listing::read(self.place.root(), Some(channel)).unwrap();
+        let options = Options {
+            environment: &Environment::new("3.14", "x86_64", None).unwrap(),
+            outside: &[],
+            offline: true,
+            held: &BTreeMap::new(),
+            digests,
+        };
+        let report = check::check(&view, &options).unwrap();
+        let errors = report.findings.iter().any(|finding| format!("{:?}", finding.severity) == "Error");
+        assert_eq!(report.has_errors(), errors);
+        report.findings.iter().map(|f| format!("{:?} {}: {}", f.severity, f.id, f.found)).collect()
+    }
+}
+
+#[test]
+fn wheels_are_added_once_and_never_with_other_bytes() {
+    let lab = Lab::new();
+    let a = lab.wheel("a-1.0", "Requires-Dist: b\n");
+    let b = lab.wheel("b-1.0", "");
+    let both = [a.clone(), b.clone(), a.clone()];
+    // Each wheel has its METADATA beside it.
+    assert_eq!(lab.add("testing", &both), (vec![Action::Add, Action::Add], 4));
+    let again = lab.plan("testing", &both).unwrap();
+    assert!(again.is_empty(), "{again}");
+    assert_eq!(again.notes.iter().filter(|note| note.action == Action::Keep).count(), 2);
+    // Packages are shared by the channels.
+    assert_eq!(lab.add("stable", &both[..1]), (vec![Action::Add], 0));
+
+    lab.wheel("a-1.0", "Requires-Dist: c\n");
+    let other = lab.plan("testing", std::slice::from_ref(&a)).unwrap_err();
+    assert!(matches!(other, IndexError::OtherDigest { .. }), "{other}");
+    lab.wheel("b-1.0", "Requires-Dist: c\n");
+    let other = lab.plan("stable", &[b]).unwrap_err();
+    assert!(matches!(other, IndexError::OtherDigest { .. }), "{other}");
+}
+
+#[test]
+fn packages_of_an_interrupted_publishing_are_kept_or_refused() {
+    let lab = Lab::new();
+    let a = [lab.wheel("a-1.0", "")];
+    let change = lab.plan("testing", &a).unwrap();
+    lab.place.put_packages(&change.packages).unwrap();
+    assert_eq!(lab.plan("testing", &a).unwrap().packages, []);
+    lab.wheel("a-1.0", "Requires-Dist: b\n");
+    assert!(matches!(lab.plan("testing", &a), Err(IndexError::OtherDigest { .. })));
+}
+
+#[test]
+fn refuses_a_second_wheel_for_the_same_tags_or_with_a_lower_label() {
+    let lab = Lab::new();
+    let wheels = ["a-1.0+rocm2", "a-1.0+rocm1", "a-1.0.0+rocm2"].map(|stem| lab.wheel(stem, ""));
+    lab.add("testing", &wheels[..1]);
+    assert!(matches!(lab.plan("testing", &wheels[1..2]), Err(IndexError::Below { .. })));
+    assert!(matches!(lab.plan("testing", &wheels[2..]), Err(IndexError::SameTags { .. })));
+    assert!(matches!(
+        lab.plan("stable", &[&wheels[..1], &wheels[2..]].concat()),
+        Err(IndexError::SameTags { .. })
+    ));
+}
+
+#[test]
+fn promotes_what_is_selected() {
+    let lab = Lab::new();
+    lab.add("testing", &["a-1.0", "a-2.0", "b-1.0"].map(|stem| lab.wheel(stem, "")));
+    assert!(matches!(plan_promote(&lab.place, "stable", "testing", &[]), Err(IndexError::Empty { .. })));
+    let promote = |selection: &[&str]| {
+        let selection: Vec<String> = selection.iter().map(|text| (*text).to_owned()).collect();
+        plan_promote(&lab.place, "testing", "stable", &selection)
+    };
+    let files = |change: &Change| change.notes.iter().map(|note| note.file.clone()).collect::<Vec<_>>();
+    let change = promote(&["A==1.0.0"]).unwrap();
+    assert_eq!(files(&change), ["a-1.0-py3-none-any.whl"]);
+    let edge = View::of(Some("testing")).unwrap();
+    assert_eq!(lab.apply(&change), [Action::Promote(edge)]);
+    let rest = promote(&[]).unwrap();
+    assert_eq!(files(&rest).len(), 3);
+    assert_eq!(lab.apply(&rest).iter().filter(|action| **action == Action::Keep).count(), 1);
+    assert!(promote(&[]).unwrap().is_empty());
+    for (wrong, near) in [("a==3", "a==1.0"), ("c", "a")] {
+        let error = promote(&[wrong]).unwrap_err();
+        let IndexError::NotThere { near: found, .. } = error else { panic!("{error}") };
+        assert!(found.is_none_or(|found| found.starts_with(near.split('=').next().unwrap())), "{wrong}");
+    }
+    assert!(matches!(promote(&["a=="]), Err(IndexError::Selection(_))));
+    assert!(matches!(plan_promote(&lab.place, "testing", "testing", &[]), Err(IndexError::SameChannel(_))));
+}
+
+#[test]
+fn yanks_one_version_in_all_channels_and_restores_it() {
+    let lab = Lab::new();
+    let wheels = ["a-1.0", "a-2.0"].map(|stem| lab.wheel(stem, ""));
+    lab.add("testing", &wheels);
+    lab.add("stable", &wheels[..1]);
+    let yank = |reason| lab.apply(&plan_yank(&lab.place, "a==1.0", reason).unwrap());
+    let yanked = Action::Yank("broken".into());
+    assert_eq!(yank(Some("broken")), [yanked.clone(), yanked]);
+    assert_eq!(yank(Some("broken")), [Action::Keep, Action::Keep]);
+    assert_eq!(yank(None), [Action::Restore, Action::Restore]);
+    assert!(matches!(plan_yank(&lab.place, "a", None), Err(IndexError::NoVersion(_))));
+    assert!(matches!(plan_yank(&lab.place, "a==3", None), Err(IndexError::NotThere { .. })));
+}
+
+#[test]
+fn pages_that_another_run_changed_are_not_overwritten() {
+    let lab = Lab::new();
+    let (a, b) = (lab.wheel("a-1.0", ""), lab.wheel("b-1.0", ""));
+    let late = lab.plan("testing", &[a]).unwrap();
+    lab.add("testing", &[b]);
+    assert!(matches!(late.apply(&lab.place), Err(IndexError::Meanwhile { .. })));
+}
+
+#[test]
+fn the_check_finds_packages_that_differ_from_their_pages() {
+    let lab = Lab::new();
+    let a = lab.wheel("a-1.0", "");
+    lab.add("testing", std::slice::from_ref(&a));
+    assert_eq!(lab.check("testing", true), [""; 0]);
+    let package = lab.place.root().join("packages/a/a-1.0-py3-none-any.whl");
+    let mut bytes = fs_err::read(&a).unwrap();
+    bytes[100] ^= 1;
+    let write = |bytes: &[u8]| {
+        fs_err::remove_file(&package).unwrap();
+        fs_err::write(&package, bytes).unwrap();
+    };
+    write(&bytes);
+    let found = lab.check("testing", true);
+    assert!(found.iter().any(|text| text.contains("Error package-differs: its sha256 is")), "{found:?}");
+    assert!(!lab.check("testing", false).iter().any(|text| text.contains("package-differs")));
+    bytes.push(0);
+    write(&bytes);
+    let found = lab.check("testing", false);
+    assert!(found.iter().any(|text| text.contains("bytes, its page says")), "{found:?}");
+    fs_err::remove_file(&package).unwrap();
+    let found = lab.check("testing", false);
+    assert!(found.iter().any(|text| text.starts_with("Error package-missing")), "{found:?}");
+}
+
+#[test]
+fn the_check_finds_requirements_that_nothing_satisfies() {
+    let lab = Lab::new();
+    let needs = "Provides-Extra: fast\nRequires-Dist: b>=1\nRequires-Dist: b[x]\nRequires-Dist: c\n\
+                 Requires-Dist: never ; python_version < \"3\"\nRequires-Dist: d ; extra == \"fast\"\n\
+                 Requires-Dist: b>=2 ; extra == \"fast\"\nRequires-Dist: u @ https://u.example/u.whl\n";
+    lab.add("testing", &[lab.wheel("a-1.0", needs), lab.wheel("b-1.0", "")]);
+    assert_eq!(
+        lab.check("testing", false),
+        [
+            "Error unsatisfied: the index has no `c`, and no outside index is declared",
+            "Warning requires-url: it names a file and not versions: what that file is can change",
+            "Warning unknown-extra: `b` has no extra `x`: installers go on without it",
+            "Warning unsatisfied-extra: with the extra `fast`: the index has b 1.0 only",
+            "Warning unsatisfied-extra: with the extra `fast`: the index has no `d`, and no outside index is declared",
+        ]
+    );
+    // What is yanked satisfies nothing.
+    lab.apply(&plan_yank(&lab.place, "b==1.0", Some("x")).unwrap());
+    let found = lab.check("testing", false);
+    let yanked = "Error unsatisfied: the index has `b` yanked or for other environments only";
+    assert_eq!(found.iter().filter(|text| *text == yanked).count(), 2, "{found:?}");
+}
+
+#[test]
+fn the_check_finds_wheels_between_which_installers_choose() {
+    let lab = Lab::new();
+    let stems = ["a-1.0", "a-1.1+rocm7.gfx1100.1", "a-1.1+rocm7.gfx1151.1", "b-1.0+rocm7.gfx1151.xnackon.1"];
+    lab.add("testing", &stems.map(|stem| lab.wheel(stem, "")));
+    let found = lab.check("testing", false);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("Error plain-beside-labelled: a plain wheel of `a`"), "{found:?}");
+    assert!(found[1].contains("a 1.1 is there for the GPU targets gfx1100 and gfx1151"), "{found:?}");
+    assert!(found[1].starts_with("Warning several-gpu-targets"), "{found:?}");
+}

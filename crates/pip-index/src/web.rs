@@ -1,0 +1,77 @@
+//! A published index as its users reach it: read over https, never changed.
+
+use std::path::Path;
+
+use super::IndexError;
+use super::entry::each;
+use super::place::{Package, Page, Place, Stored};
+use super::publish::PublishError;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::error::Error;
+use rocmrpm_fetch::{SourceError, download_plain};
+
+/// An index at an address.
+#[derive(Debug)]
+pub struct Web(String);
+
+impl Web {
+    /// Returns the index at this address.
+    pub fn at(url: &str) -> Result<Self, PublishError> {
+        if !url.starts_with("https://") && !url.starts_with("http://") {
+            let why = "an index is read over https or http".to_owned();
+            return Err(PublishError::Destination { text: url.to_owned(), why });
+        }
+        Ok(Self(url.trim_end_matches('/').to_owned()))
+    }
+
+    /// Fetches a file; `None` if the server does not have it.
+    fn fetch<T>(
+        &self,
+        path: &str,
+        then: impl FnOnce(&Path) -> std::io::Result<T>,
+    ) -> Result<Option<T>, IndexError> {
+        let dir = tempfile::tempdir()?;
+        let file = dir.path().join("file");
+        let url = format!("{}/{}", self.0, rocmrpm_base::text::percent_encoded(path.as_bytes(), b"/"));
+        match download_plain(&url, &file) {
+            Ok(()) => Ok(Some(then(&file)?)),
+            Err(SourceError::Transfer { status: 404 | 410, .. }) => Ok(None),
+            Err(error) => Err(IndexError::Download(Box::new(Error::from(error)))),
+        }
+    }
+}
+
+impl Place for Web {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+
+    fn read(&self, paths: &[String]) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
+        each(paths, |path| self.fetch(path, |file| fs_err::read(file)))
+    }
+
+    fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
+        each(paths, |path| {
+            let found = self.fetch(path, Sha256::of_file)?;
+            Ok(found.map(|(sha256, size)| Stored { size, sha256 }))
+        })
+    }
+
+    fn put_packages(&self, _: &[Package]) -> Result<(), IndexError> {
+        Err(self.refused())
+    }
+
+    fn put_pages(&self, _: &[Page]) -> Result<(), IndexError> {
+        Err(self.refused())
+    }
+
+    fn remove(&self, _: &[String]) -> Result<(), IndexError> {
+        Err(self.refused())
+    }
+}
+
+impl Web {
+    fn refused(&self) -> IndexError {
+        std::io::Error::new(std::io::ErrorKind::ReadOnlyFilesystem, self.0.clone()).into()
+    }
+}

@@ -1,0 +1,9 @@
+//! Python packaging: names, versions, markers, tags and METADATA, and wheels: written from the payload
+//! of RPMs, read back and checked. It does not know pip indexes, nor the workspace that wheels come
+//! from.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+pub mod environment;
+pub mod needs;
+pub mod wheel;

@@ -1,0 +1,62 @@
+//! Which distributions RPMs have, and the versions that their wheels will get, from what the
+//! headers say; and their METADATA, for which a payload is read. Not what else is in them.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use pep440_rs::Version;
+
+use super::layout::place;
+use super::name::of_dist_info;
+use super::plan::dist_info;
+use super::{LocalLabel, Pins, WheelError};
+use rocmrpm_base::process;
+use rocmrpm_base::text::covers;
+use rocmrpm_rpms::{self as rpms, EntryKind};
+
+/// How large METADATA may be, in bytes.
+const LIMIT: u64 = 16 << 20;
+
+/// Returns the distributions of a component's RPMs and the versions of the wheels that
+/// [`build`](super::build) makes of them with this label, without the files that these
+/// patterns leave out.
+pub fn distributions(rpms: &[PathBuf], label: &LocalLabel, leave_out: &[String]) -> Result<Pins, WheelError> {
+    let mut found = Pins::new();
+    for rpm in rpms {
+        let (header, files) = rpms::files(rpm)?;
+        if header.arch == "src" || header.is_debug() {
+            continue;
+        }
+        let kept = files.iter().filter(|file| !matches!(file.kind, EntryKind::Ghost | EntryKind::Directory));
+        let kept = kept.filter(|file| !leave_out.iter().any(|pattern| covers(pattern, &file.path)));
+        for folder in kept.filter_map(|file| dist_info(place(&file.path))) {
+            let (name, version) = of_dist_info(folder).ok_or_else(|| no_version(rpm, folder))?;
+            let labelled = label.apply(&version.to_string());
+            let labelled = Version::from_str(&labelled).map_err(|_| no_version(rpm, folder))?;
+            found.insert(name, labelled);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the METADATA of the distributions in an RPM, by normalized name.
+pub fn metadata_of(rpm: &Path) -> Result<BTreeMap<String, String>, WheelError> {
+    let mut found = BTreeMap::new();
+    rpms::for_each_file::<WheelError>(rpm, |entry, content| {
+        process::check_stop()?;
+        let Some(folder) = dist_info(place(&entry.path)) else { return Ok(()) };
+        let (name, _) = of_dist_info(folder).ok_or_else(|| no_version(rpm, folder))?;
+        let mut text = String::new();
+        content.take(LIMIT).read_to_string(&mut text)?;
+        found.insert(name, text);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn no_version(rpm: &Path, folder: &str) -> WheelError {
+    let reason = format!("the name of its folder {folder} is not that of a distribution and a version");
+    WheelError::package(rpm, reason)
+}

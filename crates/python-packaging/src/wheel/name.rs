@@ -1,0 +1,158 @@
+//! Names of distributions and of wheel files, as PEP 503 and the binary
+//! distribution format spell them. Not what is in the files.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use pep440_rs::Version;
+
+/// Returns the name as an index spells it (PEP 503): lower case, every run of
+/// `-`, `_` and `.` one `-`. `None` where it is not a valid name.
+pub fn normalized(name: &str) -> Option<String> {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    if !edge(bytes.first()) || !edge(bytes.last()) || !bytes.iter().all(|b| inner(*b)) {
+        return None;
+    }
+    let parts: Vec<&str> = name.split(['-', '_', '.']).filter(|part| !part.is_empty()).collect();
+    Some(parts.join("-").to_ascii_lowercase())
+}
+
+/// Takes the name of a folder `name-version.dist-info` apart: the distribution, normalized, and
+/// its version. Old build backends wrote `_` for the `+` of a version.
+pub(super) fn of_dist_info(folder: &str) -> Option<(String, Version)> {
+    let (name, version) = folder.strip_suffix(".dist-info")?.rsplit_once('-')?;
+    let version = Version::from_str(version).or_else(|_| Version::from_str(&version.replacen('_', "+", 1)));
+    Some((normalized(name)?, version.ok()?))
+}
+
+/// Returns the normalized name of the project that a wheel of this name is of, `None` where no
+/// wheel can be called so: `NAME-VERSION(-BUILD)?-PYTHON-ABI-PLATFORM.whl`, of letters, digits
+/// and `_.+!` alone (binary distribution format, "File name convention").
+pub fn wheel_project(file: &str) -> Option<String> {
+    let stem = file.strip_suffix(".whl")?;
+    let parts: Vec<&str> = stem.split('-').collect();
+    let plain = |part: &&str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_.+!".contains(c))
+    };
+    let version = Version::from_str(parts.get(1)?);
+    let name = parts[0].starts_with(|c: char| c.is_ascii_alphanumeric());
+    (matches!(parts.len(), 5 | 6) && parts.iter().all(plain) && version.is_ok() && name)
+        .then(|| rocmrpm_base::names::normalized(parts[0]))
+}
+
+/// A wheel's file name, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileName {
+    /// The distribution, normalized as on an index.
+    pub distribution: String,
+    /// The version.
+    pub version: Version,
+    /// Every `python-abi-platform` that the name's compressed tags stand for.
+    pub tags: BTreeSet<String>,
+}
+
+impl FileName {
+    /// Takes a file name apart; the error says what is wrong with it.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let safe = |b: u8| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b);
+        let stem = name.strip_suffix(".whl").filter(|_| name.bytes().all(safe));
+        let stem = stem.ok_or("the file's name is not that of a wheel")?;
+        let parts: Vec<&str> = stem.split('-').collect();
+        let (head, tags) = match parts.as_slice() {
+            [dist, version, tags @ ..] if tags.len() == 3 => ([*dist, *version], tags),
+            [dist, version, build, tags @ ..] if tags.len() == 3 => {
+                if !build.starts_with(|c: char| c.is_ascii_digit()) {
+                    return Err(format!("the build tag `{build}` in the file's name begins with no digit"));
+                }
+                ([*dist, *version], tags)
+            }
+            _ => return Err("the file's name is not `name-version-python-abi-platform.whl`".into()),
+        };
+        let distribution = normalized(head[0])
+            .ok_or_else(|| format!("`{}` in the file's name is not a distribution's name", head[0]))?;
+        let version = Version::from_str(head[1])
+            .map_err(|_| format!("`{}` in the file's name is not a version", head[1]))?;
+        Ok(Self { distribution, version, tags: expand(tags[0], tags[1], tags[2]) })
+    }
+}
+
+fn expand(python: &str, abi: &str, platform: &str) -> BTreeSet<String> {
+    let mut tags = BTreeSet::new();
+    for python in python.split('.') {
+        for abi in abi.split('.') {
+            tags.extend(platform.split('.').map(|platform| format!("{python}-{abi}-{platform}")));
+        }
+    }
+    tags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_name_a_distribution_and_a_version() {
+        let read = |folder| of_dist_info(folder).map(|(name, version)| format!("{name} {version}"));
+        for (folder, expected) in [
+            ("Flash_Attn-2.8.3.dist-info", "flash-attn 2.8.3"),
+            ("a-1!1.0rc1.dist-info", "a 1!1.0rc1"),
+            ("a-1.0+git1.dist-info", "a 1.0+git1"),
+            ("a-1.0_git1.dist-info", "a 1.0+git1"),
+        ] {
+            assert_eq!(read(folder).as_deref(), Some(expected));
+        }
+        for bad in ["a.dist-info", "a-x.dist-info", "-1.dist-info", "a-1", "a-1_x_+.dist-info"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_are_normalized() {
+        assert_eq!(normalized("Flash_Attn.._x").as_deref(), Some("flash-attn-x"));
+        for bad in ["", "-a", "a-", "a b", "ä", "a/b", "a\n"] {
+            assert_eq!(normalized(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn file_names_are_taken_apart() {
+        let name = FileName::parse("flash_attn-2.8+rocm7.14-1x-py2.py3-none-any.whl").unwrap();
+        assert_eq!(name.distribution, "flash-attn");
+        assert_eq!(name.version.to_string(), "2.8+rocm7.14");
+        assert_eq!(name.tags.into_iter().collect::<Vec<_>>(), ["py2-none-any", "py3-none-any"]);
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for bad in [
+            "a.whl",
+            "a-1-py3-none.whl",
+            "a-x-py3-none-any.whl",
+            "a-1-b-py3-none-any.whl",
+            "a-1-py3-none-any.zip",
+            "a-1-1-1-py3-none-any.whl",
+            "ä-1-py3-none-any.whl",
+            "../a-1-py3-none-any.whl",
+        ] {
+            assert!(FileName::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn wheels_are_known_by_name() {
+        for (file, project) in [
+            ("Foo_Bar.x-1.0.post1-py2.py3-none-any.whl", Some("foo-bar-x")),
+            ("a-1-2-cp314-cp314-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", Some("a")),
+            ("a-1-py3-none.whl", None),
+            ("a-1-py3-none-any.zip", None),
+            ("a-x-py3-none-any.whl", None),
+            ("../a-1-py3-none-any.whl", None),
+            ("a-1--none-any.whl", None),
+            ("a-1-py3-none-a ny.whl", None),
+        ] {
+            assert_eq!(wheel_project(file).as_deref(), project, "{file}");
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The files of an RPM, with their contents kept in one temporary file so that
+//! memory stays small, and its symbolic links followed. Not what a wheel takes.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rocm_inspect::{self as inspect, ElfFacts};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::process;
+use rocmrpm_base::text::covers;
+use rocmrpm_rpms::{self as rpms, Entry, EntryKind, Header};
+
+use super::WheelError;
+use super::layout::{self, Place};
+
+/// What to do about a payload that is not what its header says.
+const DAMAGED: &str = "`rpm -K --nosignature` tells what rpm thinks of the package; a result of a build is made \
+                       anew when its folder is removed";
+
+/// How many links are followed from one name before that counts as a circle.
+const MAX_LINKS: usize = 40;
+
+/// A temporary file without a name that holds contents one after the other.
+pub(super) struct Spool {
+    file: std::fs::File,
+    end: u64,
+}
+
+/// Where in the spool a file's content is, and what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stored {
+    offset: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// The content's digest.
+    pub sha256: Sha256,
+    /// Whether anybody may execute the file.
+    pub executable: bool,
+}
+
+/// A file or link of the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    /// A regular file.
+    File(Stored),
+    /// A symbolic link, with its target as written.
+    Link(String),
+}
+
+/// What a symbolic link leads to inside the payload.
+pub(super) enum Target {
+    /// A file, with its path.
+    File(String, Stored),
+    /// A folder that has files, with its path.
+    Folder(String),
+}
+
+impl Spool {
+    /// Makes a spool on the file system of `folder`; `/tmp` may be in memory.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        Ok(Self { file: tempfile::tempfile_in(folder)?, end: 0 })
+    }
+
+    /// Takes a content in.
+    pub fn append(&mut self, mut content: impl Read, executable: bool) -> io::Result<Stored> {
+        let offset = self.end;
+        let copy = Copying { content: &mut content, spool: &self.file };
+        let (sha256, size) = Sha256::of_reader(copy)?;
+        self.end += size;
+        Ok(Stored { offset, size, sha256, executable })
+    }
+
+    /// Reads up to the length of `buffer` from `at` bytes into a content.
+    pub fn read_at(&self, stored: &Stored, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = stored.size.saturating_sub(at).min(buffer.len() as u64) as usize;
+        if left == 0 { Ok(0) } else { self.file.read_at(&mut buffer[..left], stored.offset + at) }
+    }
+
+    /// Fills the buffer from `at` bytes into a content.
+    pub fn read_exact_at(&self, stored: &Stored, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if stored.size.saturating_sub(at) < buffer.len() as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.file.read_exact_at(buffer, stored.offset + at)
+    }
+
+    /// Returns what an ELF file links to, and whether all of it could be read.
+    pub fn linkage(&self, stored: &Stored) -> io::Result<Option<(ElfFacts, bool)>> {
+        inspect::linkage(&self.file, stored.offset, stored.size)
+    }
+
+    /// Returns the content from `at` on as a reader.
+    pub fn reader(&self, stored: Stored, at: u64) -> impl Read + '_ {
+        Reading { spool: self, stored, at }
+    }
+
+    /// Returns a whole content that is at most `limit` bytes long.
+    pub fn small(&self, stored: Stored, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        if stored.size > limit {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        self.reader(stored, 0).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+}
+
+/// Passes a content on and writes it to the spool on the way.
+struct Copying<'a, R> {
+    content: &'a mut R,
+    spool: &'a std::fs::File,
+}
+
+impl<R: Read> Read for Copying<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.content.read(buffer)?;
+        self.spool.write_all(&buffer[..length])?;
+        Ok(length)
+    }
+}
+
+struct Reading<'a> {
+    spool: &'a Spool,
+    stored: Stored,
+    at: u64,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.spool.read_at(&self.stored, self.at, buffer)?;
+        self.at += length as u64;
+        Ok(length)
+    }
+}
+
+/// The files and links of one or more RPMs, by absolute path.
+pub(super) struct Payload {
+    /// The RPMs.
+    pub rpms: Vec<PathBuf>,
+    /// Their files and links; folders are not kept.
+    pub nodes: BTreeMap<String, Node>,
+    /// Patterns of paths that the wheel leaves out. Links may lead to them all the same.
+    pub left_out: Vec<String>,
+}
+
+impl Payload {
+    /// Reads an RPM; `None` for a source package or one of debugging data.
+    pub fn read(rpm: &Path, spool: &mut Spool) -> Result<Option<Self>, WheelError> {
+        let skipped = |header: &Header| header.arch == "src" || header.is_debug();
+        if skipped(&rpms::header(rpm)?) {
+            return Ok(None);
+        }
+        let mut nodes = BTreeMap::new();
+        let mut links = HardLinks::default();
+        rpms::for_each_file(rpm, |entry, content| {
+            process::check_stop()?;
+            let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
+            check_path(&entry.path).map_err(&refuse)?;
+            let node = match &entry.kind {
+                EntryKind::Directory | EntryKind::Ghost => return Ok(()),
+                EntryKind::Special => return Err(refuse("a wheel cannot hold devices, sockets or pipes")),
+                EntryKind::Symlink(target) => Node::Link(target.clone()),
+                EntryKind::Regular => {
+                    let stored = spool.append(content, entry.permissions & 0o111 != 0)?;
+                    if stored.size == 0
+                        && entry.size > 0
+                        && let Some(link) = entry.hard_link
+                    {
+                        links.waiting.push((link, entry.clone()));
+                        return Ok(());
+                    }
+                    check_content(entry, &stored).map_err(|reason| refuse(&reason).hinted(DAMAGED))?;
+                    links.contents.extend(entry.hard_link.map(|link| (link, stored)));
+                    Node::File(stored)
+                }
+            };
+            match nodes.insert(entry.path.clone(), node) {
+                Some(_) => Err(refuse("the package has this file twice")),
+                None => Ok(()),
+            }
+        })?;
+        for (link, entry) in links.waiting {
+            let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
+            let stored = links.contents.get(&link).ok_or_else(|| {
+                refuse("a hard link to another file of the package, whose content is not there")
+                    .hinted(DAMAGED)
+            })?;
+            check_content(&entry, stored).map_err(|reason| refuse(&reason).hinted(DAMAGED))?;
+            if nodes.insert(entry.path.clone(), Node::File(*stored)).is_some() {
+                return Err(refuse("the package has this file twice"));
+            }
+        }
+        Ok(Some(Self { rpms: vec![rpm.to_owned()], nodes, left_out: Vec::new() }))
+    }
+
+    /// Takes another RPM's files in. A file that both have must be the same.
+    pub fn merge(&mut self, other: Payload) -> Result<(), WheelError> {
+        for (path, node) in other.nodes {
+            if let Some(mine) = self.nodes.get(&path) {
+                let same = match (mine, &node) {
+                    (Node::File(a), Node::File(b)) => a.sha256 == b.sha256,
+                    (a, b) => a == b,
+                };
+                if !same {
+                    let (a, b) = (self.rpms[0].display(), &other.rpms[0]);
+                    return Err(WheelError::file(b, &path, &format!("another file than the one in {a}")));
+                }
+            } else {
+                self.nodes.insert(path, node);
+            }
+        }
+        self.rpms.extend(other.rpms);
+        Ok(())
+    }
+
+    /// Returns where the file with this absolute path belongs.
+    pub fn place<'a>(&self, path: &'a str) -> Place<'a> {
+        match self.left_out.iter().any(|pattern| covers(pattern, path)) {
+            true => Place::Dropped,
+            false => layout::place(path),
+        }
+    }
+
+    /// Returns the RPM that errors about the whole payload name.
+    pub fn rpm(&self) -> &Path {
+        self.rpms.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// Follows a link to what it means in the end. `None` where that is not in
+    /// the payload, or where the links go in a circle.
+    pub fn follow(&self, link: &str) -> Option<Target> {
+        let mut path = link.to_owned();
+        for _ in 0..MAX_LINKS {
+            match self.nodes.get(&path) {
+                Some(Node::File(stored)) => return Some(Target::File(path, *stored)),
+                Some(Node::Link(target)) => path = join(&path, target)?,
+                None => match self.link_above(&path) {
+                    Some((above, target)) => path = join(above, target)? + &path[above.len()..],
+                    None if self.below(&path).next().is_some() => return Some(Target::Folder(path)),
+                    None => return None,
+                },
+            }
+        }
+        None
+    }
+
+    /// Returns the outermost folder of this path that is really a link.
+    fn link_above<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a str)> {
+        path.match_indices('/').skip(1).find_map(|(at, _)| match self.nodes.get(&path[..at]) {
+            Some(Node::Link(target)) => Some((&path[..at], target.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Returns everything in a folder and the folders below it.
+    pub fn below<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a String, &'a Node)> + use<'a> {
+        let start = format!("{folder}/");
+        self.nodes.range(start.clone()..).take_while(move |(path, _)| path.starts_with(&start))
+    }
+}
+
+/// Files that are names of one content, by the number that these have in common: those
+/// that the payload had without content, and the contents.
+#[derive(Default)]
+struct HardLinks {
+    waiting: Vec<(usize, Entry)>,
+    contents: BTreeMap<usize, Stored>,
+}
+
+/// Checks that a content is the one that the RPM's header speaks of.
+fn check_content(entry: &Entry, stored: &Stored) -> Result<(), String> {
+    if stored.size != entry.size {
+        return Err(format!("{} bytes, but the header says {}", stored.size, entry.size));
+    }
+    match entry.sha256 {
+        Some(digest) if digest != stored.sha256 => Err(format!(
+            "the payload's content is not what the header says: its SHA-256 is {}, not {digest}",
+            stored.sha256
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns where a link's target lies, `.` and `..` taken out; `None` where it
+/// climbs above the root or is the root.
+fn join(link: &str, target: &str) -> Option<String> {
+    let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let whole = if target.starts_with('/') { target.to_owned() } else { format!("{folder}/{target}") };
+    let mut parts = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| format!("/{}", parts.join("/")))
+}
+
+/// Checks that a path of the payload is one that any system can unpack.
+fn check_path(path: &str) -> Result<(), &'static str> {
+    let rest = path.strip_prefix('/').ok_or("the path is not absolute")?;
+    if path.contains('\u{fffd}') {
+        return Err("the path is not UTF-8");
+    }
+    if path.contains(|c: char| c.is_control() || c == '\\') {
+        return Err("the path has a control character or a backslash");
+    }
+    // The root folder itself, and a folder that ends in a slash, do not occur in RPMs.
+    if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err("the path has an empty part, `.` or `..`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(nodes: &[(&str, Option<&str>)]) -> Payload {
+        let stored = Stored { offset: 0, size: 0, sha256: Sha256::of_bytes(""), executable: false };
+        let node = |link: &Option<&str>| match link {
+            Some(target) => Node::Link((*target).to_owned()),
+            None => Node::File(stored),
+        };
+        let nodes = nodes.iter().map(|(path, link)| ((*path).to_owned(), node(link))).collect();
+        Payload { rpms: Vec::new(), nodes, left_out: Vec::new() }
+    }
+
+    fn end(payload: &Payload, link: &str) -> Option<String> {
+        match payload.follow(link)? {
+            Target::File(path, _) => Some(path),
+            Target::Folder(path) => Some(path + "/"),
+        }
+    }
+
+    #[test]
+    fn links_are_followed_through_folders() {
+        let payload = payload(&[
+            ("/usr/lib/a/x", None),
+            ("/usr/lib/b", Some("a")),
+            ("/usr/lib/c", Some("/usr/lib/./b/../b/x")),
+            ("/usr/bin/d", Some("../lib/c")),
+            ("/usr/bin/e", Some("../lib/b")),
+        ]);
+        assert_eq!(end(&payload, "/usr/lib/c").as_deref(), Some("/usr/lib/a/x"));
+        assert_eq!(end(&payload, "/usr/bin/d").as_deref(), Some("/usr/lib/a/x"));
+        assert_eq!(end(&payload, "/usr/bin/e").as_deref(), Some("/usr/lib/a/"));
+    }
+
+    #[test]
+    fn links_out_of_the_package_and_in_circles_lead_nowhere() {
+        let payload = payload(&[
+            ("/usr/a", Some("/etc/passwd")),
+            ("/usr/b", Some("../../..")),
+            ("/usr/c", Some("d")),
+            ("/usr/d", Some("c")),
+            ("/usr/e", Some("e/x")),
+            ("/usr/f", Some("")),
+        ]);
+        for link in ["/usr/a", "/usr/b", "/usr/c", "/usr/e"] {
+            assert_eq!(end(&payload, link), None, "{link}");
+        }
+    }
+
+    #[test]
+    fn paths_that_could_go_astray_are_refused() {
+        assert_eq!(check_path("/usr/lib/a b,\"ä.py"), Ok(()));
+        for bad in
+            ["usr/a", "", "/", "/usr/../a", "/usr//a", "/usr/./a", "/usr/a/", "/a\nb", "/a\\b", "/a\u{fffd}"]
+        {
+            assert!(check_path(bad).is_err(), "{bad:?}");
+        }
+    }
+}

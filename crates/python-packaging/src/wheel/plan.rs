@@ -1,0 +1,468 @@
+//! The members of a wheel, its name and tags, worked out from a payload before
+//! anything is written. Not how members are stored.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use super::archive::{Content, Member, python_shebang};
+use super::layout::Place;
+use super::linkage::{self, Elf};
+use super::metadata::{self, Metadata};
+use super::payload::{Node, Payload, Spool, Stored, Target};
+use super::requirements::{self, Rewritten};
+use super::rocm_sdk::{self, Linking, Refusal};
+use super::tags::Evidence;
+use super::{Request, WheelError, provenance, sbom};
+use rocmrpm_base::events::Event;
+use rocmrpm_base::process;
+use rocmrpm_base::text::visible;
+
+/// Upper bound on the text files of a dist-info folder, which are read as a whole.
+const TEXT_LIMIT: u64 = 16 << 20;
+/// Upper bound on members, since links to folders could multiply without end.
+const MAX_MEMBERS: usize = 1_000_000;
+/// What installers write, and what describes the RPM rather than the wheel.
+const OWN_FILES: [&str; 6] =
+    ["INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json"];
+
+/// What is wrong with the folder of an old installer, and the remedy.
+pub(super) const EGG_INFO: &str = "an egg-info, which tells of a distribution that has no wheel";
+pub(super) const EGG_INFO_REMEDY: &str = "install with %pyproject_wheel and %pyproject_install, which leave a \
+     dist-info, or name the egg-info in `leave-out` below `[wheel]` in component.toml";
+
+/// What to do about files for two Pythons or processors.
+const FOREIGN: &str =
+    "name files that the wheel should not have in `leave-out` below `[wheel]` in component.toml";
+
+/// A wheel that can be written.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub file_name: String,
+    pub dist_info: String,
+    pub members: BTreeMap<String, Member>,
+    pub distribution: String,
+    pub version: String,
+    pub tags: BTreeSet<String>,
+    pub requires_python: Option<String>,
+    pub metadata: String,
+    /// The file names of the RPMs.
+    pub rpms: Vec<String>,
+    /// What the RPMs have in the place of members that rocmrpm makes.
+    pub replaced: BTreeMap<String, String>,
+    /// What importing it loads of AMD's wheels, as [`rocm_sdk::preloads`] reads it.
+    pub preloads: BTreeSet<String>,
+}
+
+/// Returns the names of the dist-info folders that have a METADATA.
+pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
+    payload.nodes.keys().filter_map(|path| dist_info(payload.place(path))).map(str::to_owned).collect()
+}
+
+/// Returns the name of the dist-info folder whose METADATA a file is.
+pub(super) fn dist_info(place: Place<'_>) -> Option<&str> {
+    let Place::Library(library) = place else { return None };
+    let folder = library.path.strip_suffix("/METADATA")?;
+    (folder.ends_with(".dist-info") && !folder.contains('/')).then_some(folder)
+}
+
+/// Returns the first file that a wheel would have to take.
+pub(super) fn wanted_path(payload: &Payload) -> Option<&str> {
+    payload.nodes.keys().map(String::as_str).find(|path| payload.place(path) != Place::Dropped)
+}
+
+/// Refuses Python modules of which nothing tells what distribution they are.
+pub(super) fn refuse_modules(payload: &Payload) -> Result<(), WheelError> {
+    let modules = || {
+        payload.nodes.keys().filter_map(|path| match payload.place(path) {
+            Place::Library(library) => Some((path, library.path.split('/').next().unwrap_or_default())),
+            _ => None,
+        })
+    };
+    let egg = modules().find(|(_, top)| top.ends_with(".egg-info") || top.ends_with(".egg-link"));
+    if let Some((path, _)) = egg {
+        return Err(WheelError::file(payload.rpm(), path, EGG_INFO).hinted(EGG_INFO_REMEDY));
+    }
+    let Some((path, _)) = modules().next() else { return Ok(()) };
+    let reason = "no dist-info with a METADATA tells of which distribution this file is";
+    Err(WheelError::file(payload.rpm(), path, reason).hinted(
+        "install with %pyproject_wheel and %pyproject_install, which leave a dist-info; if it is to be \
+         in no wheel, name it in `leave-out` below `[wheel]` in component.toml",
+    ))
+}
+
+impl Plan {
+    /// Plans the wheel of the distribution with this dist-info folder.
+    pub fn new(
+        payload: &Payload,
+        dist_info: &str,
+        request: Request<'_>,
+        spool: &Spool,
+    ) -> Result<Self, WheelError> {
+        let text = |name: &str| text(payload, &format!("{dist_info}/{name}"), spool);
+        let Some((path, original)) = text("METADATA")? else {
+            let reason = format!("{dist_info}/METADATA is not a file");
+            return Err(WheelError::package(payload.rpm(), reason));
+        };
+        let wrong = |reason: String| WheelError::file(payload.rpm(), &path, &reason);
+        let old = Metadata::parse(&original).map_err(wrong)?;
+        agrees(dist_info, &old).map_err(wrong)?;
+        let changed = old.with_version(&original, |version| request.label.apply(version));
+        let new = Metadata::parse(&changed).map_err(wrong)?;
+        let stem = format!("{}-{}", new.normalized.replace('-', "_"), new.version);
+
+        let commands = text("entry_points.txt")?.map(|(_, text)| metadata::commands(&text));
+        let mut gathering = Gathering {
+            payload,
+            spool,
+            old_dist_info: dist_info,
+            stem: &stem,
+            commands: commands.unwrap_or_default(),
+            python: request.python,
+            members: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            elfs: BTreeMap::new(),
+            evidence: Evidence::default(),
+            check_stop: process::check_stop,
+        };
+        gathering.run()?;
+        let Gathering { mut members, origins, elfs, evidence, .. } = gathering;
+
+        let loads = linkage::follow(&elfs);
+        let linking = Linking {
+            members: &members,
+            elfs: &elfs,
+            loads: loads.as_deref(),
+            metadata: &changed,
+            targets: request.origin.map_or(&[], |origin| &origin.gpu_targets),
+            text: &|name| small(&members, name, spool),
+        };
+        let linked = linking.settle(request.rocm).map_err(|refusal| match refusal {
+            Refusal::File(member, reason, hint) => {
+                let path = origins.get(&member).map_or(member.as_str(), String::as_str);
+                WheelError::file(payload.rpm(), path, &reason).hinted(hint)
+            }
+            Refusal::Version(version) => WheelError::RocmVersion(version),
+            Refusal::Io(error) => error.into(),
+        })?;
+        let policy = linkage::policy(&elfs, loads.as_deref());
+        // Packages are built for the architecture that they are built on.
+        let environment =
+            request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
+        let extra = linked.requirement.as_slice();
+        let Rewritten { text: changed, unmet } =
+            requirements::rewrite(&changed, request.pins, extra, environment.as_ref()).map_err(wrong)?;
+        for (wanted, version) in unmet {
+            let wanted = visible(&wanted);
+            let text =
+                format!("{stem}: upstream requires `{wanted}`, the stack has {version}, which is pinned");
+            request.events.event(Event::Warning(text));
+        }
+        let mut replaced = BTreeMap::new();
+        for (name, text) in linked.generated {
+            replaced.extend(small(&members, &name, spool)?.map(|old| (name.clone(), old)));
+            members.insert(name, Member { content: Content::Text(text.into_bytes()), executable: false });
+        }
+
+        let backend = text("WHEEL")?.map(|(_, text)| text);
+        let stated = backend.as_deref().map(metadata::wheel_tags).unwrap_or_default();
+        let tags = evidence
+            .tags(&stated, policy)
+            .map_err(|reason| WheelError::package(payload.rpm(), reason).hinted(FOREIGN))?;
+        let dist_info = format!("{stem}.dist-info");
+        let wheel = metadata::wheel_file(tags.pure(), &tags.expanded());
+        for (name, text, old) in [("METADATA", &changed, Some(original)), ("WHEEL", &wheel, backend)] {
+            let name = format!("{dist_info}/{name}");
+            let content = Content::Text(text.clone().into_bytes());
+            replaced.extend(old.map(|old| (name.clone(), old)));
+            members.insert(name, Member { content, executable: false });
+        }
+        if let Some(origin) = request.origin {
+            let rpms = provenance::rpms(payload)?;
+            let made = [
+                (sbom::NAME, sbom::text(&new, &changed, &rpms, origin, request.source_date_epoch)),
+                (provenance::NAME, provenance::text(&rpms, origin)),
+            ];
+            for (name, text) in made {
+                let member = Member { content: Content::Text(text.into_bytes()), executable: false };
+                if members.insert(format!("{dist_info}/{name}"), member).is_some() {
+                    let reason = format!("its dist-info has a {name} already, which rocmrpm writes");
+                    return Err(WheelError::package(payload.rpm(), reason));
+                }
+            }
+        }
+        let mut preloads = BTreeSet::new();
+        for name in members.keys().filter(|name| rocm_sdk::is_init(name)) {
+            preloads.extend(small(&members, name, spool)?.iter().flat_map(|text| rocm_sdk::listed(text)));
+        }
+        Ok(Self {
+            replaced,
+            preloads,
+            rpms: payload.rpms.iter().map(|rpm| provenance::file_name(rpm)).collect(),
+            file_name: format!("{stem}-{}.whl", tags.compressed()),
+            dist_info,
+            members,
+            distribution: new.name,
+            version: new.version.to_string(),
+            tags: tags.expanded(),
+            requires_python: new.requires_python,
+            metadata: changed,
+        })
+    }
+}
+
+/// Reads a text file below site-packages, with its path in the payload.
+fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, String)>, WheelError> {
+    let mut found = payload.nodes.iter().filter_map(|(path, node)| match (payload.place(path), node) {
+        (Place::Library(library), Node::File(stored)) if library.path == name => Some((path, stored)),
+        _ => None,
+    });
+    let Some((path, stored)) = found.next() else { return Ok(None) };
+    let wrong = |reason: &str| WheelError::file(payload.rpm(), path, reason);
+    if let Some((other, _)) = found.find(|(_, other)| other.sha256 != stored.sha256) {
+        return Err(wrong(&format!("another file than {other}, for the same place")));
+    }
+    let bytes = spool.small(*stored, TEXT_LIMIT)?.ok_or_else(|| wrong("larger than 16 MiB"))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("the text is not UTF-8"))?;
+    Ok(Some((path.clone(), text)))
+}
+
+/// Returns a member that is a small text.
+fn small(members: &BTreeMap<String, Member>, name: &str, spool: &Spool) -> io::Result<Option<String>> {
+    let bytes = match members.get(name).map(|member| &member.content) {
+        Some(Content::File(stored)) => spool.small(*stored, TEXT_LIMIT)?,
+        Some(Content::Text(bytes)) => Some(bytes.clone()),
+        Some(Content::Script(..)) | None => None,
+    };
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Checks that the dist-info folder is named after what METADATA says.
+fn agrees(dist_info: &str, metadata: &Metadata) -> Result<(), String> {
+    let (name, version) = (&metadata.name, &metadata.version);
+    let says = super::name::of_dist_info(dist_info);
+    match says.is_some_and(|says| says == (metadata.normalized.clone(), version.clone())) {
+        true => Ok(()),
+        false => Err(format!("it says {name} {version}, its folder is named {dist_info}")),
+    }
+}
+
+struct Gathering<'a> {
+    payload: &'a Payload,
+    spool: &'a Spool,
+    old_dist_info: &'a str,
+    /// `name-version` of the wheel, from which its folders are named.
+    stem: &'a str,
+    commands: BTreeSet<String>,
+    /// The chroot's Python, if it matters.
+    python: Option<(u32, u32)>,
+    members: BTreeMap<String, Member>,
+    /// Which path of the payload each member comes from.
+    origins: BTreeMap<String, String>,
+    /// The ELF files among the members.
+    elfs: BTreeMap<String, Elf>,
+    evidence: Evidence,
+    /// Fails if the user asked to stop: links can multiply files to a million.
+    check_stop: fn() -> Result<(), process::ProcessError>,
+}
+
+impl Gathering<'_> {
+    fn run(&mut self) -> Result<(), WheelError> {
+        for (path, node) in &self.payload.nodes {
+            match node {
+                _ if self.payload.place(path) == Place::Dropped => {}
+                Node::File(stored) => self.add(path, path, *stored)?,
+                Node::Link(target) => self.add_link(path, target)?,
+            }
+        }
+        for member in self.members.keys() {
+            let above = member.match_indices('/').map(|(at, _)| &member[..at]);
+            if let Some(file) = above.into_iter().find(|above| self.members.contains_key(*above)) {
+                let reason = format!("the wheel would have `{file}` both as a file and as a folder");
+                return Err(self.refuse(&self.origins[member], &reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a file that another Python than the chroot's would look for.
+    fn check_python(&self, path: &str, (major, minor): (u32, u32)) -> Result<(), WheelError> {
+        let Some(chroot) = self.python.filter(|chroot| *chroot != (major, minor)) else { return Ok(()) };
+        let reason = format!(
+            "it is installed for Python {major}.{minor}, but the chroot has Python {}.{}",
+            chroot.0, chroot.1
+        );
+        let remedy = "build the component anew in this chroot, or correct `python` in mock-configs/";
+        Err(self.refuse(path, &reason).hinted(remedy))
+    }
+
+    fn refuse(&self, path: &str, reason: &str) -> WheelError {
+        WheelError::file(self.payload.rpm(), path, reason)
+    }
+
+    /// Puts copies in place of a link: a wheel cannot hold one.
+    fn add_link(&mut self, path: &str, target: &str) -> Result<(), WheelError> {
+        let payload = self.payload;
+        match payload.follow(path) {
+            Some(Target::File(end, stored)) => self.add(path, &end, stored),
+            Some(Target::Folder(folder)) if !path.starts_with(&format!("{folder}/")) => {
+                for (inner, node) in payload.below(&folder) {
+                    let copy = format!("{path}{}", &inner[folder.len()..]);
+                    match (node, payload.follow(inner)) {
+                        _ if payload.place(&copy) == Place::Dropped => {}
+                        (_, Some(Target::File(end, stored))) => self.add(&copy, &end, stored)?,
+                        _ => {
+                            return Err(self.refuse(inner, "a link inside of a folder that is itself linked"));
+                        }
+                    }
+                }
+                Ok(())
+            }
+            Some(Target::Folder(_)) => {
+                Err(self.refuse(path, &format!("a link to a folder above it: {target}")))
+            }
+            None => Err(self.refuse(path, &format!("a link that leaves the package: {target}")).hinted(
+                "a wheel holds copies of what links lead to; install the target in the same package",
+            )),
+        }
+    }
+
+    /// Adds the file that is at `path`, with the content of the one at `end`.
+    fn add(&mut self, path: &str, end: &str, stored: Stored) -> Result<(), WheelError> {
+        (self.check_stop)()?;
+        let mut content = Content::File(stored);
+        let name = match self.payload.place(path) {
+            Place::Dropped => return Ok(()),
+            Place::Refused(reason, hint) => return Err(self.refuse(path, reason).hinted(hint)),
+            Place::Data(rest) => format!("{}.data/{rest}", self.stem),
+            Place::Command(name) => {
+                // Also a second name of such a command, as `pip3` is one of `pip`.
+                let made = |path| matches!(self.payload.place(path), Place::Command(name) if self.commands.contains(name));
+                if made(path) || made(end) {
+                    return Ok(());
+                }
+                if let Some(first_line) = python_shebang(self.spool, &stored)? {
+                    content = Content::Script(stored, first_line);
+                }
+                format!("{}.data/scripts/{name}", self.stem)
+            }
+            Place::Library(library) => {
+                if let Some(python) = library.python {
+                    self.check_python(path, python)?;
+                    self.evidence.folder(python, path);
+                }
+                match self.library_member(path, library.path)? {
+                    Some(name) => name,
+                    None => return Ok(()),
+                }
+            }
+        };
+        let linkage = self.spool.linkage(&stored)?;
+        if let Some(elf) = linkage.and_then(|(facts, sound)| Elf::new(facts, sound)) {
+            self.evidence.elf(&elf, path);
+            self.elfs.insert(name.clone(), elf);
+        }
+        if let Some(Member { content: Content::File(other) | Content::Script(other, _), .. }) =
+            self.members.get(&name)
+            && other.sha256 != stored.sha256
+        {
+            let reason = format!("another file than {}, for the same place", self.origins[&name]);
+            return Err(self.refuse(path, &reason));
+        }
+        if self.members.len() >= MAX_MEMBERS {
+            return Err(self.refuse(path, "links multiply the files to more than a million"));
+        }
+        self.members.insert(name.clone(), Member { content, executable: stored.executable });
+        self.origins.insert(name, path.to_owned());
+        Ok(())
+    }
+
+    /// Returns a library file's name in the wheel, `None` for one that is made anew.
+    fn library_member(&self, path: &str, below: &str) -> Result<Option<String>, WheelError> {
+        let (top, rest) = below.split_once('/').unwrap_or((below, ""));
+        if top.ends_with(".egg-info") || top.ends_with(".egg-link") {
+            return Err(self.refuse(path, EGG_INFO).hinted(EGG_INFO_REMEDY));
+        }
+        if top.ends_with(".data") && !rest.is_empty() {
+            return Err(self.refuse(path, "an installer would take this folder for the wheel's own data"));
+        }
+        if !top.ends_with(".dist-info") || rest.is_empty() {
+            return Ok(Some(below.to_owned()));
+        }
+        if top != self.old_dist_info {
+            let reason = format!("a second dist-info folder beside {}", self.old_dist_info);
+            return Err(self.refuse(path, &reason));
+        }
+        let made = OWN_FILES.contains(&rest) || matches!(rest, "METADATA" | "WHEEL");
+        Ok((!made).then(|| format!("{}.dist-info/{rest}", self.stem)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocmrpm_base::error::{Diagnose, Kind};
+
+    /// Reads the payload of an RPM with these files in site-packages.
+    fn payload(dir: &std::path::Path, files: &[&str]) -> (Spool, Payload) {
+        let mut builder = rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo");
+        for file in files {
+            let path = format!("/usr/lib/python3.14/site-packages/{file}");
+            builder.with_file_contents("x = 1\n", rpm::FileOptions::new(path)).unwrap();
+        }
+        let rpm = dir.join("demo-1.0-1.noarch.rpm");
+        builder.build().unwrap().write_file(&rpm).unwrap();
+        let mut spool = Spool::new(dir).unwrap();
+        let payload = Payload::read(&rpm, &mut spool).unwrap().unwrap();
+        (spool, payload)
+    }
+
+    #[test]
+    fn only_top_level_dist_infos_describe_distributions() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            "demo-1.0.dist-info/METADATA",
+            "demo/METADATA",
+            "demo/old-1.0.dist-info/METADATA",
+            "data/METADATA",
+        ];
+        let (_spool, payload) = payload(dir.path(), &files);
+        assert_eq!(dist_infos(&payload), ["demo-1.0.dist-info".to_owned()].into());
+    }
+
+    #[test]
+    fn refuses_egg_infos_before_modules_without_a_distribution() {
+        let refused = |files: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            let (_spool, payload) = payload(dir.path(), files);
+            refuse_modules(&payload).unwrap_err().to_string()
+        };
+        let egg = refused(&["a.py", "demo.egg-info", "z.py"]);
+        assert!(egg.contains("demo.egg-info") && egg.contains(EGG_INFO), "{egg}");
+        let modules = refused(&["a.py", "z.py"]);
+        assert!(modules.contains("a.py") && modules.contains("no dist-info"), "{modules}");
+    }
+
+    #[test]
+    fn stops_while_it_gathers_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let (spool, payload) = payload(dir.path(), &["demo.py"]);
+        let gather = |check_stop: fn() -> Result<(), process::ProcessError>| {
+            let mut gathering = Gathering {
+                payload: &payload,
+                spool: &spool,
+                old_dist_info: "demo-1.0.dist-info",
+                stem: "demo-1.0",
+                commands: BTreeSet::new(),
+                python: None,
+                members: BTreeMap::new(),
+                origins: BTreeMap::new(),
+                elfs: BTreeMap::new(),
+                evidence: Evidence::default(),
+                check_stop,
+            };
+            gathering.run()
+        };
+        gather(|| Ok(())).unwrap();
+        assert_eq!(gather(|| Err(process::ProcessError::Stopped)).unwrap_err().kind(), Kind::Interrupted);
+    }
+}

@@ -1,0 +1,416 @@
+//! The two ways in which an installed wheel finds ROCm's libraries: the distribution's
+//! RPMs, or AMD's `rocm-sdk-*` wheels. Whether the built files can honour the one that
+//! the workspace asks for, and what the wheel needs for it besides. The facts are data
+//! in `rocm-sdk.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::linkage::{Elf, Folder, Load, Outside, folder};
+use super::requirements::requirements;
+use super::{Rocm, WheelError};
+use rocm_inspect as inspect;
+use rocmrpm_base::names::Soname;
+
+/// The module that a package's `__init__.py` imports before its libraries are needed.
+const INIT: &str = "_rocm_init.py";
+const INIT_LIMIT: u64 = 1 << 20;
+const CORE: &str = "_rocm_sdk_core";
+const LIBRARIES: &str = "_rocm_sdk_libraries";
+
+const REBUILD: &str =
+    "build it for the RPMs' ROCm, or state `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml";
+const UNLINK: &str = "delete that RUNPATH in %install (`chrpath --delete`), build it for the RPMs' ROCm, or state \
+                      `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml";
+const RELINK: &str = "link it without RUNPATH (CMAKE_SKIP_RPATH, `chrpath --delete`) or with one below $ORIGIN, \
+                      such as $ORIGIN/../_rocm_sdk_core/lib";
+const LOAD: &str = "let the package's __init__.py do `from . import _rocm_init` and `_rocm_init.initialize()` \
+                    first (rocmrpm writes that module), or link with a RUNPATH such as $ORIGIN/../_rocm_sdk_core/lib";
+const OTHER_ROCM: &str = "build it with the ROCm that the workspace names, or state `rocm = \"system\"` below \
+                          `[wheels]` in rocmrpm.toml";
+const ABSENT: &str = "build without what needs it, name that file in `leave-out` below `[wheel]` in component.toml, \
+                      or state `rocm = \"system\"` below `[wheels]` in rocmrpm.toml";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    first: String,
+    devices: String,
+    folders: BTreeMap<Part, Vec<String>>,
+    library: Vec<Library>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Part {
+    Core,
+    Libraries,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Library {
+    stem: String,
+    wheel: Part,
+    #[serde(default = "lib")]
+    folder: String,
+    name: Option<String>,
+    since: Option<String>,
+    through: Option<String>,
+}
+
+fn lib() -> String {
+    "lib".to_owned()
+}
+
+fn table() -> &'static Table {
+    static TABLE: LazyLock<Table> = LazyLock::new(|| {
+        // It is part of the program, and a test reads it.
+        toml::from_str(include_str!("rocm-sdk.toml")).expect("the built-in table of AMD's wheels is valid")
+    });
+    &TABLE
+}
+
+/// The first two numbers of a version of ROCm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Version(u64, u64);
+
+impl Version {
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split('.').map(|number| {
+            number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse::<u64>().ok()).flatten()
+        });
+        let version = Self(numbers.next()??, numbers.next()??);
+        numbers.all(|number| number.is_some()).then_some(version)
+    }
+
+    fn is_before(self, version: &str) -> bool {
+        Self::parse(version).is_some_and(|other| self < other)
+    }
+}
+
+impl Library {
+    /// Returns the short name whose loading loads it.
+    fn short_name(&self, rocm: Version) -> Option<&str> {
+        let known = self.since.as_deref().is_none_or(|since| !rocm.is_before(since));
+        self.name.as_deref().filter(|_| known).or(self.through.as_deref())
+    }
+
+    /// Returns whether this folder of site-packages is where it lies.
+    fn lies_in(&self, searched: &str) -> bool {
+        searched
+            .split_once('/')
+            .is_some_and(|(top, rest)| part(top) == Some(self.wheel) && rest == self.folder)
+    }
+}
+
+/// Returns whose folder this is. Wheels for a family of GPUs have it in their name.
+fn part(top: &str) -> Option<Part> {
+    let family = top.strip_prefix(LIBRARIES);
+    match top == CORE {
+        true => Some(Part::Core),
+        false if family.is_some_and(|f| f.is_empty() || f.starts_with('_')) => Some(Part::Libraries),
+        false => None,
+    }
+}
+
+/// Returns whether a library is one of ROCm's.
+fn is_rocm(soname: &Soname) -> bool {
+    inspect::rocm_sonames(soname.stem(), 0).is_some()
+        || table().library.iter().any(|library| library.stem == soname.stem())
+}
+
+/// Returns the library of AMD's wheels that has this SONAME, or why there is none, with the
+/// remedy.
+fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'static str)> {
+    let (table, Version(major, minor)) = (table(), rocm);
+    if rocm.is_before(&table.first) {
+        let reason =
+            format!("there are no rocm-sdk wheels of ROCm {major}.{minor}, only from {} on", table.first);
+        return Err((reason, OTHER_ROCM));
+    }
+    let library = table.library.iter().find(|library| library.stem == soname.stem());
+    let library = library.ok_or_else(|| ("no rocm-sdk wheel has that library".to_owned(), ABSENT))?;
+    match inspect::rocm_sonames(&library.stem, major) {
+        Some(known) if !known.is_empty() && !known.contains(&soname.as_str()) => {
+            let reason = format!("the rocm-sdk wheels of ROCm {major}.{minor} have {}", known.join(", "));
+            Err((reason, OTHER_ROCM))
+        }
+        _ => Ok(library),
+    }
+}
+
+/// A wheel whose files are known.
+pub(super) struct Linking<'a, M> {
+    /// All members.
+    pub members: &'a BTreeMap<String, M>,
+    /// The ELF files among them.
+    pub elfs: &'a BTreeMap<String, Elf>,
+    /// What loading them takes; `None` where nobody can say.
+    pub loads: Option<&'a [Load]>,
+    /// METADATA, for the distributions that it requires.
+    pub metadata: &'a str,
+    /// The GPU targets it was built for.
+    pub targets: &'a [String],
+    /// Reads a member that is a small text.
+    pub text: &'a dyn Fn(&str) -> io::Result<Option<String>>,
+}
+
+/// What the wheel needs besides its files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// What METADATA requires in addition.
+    pub requirement: Option<String>,
+    /// Members that are made, with their text.
+    pub generated: BTreeMap<String, String>,
+}
+
+/// Why a file cannot honour the link mode.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The file, why, and the remedy.
+    File(String, String, &'static str),
+    /// ROCm's version is not one.
+    Version(String),
+    /// A file cannot be read.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl<M> Linking<'_, M> {
+    /// Checks that the files can find ROCm's libraries there, and works out what that takes.
+    pub fn settle(&self, rocm: &Rocm) -> Result<Outcome, Refusal> {
+        match rocm {
+            Rocm::System => self.system(),
+            Rocm::Sdk { version, preloaded } => {
+                let parsed = Version::parse(version).ok_or_else(|| Refusal::Version(version.clone()))?;
+                self.search_paths()?;
+                self.sdk(parsed, preloaded)
+            }
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&String, &str)> {
+        self.elfs.iter().flat_map(|(file, elf)| elf.search_path().map(move |entry| (file, entry)))
+    }
+
+    fn system(&self) -> Result<Outcome, Refusal> {
+        for (file, entry) in self.entries() {
+            if entry.split('/').any(|part| part.starts_with("_rocm_sdk_")) {
+                let reason = format!(
+                    "its RUNPATH `{entry}` leads to AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not have"
+                );
+                return Err(Refusal::File(file.clone(), reason, UNLINK));
+            }
+        }
+        match self.members.keys().find(|name| is_init(name)) {
+            Some(file) => {
+                let reason =
+                    "it loads AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not have";
+                Err(Refusal::File(file.clone(), reason.to_owned(), REBUILD))
+            }
+            None => Ok(Outcome::default()),
+        }
+    }
+
+    /// Checks that every search path leads to a folder that an environment has.
+    fn search_paths(&self) -> Result<(), Refusal> {
+        let required = required(self.metadata);
+        let has = |folder: &str| {
+            let start = format!("{folder}/");
+            let (top, rest) = folder.split_once('/').unwrap_or((folder, ""));
+            let sdk = part(top).and_then(|part| table().folders.get(&part));
+            folder.is_empty()
+                || self
+                    .members
+                    .range(start.clone()..)
+                    .next()
+                    .is_some_and(|(name, _)| name.starts_with(&start))
+                || sdk.is_some_and(|folders| folders.iter().any(|known| known == rest))
+                || super::name::normalized(top).is_some_and(|name| required.contains(&name))
+        };
+        for (file, entry) in self.entries() {
+            let reason = match folder(file, entry) {
+                Folder::Inside(folder) if has(&folder) => continue,
+                Folder::Inside(_) => {
+                    "leads to a folder that neither this wheel has, nor AMD's rocm-sdk wheels, nor one it requires"
+                }
+                Folder::Above => "leads out of site-packages",
+                Folder::Absolute => "is an absolute path, which other machines do not have",
+                Folder::Unknown => "leads nowhere in particular",
+            };
+            return Err(Refusal::File(file.clone(), format!("its RUNPATH `{entry}` {reason}"), RELINK));
+        }
+        Ok(())
+    }
+
+    fn sdk(&self, rocm: Version, preloaded: &BTreeMap<String, BTreeSet<String>>) -> Result<Outcome, Refusal> {
+        let Some(loads) = self.loads else {
+            let file = self.elfs.keys().next().cloned().unwrap_or_default();
+            return Err(Refusal::File(file, "too many libraries need each other to follow".into(), RELINK));
+        };
+        let refuse = |soname: &Soname, outside: &Outside, reason: &str, hint| {
+            Refusal::File(outside.file.clone(), format!("needs {soname}: {reason}"), hint)
+        };
+        let mut any = false;
+        // By package, or by file where that lies in none: the short names that must be
+        // loaded before, with a library of that name and who needs it.
+        let mut wanted: BTreeMap<&str, BTreeMap<&str, (Soname, &Outside)>> = BTreeMap::new();
+        let mut opened: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for load in loads {
+            let owner = self.package(&load.root).unwrap_or(&load.root);
+            for (soname, outside) in &load.outside {
+                let soname = Soname::new(soname);
+                if !is_rocm(&soname) {
+                    continue;
+                }
+                any = true;
+                let library =
+                    find(&soname, rocm).map_err(|(reason, hint)| refuse(&soname, outside, &reason, hint))?;
+                if outside.searched.iter().any(|folder| library.lies_in(folder)) {
+                    continue;
+                }
+                let Some(short) = library.short_name(rocm) else {
+                    let reason =
+                        "rocm_sdk does not load that library by name, and its RUNPATH does not find it";
+                    return Err(refuse(&soname, outside, reason, RELINK));
+                };
+                wanted.entry(owner).or_default().entry(short).or_insert((soname, outside));
+            }
+            for soname in load.opens.keys().map(Soname::new) {
+                opened
+                    .entry(owner)
+                    .or_default()
+                    .extend(find(&soname, rocm).ok().and_then(|l| l.short_name(rocm)));
+            }
+        }
+        let required = required(self.metadata);
+        let loaded: BTreeSet<&str> = preloaded
+            .iter()
+            .filter(|(name, _)| required.contains(*name))
+            .flat_map(|(_, names)| names.iter().map(String::as_str))
+            .collect();
+        let mut outcome = Outcome::default();
+        for (owner, names) in wanted {
+            let package = self.members.contains_key(&format!("{owner}/__init__.py"));
+            if package
+                && (self.text)(&format!("{owner}/__init__.py"))?.is_some_and(|text| imports_init(&text))
+            {
+                let opened = opened.remove(owner).unwrap_or_default();
+                let text = init(names.into_keys().chain(opened).collect(), rocm);
+                outcome.generated.insert(format!("{owner}/{INIT}"), text);
+                continue;
+            }
+            if let Some((short, (soname, outside))) = names.iter().find(|(name, _)| !loaded.contains(*name)) {
+                let reason = match package {
+                    true => format!(
+                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: {owner}/__init__.py does not import _rocm_init, no RUNPATH leads there, and no distribution that it requires has loaded it"
+                    ),
+                    false => format!(
+                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: the file is in no package with an __init__.py, no RUNPATH leads there, and no distribution that it requires has loaded it"
+                    ),
+                };
+                return Err(refuse(soname, outside, &reason, LOAD));
+            }
+        }
+        outcome.requirement = any.then(|| self.requirement(rocm));
+        Ok(outcome)
+    }
+
+    /// Returns the top-level package of a member.
+    fn package<'n>(&self, member: &'n str) -> Option<&'n str> {
+        let (top, _) = member.split_once('/')?;
+        self.members.contains_key(&format!("{top}/__init__.py")).then_some(top)
+    }
+
+    /// Requires every ROCm of the same first two numbers. Pre-releases of it are allowed
+    /// where an installer takes any (PEP 440, "Handling of pre-releases"). An extra that a
+    /// version of `rocm` does not have is a warning of the installer's.
+    fn requirement(&self, rocm: Version) -> String {
+        let mut extras = BTreeSet::from(["libraries".to_owned()]);
+        if !rocm.is_before(&table().devices) {
+            // Wheels for a target are for all of its features (`gfx942:xnack+`).
+            let targets = self.targets.iter().filter_map(|target| target.split(':').next());
+            let plain = |target: &&str| target.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+            extras.extend(targets.filter(plain).map(|target| format!("device-{target}")));
+        }
+        let extras: Vec<String> = extras.into_iter().collect();
+        format!("rocm[{}]=={}.{}.*", extras.join(","), rocm.0, rocm.1)
+    }
+}
+
+/// Returns the normalized names of what METADATA requires, without those of extras.
+fn required(metadata: &str) -> BTreeSet<String> {
+    let all = requirements(metadata).unwrap_or_default().into_iter();
+    let plain = all.filter(|requirement| requirement.marker.evaluate_extras(&[]));
+    plain.map(|requirement| requirement.name.to_string()).collect()
+}
+
+/// Returns whether a Python source has a statement that imports `_rocm_init`.
+fn imports_init(source: &str) -> bool {
+    source.lines().any(|line| {
+        let code = line.split('#').next().unwrap_or_default().trim_start();
+        let mut words =
+            code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        (code.starts_with("from ") || code.starts_with("import ")) && words.any(|word| word == "_rocm_init")
+    })
+}
+
+/// Writes the module that loads these libraries, in the order of the table. `*` in
+/// `check_version` stands for anything (rocm_sdk/__init__.py, `initialize_process`).
+fn init(names: BTreeSet<&str>, rocm: Version) -> String {
+    let ordered = table().library.iter().filter_map(|library| library.name.as_deref());
+    let lines: String = ordered
+        .filter(|name| names.contains(name))
+        .map(|name| format!("            \"{name}\",\n"))
+        .collect();
+    format!(
+        "# Made by rocmrpm from what the libraries of this package need.\n\n\ndef initialize():\n    import rocm_sdk\n\n    rocm_sdk.initialize_process(\n        preload_shortnames=[\n{lines}        ],\n        check_version=\"{}.{}.*\",\n    )\n",
+        rocm.0, rocm.1
+    )
+}
+
+/// Returns what importing the packages of a wheel loads of AMD's wheels: short names of
+/// libraries, as its `_rocm_init.py` have them.
+pub fn preloads(wheel: &Path) -> Result<BTreeSet<String>, WheelError> {
+    let invalid = |error: zip::result::ZipError| WheelError::invalid(wheel, error.to_string());
+    let file = io::BufReader::new(fs_err::File::open(wheel)?);
+    let mut archive = zip::ZipArchive::new(file).map_err(invalid)?;
+    let names = archive.file_names().collect::<Result<Vec<_>, _>>().map_err(invalid)?;
+    let names: Vec<String> =
+        names.into_iter().map(Into::into).filter(|name: &String| is_init(name)).collect();
+    let mut preloads = BTreeSet::new();
+    for name in names {
+        let mut text = String::new();
+        let member = archive.by_name(&name).map_err(invalid)?;
+        member.take(INIT_LIMIT).read_to_string(&mut text)?;
+        preloads.extend(listed(&text));
+    }
+    Ok(preloads)
+}
+
+/// Returns whether a member is the module of a package that loads AMD's wheels.
+pub(super) fn is_init(member: &str) -> bool {
+    member.split_once('/').is_some_and(|(_, file)| file == INIT)
+}
+
+/// Returns the strings of the list `preload_shortnames`.
+pub(super) fn listed(source: &str) -> Vec<String> {
+    let list = source.split_once("preload_shortnames=[").and_then(|(_, rest)| rest.split_once(']'));
+    let names =
+        list.map_or("", |(list, _)| list).split(',').map(|name| name.trim().trim_matches(['"', '\'']));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+#[path = "rocm_sdk_tests.rs"]
+mod tests;

@@ -1,0 +1,276 @@
+//! The proof that wheels are made of the files of their RPMs: each wheel is worked out
+//! anew from the RPMs and compared with the file on disk, member by member, by digest.
+//! How that looks on a terminal is `report`'s business.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::Serialize;
+use sha2::Digest as _;
+
+use super::archive::{Content, Member, SHEBANG};
+use super::intact::Archive;
+use super::payload::Spool;
+use super::plan::Plan;
+use super::read::{Wrong, each_block, members, metadata_file, open};
+use super::source::Source;
+use super::{Request, WheelError, record};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::files;
+use rocmrpm_base::process;
+use rocmrpm_base::text::visible;
+
+/// How many changed lines of a text are told.
+const MAX_CHANGES: usize = 200;
+
+/// What came of comparing one wheel with its RPMs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// The wheel's file name.
+    pub wheel: String,
+    /// The RPMs, by file name.
+    pub rpms: Vec<String>,
+    /// How many members are files of the RPMs, byte for byte.
+    pub identical: usize,
+    /// Their size in bytes.
+    pub identical_bytes: u64,
+    /// The members that rocmrpm makes, as they should be.
+    pub made: Vec<Made>,
+    /// Everything that is not as it should be.
+    pub differences: Vec<Difference>,
+    /// What importing the wheel loads of AMD's wheels, as it should be ([`super::preloads`]).
+    #[serde(skip)]
+    pub preloads: BTreeSet<String>,
+}
+
+/// A member that is no file of an RPM, or one with another first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// The member's name.
+    pub member: String,
+    /// The lines that differ from the RPM's file, after `-` and `+`; none where the RPM has
+    /// no such file, or the same.
+    pub changes: Vec<String>,
+}
+
+/// Something that is not as the RPMs have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The member's name; `None` for the file as a whole.
+    pub member: Option<String>,
+    /// What is wrong.
+    pub what: String,
+    /// The digest that it should have.
+    pub expected: Option<Sha256>,
+    /// The digest that it has.
+    pub found: Option<Sha256>,
+}
+
+impl Difference {
+    /// Says what is wrong with a file as a whole.
+    pub fn of_file(what: impl AsRef<str>, expected: Option<Sha256>, found: Option<Sha256>) -> Self {
+        Self { member: None, what: visible(what.as_ref()), expected, found }
+    }
+
+    fn of_member(name: &str, what: &str, expected: Option<Sha256>, found: Option<Sha256>) -> Self {
+        Self { member: Some(name.to_owned()), ..Self::of_file(what, expected, found) }
+    }
+}
+
+/// Compares the wheels in `request.out_dir` with what [`super::build`] would make of the
+/// RPMs: one proof for each wheel that there is or should be, sorted. Writes nothing.
+pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
+    let folder = request.out_dir.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let mut spool = Spool::new(folder)?;
+    let mut proofs = Vec::new();
+    for plan in super::plans(request, &mut spool)? {
+        process::check_stop()?;
+        let path = request.out_dir.join(&plan.file_name);
+        let mut proof = Proof {
+            wheel: plan.file_name.clone(),
+            rpms: plan.rpms.clone(),
+            preloads: plan.preloads.clone(),
+            ..Proof::default()
+        };
+        compare(&path, &plan, &spool, &mut proof)?;
+        proofs.push(proof);
+    }
+    add_strays(request.out_dir, &mut proofs)?;
+    proofs.sort_by(|a, b| a.wheel.cmp(&b.wheel));
+    Ok(proofs)
+}
+
+/// Adds a proof that fails for each wheel of a folder that has none yet.
+pub fn add_strays(dir: &Path, proofs: &mut Vec<Proof>) -> io::Result<()> {
+    for wheel in files::names_in(dir)?.into_iter().filter(|name| name.ends_with(".whl")) {
+        if !proofs.iter().any(|proof| proof.wheel == wheel) {
+            let found = Some(Sha256::of_file(&dir.join(&wheel))?.0);
+            let difference = Difference::of_file("no RPM of the component makes this wheel", None, found);
+            proofs.push(Proof { wheel, differences: vec![difference], ..Proof::default() });
+        }
+    }
+    Ok(())
+}
+
+fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result<(), WheelError> {
+    let file = match fs_err::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            proof.differences.push(Difference::of_file("the wheel is not there", None, None));
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match compare_members(&Source::new(file)?, plan, spool, proof) {
+        Err(Wrong::Content(reason)) => {
+            let found = Some(Sha256::of_file(path)?.0);
+            proof.differences.push(Difference::of_file(reason, None, found));
+            Ok(())
+        }
+        Err(Wrong::Io(error)) => Err(error.into()),
+        Err(Wrong::Stopped(error)) => Err(error.into()),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn compare_members(file: &Source, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result<(), Wrong> {
+    let mut archive = open(file)?;
+    let there = members(&archive)?;
+    let record_name = format!("{}/RECORD", plan.dist_info);
+    let mut listed = BTreeMap::new();
+    for (name, member) in &plan.members {
+        let (expected, size) = digest(&member.content, spool).map_err(Wrong::Io)?;
+        listed.insert(
+            name.clone(),
+            (format!("sha256={}", record::base64(expected.as_bytes())), size.to_string()),
+        );
+        let Some(at) = there.get(name) else {
+            proof.differences.push(Difference::of_member(name, "it is missing", Some(expected), None));
+            continue;
+        };
+        let found = match hash(&mut archive, *at, name) {
+            Err(Wrong::Content(reason)) => {
+                proof.differences.push(Difference::of_member(name, &reason, Some(expected), None));
+                continue;
+            }
+            found => found?,
+        };
+        let mode = archive.by_index_data(*at).ok().and_then(|entry| entry.unix_mode()).unwrap_or(0);
+        if found != expected {
+            let what = match &member.content {
+                Content::File(_) => "it is another file than the RPM's",
+                Content::Script(..) | Content::Text(_) => "it is not what rocmrpm makes of the RPMs",
+            };
+            proof.differences.push(Difference::of_member(name, what, Some(expected), Some(found)));
+        } else if (mode & 0o111 != 0) != member.executable {
+            let what = if member.executable { "it is not executable" } else { "it is executable" };
+            proof.differences.push(Difference::of_member(name, what, Some(expected), Some(found)));
+        } else {
+            match made(name, member, plan, spool).map_err(Wrong::Io)? {
+                Some(made) => proof.made.push(made),
+                None => {
+                    proof.identical += 1;
+                    proof.identical_bytes += size;
+                }
+            }
+        }
+    }
+    let record = there.get(&record_name).copied();
+    for (name, at) in &there {
+        if !plan.members.contains_key(name) && Some(*at) != record {
+            process::check_stop()?;
+            let found = hash(&mut archive, *at, name).ok();
+            let what = "the RPMs have nothing that becomes it";
+            proof.differences.push(Difference::of_member(name, what, None, found));
+        }
+    }
+    listed.insert(record_name.clone(), (String::new(), String::new()));
+    let Some(at) = record else {
+        proof.differences.push(Difference::of_member(&record_name, "it is missing", None, None));
+        return Ok(());
+    };
+    match compare_record(&metadata_file(&mut archive, &plan.dist_info, "RECORD"), &listed) {
+        None => proof.made.push(Made { member: record_name, changes: Vec::new() }),
+        Some(what) => {
+            let found = hash(&mut archive, at, &record_name).ok();
+            proof.differences.push(Difference::of_member(&record_name, &what, None, found));
+        }
+    }
+    Ok(())
+}
+
+/// Tells what is wrong with the text of a RECORD that should list exactly these members,
+/// each with its digest and size.
+fn compare_record(
+    text: &Result<String, Wrong>,
+    expected: &BTreeMap<String, (String, String)>,
+) -> Option<String> {
+    let text = match text {
+        Ok(text) => text,
+        Err(Wrong::Content(reason)) => return Some(reason.clone()),
+        Err(Wrong::Io(error)) => return Some(error.to_string()),
+        Err(Wrong::Stopped(error)) => return Some(error.to_string()),
+    };
+    if text.lines().count() > expected.len() {
+        return Some("it has more lines than there are members".into());
+    }
+    let lines = match record::parse(text) {
+        Ok(lines) => lines,
+        Err(reason) => return Some(reason),
+    };
+    let mut seen = BTreeSet::new();
+    for line in &lines {
+        let said = (line.digest.clone(), line.size.clone());
+        if expected.get(&line.member) != Some(&said) || !seen.insert(&line.member) {
+            return Some(format!("its line of `{}` is not the RPM's file's", line.member));
+        }
+    }
+    let missing = expected.keys().find(|name| !seen.contains(name))?;
+    Some(format!("it has no line of `{missing}`"))
+}
+
+/// Returns the digest of a member.
+fn hash(archive: &mut Archive<'_>, at: usize, name: &str) -> Result<Sha256, Wrong> {
+    let size = archive.by_index_data(at).map_or(0, |entry| entry.size());
+    let mut hasher = Sha256::hasher();
+    // No more than the archive states, all of which together is limited.
+    match each_block(archive, at, size.saturating_add(1), name, |block| hasher.update(block))? {
+        length if length == size => Ok(hasher.into()),
+        _ => Err(format!("`{}` has another size than stated", name.escape_debug()).into()),
+    }
+}
+
+/// Returns digest and size that a member has once it is written.
+fn digest(content: &Content, spool: &Spool) -> io::Result<(Sha256, u64)> {
+    match content {
+        Content::File(stored) => Ok((stored.sha256, stored.size)),
+        Content::Script(stored, skip) => Sha256::of_reader(SHEBANG.chain(spool.reader(*stored, *skip))),
+        Content::Text(bytes) => Ok((Sha256::of_bytes(bytes), bytes.len() as u64)),
+    }
+}
+
+/// Tells what rocmrpm made of a member; `None` for a file of the RPM.
+fn made(name: &str, member: &Member, plan: &Plan, spool: &Spool) -> io::Result<Option<Made>> {
+    let changes = match &member.content {
+        Content::File(_) => return Ok(None),
+        Content::Script(stored, skip) => {
+            let mut line = Vec::new();
+            spool.reader(*stored, 0).take(*skip).read_to_end(&mut line)?;
+            let old = String::from_utf8_lossy(&line).trim_end().to_owned();
+            vec![format!("-{old}"), format!("+{}", String::from_utf8_lossy(SHEBANG).trim_end())]
+        }
+        Content::Text(bytes) => match plan.replaced.get(name) {
+            Some(old) => changes(old, &String::from_utf8_lossy(bytes)),
+            None => Vec::new(),
+        },
+    };
+    Ok(Some(Made { member: name.to_owned(), changes: changes.iter().map(|line| visible(line)).collect() }))
+}
+
+/// Returns the lines in which two texts differ, after `-` and `+`.
+fn changes(old: &str, new: &str) -> Vec<String> {
+    let diff = similar::TextDiff::from_lines(old, new);
+    let changed = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
+    changed.take(MAX_CHANGES).map(|change| format!("{}{}", change.tag(), change.value().trim_end())).collect()
+}

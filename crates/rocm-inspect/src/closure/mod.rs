@@ -1,0 +1,461 @@
+//! Where every needed library comes from: the set itself, the system, or nowhere.
+//! Judging the answer is the rules' business.
+
+pub(super) mod tree;
+
+use std::collections::{HashMap, HashSet};
+
+use self::tree::{Elf, RPMS, Root, Tree, WHEELS};
+use super::facts::Subject;
+use super::libraries;
+use super::report::{Need, Origin};
+use super::system::{DEFAULT_FOLDERS, System};
+use rocmrpm_base::names::Soname;
+use rocmrpm_base::names::normalized;
+
+// JAX's ROCm plugin has 78 entries; a hostile file may have thousands, each of which
+// would be looked at for each of thousands of needed libraries.
+const MAX_FOLDERS: usize = 256;
+// How many files are looked at, over all programs, for libraries that a program's
+// own libraries load. Beyond it they count as loaded.
+const MAX_STEPS: usize = 1 << 20;
+
+/// Finds the origin of every library that the subjects need.
+pub(super) fn resolve(subjects: &[Subject], system: &System) -> Vec<Need> {
+    let closure = Closure::new(subjects, system);
+    let needs = closure.links.iter().map(|link| {
+        let elf = &closure.tree.elfs[link.from];
+        Need {
+            subject: elf.subject.path.clone(),
+            file: elf.file.path.clone(),
+            library: link.library.to_string(),
+            origin: link.origin,
+            by: link.by.clone(),
+        }
+    });
+    needs.collect()
+}
+
+/// One needed library of one file.
+pub(super) struct Link<'a> {
+    /// Who needs it.
+    pub(super) from: usize,
+    pub(super) library: &'a Soname,
+    pub(super) origin: Origin,
+    /// The file of the set that it is.
+    pub(super) to: Option<usize>,
+    /// The file or the package that has it, or the distribution whose wheel does if it is missing.
+    pub(super) by: Option<String>,
+}
+
+/// The files of a set and what they need of each other and of the system.
+pub(super) struct Closure<'a> {
+    pub(super) tree: Tree<'a>,
+    /// By file, and in each file's order.
+    pub(super) links: Vec<Link<'a>>,
+}
+
+impl<'a> Closure<'a> {
+    pub(super) fn new(subjects: &'a [Subject], system: &System) -> Self {
+        let tree = Tree::new(subjects);
+        let mut sonames = HashMap::new();
+        for (index, elf) in tree.elfs.iter().enumerate() {
+            sonames.entry(key(elf, elf.soname())).or_insert(index);
+        }
+        let hosts = tree.elfs.iter().filter_map(|elf| libraries::host(elf.soname()));
+        let packages = subjects.iter().filter_map(|subject| subject.package.as_deref());
+        let search = Search {
+            tree: &tree,
+            sonames: &sonames,
+            hosts: hosts.map(str::to_owned).chain(packages.map(normalized)).collect(),
+            system,
+        };
+        let mut links = Vec::new();
+        let mut asked = Vec::new();
+        for (from, elf) in tree.elfs.iter().enumerate() {
+            let folders = search.folders(elf);
+            for library in &elf.facts.needed {
+                let answer = search.find(elf, &folders, library.as_str());
+                // A library is mostly loaded by a program that loaded others before:
+                // Python and its modules rely on it. A program itself is the first.
+                if matches!(answer, Answer::Elsewhere(_)) && elf.facts.interpreter.is_some() {
+                    asked.push(links.len());
+                }
+                links.push(search.link(from, library, answer));
+            }
+        }
+        check_programs(&tree, &mut links, &asked);
+        Self { tree, links }
+    }
+
+    /// Returns what each file needs, by file.
+    pub(super) fn of_files(&self) -> impl Iterator<Item = (&Elf<'a>, &[Link<'a>])> {
+        let mut start = 0;
+        self.tree.elfs.iter().enumerate().map(move |(index, elf)| {
+            let end = start + self.links[start..].iter().take_while(|link| link.from == index).count();
+            let links = &self.links[start..end];
+            start = end;
+            (elf, links)
+        })
+    }
+}
+
+/// A library's name, and what decides whether a file can have it: where it lies, and
+/// for which machine it is.
+type Key<'s> = (&'s str, Root, u8, bool, &'s str);
+
+fn key<'s>(elf: &'s Elf<'_>, soname: &'s str) -> Key<'s> {
+    let facts = elf.facts;
+    // Folders and single files that are inspected together belong together.
+    (soname, elf.root.min(WHEELS + 1), facts.bits, facts.big_endian, &facts.machine)
+}
+
+enum Answer {
+    /// Found where the file's search paths or the loader's folders lead.
+    Found(usize),
+    /// In the set, but the loader must have loaded it for another reason.
+    Elsewhere(usize),
+    Package(String),
+    Foreign(String),
+    /// In the wheel of a distribution that is not in the set.
+    OtherWheel(&'static str),
+    Missing,
+}
+
+struct Search<'s, 'a> {
+    tree: &'s Tree<'a>,
+    sonames: &'s HashMap<Key<'s>, usize>,
+    /// The distributions in the set, those among them whose libraries are.
+    hosts: HashSet<String>,
+    system: &'s System,
+}
+
+impl Search<'_, '_> {
+    /// Returns the folders of the set in which the loader searches for what a file
+    /// needs, in its order. Source: ld.so(8).
+    fn folders(&self, elf: &Elf<'_>) -> Vec<(Root, String)> {
+        let mut folders: Vec<(Root, String)> = Vec::new();
+        let own = entries(elf).iter().filter_map(|entry| expand(entry, elf));
+        let standard = DEFAULT_FOLDERS.iter().map(|folder| (*folder).to_owned());
+        for path in own.take(MAX_FOLDERS).chain(standard).chain(self.system.rocm_folders()) {
+            // A wheel's environment has no place of its own in the file system.
+            let roots =
+                if elf.root == WHEELS && path.starts_with('/') { [RPMS; 2] } else { [elf.root, RPMS] };
+            let (roots, path) = match path.strip_prefix(INSIDE) {
+                Some(inside) => ([elf.root; 2], inside),
+                None => (roots, path.as_str()),
+            };
+            for root in roots {
+                let folder = self.tree.folder(root, path).map(|folder| (root, folder));
+                folders.extend(folder.filter(|folder| !folders.contains(folder)));
+            }
+        }
+        folders
+    }
+
+    fn find(&self, elf: &Elf<'_>, folders: &[(Root, String)], library: &str) -> Answer {
+        let suits = |index: &usize| self.tree.elfs[*index].suits(elf);
+        if library.contains('/') {
+            return self.find_path(elf, library);
+        }
+        let mut found = folders.iter().filter_map(|(root, folder)| self.tree.elf(*root, folder, library));
+        if let Some(index) = found.find(suits) {
+            return Answer::Found(index);
+        }
+        if let Some(package) = self.system.package(library) {
+            return Answer::Package(package.to_owned());
+        }
+        if let Some(index) = self.sonames.get(&key(elf, library)) {
+            return Answer::Elsewhere(*index);
+        }
+        if let Some(vendor) = libraries::vendor(library) {
+            return Answer::Foreign(vendor.to_owned());
+        }
+        if let Some(stem) = libraries::rocm_stem(library) {
+            let mut there =
+                self.system.rocm.keys().filter(|soname| libraries::rocm_stem(soname) == Some(stem));
+            if let Some(there) = there.next() {
+                return Answer::Foreign(format!("another version of ROCm; {} has {there}", self.system.name));
+            }
+        }
+        match libraries::host(library) {
+            // RPMs say what they require.
+            Some(host) if elf.root != RPMS && !self.hosts.contains(host) => Answer::OtherWheel(host),
+            _ => Answer::Missing,
+        }
+    }
+
+    /// Finds a library that is needed by path: the loader looks nowhere else.
+    fn find_path(&self, elf: &Elf<'_>, path: &str) -> Answer {
+        let Some((folder, name)) = path.rsplit_once('/').filter(|_| path.starts_with('/')) else {
+            return Answer::Missing;
+        };
+        let root = if elf.root == WHEELS { RPMS } else { elf.root };
+        let found = self.tree.folder(root, folder).and_then(|folder| self.tree.elf(root, &folder, name));
+        if let Some(index) = found.filter(|index| self.tree.elfs[*index].suits(elf)) {
+            return Answer::Found(index);
+        }
+        let known =
+            DEFAULT_FOLDERS.contains(&folder) || self.system.rocm_folders().iter().any(|f| f == folder);
+        match self.system.package(name).filter(|_| known) {
+            Some(package) => Answer::Package(package.to_owned()),
+            None => Answer::Missing,
+        }
+    }
+
+    fn link<'l>(&self, from: usize, library: &'l Soname, answer: Answer) -> Link<'l> {
+        let path = |index: usize| Some(self.tree.elfs[index].file.path.clone());
+        let (origin, to, by) = match answer {
+            Answer::Found(index) | Answer::Elsewhere(index) => (Origin::Own, Some(index), path(index)),
+            Answer::Package(package) => (Origin::Provided, None, Some(package)),
+            Answer::Foreign(whose) => (Origin::Foreign, None, Some(whose)),
+            Answer::OtherWheel(host) => (Origin::Missing, None, Some(host.to_owned())),
+            Answer::Missing => (Origin::Missing, None, None),
+        };
+        Link { from, library, origin, to, by }
+    }
+}
+
+/// Takes back what programs were said to have from the set, where nothing that they
+/// load loads it.
+fn check_programs(tree: &Tree<'_>, links: &mut [Link<'_>], asked: &[usize]) {
+    if asked.is_empty() {
+        return;
+    }
+    let mut edges: Vec<Vec<usize>> = vec![Vec::new(); tree.elfs.len()];
+    for (index, link) in links.iter().enumerate() {
+        if let Some(to) = link.to.filter(|_| asked.binary_search(&index).is_err()) {
+            edges[link.from].push(to);
+        }
+    }
+    let mut steps = 0;
+    for index in asked {
+        let Some(wanted) = links[*index].to else { continue };
+        let mut seen = HashSet::from([links[*index].from]);
+        let mut open = vec![links[*index].from];
+        while let Some(file) = open.pop().filter(|_| steps < MAX_STEPS) {
+            steps += 1 + edges[file].len();
+            open.extend(edges[file].iter().filter(|next| seen.insert(**next)));
+        }
+        if steps < MAX_STEPS && !seen.contains(&wanted) {
+            let link = &mut links[*index];
+            (link.origin, link.to, link.by) = (Origin::Missing, None, None);
+        }
+    }
+}
+
+/// Stands before paths that begin in the file's own world.
+const INSIDE: &str = "\0";
+
+/// Returns the entries that the loader heeds: DT_RPATH counts where there is no
+/// DT_RUNPATH.
+pub(super) fn entries<'e>(elf: &Elf<'e>) -> &'e [String] {
+    match elf.facts.runpath.is_empty() {
+        true => &elf.facts.rpath,
+        false => &elf.facts.runpath,
+    }
+}
+
+/// Returns where an entry leads; `None` for one that is relative. Source: ld.so(8),
+/// "Dynamic string tokens".
+fn expand(entry: &str, elf: &Elf<'_>) -> Option<String> {
+    let lib = if elf.facts.bits == 64 { "lib64" } else { "lib" };
+    let entry = entry.replace("${LIB}", lib).replace("$LIB", lib);
+    if let Some(rest) = after_origin(&entry) {
+        // A single file's place is not known.
+        return Some(format!("{INSIDE}{}{rest}", elf.folder()));
+    }
+    entry.starts_with('/').then_some(entry)
+}
+
+/// Returns what follows `$ORIGIN` in an entry that begins with it.
+pub(super) fn after_origin(entry: &str) -> Option<&str> {
+    let rest = ["$ORIGIN", "${ORIGIN}"].iter().find_map(|name| entry.strip_prefix(name))?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{ElfFacts, FileFacts};
+    use crate::testing::subject;
+
+    /// A library: its path, what it needs, its RUNPATH.
+    pub(super) fn library(path: &str, needed: &[&str], runpath: &[&str]) -> FileFacts {
+        let name = path.rsplit('/').next().unwrap();
+        let elf = ElfFacts {
+            bits: 64,
+            machine: "x86_64".into(),
+            soname: Some(Soname::new(name)),
+            needed: needed.iter().map(|n| Soname::new(*n)).collect(),
+            runpath: runpath.iter().map(|r| (*r).to_owned()).collect(),
+            ..ElfFacts::default()
+        };
+        FileFacts { path: path.into(), elf: Some(elf), ..FileFacts::default() }
+    }
+
+    fn system() -> System {
+        let mut system =
+            System { name: "fedora-43".into(), rocm_prefix: "/opt/rocm".into(), ..System::default() };
+        system.add("libc.so.6", "glibc");
+        system.add("libamdhip64.so.7", "rocm-hip");
+        system
+    }
+
+    fn answers(subjects: &[Subject]) -> Vec<String> {
+        let needs = resolve(subjects, &system());
+        let text =
+            |n: &Need| format!("{} {} {} {}", n.file, n.library, n.origin, n.by.as_deref().unwrap_or("-"));
+        needs.iter().map(text).collect()
+    }
+
+    #[test]
+    fn the_system_provides_others_are_foreign_or_missing() {
+        let needed = [
+            "libc.so.6",
+            "libamdhip64.so.7",
+            "libamdhip64.so.6",
+            "libcublas.so.12",
+            "libmkl_core.so.2",
+            "libx.so",
+        ];
+        assert_eq!(
+            answers(&[subject("a.rpm", vec![library("/usr/lib64/liba.so", &needed, &[])])]),
+            [
+                "/usr/lib64/liba.so libc.so.6 provided glibc",
+                "/usr/lib64/liba.so libamdhip64.so.7 provided rocm-hip",
+                "/usr/lib64/liba.so libamdhip64.so.6 foreign another version of ROCm; fedora-43 has libamdhip64.so.7",
+                "/usr/lib64/liba.so libcublas.so.12 foreign CUDA (NVIDIA)",
+                "/usr/lib64/liba.so libmkl_core.so.2 foreign oneAPI (Intel)",
+                "/usr/lib64/liba.so libx.so missing -",
+            ]
+        );
+    }
+
+    #[test]
+    fn search_paths_lead_from_one_wheel_to_another() {
+        let torch = subject("torch-2.whl", vec![library("torch/lib/libc10.so", &["libc.so.6"], &[])]);
+        let origin = library("vllm/_C.so", &["libc10.so"], &["$ORIGIN/../torch/lib"]);
+        let preloaded = library("vllm/_D.so", &["libc10.so"], &[]);
+        assert_eq!(
+            answers(&[torch, subject("vllm-1.whl", vec![origin, preloaded])])[1..],
+            [
+                "vllm/_C.so libc10.so self torch/lib/libc10.so",
+                "vllm/_D.so libc10.so self torch/lib/libc10.so"
+            ]
+        );
+    }
+
+    #[test]
+    fn libraries_of_torch_are_in_torchs_wheel() {
+        let extension = || subject("x-1.whl", vec![library("x/_C.so", &["libc10.so"], &[])]);
+        assert_eq!(answers(&[extension()]), ["x/_C.so libc10.so missing torch"]);
+        // Of a torch that is there, and of what an RPM needs, nothing is elsewhere.
+        let torch = subject("torch-2.whl", vec![library("torch/lib/libtorch.so", &[], &[])]);
+        assert_eq!(answers(&[extension(), torch]), ["x/_C.so libc10.so missing -"]);
+        let rpm = subject("x-1.rpm", vec![library("/usr/lib64/x.so", &["libc10.so"], &[])]);
+        assert_eq!(answers(&[rpm]), ["/usr/lib64/x.so libc10.so missing -"]);
+    }
+
+    #[test]
+    fn rpms_and_wheels_do_not_serve_each_other_but_from_the_loaders_folders() {
+        let rpm = subject(
+            "a.rpm",
+            vec![
+                library("/usr/lib64/libpublic.so", &[], &[]),
+                library("/usr/lib64/a/libprivate.so", &[], &[]),
+            ],
+        );
+        let wheel = subject("w-1.whl", vec![library("w/_C.so", &["libpublic.so", "libprivate.so"], &[])]);
+        assert_eq!(
+            answers(&[rpm, wheel]),
+            ["w/_C.so libpublic.so self /usr/lib64/libpublic.so", "w/_C.so libprivate.so missing -"]
+        );
+    }
+
+    #[test]
+    fn a_program_has_only_what_it_or_its_libraries_load() {
+        let mut program = library("/usr/bin/p", &["libprivate.so"], &[]);
+        program.elf.as_mut().unwrap().interpreter = Some("/lib64/ld-linux-x86-64.so.2".into());
+        let private = library("/usr/lib64/p/libprivate.so", &[], &[]);
+        let lost = answers(&[subject("p.rpm", vec![program.clone(), private.clone()])]);
+        assert_eq!(lost, ["/usr/bin/p libprivate.so missing -"]);
+        let helper = library("/usr/lib64/libhelper.so", &["libprivate.so"], &["$ORIGIN/p"]);
+        program.elf.as_mut().unwrap().needed.insert(0, Soname::new("libhelper.so"));
+        let found = answers(&[subject("p.rpm", vec![program, private, helper])]);
+        assert_eq!(found[1], "/usr/bin/p libprivate.so self /usr/lib64/p/libprivate.so");
+    }
+
+    #[test]
+    fn lib_in_a_search_path_follows_from_the_class_of_the_file() {
+        for (bits, folder) in [(64, "/opt/x/lib64"), (32, "/opt/x/lib")] {
+            let mut file = library("/usr/lib64/x.so", &[], &[]);
+            file.elf.as_mut().unwrap().bits = bits;
+            let subjects = [subject("x-1.rpm", vec![file])];
+            let tree = Tree::new(&subjects);
+            for entry in ["/opt/x/$LIB", "/opt/x/${LIB}"] {
+                assert_eq!(expand(entry, &tree.elfs[0]).as_deref(), Some(folder), "{bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn rpath_counts_where_there_is_no_runpath() {
+        let private = library("/opt/a/libprivate.so", &[], &[]);
+        let mut program = library("/usr/bin/p", &["libprivate.so"], &[]);
+        let elf = program.elf.as_mut().unwrap();
+        elf.interpreter = Some("/lib64/ld-linux-x86-64.so.2".into());
+        elf.rpath = vec!["/opt/a".into()];
+        let answer =
+            |program: &FileFacts| answers(&[subject("p.rpm", vec![private.clone(), program.clone()])]);
+        assert_eq!(answer(&program), ["/usr/bin/p libprivate.so self /opt/a/libprivate.so"]);
+        program.elf.as_mut().unwrap().runpath = vec!["/opt/b".into()];
+        assert_eq!(answer(&program), ["/usr/bin/p libprivate.so missing -"]);
+    }
+
+    #[test]
+    fn other_machines_files_do_not_serve() {
+        let mut other = library("/usr/lib64/libx.so", &[], &[]);
+        other.elf.as_mut().unwrap().bits = 32;
+        let set = [subject("a.rpm", vec![library("/usr/lib64/liba.so", &["libx.so"], &[]), other])];
+        assert_eq!(answers(&set), ["/usr/lib64/liba.so libx.so missing -"]);
+    }
+
+    #[test]
+    fn needed_paths_are_looked_at_alone() {
+        let needed = [
+            "/opt/rocm/lib/libamdhip64.so.7",
+            "/opt/x/libc.so.6",
+            "/usr/lib64/libb.so",
+            "./libb.so",
+            "/usr/lib64/libc.so.6",
+        ];
+        let set = [subject(
+            "a.rpm",
+            vec![library("/usr/lib64/liba.so", &needed, &[]), library("/usr/lib64/libb.so", &[], &[])],
+        )];
+        let origins: Vec<_> = resolve(&set, &system()).iter().map(|need| need.origin).collect();
+        let expected = [Origin::Provided, Origin::Missing, Origin::Own, Origin::Missing, Origin::Provided];
+        assert_eq!(origins, expected);
+    }
+
+    #[test]
+    fn debugging_data_and_gpu_code_need_nothing() {
+        let mut gpu = library("/usr/lib64/a.co", &["libx.so"], &[]);
+        gpu.elf.as_mut().unwrap().machine = "amdgpu".into();
+        let mut debug = library("/usr/lib/debug/a.debug", &["libx.so"], &[]);
+        debug.elf.as_mut().unwrap().debug = true;
+        let info = subject("a-debuginfo.rpm", vec![library("/usr/lib/debug/b", &["libx.so"], &[])]);
+        assert_eq!(answers(&[subject("a.rpm", vec![gpu, debug]), info]), [""; 0]);
+    }
+
+    #[test]
+    fn answers_a_hundred_thousand_needs() {
+        let paths: Vec<String> = (0..64).map(|n| format!("$ORIGIN/d{n}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let names: Vec<String> = (0..100).map(|n| format!("lib{n}.so")).collect();
+        let needed: Vec<&str> = names.iter().map(String::as_str).collect();
+        let files = (0..1000).map(|n| library(&format!("/opt/lib{n}.so"), &needed, &paths)).collect();
+        assert_eq!(answers(&[subject("a.rpm", files)]).len(), 100_000);
+    }
+}

@@ -1,0 +1,243 @@
+//! Uncompressed offload bundles: the table of entries. Source of the format: LLVM,
+//! `ClangOffloadBundler`, "Bundled Binary File Layout". What the entries hold is
+//! `device`'s business.
+
+use super::entry_id::EntryId;
+
+/// The first bytes of a bundle.
+pub(crate) const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
+
+// Compilers know fewer than a hundred targets and the longest ID known has 50
+// characters; what goes far beyond is no bundle.
+pub(crate) const MAX_ENTRIES: u64 = 4096;
+pub(crate) const MAX_ID: u64 = 256;
+
+/// No table is longer.
+pub(crate) const MAX_TABLE: usize = 32 + (MAX_ENTRIES * (24 + MAX_ID)) as usize;
+
+/// One entry of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The ID: printable ASCII characters.
+    pub(crate) id: String,
+    /// Where the code begins, from the bundle's beginning.
+    pub(crate) offset: u64,
+    /// How many bytes it has.
+    pub(crate) size: u64,
+}
+
+/// A bundle's entries in the order of their offsets. Those with content stand
+/// behind the table and apart from each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+    /// Where the last entry ends, from the bundle's beginning.
+    pub(crate) end: u64,
+}
+
+/// What is wrong with a bundle, and where, from its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) at: u64,
+    pub(crate) what: String,
+    /// Whether nothing is wrong with it, but memory ran out.
+    pub(crate) out_of_memory: bool,
+}
+
+impl Broken {
+    pub(crate) fn new(at: u64, what: impl Into<String>) -> Self {
+        Self { at, what: what.into(), out_of_memory: false }
+    }
+
+    /// What a decoder says that failed at `at`.
+    pub(crate) fn undecodable(at: u64, error: &std::io::Error) -> Self {
+        let out_of_memory = is_out_of_memory(error);
+        Self { out_of_memory, ..Self::new(at, format!("cannot be decompressed: {error}")) }
+    }
+}
+
+/// Returns whether a decoder ran out of memory. zstd's decoder reports it only as text.
+pub(crate) fn is_out_of_memory(error: &std::io::Error) -> bool {
+    use zstd::zstd_safe::{get_error_name, zstd_sys::ZSTD_ErrorCode};
+    let code = (ZSTD_ErrorCode::ZSTD_error_memory_allocation as usize).wrapping_neg();
+    error.kind() == std::io::ErrorKind::OutOfMemory || error.to_string() == get_error_name(code)
+}
+
+impl Table {
+    /// Reads the table at the beginning of `bytes`; `None` where it goes on behind
+    /// them.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Option<Self>, Broken> {
+        let mut input = Input { bytes, at: 0 };
+        match input.table() {
+            Ok(table) => Ok(Some(table)),
+            Err(Stop::More) => Ok(None),
+            Err(Stop::Broken(broken)) => Err(broken),
+        }
+    }
+
+    /// Reads the table of a bundle of which `bytes` is all there is.
+    pub(crate) fn whole(bytes: &[u8]) -> Result<Self, Broken> {
+        let length = bytes.len() as u64;
+        let table = Self::read(bytes)?;
+        let table = table.ok_or_else(|| Broken::new(length, "ends within its table of entries"))?;
+        table.inside(length)?;
+        Ok(table)
+    }
+
+    /// Tells that all entries lie within a bundle of `length` bytes.
+    pub(crate) fn inside(&self, length: u64) -> Result<(), Broken> {
+        let mut content = self.entries.iter().filter(|entry| entry.size > 0);
+        match content.find(|entry| entry.offset.saturating_add(entry.size) > length) {
+            Some(Entry { id, offset, size }) => {
+                let what = format!("ends within entry `{id}` ({size} bytes at {offset})");
+                Err(Broken::new(length, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether compilers write such a table: every ID is of a known kind, and
+    /// at least one is for AMD GPUs and has content. Anything can stand behind the
+    /// magic where that is a mere string.
+    pub(crate) fn is_credible(&self) -> bool {
+        let kind = |entry: &Entry| {
+            let kind = entry.id.split('-').next().unwrap_or_default();
+            ["host", "hip", "hipv4", "openmp", "sycl"].contains(&kind)
+        };
+        let amd = |entry: &Entry| entry.size > 0 && matches!(EntryId::parse(&entry.id), EntryId::Amd { .. });
+        self.entries.iter().all(kind) && self.entries.iter().any(amd)
+    }
+}
+
+enum Stop {
+    More,
+    Broken(Broken),
+}
+
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Input<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Stop> {
+        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..count)).ok_or(Stop::More)?;
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn u64(&mut self) -> Result<u64, Stop> {
+        let bytes = self.take(8)?;
+        Ok(u64::from_le_bytes(std::array::from_fn(|i| bytes[i])))
+    }
+
+    fn table(&mut self) -> Result<Table, Stop> {
+        let broken = |at: usize, what: String| Err(Stop::Broken(Broken::new(at as u64, what)));
+        if self.take(MAGIC.len())? != MAGIC {
+            return broken(0, "is no offload bundle: the magic is missing".into());
+        }
+        let count = self.u64()?;
+        if !(1..=MAX_ENTRIES).contains(&count) {
+            return broken(24, format!("states {count} entries; 1 to {MAX_ENTRIES} are possible"));
+        }
+        let mut entries = Vec::new();
+        for index in 0..count {
+            let start = self.at;
+            let (offset, size, length) = (self.u64()?, self.u64()?, self.u64()?);
+            let what = format!("entry {index} of the table");
+            if length > MAX_ID {
+                let what = format!("{what} has an ID of {length} bytes, more than {MAX_ID}");
+                return broken(start + 16, what);
+            }
+            let id = self.take(length as usize)?;
+            if !id.iter().all(u8::is_ascii_graphic) {
+                return broken(start + 24, format!("{what} has an ID of other than printable characters"));
+            }
+            entries.push(Entry { id: String::from_utf8_lossy(id).into_owned(), offset, size });
+        }
+        entries.sort_by_key(|entry| entry.offset);
+        let mut end = self.at as u64;
+        for Entry { id, offset, size } in entries.iter().filter(|entry| entry.size > 0) {
+            if *offset < end {
+                let what =
+                    format!("has entry `{id}` ({size} bytes at {offset}) overlap what stands before it");
+                return Err(Stop::Broken(Broken::new(*offset, what)));
+            }
+            end = offset.saturating_add(*size);
+        }
+        Ok(Table { entries, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn want_of_memory_is_told_from_damage() {
+        let zstds = std::io::Error::other("Allocation error : not enough memory");
+        assert!(Broken::undecodable(0, &zstds).out_of_memory);
+        assert!(!Broken::undecodable(0, &std::io::Error::other("Data corruption detected")).out_of_memory);
+    }
+    use crate::testing::{bundle, code_object, flip_bytes};
+
+    fn two() -> Vec<u8> {
+        let objects = [code_object("gfx1100", 300), code_object("gfx1151", 5000)];
+        bundle(&[
+            ("host-x86_64-unknown-linux-gnu-", &[]),
+            ("hipv4-amdgcn-amd-amdhsa--gfx1100", &objects[0]),
+            ("hipv4-amdgcn-amd-amdhsa--gfx1151", &objects[1]),
+        ])
+    }
+
+    #[test]
+    fn entries_and_end_are_read() {
+        let mut bytes = two();
+        let end = bytes.len() as u64;
+        bytes.extend([0; 100]);
+        let bundle = Table::whole(&bytes).unwrap();
+        let seen: Vec<_> = bundle.entries.iter().map(|e| (e.id.as_str(), e.size)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("host-x86_64-unknown-linux-gnu-", 0),
+                ("hipv4-amdgcn-amd-amdhsa--gfx1100", 300),
+                ("hipv4-amdgcn-amd-amdhsa--gfx1151", 5000)
+            ]
+        );
+        assert_eq!(bundle.end, end);
+    }
+
+    #[test]
+    fn a_truncation_at_every_byte_is_an_error() {
+        let bytes = two();
+        for length in 0..bytes.len() {
+            let broken = Table::whole(&bytes[..length]).unwrap_err();
+            assert!(broken.at <= length as u64, "{length}: {broken:?}");
+        }
+    }
+
+    #[test]
+    fn huge_numbers_are_errors_with_their_place() {
+        let patched = |at: usize, value: u64| {
+            let mut bytes = two();
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            Table::whole(&bytes).unwrap_err()
+        };
+        let second = 32 + 24 + "host-x86_64-unknown-linux-gnu-".len();
+        for value in [1 << 60, u64::MAX, 4097, 0] {
+            assert_eq!(patched(24, value).at, 24);
+        }
+        for value in [1 << 60, u64::MAX] {
+            assert!(patched(second, value).what.contains("ends within entry"));
+            assert!(patched(second + 8, value).what.contains("overlap"));
+            assert_eq!(patched(second + 16, value).at, second as u64 + 16);
+        }
+        assert!(patched(second, 40).what.contains("overlap"));
+    }
+
+    #[test]
+    fn random_corruption_never_panics() {
+        flip_bytes(&two(), 3000, |bytes| drop(Table::whole(bytes)));
+    }
+}

@@ -1,0 +1,369 @@
+//! Compressed offload bundles ("CCOB"), versions 1 to 3, with zlib or zstd: their
+//! headers, and their content as a stream that never grows beyond what it declares.
+//! Source of the format: LLVM, `llvm/lib/Object/OffloadBundle.cpp`.
+
+use std::io::Read;
+
+use super::bundle::{Broken, MAX_TABLE, Table};
+use crate::facts::Compression;
+
+/// The first bytes of a compressed bundle.
+pub(crate) const MAGIC: &[u8; 4] = b"CCOB";
+
+/// A decompressed bundle may have so many bytes; real ones reach 500 MB.
+const MAX_DECOMPRESSED: u64 = 8 << 30;
+
+/// What a bundle costs however small it is, so that millions of tiny ones count.
+const COST: u64 = 128 << 10;
+
+/// How much is decompressed at first to see the table of entries.
+const FIRST: usize = 4 << 10;
+
+/// What the header says.
+#[derive(Debug, Clone)]
+pub(crate) struct Header {
+    pub(crate) compression: Compression,
+    /// How many bytes it declares to have when decompressed.
+    pub(crate) declared: u64,
+    /// Where the header states that.
+    declared_at: u64,
+    /// The first eight bytes of the content's MD5 as a little-endian number. LLVM
+    /// computes it when it writes and compares it only to print the result.
+    pub(crate) hash: u64,
+    /// Where the header ends.
+    length: usize,
+    /// Where the bundle ends, from its beginning; version 1 does not say.
+    pub(crate) end: Option<usize>,
+}
+
+impl Header {
+    /// Reads the header at the beginning of `bytes`, which may go on behind the
+    /// bundle.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Broken> {
+        let cut = || Broken::new(0, format!("is a compressed bundle cut short after {} bytes", bytes.len()));
+        let u16_at = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let u32_at = |at: usize| Some(u64::from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
+        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let (version, method) = u16_at(4).zip(u16_at(6)).ok_or_else(cut)?;
+        // What stands last, the hash of the content, ends the header.
+        let (total, declared, declared_at, hash_at) = match version {
+            1 => (Some(None), u32_at(8), 8, 12),
+            2 => (u32_at(8).map(Some), u32_at(12), 12, 16),
+            3 => (u64_at(8).map(Some), u64_at(16), 16, 24),
+            _ => {
+                let what = format!("is a compressed bundle of version {version}; 1 to 3 are known");
+                return Err(Broken::new(4, what));
+            }
+        };
+        let (Some(total), Some(declared), Some(hash)) = (total, declared, u64_at(hash_at)) else {
+            return Err(cut());
+        };
+        let length = hash_at + 8;
+        let method = match method {
+            0 => "zlib",
+            1 => "zstd",
+            other => {
+                let what = format!("is compressed by method {other}; 0 (zlib) and 1 (zstd) are known");
+                return Err(Broken::new(6, what));
+            }
+        };
+        let fits = |total: u64| usize::try_from(total).ok().filter(|t| (length..=bytes.len()).contains(t));
+        let end = match total.map(|total| fits(total).ok_or(total)) {
+            None => None,
+            Some(Ok(end)) => Some(end),
+            Some(Err(total)) => {
+                let left = bytes.len();
+                return Err(Broken::new(8, format!("states {total} bytes in all, but {left} are there")));
+            }
+        };
+        let compression = Compression { version, method };
+        Ok(Self { compression, declared, declared_at, hash, length, end })
+    }
+
+    /// Takes what decompressing it all may need from `budget`.
+    pub(crate) fn reserve(&self, budget: &mut u64) -> Result<(), Broken> {
+        let (declared, allowed) = (self.declared, (*budget).min(MAX_DECOMPRESSED));
+        if declared > allowed {
+            let what = format!(
+                "states {declared} bytes when decompressed, more than the {allowed} that are allowed here"
+            );
+            return Err(Broken::new(self.declared_at, what));
+        }
+        *budget = budget.saturating_sub(declared.saturating_add(COST));
+        Ok(())
+    }
+
+    /// What is compressed, in the bundle at the beginning of `bytes`.
+    fn payload<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        bytes.get(self.length..self.end.unwrap_or(bytes.len())).unwrap_or_default()
+    }
+
+    /// Decompresses the bundle at the beginning of `bytes` at once, which is faster than
+    /// a [`Stream`] and looks back at nothing but `space`; that has more bytes than are
+    /// declared. `None` where anything is wrong; what it is, a stream tells.
+    pub(crate) fn decompress<'s>(&self, bytes: &[u8], space: &'s mut [u8]) -> Option<&'s [u8]> {
+        let count = match self.compression.method {
+            "zlib" => Stream::open(self, bytes).ok()?.fill(space).ok()?,
+            _ => {
+                // As in the stream, bytes behind the frame do not matter.
+                let payload = self.payload(bytes);
+                let frame = payload.get(..zstd::zstd_safe::find_frame_compressed_size(payload).ok()?)?;
+                zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(frame, space).ok()?
+            }
+        };
+        (count as u64 == self.declared).then(|| &space[..count])
+    }
+
+    /// Decompresses the table of entries alone, at most what `budget` allows, from
+    /// which it is taken.
+    pub(crate) fn table(&self, bytes: &[u8], budget: &mut u64) -> Result<Table, Broken> {
+        let mut head = Vec::new();
+        *budget = budget.saturating_sub(COST);
+        let mut stream = Stream::open(self, bytes)?;
+        loop {
+            let (have, wanted) = (head.len(), (head.len() * 4).clamp(FIRST, MAX_TABLE));
+            if *budget < wanted as u64 {
+                let what = "is not looked at, after so much was decompressed in this file before it";
+                return Err(Broken::new(0, what));
+            }
+            head.resize(wanted, 0);
+            let count = stream.fill(&mut head[have..])?;
+            head.truncate(have + count);
+            *budget -= count as u64;
+            if let Some(table) = Table::read(&head).map_err(inside)? {
+                table.inside(self.declared).map_err(inside)?;
+                return Ok(table);
+            }
+            if have + count < wanted || wanted == MAX_TABLE {
+                return Err(inside(Broken::new((have + count) as u64, "ends within its table of entries")));
+            }
+        }
+    }
+}
+
+/// A place in the decompressed bytes is no place in the file.
+pub(crate) fn inside(broken: Broken) -> Broken {
+    let what = format!("when decompressed, at byte {}, {}", broken.at, broken.what);
+    Broken { at: 0, what, ..broken }
+}
+
+/// The content of a compressed bundle while it is decompressed.
+pub(crate) struct Stream<'a> {
+    decoder: Decoder<'a>,
+    declared: u64,
+    declared_at: u64,
+    produced: u64,
+}
+
+enum Decoder<'a> {
+    Zlib(flate2::bufread::ZlibDecoder<&'a [u8]>),
+    Zstd(zstd::stream::read::Decoder<'static, &'a [u8]>),
+}
+
+impl<'a> Stream<'a> {
+    /// Begins with the bundle at the beginning of `bytes`, whose header was read.
+    pub(crate) fn open(header: &Header, bytes: &'a [u8]) -> Result<Self, Broken> {
+        let payload = header.payload(bytes);
+        let decoder = match header.compression.method {
+            "zlib" => Decoder::Zlib(flate2::bufread::ZlibDecoder::new(payload)),
+            _ => match zstd::stream::read::Decoder::with_buffer(payload) {
+                Ok(decoder) => Decoder::Zstd(decoder.single_frame()),
+                Err(error) => return Err(Broken::undecodable(header.length as u64, &error)),
+            },
+        };
+        Ok(Self { decoder, declared: header.declared, declared_at: header.declared_at, produced: 0 })
+    }
+
+    /// Fills `buffer` and returns how much of it; less than all only at the end.
+    pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, Broken> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let read = match &mut self.decoder {
+                Decoder::Zlib(decoder) => decoder.read(&mut buffer[filled..]),
+                Decoder::Zstd(decoder) => decoder.read(&mut buffer[filled..]),
+            };
+            let at = self.produced;
+            let fail = |error| inside(Broken::undecodable(at, &error));
+            let count = read.map_err(fail)?;
+            if count == 0 {
+                break;
+            }
+            filled += count;
+            self.produced += count as u64;
+            if self.produced > self.declared {
+                let what = format!("yields more than the {} bytes declared", self.declared);
+                return Err(Broken::new(self.declared_at, what));
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Tells, at the end, whether all came that was declared.
+    pub(crate) fn complete(&self) -> Result<(), Broken> {
+        match self.produced == self.declared {
+            true => Ok(()),
+            false => {
+                let what =
+                    format!("states {} bytes when decompressed, but has {}", self.declared, self.produced);
+                Err(Broken::new(self.declared_at, what))
+            }
+        }
+    }
+
+    /// How many bytes of the input stand behind the stream's end.
+    pub(crate) fn unread(&self) -> usize {
+        match &self.decoder {
+            Decoder::Zlib(decoder) => decoder.get_ref().len(),
+            Decoder::Zstd(decoder) => decoder.get_ref().len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Method, bundle, ccob, code_object, flip_bytes};
+
+    const BUDGET: u64 = 64 << 20;
+
+    fn plain() -> Vec<u8> {
+        bundle(&[
+            ("host-x86_64-unknown-linux-gnu-", &[]),
+            ("hipv4-amdgcn-amd-amdhsa--gfx1151", &code_object("gfx1151", 1000)),
+        ])
+    }
+
+    /// Decompresses all of it, as a deep look does.
+    fn read(bytes: &[u8], budget: &mut u64) -> Result<(Vec<u8>, usize), Broken> {
+        let header = Header::read(bytes)?;
+        header.reserve(budget)?;
+        let mut stream = Stream::open(&header, bytes)?;
+        let mut content = vec![0; header.declared as usize + 1];
+        let count = stream.fill(&mut content)?;
+        stream.complete()?;
+        content.truncate(count);
+        Ok((content, header.end.unwrap_or(bytes.len() - stream.unread())))
+    }
+
+    fn at_once(bytes: &[u8]) -> Option<Vec<u8>> {
+        let header = Header::read(bytes).ok()?;
+        let mut space = vec![1; header.declared as usize + 1];
+        header.decompress(bytes, &mut space).map(<[u8]>::to_vec)
+    }
+
+    fn table(bytes: &[u8]) -> Result<Table, Broken> {
+        Header::read(bytes)?.table(bytes, &mut { BUDGET })
+    }
+
+    fn broken(bytes: &[u8]) -> String {
+        read(bytes, &mut { BUDGET }).err().unwrap().what
+    }
+
+    #[test]
+    fn damage_in_the_content_lies_at_the_bundles_start() {
+        let Broken { at, what, .. } = inside(Broken::new(9, "the magic is wrong"));
+        assert_eq!((at, what.as_str()), (0, "when decompressed, at byte 9, the magic is wrong"));
+    }
+
+    #[test]
+    fn every_version_and_method_is_read_up_to_its_end() {
+        for version in 1..=3 {
+            for method in [Method::Zlib, Method::Zstd] {
+                let mut bytes = ccob(&plain(), version, method);
+                let end = bytes.len();
+                bytes.extend(b"CCOB and more");
+                let mut budget = BUDGET;
+                assert_eq!(read(&bytes, &mut budget), Ok((plain(), end)));
+                assert_eq!(at_once(&bytes[..end]), Some(plain()));
+                assert_eq!(Header::read(&bytes).unwrap().compression.version, version);
+                assert_eq!(table(&bytes), Table::whole(&plain()));
+                assert_eq!(BUDGET - budget, plain().len() as u64 + COST);
+            }
+        }
+    }
+
+    #[test]
+    fn a_truncation_at_every_byte_is_an_error() {
+        for version in 1..=3 {
+            for method in [Method::Zlib, Method::Zstd] {
+                let bytes = ccob(&plain(), version, method);
+                for length in 0..bytes.len() {
+                    // Also those with a size that was made to fit.
+                    let mut fitting = bytes[..length].to_vec();
+                    match version {
+                        2 if length >= 12 => fitting[8..12].copy_from_slice(&(length as u32).to_le_bytes()),
+                        3 if length >= 16 => fitting[8..16].copy_from_slice(&(length as u64).to_le_bytes()),
+                        _ => {}
+                    }
+                    assert!(
+                        read(&fitting, &mut { BUDGET }).is_err(),
+                        "v{version} at {length}, size made to fit"
+                    );
+                    assert!(read(&bytes[..length], &mut { BUDGET }).is_err(), "v{version} at {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_are_told() {
+        for method in [Method::Zlib, Method::Zstd] {
+            for declared in [0, 100, plain().len() as u64 - 1, plain().len() as u64 + 1] {
+                let mut bytes = ccob(&plain(), 3, method);
+                bytes[16..24].copy_from_slice(&declared.to_le_bytes());
+                assert_eq!(at_once(&bytes), None);
+                let what = broken(&bytes);
+                assert!(what.contains("declared") || what.contains("but has"), "{what}");
+            }
+        }
+        let mut bytes = ccob(&plain(), 3, Method::Zstd);
+        bytes[16..24].copy_from_slice(&(1u64 << 50).to_le_bytes());
+        assert!(broken(&bytes).contains("more than the"));
+        for total in [0, 31, u64::MAX] {
+            let mut bytes = ccob(&plain(), 3, Method::Zstd);
+            bytes[8..16].copy_from_slice(&total.to_le_bytes());
+            assert!(broken(&bytes).contains("bytes in all"));
+        }
+    }
+
+    #[test]
+    fn unknown_versions_and_methods_are_told() {
+        let mut bytes = ccob(&plain(), 3, Method::Zstd);
+        bytes[6] = 7;
+        assert!(broken(&bytes).contains("method 7"));
+        bytes[4] = 9;
+        assert!(broken(&bytes).contains("version 9"));
+    }
+
+    #[test]
+    fn a_bomb_is_refused_by_what_it_declares_and_by_what_it_yields() {
+        let bomb = bundle(&[("hip-amdgcn-amd-amdhsa--gfx1151", &vec![0; 256 << 20])]);
+        let mut bytes = ccob(&bomb, 3, Method::Zstd);
+        assert!(bytes.len() < 40_000);
+        let mut budget = BUDGET;
+        assert!(Header::read(&bytes).unwrap().table(&bytes, &mut budget).is_ok());
+        assert!(BUDGET - budget < 1 << 18, "only the table");
+        assert!(Header::read(&bytes).unwrap().table(&bytes, &mut 10).is_err());
+        assert!(broken(&bytes).contains("more than the 67108864"));
+        bytes[16..24].copy_from_slice(&(1u64 << 20).to_le_bytes());
+        let mut budget = BUDGET;
+        assert!(read(&bytes, &mut budget).is_err());
+        assert!(BUDGET - budget < 2 << 20, "stopped where the declared size ended");
+    }
+
+    #[test]
+    fn random_corruption_never_panics() {
+        for version in 1..=3 {
+            for method in [Method::Zlib, Method::Zstd] {
+                flip_bytes(&ccob(&plain(), version, method), 500, |bytes| {
+                    drop(table(bytes));
+                    // A declared size of gigabytes is for the streams, which are not kept.
+                    if Header::read(bytes).is_ok_and(|header| header.declared < 1 << 20) {
+                        let streamed = read(bytes, &mut { BUDGET }).ok().map(|(content, _)| content);
+                        assert_eq!(at_once(bytes), streamed);
+                    }
+                });
+            }
+        }
+    }
+}

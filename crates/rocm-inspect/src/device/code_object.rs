@@ -1,0 +1,378 @@
+//! Single pieces of GPU code, told by their first bytes: AMDGPU ELF files with
+//! the processor in `e_flags`, and SPIR-V. Not the bundles around them.
+
+use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG};
+use goblin::elf::section_header::SHT_NOBITS;
+
+use super::entry_id::known_target;
+use super::metadata;
+use crate::facts::KernelCode;
+use crate::report::Depth;
+use rocmrpm_base::gpu::GpuTarget;
+
+/// How many of a code object's first bytes tell what it is: an ELF64 header.
+pub(crate) const HEAD: usize = 64;
+
+/// `e_machine` of AMD GPUs.
+pub(crate) const EM_AMDGPU: u16 = 224;
+
+const ELFOSABI_AMDGPU_HSA: u8 = 64;
+
+/// The sizes of `Elf64_Phdr` and `Elf64_Shdr`.
+pub(crate) const PROGRAM: u64 = 56;
+pub(crate) const SECTION: u64 = 64;
+
+/// What a piece of GPU code is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// An AMDGPU ELF file.
+    Amdgpu {
+        /// The target in its flags; `None` where the table does not have it or
+        /// the code object's version states none.
+        target: Option<GpuTarget>,
+        /// `EF_AMDGPU_MACH`; `None` in code object version 2, which has none.
+        mach: Option<u8>,
+        /// The code object version; `None` where another runtime than HSA's loads it.
+        version: Option<u8>,
+        /// The features that the processor does not have, after the flags of version 4 and later.
+        lacks: &'static [&'static str],
+    },
+    /// SPIR-V.
+    Spirv,
+    /// LLVM bitcode, which is compiled for a target only when it is linked.
+    Bitcode,
+}
+
+/// The kernels of one code object or of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Kernels {
+    /// How many; `None` where they were not counted.
+    pub(crate) count: Option<u64>,
+    /// How much code they have; `None` where that is not known.
+    pub(crate) code: Option<KernelCode>,
+}
+
+impl Kernels {
+    /// What no code object at all has.
+    pub(crate) const ZERO: Self = Self { count: Some(0), code: Some(KernelCode { bytes: 0, empty: 0 }) };
+
+    /// Returns the sum of both; what is not known of one is not known of the sum.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count.zip(other.count).map(|(a, b)| a.saturating_add(b)),
+            code: self.code.zip(other.code).map(|(a, b)| a.plus(b)),
+        }
+    }
+}
+
+/// Tells what the code of `size` bytes is that begins with `bytes`, and, where that
+/// is asked for, which kernels it has.
+pub(crate) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, Kernels), String> {
+    let object = identify(&bytes[..bytes.len().min(HEAD)], size)?;
+    let mut kernels = Kernels::default();
+    if depth == Depth::Deep && matches!(object, Object::Amdgpu { .. }) {
+        kernels.count = metadata::kernels(bytes, size);
+        kernels.code = kernels.count.and_then(|count| metadata::code(bytes, size, count));
+    }
+    Ok((object, kernels))
+}
+
+/// Tells what code of `size` bytes is that begins with `head`, which has [`HEAD`]
+/// bytes or all there are. The error says why it is nothing that a GPU runs.
+pub(crate) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
+    if head.starts_with(&[0x03, 0x02, 0x23, 0x07]) {
+        return Ok(Object::Spirv);
+    }
+    if !head.starts_with(ELFMAG) {
+        return match head {
+            [b'B', b'C', 0xc0, 0xde, ..] => Ok(Object::Bitcode),
+            _ => Err("holds neither an ELF file nor SPIR-V".into()),
+        };
+    }
+    let Some(head) = head.first_chunk::<HEAD>() else {
+        return Err(format!("holds an ELF file of {size} bytes, shorter than its header"));
+    };
+    let u16_at = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+    let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+    if head[EI_CLASS] != ELFCLASS64 || head[EI_DATA] != ELFDATA2LSB || u16_at(18) != EM_AMDGPU {
+        return Err(format!("holds an ELF file for machine {}, not for AMD GPUs ({EM_AMDGPU})", u16_at(18)));
+    }
+    for (what, offset, entry, count) in
+        [("program", u64_at(32), u16_at(54), u16_at(56)), ("section", u64_at(40), u16_at(58), u16_at(60))]
+    {
+        let end = offset.checked_add(u64::from(entry) * u64::from(count));
+        if count > 0 && end.is_none_or(|end| end > size) {
+            return Err(format!(
+                "holds an ELF file cut short: {size} bytes, but its {what} headers begin at {offset}"
+            ));
+        }
+    }
+    let flags = u32::from_le_bytes([head[48], head[49], head[50], head[51]]);
+    Ok(from_flags(flags, head[EI_ABIVERSION], head[7] == ELFOSABI_AMDGPU_HSA))
+}
+
+/// Source: LLVM, `AMDGPUUsage`, tables "AMDGPU ELF Header `e_flags`" for code
+/// object versions 2, 3, and 4 to 6, which are ABI versions 0, 1, and 2 to 4.
+fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
+    if hsa && abi == 0 {
+        return Object::Amdgpu { target: None, mach: None, version: Some(2), lacks: &[] };
+    }
+    let version = abi.checked_add(2).filter(|version| hsa && *version <= 6);
+    let mach = flags as u8;
+    let sign = |bits: u32| match bits & 3 {
+        2 => "-",
+        3 => "+",
+        _ => "",
+    };
+    let (sramecc, xnack) = match hsa && abi == 1 {
+        true => (if flags & 0x200 != 0 { "+" } else { "" }, if flags & 0x100 != 0 { "+" } else { "" }),
+        false => (sign(flags >> 10), sign(flags >> 8)),
+    };
+    let target = GpuTarget::from_mach(mach).map(|processor| {
+        let mut text = processor.as_str().to_owned();
+        for (name, sign) in [("sramecc", sramecc), ("xnack", xnack)] {
+            if !sign.is_empty() {
+                text = format!("{text}:{name}{sign}");
+            }
+        }
+        GpuTarget::parse(&text).unwrap_or(processor)
+    });
+    // From version 4 on, both bits of a feature are clear where the processor does not have it.
+    let lacks: &[&str] = match (version, flags >> 10 & 3, flags >> 8 & 3) {
+        (Some(4..), 0, 0) => &["sramecc", "xnack"],
+        (Some(4..), 0, _) => &["sramecc"],
+        (Some(4..), _, 0) => &["xnack"],
+        _ => &[],
+    };
+    Object::Amdgpu { target, mach: Some(mach), version, lacks }
+}
+
+/// A program header.
+pub(crate) struct Segment {
+    /// `p_type`.
+    pub(crate) kind: u32,
+    /// `p_flags`.
+    pub(crate) flags: u32,
+    /// Where it begins in the file.
+    pub(crate) offset: u64,
+    /// How many bytes it has there.
+    pub(crate) size: u64,
+}
+
+fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
+    let at = usize::try_from(at).ok()?;
+    let bytes: &[u8; N] = bytes.get(at..)?.first_chunk()?;
+    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+/// Yields the program headers of the 64-bit little-endian ELF file that begins with
+/// `bytes`, as far as they are there.
+pub(crate) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
+    // Smaller ones would be the same bytes over and over.
+    let size = || number::<2>(bytes, 54).filter(|size| *size >= PROGRAM);
+    let header = move |at: u64| Some((number::<8>(bytes, 32)?, size()?, at));
+    let count = number::<2>(bytes, 56).unwrap_or(0);
+    (0..count).map_while(move |index| {
+        let (start, size, index) = header(index)?;
+        let at = start.checked_add(size * index)?;
+        let (kind, offset) = (number::<4>(bytes, at)? as u32, number::<8>(bytes, at.checked_add(8)?)?);
+        let flags = number::<4>(bytes, at.checked_add(4)?)? as u32;
+        Some(Segment { kind, flags, offset, size: number::<8>(bytes, at.checked_add(32)?)? })
+    })
+}
+
+/// A section header.
+pub(crate) struct Section {
+    name: u64,
+    /// `sh_type`.
+    pub(crate) kind: u32,
+    /// Where it begins in the file.
+    pub(crate) offset: u64,
+    /// How many bytes it has.
+    pub(crate) size: u64,
+    /// `sh_link`.
+    pub(crate) link: u32,
+}
+
+/// The sections of a 64-bit little-endian ELF file.
+pub(crate) struct Sections<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Sections<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    fn get(&self, index: u64) -> Option<Section> {
+        let (bytes, start) = (self.bytes, number::<8>(self.bytes, 40)?);
+        let size = number::<2>(bytes, 58).filter(|size| *size >= SECTION)?;
+        let at = start.checked_add(size * index)?;
+        let at = |inside: u64| at.checked_add(inside);
+        Some(Section {
+            name: number::<4>(bytes, at(0)?)?,
+            kind: number::<4>(bytes, at(4)?)? as u32,
+            offset: number::<8>(bytes, at(24)?)?,
+            size: number::<8>(bytes, at(32)?)?,
+            link: number::<4>(bytes, at(40)?)? as u32,
+        })
+    }
+
+    /// Yields all sections, as far as they are there.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Section> {
+        let count = number::<2>(self.bytes, 60).unwrap_or(0);
+        (0..count).map_while(|index| self.get(index))
+    }
+
+    /// Returns a section's name.
+    pub(crate) fn name(&self, section: &Section) -> Option<&'a [u8]> {
+        let names = self.content(number::<2>(self.bytes, 62)? as usize)?;
+        let rest = names.get(usize::try_from(section.name).ok()?..)?;
+        let rest = &rest[..rest.len().min(512)];
+        Some(&rest[..memchr::memchr(0, rest)?])
+    }
+
+    /// Returns the bytes of the section with this number.
+    pub(crate) fn content(&self, index: usize) -> Option<&'a [u8]> {
+        self.bytes_of(&self.get(index as u64)?)
+    }
+
+    /// Returns the bytes of a section that has any.
+    pub(crate) fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
+        let start = usize::try_from(section.offset).ok()?;
+        let end = start.checked_add(usize::try_from(section.size).ok()?)?;
+        if section.kind == SHT_NOBITS { None } else { self.bytes.get(start..end) }
+    }
+}
+
+/// Returns where the ELF file at the beginning of `bytes` ends: behind its
+/// headers, segments and, in a whole file, the section headers, which compilers
+/// write last. `None` where that is not inside `bytes`.
+pub(crate) fn extent(bytes: &[u8]) -> Option<usize> {
+    let table = |offset: u64, size: u64, count: u64| -> Option<u64> {
+        number::<8>(bytes, offset)?.checked_add(number::<2>(bytes, size)? * number::<2>(bytes, count)?)
+    };
+    let end = (HEAD as u64).max(table(32, 54, 56)?).max(table(40, 58, 60)?);
+    if end > bytes.len() as u64 {
+        return None;
+    }
+    let mut ends = segments(bytes).map(|s| s.offset.checked_add(s.size));
+    let end = ends.try_fold(end, |end, segment| Some(end.max(segment?)))?;
+    usize::try_from(end).ok().filter(|end| *end <= bytes.len())
+}
+
+/// Returns what the flags say, where that contradicts the target text of an ID:
+/// another processor, the opposite of a feature, or a feature that the processor does not have.
+pub(crate) fn contradiction(id_target: &str, object: &Object) -> Option<String> {
+    let Object::Amdgpu { target, mach: Some(mach), lacks, .. } = object else { return None };
+    if id_target.is_empty() {
+        return None;
+    }
+    let said = known_target(id_target);
+    match (said, target) {
+        (None, None) => None,
+        (_, None) => Some(format!("processor {mach:#04x}")),
+        (None, Some(is)) => Some(is.to_string()),
+        (Some(said), Some(is)) => {
+            // `serves` knows which features contradict each other; a generic
+            // target must be named as such, so the processors must be equal.
+            let same = said.processor() == is.processor() && !is.contradicts(&said);
+            let lacking = said.features().find_map(|feature| {
+                let name = feature.trim_end_matches(['+', '-']);
+                lacks.contains(&name).then_some(name)
+            });
+            match lacking {
+                Some(name) if same => Some(format!("{is}, which does not have {name}")),
+                _ => (!same).then(|| is.to_string()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::code_object;
+
+    fn target_of(head: &[u8]) -> String {
+        match identify(head, head.len() as u64) {
+            Ok(Object::Amdgpu { target: Some(target), .. }) => target.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn with_flags(flags: u32, abi: u8) -> Vec<u8> {
+        let mut object = code_object("gfx1151", 256);
+        object[48..52].copy_from_slice(&flags.to_le_bytes());
+        object[8] = abi;
+        object
+    }
+
+    #[test]
+    fn flags_of_every_version_are_read() {
+        // The values are from LLVM's own tests.
+        assert_eq!(target_of(&with_flags(0x54c, 2)), "gfx942");
+        assert_eq!(target_of(&with_flags(0x63f, 3)), "gfx90a:xnack-");
+        assert_eq!(target_of(&with_flags(0x73f, 4)), "gfx90a:xnack+");
+        assert_eq!(target_of(&with_flags(0x0100_0054, 4)), "gfx11-generic");
+        assert_eq!(target_of(&with_flags(0x4a, 4)), "gfx1151");
+        assert_eq!(target_of(&with_flags(0x32f, 1)), "gfx906:sramecc+:xnack+");
+        assert_eq!(
+            identify(&with_flags(0x60, 4), 256),
+            Ok(Object::Amdgpu {
+                target: None,
+                mach: Some(0x60),
+                version: Some(6),
+                lacks: &["sramecc", "xnack"]
+            })
+        );
+        assert_eq!(
+            identify(&with_flags(0x01, 0), 256),
+            Ok(Object::Amdgpu { target: None, mach: None, version: Some(2), lacks: &[] })
+        );
+    }
+
+    #[test]
+    fn what_is_no_gpu_code_says_what_it_is() {
+        let mut host = code_object("gfx1151", 256);
+        host[18..20].copy_from_slice(&62u16.to_le_bytes());
+        assert!(identify(&host, 256).unwrap_err().contains("machine 62"));
+        assert_eq!(identify(b"BC\xc0\xde....", 8), Ok(Object::Bitcode));
+        assert!(identify(b"", 0).is_err());
+        let object = code_object("gfx1151", 256);
+        for length in 0..HEAD {
+            assert!(identify(&object[..length], length as u64).is_err(), "{length}");
+        }
+        let mut far = object;
+        far[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+        far[58..62].copy_from_slice(&[64, 0, 2, 0]);
+        assert!(identify(&far, 256).unwrap_err().contains("cut short"));
+    }
+
+    #[test]
+    fn ids_contradict_flags_only_where_they_differ() {
+        let object = |flags| identify(&with_flags(flags, 4), 256).unwrap();
+        for (id, flags) in [
+            ("gfx1151", 0x4a),
+            ("gfx90a", 0x73f),
+            ("gfx90a:xnack+", 0x73f),
+            ("gfx90a:xnack+", 0x53f),
+            ("", 0x4a),
+        ] {
+            assert_eq!(contradiction(id, &object(flags)), None, "{id}");
+        }
+        assert_eq!(contradiction("gfx9999", &object(0x60)), None);
+        assert_eq!(contradiction("gfx1250-strict", &object(0x49)), None);
+        for (id, flags, found) in [
+            ("gfx1151", 0x41, "gfx1100"),
+            ("gfx1151", 0x60, "processor 0x60"),
+            ("gfx9999", 0x41, "gfx1100"),
+            ("gfx90a:xnack+", 0x63f, "gfx90a:xnack-"),
+            ("gfx1151", 0x0100_0054, "gfx11-generic"),
+            ("gfx1151:xnack+", 0x4a, "gfx1151, which does not have xnack"),
+            ("gfx1010:sramecc+", 0x133, "gfx1010, which does not have sramecc"),
+        ] {
+            assert_eq!(contradiction(id, &object(flags)).as_deref(), Some(found), "{id}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The IDs of bundle entries, such as `hipv4-amdgcn-amd-amdhsa--gfx1151`, in all
+//! the spellings that compilers have used. Not the bundles themselves.
+
+use rocmrpm_base::gpu::GpuTarget;
+
+/// What kind of code an entry's ID announces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EntryId {
+    /// The host's own code, in practice empty.
+    Host,
+    /// Code for AMD GPUs.
+    Amd {
+        /// The target as written after the triple, such as `gfx90a:xnack+`; empty
+        /// where the ID ends with the triple.
+        target: String,
+    },
+    /// Code for other devices.
+    Foreign,
+}
+
+impl EntryId {
+    /// Reads `<kind>-<arch>-<vendor>-<os>-<environment>[-<target>]`. Source: LLVM,
+    /// `ClangOffloadBundler`, "Code Object Composition". ROCm 4 left out the
+    /// environment together with its dash, so that the target stands in its place.
+    pub(crate) fn parse(id: &str) -> Self {
+        let mut fields = id.splitn(6, '-');
+        let mut next = || fields.next().unwrap_or_default();
+        let (kind, arch, vendor, _os, environment) = (next(), next(), next(), next(), next());
+        let rest = next();
+        if kind == "host" {
+            return Self::Host;
+        }
+        // LLVM 24 renames the architecture to `amdgpu` with a number.
+        let amd = arch.starts_with("amdgcn") || arch.starts_with("amdgpu") || vendor == "amd";
+        match (amd, environment, rest) {
+            (false, ..) => Self::Foreign,
+            (true, "", "") => Self::Amd { target: in_triple(arch) },
+            (true, "", target) => Self::Amd { target: target.to_owned() },
+            (true, target, "") if is_target(target) => Self::Amd { target: target.to_owned() },
+            (true, target, rest) if is_target(target) => Self::Amd { target: format!("{target}-{rest}") },
+            (true, _, target) => Self::Amd { target: target.to_owned() },
+        }
+    }
+}
+
+/// LLVM 24 may state the processor in the triple: `amdgpu11.51` is `gfx1151`.
+fn in_triple(arch: &str) -> String {
+    let number = arch.strip_prefix("amdgpu").unwrap_or_default();
+    if number.is_empty() { String::new() } else { format!("gfx{}", number.replace('.', "")) }
+}
+
+fn is_target(text: &str) -> bool {
+    text.starts_with("gfx") || text == "amdgcnspirv"
+}
+
+/// Returns the processor that a target's text names: features of either spelling
+/// (`:xnack+`, `+sram-ecc`) and the suffix `-strict` taken off.
+pub(crate) fn processor(target: &str) -> &str {
+    let end = target.find([':', '+']).unwrap_or(target.len());
+    let name = &target[..end];
+    name.strip_suffix("-strict").unwrap_or(name)
+}
+
+/// Returns the target of a text in either spelling, or `None` where the table
+/// does not have its processor.
+pub(crate) fn known_target(target: &str) -> Option<GpuTarget> {
+    GpuTarget::parse(target).or_else(|| GpuTarget::parse(processor(target)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_gives_the_target() {
+        for (id, target) in [
+            ("hipv4-amdgcn-amd-amdhsa--gfx1151", "gfx1151"),
+            ("hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-"),
+            ("hip-amdgcn-amd-amdhsa-gfx908+sram-ecc", "gfx908+sram-ecc"),
+            ("hip-amdgcn-amd-amdhsa-gfx906", "gfx906"),
+            ("hip-spirv64-amd-amdhsa--amdgcnspirv", "amdgcnspirv"),
+            ("hipv4-amdgcn-amd-amdhsa--gfx11-generic", "gfx11-generic"),
+            ("hipv4-amdgcn-amd-amdhsa-unknown-gfx11-generic", "gfx11-generic"),
+            ("openmp-amdgcn-amd-amdhsa--gfx10-3-generic", "gfx10-3-generic"),
+            ("hip-amdgpu-amd-amdhsa--gfx906", "gfx906"),
+            ("hip-amdgpu11.51-amd-amdhsa", "gfx1151"),
+            ("hipv4-amdgpu9.0a-amd-amdhsa--", "gfx90a"),
+            ("hip-amdgpu-amd-amdhsa", ""),
+        ] {
+            assert_eq!(EntryId::parse(id), EntryId::Amd { target: target.into() }, "{id}");
+        }
+        for id in
+            ["host-x86_64-unknown-linux-gnu-", "host-x86_64-unknown-linux", "host-x86_64-unknown-linux--"]
+        {
+            assert_eq!(EntryId::parse(id), EntryId::Host);
+        }
+        for id in ["openmp-nvptx64-nvidia-cuda--sm_80", "", "hip", "----"] {
+            assert_eq!(EntryId::parse(id), EntryId::Foreign);
+        }
+    }
+
+    #[test]
+    fn features_and_suffixes_come_off() {
+        assert_eq!(processor("gfx908+sram-ecc"), "gfx908");
+        assert_eq!(processor("gfx1250-strict"), "gfx1250");
+        assert_eq!(processor("gfx11-generic"), "gfx11-generic");
+        assert_eq!(known_target("gfx908+sram-ecc"), GpuTarget::parse("gfx908"));
+        assert_eq!(known_target("gfx90a:xnack+"), GpuTarget::parse("gfx90a:xnack+"));
+        assert_eq!(known_target("gfx9999"), None);
+    }
+}

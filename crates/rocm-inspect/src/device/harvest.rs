@@ -1,0 +1,232 @@
+//! What is gathered of one file's GPU code, piece by piece, summed up by target and
+//! storage, with limits on how much of it there may be. Not how it is read.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::bundle::{self, Broken};
+use super::code_object::{self, Kernels, Object};
+use super::entry_id::{EntryId, known_target, processor};
+use crate::facts::{Compression, Damage, DeviceCode, Mismatch, Storage, Target, WrongHash};
+
+// Limits for one file, far beyond what real files have, so that made-up ones
+// cannot use up memory.
+pub(super) const MAX_DAMAGE: usize = 64;
+const MAX_DISTINCT: usize = 4096;
+
+/// What was found out about one piece of code: what it is and which kernels it
+/// has, or why it is nothing that a GPU runs.
+pub(super) type Examined = Result<(Object, Kernels), String>;
+
+/// Where a piece of code stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) storage: Storage,
+    pub(super) compression: Option<Compression>,
+    /// In bytes from the file's beginning.
+    pub(super) offset: usize,
+}
+
+type Key = (Target, Storage, Option<Compression>, Option<u8>);
+
+struct Sum {
+    count: u64,
+    bytes: u64,
+    kernels: Kernels,
+}
+
+/// The GPU code of a file or of a part of it.
+#[derive(Default)]
+pub(super) struct Harvest {
+    pub(super) bundles: u64,
+    pub(super) damage: Vec<Damage>,
+    code: BTreeMap<Key, Sum>,
+    mismatches: BTreeMap<(String, String), (u64, u64)>,
+    wrong_hashes: Vec<WrongHash>,
+    out_of_memory: bool,
+}
+
+/// What a file has, sorted.
+pub(crate) struct Gathered {
+    pub(crate) bundles: u64,
+    pub(crate) code: Vec<DeviceCode>,
+    pub(crate) damage: Vec<Damage>,
+    pub(crate) mismatches: Vec<Mismatch>,
+    pub(crate) wrong_hashes: Vec<WrongHash>,
+    pub(crate) out_of_memory: bool,
+}
+
+impl Harvest {
+    /// Takes in one entry of a bundle; `examined` is `None` where no more of it was
+    /// read than the table says.
+    pub(super) fn entry(&mut self, entry: &bundle::Entry, place: Place, examined: Option<Examined>) {
+        let EntryId::Amd { target: said } = EntryId::parse(&entry.id) else { return };
+        let id = &entry.id;
+        match examined {
+            _ if entry.size == 0 => self.damaged(place.offset, format!("has no code in its entry `{id}`")),
+            None => self.add(announced(&said), place, None, entry.size, Kernels::default()),
+            Some(Ok((Object::Bitcode, _))) if place.storage != Storage::HipFatbin => {
+                self.bitcode(&said, place, entry.size);
+            }
+            Some(Ok((Object::Bitcode, _))) => {
+                let what = "holds LLVM bitcode where a code object is expected";
+                self.damaged(place.offset, format!("{what}, in its entry `{id}`"));
+            }
+            Some(Ok((object, kernels))) => {
+                self.identified(id, &said, &object, place);
+                self.object(&said, &object, place, entry.size, kernels);
+            }
+            Some(Err(what)) => self.damaged(place.offset, format!("{what}, in its entry `{id}`")),
+        }
+    }
+
+    /// Notes where an object's flags contradict the ID that it is stored under.
+    pub(super) fn identified(&mut self, id: &str, said: &str, object: &Object, place: Place) {
+        if let Some(flags) = code_object::contradiction(said, object) {
+            self.mismatch(id.to_owned(), flags, place.offset);
+        }
+    }
+
+    /// Takes in a code object for which some text said that it is for `said`.
+    pub(super) fn object(&mut self, said: &str, object: &Object, place: Place, size: u64, kernels: Kernels) {
+        let version = match object {
+            Object::Amdgpu { version, .. } => *version,
+            Object::Spirv => None,
+            Object::Bitcode => return self.bitcode(said, place, size),
+        };
+        self.add(target(said, object), place, version, size, kernels);
+    }
+
+    /// Takes in bitcode, which the linker compiles for the target that it is said to be for. Without
+    /// one it is a library for compilers.
+    pub(super) fn bitcode(&mut self, said: &str, place: Place, size: u64) {
+        if !said.is_empty() {
+            let place = Place { storage: Storage::Bitcode, ..place };
+            self.add(announced(said), place, None, size, Kernels::default());
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        target: Target,
+        place: Place,
+        version: Option<u8>,
+        bytes: u64,
+        kernels: Kernels,
+    ) {
+        self.sum((target, place.storage, place.compression, version), Sum { count: 1, bytes, kernels });
+    }
+
+    fn sum(&mut self, key: Key, more: Sum) {
+        let room = self.code.len() < MAX_DISTINCT;
+        match self.code.entry(key) {
+            Entry::Occupied(mut sum) => {
+                let sum = sum.get_mut();
+                sum.count = sum.count.saturating_add(more.count);
+                sum.bytes = sum.bytes.saturating_add(more.bytes);
+                sum.kernels = sum.kernels.plus(more.kernels);
+            }
+            Entry::Vacant(place) if room => _ = place.insert(more),
+            Entry::Vacant(_) => {}
+        }
+    }
+
+    fn mismatch(&mut self, id: String, flags: String, place: usize) {
+        if self.mismatches.len() < MAX_DISTINCT {
+            self.mismatches.entry((id, flags)).or_insert((0, place as u64)).0 += 1;
+        }
+    }
+
+    pub(super) fn broken(&mut self, start: usize, broken: Broken) {
+        if broken.out_of_memory {
+            self.out_of_memory = true;
+            return;
+        }
+        self.damaged(start.saturating_add(broken.at as usize), broken.what);
+    }
+
+    pub(super) fn damaged(&mut self, offset: usize, what: String) {
+        if self.damage.len() <= MAX_DAMAGE {
+            self.damage.push(Damage { elf: false, offset: offset as u64, what });
+        }
+    }
+
+    pub(super) fn wrong_hash(&mut self, offset: usize, stated: u64, computed: u64) {
+        if self.wrong_hashes.len() < MAX_DAMAGE {
+            let hex = |hash: u64| format!("{:016x}", hash.swap_bytes());
+            let (stated, computed) = (hex(stated), hex(computed));
+            self.wrong_hashes.push(WrongHash { offset: offset as u64, stated, computed });
+        }
+    }
+
+    /// Takes in what was gathered elsewhere.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.bundles += other.bundles;
+        self.out_of_memory |= other.out_of_memory;
+        let left = (MAX_DAMAGE + 1).saturating_sub(self.damage.len());
+        self.damage.extend(other.damage.into_iter().take(left));
+        other.code.into_iter().for_each(|(key, sum)| self.sum(key, sum));
+        for (key, (count, place)) in other.mismatches {
+            if self.mismatches.len() < MAX_DISTINCT {
+                self.mismatches.entry(key).or_insert((0, place)).0 += count;
+            }
+        }
+        let left = MAX_DAMAGE.saturating_sub(self.wrong_hashes.len());
+        self.wrong_hashes.extend(other.wrong_hashes.into_iter().take(left));
+    }
+
+    /// Returns what was gathered, sorted.
+    pub(super) fn finish(self) -> Gathered {
+        let code = self.code.into_iter().map(|((target, storage, compression, version), sum)| DeviceCode {
+            target,
+            storage,
+            compression,
+            version,
+            count: sum.count,
+            bytes: sum.bytes,
+            kernels: sum.kernels.count,
+            kernel_code: sum.kernels.code,
+        });
+        let mismatches = self.mismatches.into_iter();
+        let mismatches =
+            mismatches.map(|((id, flags), (count, offset))| Mismatch { id, flags, count, offset });
+        Gathered {
+            bundles: self.bundles,
+            code: code.collect(),
+            damage: self.damage,
+            mismatches: mismatches.collect(),
+            wrong_hashes: self.wrong_hashes,
+            out_of_memory: self.out_of_memory,
+        }
+    }
+}
+
+/// Returns what an ID says that the code runs on.
+fn announced(said: &str) -> Target {
+    match known_target(said) {
+        _ if said == "amdgcnspirv" => Target::Spirv,
+        Some(target) => Target::Gpu(target),
+        None => Target::Unknown(named(processor(said), "amdgpu")),
+    }
+}
+
+/// Returns what an object runs on. The flags decide; the ID's text helps only
+/// where they say nothing that the table has.
+fn target(said: &str, object: &Object) -> Target {
+    match object {
+        Object::Spirv | Object::Bitcode => Target::Spirv,
+        Object::Amdgpu { target: Some(target), .. } => Target::Gpu(target.clone()),
+        Object::Amdgpu { mach: None, .. } => match known_target(said) {
+            Some(target) => Target::Gpu(target),
+            None => Target::Unknown(named(said, "code object version 2")),
+        },
+        Object::Amdgpu { mach: Some(mach), .. } => {
+            Target::Unknown(named(processor(said), &format!("processor {mach:#04x}")))
+        }
+    }
+}
+
+fn named(said: &str, otherwise: &str) -> String {
+    // A known name here would contradict the flags, so it must not be used.
+    if said.is_empty() || known_target(said).is_some() { otherwise.to_owned() } else { said.to_owned() }
+}

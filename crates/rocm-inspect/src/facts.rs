@@ -1,0 +1,480 @@
+//! What files were found to hold, as values, and how they are serialised. Neither
+//! reading nor judging.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::gpu::GpuTarget;
+use rocmrpm_base::names::Soname;
+
+/// What kind of thing was inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SubjectKind {
+    /// An RPM package.
+    Rpm,
+    /// A wheel, or any other zip archive.
+    Wheel,
+    /// A tar archive, compressed or not: an sdist, or a wheel's content so packed.
+    Tar,
+    /// A folder.
+    Folder,
+    /// A single ELF file, code object or offload bundle.
+    File,
+}
+
+/// One thing that was inspected.
+#[derive(Debug, Clone, Serialize)]
+pub struct Subject {
+    /// The path as given, or below the folder that was given.
+    pub path: String,
+    /// What it is.
+    pub kind: SubjectKind,
+    /// `name-version-release.arch` of an RPM, else the file's or folder's name.
+    pub name: String,
+    /// The package's or distribution's name alone, of an RPM or a wheel.
+    pub package: Option<String>,
+    /// Whether this is an RPM of debugging data, which no target rule looks at.
+    pub debug: bool,
+    /// The digest of the file itself; `None` for a folder, and for a single file at a
+    /// quick look, which takes a hundredth of the time that a digest takes.
+    pub sha256: Option<Sha256>,
+    /// The size of the file itself in bytes; `None` for a folder.
+    pub size: Option<u64>,
+    /// The ELF files, code objects and bundles in it, by path. Other files are
+    /// not listed.
+    pub files: Vec<FileFacts>,
+    /// The GPU code of all `files` together.
+    pub device: Vec<DeviceCode>,
+    /// What of it was not read, by path.
+    pub unread: Vec<Unread>,
+    /// All its paths, those of `files` included.
+    #[serde(skip)]
+    pub contents: Contents,
+}
+
+/// A file or an archive that was not read, so that nothing is known of what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Unread {
+    /// The path inside the subject.
+    pub path: String,
+    /// Whether it is an archive of a kind, or in a place, that is not read; else reading it failed.
+    pub archive: bool,
+    /// Why it was not read.
+    pub why: String,
+}
+
+/// The paths of a subject, as `files` spells them: relative in wheels and folders,
+/// absolute in RPMs. They tell where a search path leads.
+#[derive(Debug, Clone, Default)]
+pub struct Contents {
+    /// Every regular file.
+    pub paths: BTreeSet<String>,
+    /// Every symbolic link with its target as written.
+    pub links: BTreeMap<String, String>,
+    /// The archives inside it that were read, whose members' paths begin with theirs.
+    pub archives: BTreeSet<String>,
+    /// The names of the libraries that an RPM requires (`libx.so.1` of
+    /// `libx.so.1()(64bit)`); `None` for what requires nothing by its nature.
+    pub requires: Option<BTreeSet<String>>,
+    /// The GPU targets that an RPM says it has code for, by `Provides: rocm-gfx(TARGET)`;
+    /// `None` for what is no RPM.
+    pub gpu_provides: Option<BTreeSet<String>>,
+}
+
+/// What one ELF file, code object, bundle or kpack archive holds.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct FileFacts {
+    /// The path inside the subject, as the archive states it.
+    pub path: String,
+    /// The size in bytes.
+    pub size: u64,
+    /// What its headers say; `None` for a bare bundle and an unreadable ELF file.
+    pub elf: Option<ElfFacts>,
+    /// How many offload bundles were read. A target with a smaller count than
+    /// this is missing in some of them, which can be meant so.
+    pub bundles: u64,
+    /// The GPU code, by target, storage, compression and code object version.
+    pub device: Vec<DeviceCode>,
+    /// Where the GPU code is that was moved out of this ELF file.
+    pub kpack_reference: Option<KpackReference>,
+    /// What a kpack archive's table of contents says.
+    pub kpack: Option<KpackArchive>,
+    /// What could not be read.
+    pub damage: Vec<Damage>,
+    /// Code objects that contradict the IDs they are stored under.
+    pub mismatches: Vec<Mismatch>,
+    /// Compressed bundles whose content has another hash than their header states.
+    pub wrong_hashes: Vec<WrongHash>,
+    /// Whether memory ran out while it was decoded, so that its facts are not complete.
+    #[serde(skip)]
+    pub out_of_memory: bool,
+}
+
+/// What an ELF file's headers, tables and read-only strings say.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ElfFacts {
+    /// 32 or 64 bits.
+    pub bits: u8,
+    /// Whether the byte order is big-endian.
+    pub big_endian: bool,
+    /// The machine's name as in RPM architectures (`x86_64`), `amdgpu`, or
+    /// `machine N` where we have no name for it.
+    pub machine: String,
+    /// `e_type`.
+    pub kind: ElfKind,
+    /// Whether this is separate debugging data (`.debug`), whose code and dynamic
+    /// section were taken out.
+    pub debug: bool,
+    /// The dynamic loader that `PT_INTERP` names.
+    pub interpreter: Option<String>,
+    /// `DT_SONAME`.
+    #[serde(serialize_with = "soname")]
+    pub soname: Option<Soname>,
+    /// `DT_NEEDED`, in the file's order, which is the loader's.
+    #[serde(serialize_with = "sonames")]
+    pub needed: Vec<Soname>,
+    /// The entries of `DT_RPATH`, in order; empty ones stay empty.
+    pub rpath: Vec<String>,
+    /// The entries of `DT_RUNPATH`, in order; empty ones stay empty.
+    pub runpath: Vec<String>,
+    /// The symbol versions that it needs (`.gnu.version_r`), sorted, by library.
+    pub versions_needed: BTreeMap<String, Vec<String>>,
+    /// The symbol versions that it defines (`.gnu.version_d`), sorted, without the
+    /// base version.
+    pub versions_provided: Vec<String>,
+    /// The GNU build ID in hexadecimal digits.
+    pub build_id: Option<String>,
+    /// The file name in `.gnu_debuglink`.
+    pub debug_link: Option<String>,
+    /// Whether it has a full symbol table (`.symtab`).
+    pub has_symbols: bool,
+    /// Whether it has debugging information (`.debug_info`).
+    pub has_debug_info: bool,
+    /// Whether it has section headers; a file without loads all the same.
+    pub has_sections: bool,
+    /// Whether code must be changed while it is loaded (`DT_TEXTREL`, `DF_TEXTREL`).
+    pub text_relocations: bool,
+    /// Whether its stack is executable (`PT_GNU_STACK`); `None` where it does not say.
+    pub executable_stack: Option<bool>,
+    /// How much is made read-only after relocation.
+    pub relro: Relro,
+    /// Whether all symbols are bound when the file is loaded (`DF_BIND_NOW`, `DF_1_NOW`).
+    pub bind_now: bool,
+    /// Libraries that dlopen notes name (`.note.dlopen`, systemd's ELF_DLOPEN_METADATA).
+    pub dlopen_notes: Vec<String>,
+    /// Library file names in read-only strings, sorted: what may be opened by name.
+    pub mentioned_libraries: Vec<String>,
+    /// `/opt/rocm` and folders of builds in read-only strings, sorted.
+    pub mentioned_paths: Vec<Mention>,
+    /// Contradictions in the program headers.
+    pub header_faults: Vec<HeaderFault>,
+    /// How many dynamic symbols it defines, weak ones included.
+    pub defined_symbols: u64,
+    /// How many dynamic symbols it leaves to others. Weak ones are not counted:
+    /// nothing fails without them.
+    pub undefined_symbols: u64,
+    /// The names of both, for rules and comparisons.
+    #[serde(skip)]
+    pub symbols: Symbols,
+    /// `GNU_PROPERTY_X86_ISA_1_NEEDED`: bit 0 is x86-64's baseline, bits 1 to 3 are
+    /// x86-64-v2 to v4.
+    #[serde(skip)]
+    pub x86_isa_needed: u32,
+}
+
+/// What kind of ELF file it is (`e_type`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ElfKind {
+    /// `ET_REL`: an object file.
+    Relocatable,
+    /// `ET_EXEC`.
+    Executable,
+    /// `ET_DYN`: a shared library or a position-independent executable.
+    Shared,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// How much of the relocated data is made read-only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relro {
+    /// No `PT_GNU_RELRO`.
+    #[default]
+    None,
+    /// `PT_GNU_RELRO`, with lazy binding.
+    Partial,
+    /// `PT_GNU_RELRO` and all symbols bound when loaded (`DF_BIND_NOW`, `DF_1_NOW`).
+    Full,
+}
+
+/// The names of dynamic symbols, sorted, without versions. Weak undefined symbols
+/// are left out: nothing fails without them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Symbols {
+    /// Defined with global or weak binding. Empty after a quick look, which counts
+    /// them only.
+    pub defined: Vec<Box<str>>,
+    /// Undefined with global binding.
+    pub undefined: Vec<Box<str>>,
+}
+
+/// A path in a file's read-only strings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Mention {
+    /// The path as far as it goes on.
+    pub path: String,
+    /// The section, or `segment` where there are no section headers.
+    pub section: String,
+    /// Where it begins, in bytes from the file's beginning.
+    pub offset: u64,
+}
+
+/// A contradiction in the program headers, as editing a finished file leaves it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct HeaderFault {
+    /// Where the program header stands, in bytes from the file's beginning.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub what: String,
+    /// Whether the loader refuses or misreads the file; what it does not mind is
+    /// only a sign that the file was edited.
+    pub fatal: bool,
+}
+
+/// A reference of a host's ELF file to kpack archives. Source of the format:
+/// ROCm/rocm-systems, `shared/kpack`, section `.rocm_kpack_ref`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct KpackReference {
+    /// The name under which the archives list this file's code.
+    pub kernel_name: String,
+    /// Where the archives are, relative to this file's folder; `@GFXARCH@` stands
+    /// for a target.
+    pub search_paths: Vec<String>,
+    /// How many pieces of code it refers to: `kernel_name#0` to `#pieces-1`.
+    pub pieces: u64,
+}
+
+/// The table of contents of a kpack archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct KpackArchive {
+    /// The group of libraries whose code is in it.
+    pub group: String,
+    /// The targets that the archive says it serves.
+    pub targets: Vec<Target>,
+    /// `none` or `zstd-per-kernel`.
+    pub compression: String,
+    /// How many entries the table has, over all targets.
+    pub entries: u64,
+    /// The table: for every `kernel_name#index` the targets it is there for.
+    #[serde(skip)]
+    pub table: BTreeMap<String, BTreeSet<Target>>,
+}
+
+/// GPU code of one target in one kind of storage.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct DeviceCode {
+    /// What it runs on.
+    pub target: Target,
+    /// Where it lies.
+    pub storage: Storage,
+    /// How the bundle around it is compressed, if it is.
+    pub compression: Option<Compression>,
+    /// The code object version, 2 to 6; `None` for what is no code object, and for
+    /// what a quick look does not decompress.
+    pub version: Option<u8>,
+    /// How many code objects.
+    pub count: u64,
+    /// Their size in bytes, decompressed.
+    pub bytes: u64,
+    /// How many kernels they have; `None` unless every bundle was decoded.
+    pub kernels: Option<u64>,
+    /// How much code these kernels have; `None` where it is not known of all of them.
+    pub kernel_code: Option<KernelCode>,
+}
+
+/// How much machine code the kernels of code objects have together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct KernelCode {
+    /// The size in bytes: of the kernels' functions, or of the executable segment of a large code
+    /// object.
+    pub bytes: u64,
+    /// How many kernels have room for no instruction that writes to memory.
+    pub empty: u64,
+}
+
+impl KernelCode {
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), empty: self.empty.saturating_add(other.empty) }
+    }
+}
+
+/// What GPU code runs on. Serialised as text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// A processor or generic target of the table.
+    Gpu(GpuTarget),
+    /// SPIR-V, compiled when it is loaded, for any GPU: `amdgcnspirv`.
+    Spirv,
+    /// A processor that the table does not have, as the file names it.
+    Unknown(String),
+    /// Code in a storage whose targets are not read: `unread`.
+    Unread,
+}
+
+impl Target {
+    /// Returns whether code of this kind runs on the GPU `wanted`.
+    pub fn serves(&self, wanted: &GpuTarget) -> bool {
+        match self {
+            Self::Gpu(target) => target.serves(wanted),
+            Self::Spirv => true,
+            Self::Unknown(_) | Self::Unread => false,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gpu(target) => target.as_str(),
+            Self::Spirv => "amdgcnspirv",
+            Self::Unknown(name) => name,
+            Self::Unread => "unread",
+        })
+    }
+}
+
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where GPU code lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Storage {
+    /// The section `.hip_fatbin` of a host's ELF file.
+    HipFatbin,
+    /// A bundle in another section of a host's ELF file.
+    OtherSection,
+    /// An offload binary in `.llvm.offloading`, as the new driver writes it.
+    OffloadBinary,
+    /// An object file in a static archive.
+    StaticArchive,
+    /// LLVM bitcode for a target in an object file or a static archive (`-fgpu-rdc`), which the
+    /// linker compiles.
+    Bitcode,
+    /// A file that is itself a bundle (`.co`, `.hsaco`).
+    Bundle,
+    /// A file that is itself a code object (`.co`, `.hsaco`).
+    CodeObject,
+    /// A kpack archive, or a reference to one.
+    Kpack,
+    /// A file of kernels in a format that is not decoded, told by its name
+    /// (MIOpen's `.kdb`, AOTriton's `.aks2`).
+    KernelFile,
+    /// A file of tuning data for a target, told by its name: no code.
+    DataFile,
+    /// A code object inside a host's file that no offload runtime loads, such as
+    /// the trap handlers of a runtime library.
+    Embedded,
+}
+
+impl Storage {
+    /// Returns whether what lies there makes programs run on its target.
+    pub fn serves(self) -> bool {
+        !matches!(self, Self::DataFile | Self::Embedded)
+    }
+}
+
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HipFatbin => "hip-fatbin",
+            Self::OtherSection => "other-section",
+            Self::OffloadBinary => "offload-binary",
+            Self::StaticArchive => "static-archive",
+            Self::Bitcode => "bitcode",
+            Self::Bundle => "bundle",
+            Self::CodeObject => "code-object",
+            Self::Kpack => "kpack",
+            Self::KernelFile => "kernel-file",
+            Self::DataFile => "data-file",
+            Self::Embedded => "embedded",
+        })
+    }
+}
+
+/// The format of a compressed bundle. Serialised as text, such as `ccob3-zstd`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Compression {
+    /// The version in the header, 1 to 3.
+    pub version: u16,
+    /// `zlib` or `zstd`.
+    pub method: &'static str,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ccob{}-{}", self.version, self.method)
+    }
+}
+
+impl Serialize for Compression {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A place that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// Whether the ELF file around is damaged, not a bundle or code object.
+    pub elf: bool,
+    /// Where, in bytes from the file's beginning.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// Code objects whose flags contradict the ID in their bundle.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Mismatch {
+    /// The ID in the bundle.
+    pub id: String,
+    /// What the code object's `e_flags` say.
+    pub flags: String,
+    /// How many such code objects.
+    pub count: u64,
+    /// The place of the first one's bundle, in bytes from the file's beginning.
+    pub offset: u64,
+}
+
+/// A compressed bundle whose content is not what was compressed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct WrongHash {
+    /// The place of the bundle, in bytes from the file's beginning.
+    pub offset: u64,
+    /// The first eight bytes of the MD5 as the header states them, in hexadecimal
+    /// digits as they stand in the file.
+    pub stated: String,
+    /// The same of the content.
+    pub computed: String,
+}
+
+fn soname<S: Serializer>(soname: &Option<Soname>, serializer: S) -> Result<S::Ok, S::Error> {
+    soname.as_ref().map(Soname::as_str).serialize(serializer)
+}
+
+fn sonames<S: Serializer>(sonames: &[Soname], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(sonames.iter().map(Soname::as_str))
+}

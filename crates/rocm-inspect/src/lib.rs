@@ -1,0 +1,268 @@
+//! Inspects RPMs, wheels, folders and single files for linkage and AMD GPU code, and reports what is
+//! wrong with them. Nothing here prints, and nothing is extracted: archives are read as streams,
+//! files on disk are mapped. The crate knows no workspace, no command line and no builds: what a
+//! package should contain is passed in as [`Expectations`].
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod closure;
+mod compare;
+mod device;
+mod earlier;
+mod elf;
+mod expectations;
+mod facts;
+mod file;
+#[cfg(test)]
+mod hostile;
+mod image;
+mod kpack;
+mod libraries;
+mod mapped;
+mod pairs;
+mod report;
+mod rules;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod sample;
+#[cfg(test)]
+mod schema_tests;
+mod sieve;
+mod sources;
+mod system;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
+
+use std::path::{Path, PathBuf};
+
+pub use compare::{
+    Change, Code, Comparison, Delta, FileChange, SizedFile, SubjectChange, TargetChange, compare,
+};
+pub use earlier::kernels_in;
+pub use expectations::{Expectations, Waiver};
+pub use facts::{
+    Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KernelCode,
+    KpackArchive, KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target,
+    Unread, WrongHash,
+};
+pub use report::{Depth, Finding, Need, Origin, Report, RuleId, SCHEMA, Severity, Waived};
+pub use rules::{RULES, RULES_VERSION, Rule, Served, Shortfall, Verdict, rule, rule_groups};
+pub use system::{Rocm, SearchPathTag, System};
+
+use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary};
+
+use rocmrpm_base::error::{Diagnose, Kind};
+use rocmrpm_base::process::ProcessError;
+use rocmrpm_base::text::visible;
+use rocmrpm_rpms::RpmError;
+
+/// Inspects everything at `paths` and judges it as one set: RPMs, wheels, tar archives,
+/// ELF files, code objects, bundles, and folders, which are walked without following
+/// symbolic links and whose RPMs and wheels become subjects of their own.
+///
+/// Damage inside ELF files and bundles is a finding, not an error. Errors are a
+/// path that is missing or of another kind, an archive that cannot be read, and want of memory.
+pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> Result<Report, InspectError> {
+    let mut subjects = sources::read(paths, depth)?;
+    subjects.sort_by(|a, b| a.path.cmp(&b.path));
+    subjects.dedup_by(|a, b| a.path == b.path);
+    complete(&subjects)?;
+    let needs = closure::resolve(&subjects, &expectations.system);
+    let judgement = rules::apply(&subjects, expectations);
+    Ok(Report::new(depth, subjects, needs, judgement))
+}
+
+/// Returns an error if memory ran out for a file, of which no more can be said then.
+fn complete(subjects: &[Subject]) -> Result<(), InspectError> {
+    let mut files = subjects.iter().flat_map(|subject| subject.files.iter().map(move |file| (subject, file)));
+    match files.find(|(_, file)| file.out_of_memory) {
+        None => Ok(()),
+        Some((subject, file)) => {
+            Err(InspectError::OutOfMemory { path: subject.path.clone().into(), file: file.path.clone() })
+        }
+    }
+}
+
+/// Returns what one file's bytes hold, without judging it: an ELF file, a code object,
+/// an offload bundle or a kpack archive. `path` is only noted in the result. Whatever
+/// the bytes, damage is a value of the result, not an error.
+pub fn inspect_bytes(path: &str, bytes: &[u8], depth: Depth) -> FileFacts {
+    file::facts(path.to_owned(), bytes.len() as u64, bytes, depth)
+}
+
+/// Returns what the ELF file of `length` bytes at `offset` of `file` links to, and whether
+/// all of it could be read. `None` where there is none whose header can be read.
+pub fn linkage(file: &std::fs::File, offset: u64, length: u64) -> std::io::Result<Option<(ElfFacts, bool)>> {
+    use std::os::unix::fs::FileExt;
+    let mut magic = *goblin::elf::header::ELFMAG;
+    if length < magic.len() as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut magic, offset)?;
+    if magic != *goblin::elf::header::ELFMAG {
+        return Ok(None);
+    }
+    let image = image::part(file, offset, length)?;
+    let linkage = elf::linkage(&image);
+    image.unchanged()?;
+    Ok(linkage)
+}
+
+/// Returns what the ELF file in `bytes` links to, and whether all of it could be read. `None`
+/// where its header cannot be read.
+pub fn linkage_in(bytes: &[u8]) -> Option<(ElfFacts, bool)> {
+    elf::linkage(bytes)
+}
+
+/// Returns the SONAME of a library that Fedora installs in a file of this name, where a file may
+/// link to it by that name: the package provides the SONAME only.
+pub fn soname_of_file(name: &str) -> Option<&'static str> {
+    libraries::tables().files.get(name).map(String::as_str)
+}
+
+/// Returns the SONAMEs that a library of ROCm, given by its name before `.so`, has in
+/// this major version; `None` where it is not one that we know.
+pub fn rocm_sonames(stem: &str, rocm_major: u64) -> Option<Vec<&'static str>> {
+    libraries::tables().rocm.get(stem).map(|library| library.sonames(Some(rocm_major)))
+}
+
+/// What can keep files from being inspected.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// The path does not exist.
+    #[error("{}: no such file or folder", path.display())]
+    Missing {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The path is a FIFO, a socket or a device.
+    #[error("{}: {what}, not a file or a folder", path.display())]
+    NotAFile {
+        /// The path as given.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// The file is of no kind that is inspected.
+    #[error(
+        "{}: neither an RPM, a wheel, a tar archive, an ELF file, a code object, an offload bundle or \
+         binary, a static archive, a kpack archive, a data file with the name of a target nor a folder",
+        path.display()
+    )]
+    Unknown {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// An RPM cannot be read.
+    #[error(transparent)]
+    Rpm(#[from] RpmError),
+    /// A wheel cannot be read.
+    #[error("{}: not a readable wheel", path.display())]
+    Wheel {
+        /// The wheel.
+        path: PathBuf,
+        /// What the reader said.
+        source: zip::result::ZipError,
+    },
+    /// An archive contradicts itself.
+    #[error("{}: {what}", path.display())]
+    Damaged {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A large member of an archive has no room on disk while it is looked at.
+    #[error("{}: no temporary file in {} for `{member}`", archive.display(), folder.display())]
+    NoRoom {
+        /// The archive.
+        archive: PathBuf,
+        /// The member's name as the archive states it.
+        member: String,
+        /// Where the temporary file was to be.
+        folder: PathBuf,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// Decompressing GPU code needs more memory than there is.
+    #[error("{}: not enough memory to decompress the GPU code of `{}`", path.display(), visible(file))]
+    OutOfMemory {
+        /// What was inspected.
+        path: PathBuf,
+        /// The file inside it.
+        file: String,
+    },
+    /// A file was changed while it was read.
+    #[error("{}: the file was changed while it was read", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A member of an archive cannot be read.
+    #[error("{}: cannot read `{member}`", archive.display())]
+    Member {
+        /// The RPM or wheel.
+        archive: PathBuf,
+        /// The member's name as the archive states it.
+        member: String,
+        /// What the reader said.
+        source: std::io::Error,
+    },
+    /// An archive decompresses to more than any real one does.
+    #[error(
+        "{}: `{member}` brings the content to more than {limit} bytes, the limit for an archive of this size",
+        archive.display()
+    )]
+    TooLarge {
+        /// The RPM or wheel.
+        archive: PathBuf,
+        /// The member that went over the limit.
+        member: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The file system refuses.
+    #[error("cannot read what is to be inspected")]
+    Io(#[from] std::io::Error),
+    /// The user asked to stop.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl Diagnose for InspectError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Missing { .. }
+            | Self::NotAFile { .. }
+            | Self::Unknown { .. }
+            | Self::Wheel { .. }
+            | Self::Damaged { .. }
+            | Self::Member { .. }
+            | Self::TooLarge { .. } => Kind::Usage,
+            Self::Rpm(error) => error.kind(),
+            Self::Io(_) | Self::NoRoom { .. } | Self::OutOfMemory { .. } | Self::Changed { .. } => {
+                Kind::Environment
+            }
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let test = |path: &Path| vec![format!("`unzip -t {}` tests the archive", path.display())];
+        match self {
+            Self::Rpm(error) => error.hints(),
+            Self::Process(error) => error.hints(),
+            Self::Wheel { path, .. } => test(path),
+            Self::Member { archive, .. } if archive.extension().is_some_and(|e| e == "whl") => test(archive),
+            Self::NoRoom { .. } => vec!["the environment variable TMPDIR names another folder".into()],
+            Self::NotAFile { .. } => vec!["save its content to a file, and inspect that".into()],
+            Self::OutOfMemory { .. } => {
+                vec!["leave out `--deep`, or allow more memory (`ulimit -v`, the container's limit)".into()]
+            }
+            Self::Changed { .. } => vec!["inspect it again when nothing writes to it".into()],
+            Self::TooLarge { .. } => vec!["was the archive made to exhaust its reader?".into()],
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Known libraries by name: Fedora's, ROCm's, other vendors'. The names are data in
+//! `libraries.toml`; which of them a system has is not known here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use rocmrpm_base::names::Soname;
+
+/// The tables of `libraries.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tables {
+    /// SONAME and package.
+    pub(super) fedora: BTreeMap<String, String>,
+    /// File name and SONAME.
+    pub(super) files: BTreeMap<String, String>,
+    /// ROCm's libraries by the name before `.so`.
+    pub(super) rocm: BTreeMap<String, RocmLibrary>,
+    vendors: BTreeMap<String, Vec<String>>,
+    /// Libraries by the distribution whose wheel has them, for extension modules of it.
+    hosts: BTreeMap<String, Vec<String>>,
+}
+
+/// A library of ROCm.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RocmLibrary {
+    /// What provider tables call the part of ROCm that it belongs to.
+    pub(super) capability: String,
+    rocm_6: Vec<String>,
+    rocm_7: Vec<String>,
+    #[serde(default)]
+    rocm_10: Vec<String>,
+    /// How the C functions begin that it alone has.
+    #[serde(default)]
+    symbols: Vec<String>,
+}
+
+impl RocmLibrary {
+    /// Returns its SONAMEs in this major version of ROCm; in any where none is given.
+    pub(super) fn sonames(&self, rocm: Option<u64>) -> Vec<&str> {
+        let all = [&self.rocm_6, &self.rocm_7, &self.rocm_10];
+        let chosen: Vec<&Vec<String>> = match rocm {
+            None => all.to_vec(),
+            Some(..=6) => vec![&self.rocm_6],
+            Some(10..) if !self.rocm_10.is_empty() => vec![&self.rocm_10],
+            Some(_) => vec![&self.rocm_7],
+        };
+        chosen.into_iter().flatten().map(String::as_str).collect()
+    }
+}
+
+/// Returns the tables.
+pub(super) fn tables() -> &'static Tables {
+    static TABLES: LazyLock<Tables> = LazyLock::new(|| {
+        // It is part of the program, and a test reads it.
+        toml::from_str(include_str!("libraries.toml")).expect("the built-in table of libraries is valid")
+    });
+    &TABLES
+}
+
+/// A SONAME of a library of ROCm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RocmName<'a> {
+    /// The name before `.so`.
+    pub(super) stem: &'static str,
+    /// The first number of the version.
+    pub(super) major: Option<&'a str>,
+}
+
+impl RocmName<'_> {
+    /// Returns the major versions of ROCm that have the library with this SONAME; none
+    /// if the table has no such SONAME.
+    pub(super) fn releases(self) -> BTreeSet<u64> {
+        let library = &tables().rocm[self.stem];
+        let has = |rocm: &u64| library.sonames(Some(*rocm)).iter().any(|soname| major(soname) == self.major);
+        [6, 7, 10].into_iter().filter(has).collect()
+    }
+}
+
+/// Reads the SONAME of a library of ROCm, also one that a wheel's repair changed: auditwheel adds
+/// a digest to the name and keeps the whole version (`libamdhip64-1a2b3c4d.so.7.2.70204`).
+pub(super) fn rocm_library(soname: &str) -> Option<RocmName<'_>> {
+    let name = file_name(soname);
+    let stem = name.split(".so").next().unwrap_or(name);
+    let rocm = &tables().rocm;
+    let found = rocm.get_key_value(stem).or_else(|| rocm.get_key_value(without_digest(stem)?));
+    found.map(|(stem, _)| RocmName { stem, major: major(name) })
+}
+
+/// Returns the name before `.so` of a library of ROCm.
+pub(super) fn rocm_stem(soname: &str) -> Option<&'static str> {
+    rocm_library(soname).map(|library| library.stem)
+}
+
+fn major(soname: &str) -> Option<&str> {
+    soname.split_once(".so.").and_then(|(_, version)| version.split('.').next())
+}
+
+/// Returns the name of a library before the digest that auditwheel added to it.
+pub(super) fn without_digest(stem: &str) -> Option<&str> {
+    let (plain, digest) = stem.rsplit_once('-')?;
+    let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    (digest.len() == 8 && digest.bytes().all(hexadecimal)).then_some(plain)
+}
+
+/// Returns whose library this is, where it belongs to another vendor's GPU stack.
+pub(super) fn vendor(soname: &str) -> Option<&'static str> {
+    owner(&tables().vendors, soname)
+}
+
+/// Returns the distribution whose wheel has this library.
+pub(super) fn host(soname: &str) -> Option<&'static str> {
+    owner(&tables().hosts, soname)
+}
+
+/// Returns the key under which a table lists a library.
+fn owner(table: &'static BTreeMap<String, Vec<String>>, soname: &str) -> Option<&'static str> {
+    let soname = Soname::new(file_name(soname));
+    let stem = soname.stem();
+    let fits = |pattern: &String| match pattern.strip_suffix('*') {
+        Some(beginning) => stem.starts_with(beginning),
+        None => stem == pattern,
+    };
+    table.iter().find(|(_, names)| names.iter().any(fits)).map(|(owner, _)| owner.as_str())
+}
+
+/// Returns the name before `.so` of the ROCm library that has this C function.
+pub(super) fn rocm_owner(symbol: &str) -> Option<&'static str> {
+    static PREFIXES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+        let all = tables().rocm.iter().flat_map(|(stem, library)| {
+            library.symbols.iter().map(move |prefix| (prefix.as_str(), stem.as_str()))
+        });
+        let mut all: Vec<_> = all.collect();
+        // hipblasLt before hipblas before hip.
+        all.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        all
+    });
+    // Almost all symbols are none of them.
+    if symbol.starts_with("_Z") {
+        return None;
+    }
+    let fits = |prefix: &str| {
+        let rest = symbol.strip_prefix(prefix);
+        rest.is_some_and(|rest| prefix.ends_with('_') || rest.starts_with(|c: char| c.is_ascii_uppercase()))
+    };
+    PREFIXES.iter().find(|(prefix, _)| fits(prefix)).map(|(_, stem)| *stem)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let tables = tables();
+        assert!(tables.fedora.len() > 200);
+        assert_eq!(tables.fedora["libstdc++.so.6"], "libstdc++");
+        for (stem, library) in &tables.rocm {
+            assert!(!library.capability.is_empty());
+            for soname in library.sonames(None) {
+                assert_eq!(Soname::new(soname).stem(), stem);
+                assert!(Soname::new(soname).major().is_some(), "{soname}");
+                assert!(!tables.fedora.contains_key(soname) && vendor(soname).is_none(), "{soname}");
+            }
+        }
+        for soname in tables.fedora.keys() {
+            assert_eq!((rocm_stem(soname), vendor(soname)), (None, None), "{soname}");
+        }
+    }
+
+    #[test]
+    fn releases_have_their_own_sonames() {
+        let of = |stem: &str, rocm| tables().rocm[stem].sonames(rocm);
+        assert_eq!(of("libamdhip64", Some(6)), ["libamdhip64.so.6"]);
+        assert_eq!(of("libamdhip64", Some(10)), ["libamdhip64.so.7"]);
+        assert_eq!(of("libamd_smi", Some(7)), ["libamd_smi.so.26"]);
+        assert_eq!(of("libamd_smi", Some(10)), ["libamd_smi.so.27"]);
+        assert_eq!(of("libhipblas", None), ["libhipblas.so.2", "libhipblas.so.3"]);
+        let releases = |soname| Vec::from_iter(rocm_library(soname).unwrap().releases());
+        assert_eq!(releases("libhipblas.so.2"), [6]);
+        assert_eq!(releases("libamdhip64-1a2b3c4d.so.7.2.70204"), [7, 10]);
+        assert_eq!(releases("libhipfft.so.0"), [6, 7, 10]);
+        assert_eq!(releases("libamdhip64.so.5"), [0; 0]);
+    }
+
+    #[test]
+    fn names_tell_whose_a_library_is() {
+        assert_eq!(rocm_stem("libamdhip64.so.7"), Some("libamdhip64"));
+        assert_eq!(rocm_stem("/opt/rocm/lib/libamdhip64-1a2b3c4d.so.7"), Some("libamdhip64"));
+        assert_eq!(rocm_stem("libamdhip64-plugin.so"), None);
+        let named = rocm_library("libamdhip64-f1043337.so.7.2.70204").unwrap();
+        assert_eq!((named.stem, named.major), ("libamdhip64", Some("7")));
+        assert_eq!(rocm_library("libamdhip64.so").unwrap().major, None);
+        assert_eq!(vendor("libc.musl-x86_64.so.1"), Some("musl, another C library than glibc"));
+        assert_eq!(host("libtorch_cpu.so"), Some("torch"));
+        assert_eq!((host("libtorch_cuda.so"), host("libtorchvision.so")), (None, None));
+        assert_eq!(vendor("libcublasLt.so.12"), Some("CUDA (NVIDIA)"));
+        assert_eq!(vendor("libcuda.so.1"), Some("CUDA (NVIDIA)"));
+        assert_eq!(vendor("libmkl_core.so.2"), Some("oneAPI (Intel)"));
+        assert_eq!(vendor("libcudagrind.so"), None);
+    }
+
+    #[test]
+    fn functions_tell_the_library_they_need() {
+        assert_eq!(rocm_owner("hipMalloc"), Some("libamdhip64"));
+        assert_eq!(rocm_owner("__hipRegisterFatBinary"), Some("libamdhip64"));
+        assert_eq!(rocm_owner("hipblasSgemm"), Some("libhipblas"));
+        assert_eq!(rocm_owner("hipblasLtMatmul"), Some("libhipblaslt"));
+        assert_eq!(rocm_owner("ncclSend"), Some("librccl"));
+        assert_eq!(rocm_owner("hsa_init"), Some("libhsa-runtime64"));
+        for other in ["hipster", "hippo_init", "_ZN3hip4LoadEv", "malloc", "hip"] {
+            assert_eq!(rocm_owner(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Rules about how much GPU code there is for a target: compared with the other
+//! targets of the same file, and with the last build.
+
+use std::collections::BTreeMap;
+
+use super::served::Shortfall;
+use super::{Rule, RuleId, Severity};
+use crate::expectations::Expectations;
+use crate::facts::{DeviceCode, FileFacts, KernelCode, Storage, Subject, Target};
+use crate::report::Finding;
+use rocmrpm_base::gpu::GpuTarget;
+
+/// A sibling with fewer kernels says nothing about how many there should be.
+const LEAST: u64 = 10;
+
+pub(super) const FEW: Rule = Rule {
+    id: RuleId("kernels-few"),
+    severity: Severity::Error,
+    what: "a file has far fewer kernels for a wanted target than for the others: less than half of their median",
+    why: "the target is there, so that every list of targets looks right, and most calls fail on it all the same",
+    incident: "ROCm/rocm-systems, pull request 6362: packages had the right target with 3 of 646 kernels",
+    mend: "look into the build log for compiler calls without the target; where upstream has fewer kernels for \
+           this GPU, waive it with the number as the reason",
+};
+
+pub(super) const STUBS: Rule = Rule {
+    id: RuleId("kernels-stub"),
+    severity: Severity::Error,
+    what: "most kernels of a file for a wanted target have no code, or an eighth of what those for the other targets \
+           have",
+    why: "every list of targets and every count of kernels looks right; the kernels return at once and leave their \
+          results unwritten",
+    incident: "",
+    mend: "look for `#if` around the kernels' bodies that leaves the target out (`__gfx942__`, `__AMDGCN_WAVEFRONT_SIZE`); \
+           where a kernel is meant to be empty, waive it with that as the reason",
+};
+
+pub(super) const LOST: Rule = Rule {
+    id: RuleId("kernels-lost"),
+    severity: Severity::Warning,
+    what: "the set has far fewer kernels for a target than in the last build: more than a fifth is gone",
+    why: "a part of the build was left out without an error, or lost its target list",
+    incident: "ROCm/rocm-systems, pull request 6362: packages had the right target with 3 of 646 kernels",
+    mend: "compare both with `rocmrpm inspect --against`; where upstream dropped the kernels, the next build \
+           compares with this one",
+};
+
+pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
+    let subjects: Vec<&Subject> = subjects.iter().filter(|subject| !subject.debug).collect();
+    let mut findings = Vec::new();
+    for subject in &subjects {
+        for file in &subject.files {
+            for gpu in &expectations.gpu_targets {
+                findings.extend(of_file(file, gpu).map(|finding| finding.at(subject, file)));
+            }
+        }
+    }
+    let device: Vec<&DeviceCode> = subjects
+        .iter()
+        .flat_map(|subject| &subject.files)
+        .flat_map(|file| &file.device)
+        .filter(|code| code.storage.serves() && code.storage != Storage::KernelFile)
+        .collect();
+    for (target, before) in &expectations.previous_kernels {
+        let wanted = |gpu: &GpuTarget| GpuTarget::parse(target).is_none_or(|target| target.serves(gpu));
+        let asked = expectations.gpu_targets.is_empty() || expectations.gpu_targets.iter().any(wanted);
+        findings.extend(asked.then(|| lost(&device, target, *before)).flatten());
+    }
+    findings
+}
+
+/// Returns what a file lacks for a target: the kernels of the rules below.
+pub(super) fn shortfall(file: &FileFacts, gpu: &GpuTarget) -> Option<Shortfall> {
+    let counts = Counts::of(file, gpu)?;
+    let shortfall =
+        |found, expected| Shortfall { file: file.path.clone(), found, expected, what: counts.what };
+    if counts.stubs().is_some() {
+        return Some(shortfall(0, counts.own));
+    }
+    counts.few().map(|median| shortfall(counts.own, median))
+}
+
+/// How many kernels, or code objects if those were not counted, a file has for a target and for
+/// each of its others.
+struct Counts<'a> {
+    own: u64,
+    /// Kernels and their code, where both are known.
+    own_code: Option<(u64, KernelCode)>,
+    siblings: BTreeMap<&'a Target, (u64, Option<KernelCode>)>,
+    what: &'static str,
+}
+
+/// Kernels that have so much less code than those for the other targets do not do the same.
+const FRACTION: u64 = 8;
+
+impl<'a> Counts<'a> {
+    /// Returns `None` if the file has no code for the target, or none that is counted.
+    fn of(file: &'a FileFacts, gpu: &GpuTarget) -> Option<Self> {
+        // Other storages have one target in a file, or no kernels yet.
+        let many = |code: &&DeviceCode| {
+            let single = [Storage::CodeObject, Storage::KernelFile, Storage::Kpack, Storage::Bitcode];
+            code.storage.serves() && !single.contains(&code.storage) && matches!(code.target, Target::Gpu(_))
+        };
+        // How many kernels SPIR-V has is not known.
+        if file.device.iter().any(|code| code.target == Target::Spirv && code.storage.serves()) {
+            return None;
+        }
+        let codes: Vec<&DeviceCode> = file.device.iter().filter(many).collect();
+        let counted = codes.iter().all(|code| code.kernels.is_some());
+        let number = |code: &DeviceCode| if counted { code.kernels.unwrap_or(0) } else { code.count };
+        let mut own: Option<(u64, Option<KernelCode>)> = None;
+        let mut siblings = BTreeMap::new();
+        for code in codes {
+            let sum = match code.target.serves(gpu) {
+                true => own.get_or_insert((0, Some(KernelCode::default()))),
+                false => siblings.entry(&code.target).or_insert((0, Some(KernelCode::default()))),
+            };
+            sum.0 = sum.0.saturating_add(number(code));
+            sum.1 = sum.1.zip(code.kernel_code).map(|(a, b)| a.plus(b));
+        }
+        let (own, code) = own?;
+        let what = if counted { "kernels" } else { "code objects" };
+        Some(Self { own, own_code: code.filter(|_| counted).map(|code| (own, code)), siblings, what })
+    }
+
+    /// Returns the siblings' median if the target has far fewer.
+    fn few(&self) -> Option<u64> {
+        let numbers = self.siblings.values().map(|(number, _)| *number).filter(|number| *number >= LEAST);
+        let median = median(numbers.collect())?;
+        (self.own < median.div_ceil(2)).then_some(median)
+    }
+
+    /// Says what is wrong with the target's kernels if they are not what the siblings' are.
+    fn stubs(&self) -> Option<String> {
+        let (count, code) = self.own_code.filter(|(count, _)| *count > 0)?;
+        let siblings = self.siblings.values().filter_map(|(count, code)| Some((*count, (*code)?)));
+        let siblings: Vec<(u64, KernelCode)> = siblings.filter(|(count, _)| *count > 0).collect();
+        let mostly_empty = |count: u64, code: KernelCode| code.empty.saturating_mul(2) > count;
+        let by_design = siblings.iter().any(|(count, code)| mostly_empty(*count, *code));
+        if mostly_empty(count, code) && !by_design {
+            return Some(format!("{} of {} without code", code.empty, plural(count, "kernel")));
+        }
+        let size = median(siblings.iter().map(|(count, code)| code.bytes / count).collect())?;
+        let own = code.bytes / count;
+        (own.saturating_mul(FRACTION) < size).then(|| {
+            format!("{} of {own} bytes on average, of {size} for the other targets", plural(count, "kernel"))
+        })
+    }
+}
+
+fn median(mut numbers: Vec<u64>) -> Option<u64> {
+    numbers.sort_unstable();
+    numbers.get(numbers.len() / 2).copied()
+}
+
+fn plural(count: u64, what: &str) -> String {
+    let what = what.trim_end_matches('s');
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn of_file(file: &FileFacts, gpu: &GpuTarget) -> Option<Finding> {
+    let counts = Counts::of(file, gpu)?;
+    if let Some(stubs) = counts.stubs() {
+        return Some(STUBS.finding(format!("{gpu}: {stubs}"), "kernels with code, as for the other targets"));
+    }
+    counts.few().map(|median| {
+        let found = format!("{} for {gpu}", plural(counts.own, counts.what));
+        FEW.finding(found, format!("about as many as for the other targets, whose median is {median}"))
+    })
+}
+
+fn lost(device: &[&DeviceCode], target: &str, before: u64) -> Option<Finding> {
+    let codes = device.iter().filter(|code| code.target.to_string() == target);
+    let unread = device.iter().any(|code| code.target == Target::Unread);
+    // What was not counted is not called lost.
+    let now =
+        codes.map(|code| code.kernels).try_fold(0u64, |sum, kernels| Some(sum.saturating_add(kernels?)))?;
+    let least = before.saturating_sub(before / 5);
+    (now < least && !unread).then(|| {
+        let found = format!("{} for {target}", plural(now, "kernel"));
+        LOST.finding(found, format!("about {before}, as in the last build"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{device_code, gpu, subject};
+
+    fn codes(numbers: &[(&str, u64, Option<u64>)]) -> Vec<Subject> {
+        let device = numbers.iter().map(|(target, count, kernels)| DeviceCode {
+            count: *count,
+            kernels: *kernels,
+            ..device_code(gpu(target))
+        });
+        let file = FileFacts { path: "/a.so".into(), device: device.collect(), ..FileFacts::default() };
+        vec![subject("a.rpm", vec![file])]
+    }
+
+    fn found(subjects: &[Subject], before: &[(&str, u64)]) -> Vec<String> {
+        let previous_kernels = before.iter().map(|(target, count)| ((*target).to_owned(), *count)).collect();
+        let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
+        let expectations = Expectations { gpu_targets, previous_kernels, ..Expectations::default() };
+        check(subjects, &expectations).into_iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
+    }
+
+    #[test]
+    fn far_fewer_kernels_than_the_siblings_are_told() {
+        let kernels =
+            |own| codes(&[("gfx1151", 1, Some(own)), ("gfx1100", 1, Some(646)), ("gfx942", 1, Some(700))]);
+        assert_eq!(found(&kernels(3), &[]), ["kernels-few: 3 kernels for gfx1151"]);
+        assert_eq!(found(&kernels(349), &[]), ["kernels-few: 349 kernels for gfx1151"]);
+        assert_eq!(found(&kernels(350), &[]), [""; 0]);
+        // Without kernels that were counted, code objects are.
+        let objects = codes(&[("gfx1151", 3, None), ("gfx1100", 60, Some(4))]);
+        assert_eq!(found(&objects, &[]), ["kernels-few: 3 code objects for gfx1151"]);
+        // What has no siblings with many cannot have too few.
+        assert_eq!(found(&codes(&[("gfx1151", 1, Some(1)), ("gfx1100", 1, Some(9))]), &[]), [""; 0]);
+        // Generic code counts as well.
+        let generic =
+            codes(&[("gfx1151", 1, Some(1)), ("gfx11-generic", 1, Some(500)), ("gfx942", 1, Some(500))]);
+        assert_eq!(found(&generic, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn one_kernel_is_one_kernel() {
+        let one = codes(&[("gfx1151", 1, Some(1)), ("gfx1100", 1, Some(11))]);
+        assert_eq!(found(&one, &[]), ["kernels-few: 1 kernel for gfx1151"]);
+        assert_eq!(
+            found(&codes(&[("gfx1151", 1, Some(1))]), &[("gfx1151", 9)]),
+            ["kernels-lost: 1 kernel for gfx1151"]
+        );
+    }
+
+    #[test]
+    fn kernels_without_code_are_found() {
+        let stubs = |codes_of: &[(u64, u64, u64)]| {
+            let mut set = codes(&[("gfx1151", 1, Some(0)), ("gfx1100", 1, Some(0))][..codes_of.len()]);
+            for (code, (kernels, bytes, empty)) in set[0].files[0].device.iter_mut().zip(codes_of) {
+                code.kernels = Some(*kernels);
+                code.kernel_code = Some(KernelCode { bytes: *bytes, empty: *empty });
+            }
+            found(&set, &[])
+        };
+        assert_eq!(
+            stubs(&[(10, 40, 10), (10, 900, 0)]),
+            ["kernels-stub: gfx1151: 10 of 10 kernels without code"]
+        );
+        assert_eq!(stubs(&[(1, 4, 1)]), ["kernels-stub: gfx1151: 1 of 1 kernel without code"]);
+        assert_eq!(
+            stubs(&[(10, 300, 0), (10, 9000, 0)]),
+            ["kernels-stub: gfx1151: 10 kernels of 30 bytes on average, of 900 for the other targets"]
+        );
+        assert_eq!(stubs(&[(10, 1200, 0), (10, 9000, 0)]), [""; 0]);
+        assert_eq!(stubs(&[(10, 600, 5), (10, 900, 0)]), [""; 0], "half of them");
+        assert_eq!(stubs(&[(1, 4, 1), (1, 4, 1)]), [""; 0], "empty for all");
+    }
+
+    #[test]
+    fn a_loss_since_the_last_build_is_told() {
+        let now = |kernels| codes(&[("gfx1151", 1, kernels)]);
+        assert_eq!(found(&now(Some(79)), &[("gfx1151", 100)]), ["kernels-lost: 79 kernels for gfx1151"]);
+        assert_eq!(found(&now(Some(80)), &[("gfx1151", 100)]), [""; 0]);
+        assert_eq!(found(&now(None), &[("gfx1151", 100)]), [""; 0], "not counted");
+        assert_eq!(found(&codes(&[]), &[("gfx1151", 100)]), ["kernels-lost: 0 kernels for gfx1151"]);
+        // A target that is wanted no more.
+        assert_eq!(found(&now(Some(100)), &[("gfx942", 100)]), [""; 0]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Rules about what the dynamic loader is told: search paths and needed
+//! libraries. Which libraries exist is not asked here.
+
+use super::{Rule, RuleId, Severity, search_paths};
+use crate::expectations::Expectations;
+use crate::facts::{FileFacts, Subject, SubjectKind};
+use crate::report::Finding;
+
+const WHY_BUILD: &str = "the folder does not exist where the package is installed, or somebody else can create it \
+                         there and put a library into it; and the package differs with every build folder";
+const WHY_RELATIVE: &str = "the loader takes it relative to the folder in which the program is started, so that a \
+                            library in the current folder is loaded, whoever put it there";
+const INCIDENT_BUILD: &str = "Fedora's amdsmi: rpmbuild refused the second libamd_smi.so of the Python module for a \
+                              RUNPATH into the build folder, and the spec removes it with chrpath";
+const MEND_BUILD: &str = "link with the installed path or with $ORIGIN (CMAKE_INSTALL_RPATH, \
+                          CMAKE_SKIP_BUILD_RPATH=ON, CMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF) rather than editing \
+                          the file afterwards";
+const MEND_RELATIVE: &str = "begin the entry with $ORIGIN or `/`, and look for a variable that was empty where the \
+                             path was put together";
+
+pub(super) const RPATH_BUILD: Rule = Rule {
+    id: RuleId("rpath-in-build-folder"),
+    severity: Severity::Error,
+    what: "a DT_RPATH entry leads into a folder of the build or another that anyone may write to",
+    why: WHY_BUILD,
+    incident: INCIDENT_BUILD,
+    mend: MEND_BUILD,
+};
+
+pub(super) const RUNPATH_BUILD: Rule = Rule {
+    id: RuleId("runpath-in-build-folder"),
+    severity: Severity::Error,
+    what: "a DT_RUNPATH entry leads into a folder of the build or another that anyone may write to",
+    why: WHY_BUILD,
+    incident: INCIDENT_BUILD,
+    mend: MEND_BUILD,
+};
+
+pub(super) const RPATH_RELATIVE: Rule = Rule {
+    id: RuleId("rpath-relative"),
+    severity: Severity::Error,
+    what: "a DT_RPATH entry is relative or empty",
+    why: WHY_RELATIVE,
+    incident: "",
+    mend: MEND_RELATIVE,
+};
+
+pub(super) const RUNPATH_RELATIVE: Rule = Rule {
+    id: RuleId("runpath-relative"),
+    severity: Severity::Error,
+    what: "a DT_RUNPATH entry is relative or empty",
+    why: WHY_RELATIVE,
+    incident: "",
+    mend: MEND_RELATIVE,
+};
+
+pub(super) const NEEDED_ABSOLUTE: Rule = Rule {
+    id: RuleId("needed-absolute"),
+    severity: Severity::Error,
+    what: "a DT_NEEDED entry is a path, not a library's name",
+    why: "the loader looks at that path alone, and rpm's dependency generator leaves such entries out without a \
+          word, so that the package lacks the requirement",
+    incident: "rpm's elfdeps prints nothing for `NEEDED /opt/rocm/lib/libamdhip64.so.7`: the package installs without \
+               ROCm and fails when it is started",
+    mend: "link with `-l` and `-L`, or give the library that is needed a SONAME",
+};
+
+/// Folders of builds, and those in which others than root can create files or
+/// which differ between machines.
+const BUILD_FOLDERS: &[&str] = &["/builddir", "/tmp", "/var/tmp", "/home", "/root"];
+
+pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectations) -> Vec<Finding> {
+    let Some(elf) = &file.elf else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (name, entries, build, relative) in [
+        ("RPATH", &elf.rpath, &RPATH_BUILD, &RPATH_RELATIVE),
+        ("RUNPATH", &elf.runpath, &RUNPATH_BUILD, &RUNPATH_RELATIVE),
+    ] {
+        for entry in entries {
+            let found = format!("{name} entry `{entry}`");
+            match judge(entry, folder_of(subject, file), &expectations.build_roots) {
+                Verdict::Good => {}
+                Verdict::Build(root) => {
+                    findings.push(build.finding(found, format!("no entry below {root}")).at(subject, file));
+                }
+                Verdict::Relative => {
+                    let expected = "an entry that begins with $ORIGIN or `/`";
+                    findings.push(relative.finding(found, expected).at(subject, file));
+                }
+            }
+        }
+    }
+    for needed in elf.needed.iter().filter(|needed| needed.as_str().contains('/')) {
+        let name = needed.as_str().rsplit('/').next().unwrap_or_default();
+        let finding = NEEDED_ABSOLUTE.finding(format!("NEEDED `{needed}`"), format!("NEEDED `{name}`"));
+        findings.push(finding.at(subject, file));
+    }
+    findings.dedup();
+    findings.extend(search_paths::check(subject, file, elf, expectations));
+    findings
+}
+
+/// Returns whether nothing is wrong with an entry wherever the file is installed.
+pub(super) fn is_good(subject: &Subject, file: &FileFacts, entry: &str, expectations: &Expectations) -> bool {
+    matches!(judge(entry, folder_of(subject, file), &expectations.build_roots), Verdict::Good)
+}
+
+enum Verdict {
+    Good,
+    Build(String),
+    Relative,
+}
+
+fn judge(entry: &str, origin: Option<&str>, roots: &[String]) -> Verdict {
+    let from_origin = ["$ORIGIN", "${ORIGIN}"].iter().find_map(|name| {
+        let rest = entry.strip_prefix(name)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    });
+    let path = match (from_origin, origin) {
+        (None, _) if !entry.starts_with('/') => return Verdict::Relative,
+        (None, _) => entry.to_owned(),
+        (Some(rest), Some(origin)) => format!("{origin}{rest}"),
+        (Some(_), None) => return Verdict::Good,
+    };
+    if path.to_ascii_uppercase().contains("BUILDROOT") {
+        return Verdict::Build("BUILDROOT".into());
+    }
+    let path = normal(&path);
+    let roots = roots.iter().map(String::as_str).chain(BUILD_FOLDERS.iter().copied());
+    let mut roots = roots.map(|root| (root, normal(root)));
+    let hit = roots.find(|(_, root)| !root.is_empty() && path.starts_with(root.as_slice()));
+    hit.map_or(Verdict::Good, |(root, _)| Verdict::Build(root.to_owned()))
+}
+
+/// Returns the parts of an absolute path, `.` and `..` resolved as text.
+fn normal(path: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// Returns the folder in which a file will lie, where that is known: packages
+/// alone say it.
+fn folder_of<'a>(subject: &Subject, file: &'a FileFacts) -> Option<&'a str> {
+    let known = subject.kind == SubjectKind::Rpm && file.path.starts_with('/');
+    file.path.rsplit_once('/').filter(|_| known).map(|(folder, _)| folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::ElfFacts;
+    use rocmrpm_base::names::Soname;
+
+    fn ids(rpath: &[&str], runpath: &[&str], needed: &[&str]) -> Vec<&'static str> {
+        let owned = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect();
+        let elf = ElfFacts {
+            bits: 64,
+            machine: "x86_64".into(),
+            needed: needed.iter().map(|n| Soname::new(*n)).collect(),
+            rpath: owned(rpath),
+            runpath: owned(runpath),
+            ..ElfFacts::default()
+        };
+        let file = FileFacts { path: "/usr/lib64/k/libk.so".into(), elf: Some(elf), ..FileFacts::default() };
+        let subject = crate::testing::subject("k.rpm", Vec::new());
+        let expectations = Expectations { build_roots: vec!["/srv/work/".into()], ..Default::default() };
+        let findings = check(&subject, &file, &expectations);
+        // What is a matter of policy is tested in `search_paths`.
+        findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.id.as_str()).collect()
+    }
+
+    #[test]
+    fn installed_folders_and_origin_are_fine() {
+        let fine = [
+            "$ORIGIN",
+            "${ORIGIN}/../lib",
+            "$ORIGIN/../../lib/rocm",
+            "/usr/lib64/rocm",
+            "/opt/rocm/lib",
+            "/homes",
+            "/tmpfs",
+            "/srv/worker",
+            "/usr/lib64/tmp",
+        ];
+        assert_eq!(ids(&fine, &fine, &["libamdhip64.so.7"]), [""; 0]);
+    }
+
+    #[test]
+    fn build_folders_are_errors_under_any_spelling() {
+        for bad in [
+            "/builddir/build/BUILD/x",
+            "/tmp",
+            "/var/tmp/x",
+            "/home/me",
+            "/root/rpmbuild",
+            "/srv/work",
+            "/srv/work/a",
+            "/usr/src/BUILDROOT/usr/lib",
+            "//tmp//x",
+            "/usr/../builddir/x",
+            "$ORIGIN/../../../builddir/x",
+        ] {
+            assert_eq!(ids(&[bad], &[], &[]), ["rpath-in-build-folder"], "{bad}");
+            assert_eq!(ids(&[], &[bad], &[]), ["runpath-in-build-folder"], "{bad}");
+        }
+    }
+
+    #[test]
+    fn relative_and_empty_entries_are_errors() {
+        for bad in ["", "lib", "./lib", "../lib", "$LIB/x", "$ORIGINAL/x"] {
+            assert_eq!(ids(&[bad], &[], &[]), ["rpath-relative"], "{bad}");
+            assert_eq!(ids(&[], &[bad], &[]), ["runpath-relative"], "{bad}");
+        }
+    }
+
+    #[test]
+    fn needed_paths_are_errors() {
+        assert_eq!(ids(&[], &[], &["libc.so.6", "/opt/rocm/lib/libamdhip64.so.7"]), ["needed-absolute"]);
+        assert_eq!(ids(&[], &[], &["./libx.so"]), ["needed-absolute"]);
+    }
+}

@@ -1,0 +1,424 @@
+//! Rules about where needed libraries come from: missing, unknown, another vendor's.
+//! Which of them are there twice or do not fit together is `closure`'s business.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::{Rule, RuleId, Severity};
+use crate::closure::tree::{Elf, Root, WHEELS};
+use crate::closure::{Closure, Link};
+use crate::libraries::{rocm_stem, without_digest};
+use crate::report::{Finding, Origin};
+use crate::system::System;
+
+pub(super) const MISSING: Rule = Rule {
+    id: RuleId("library-missing"),
+    severity: Severity::Error,
+    what: "a file needs a library that neither the set nor a known package of the system has",
+    why: "the dynamic loader refuses the file: `cannot open shared object file: No such file or directory`",
+    incident: "ROCm/pytorch issue 2411: torch of a release branch was built against ROCm 7 and installed without \
+               it, and `import torch` ended with libamdhip64.so.7 not found",
+    mend: "add what has the library to the set or to what the package requires; a library of the system that \
+           rocmrpm does not know belongs in `[libraries]` of the chroot's file in mock-configs",
+};
+
+pub(super) const FOREIGN: Rule = Rule {
+    id: RuleId("library-foreign"),
+    severity: Severity::Error,
+    what: "a file needs a library of another vendor's GPU stack, of another C library, or of another version of \
+           ROCm than the system has",
+    why: "the library is not there and does not belong there: the wrong variant was built or downloaded, or files \
+          built for another version of ROCm were packaged",
+    incident: "ROCm/legacy-rocm-build issue 5339: libhipblas.so.2, which ROCm 6 has, where ROCm 7 has \
+               libhipblas.so.3",
+    mend: "build for ROCm and against the chroot's own version of it; waive the finding for an optional plug-in \
+           that is loaded only where its libraries are",
+};
+
+pub(super) const UNKNOWN: Rule = Rule {
+    id: RuleId("library-unknown"),
+    severity: Severity::Warning,
+    what: "a file needs a library that is neither the set's nor ROCm's, and that no table knows",
+    why: "rocmrpm knows some 300 of Fedora's libraries, and Fedora has thousands: the library may be there. Where an \
+          RPM requires it, dnf refuses the package rather than install it without the library; a wheel or a folder \
+          requires nothing, and fails when it is loaded",
+    incident: "",
+    mend: "look with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the target system has the library, and add \
+           it to `[libraries]` of the chroot's file in mock-configs; `--chroot host` asks this machine instead of tables",
+};
+
+pub(super) const OTHER_WHEEL: Rule = Rule {
+    id: RuleId("library-in-other-wheel"),
+    severity: Severity::Warning,
+    what: "files need libraries that another distribution's wheel has, such as torch's, and that wheel is not in the set",
+    why: "an extension module finds these libraries because Python imported their distribution before. Whether this \
+          version of them fits is not checked without the wheel",
+    incident: "",
+    mend: "inspect both wheels together: `rocmrpm inspect EXTENSION.whl TORCH.whl`",
+};
+
+pub(super) const ALTERNATIVE: Rule = Rule {
+    id: RuleId("alternative-foreign"),
+    severity: Severity::Info,
+    what: "files that stand beside alternatives of themselves need another vendor's libraries, or another ROCm's",
+    why: "the program opens the one that fits and leaves the others alone. They only make the package larger",
+    incident: "bitsandbytes' wheels have 16 builds of one library, for the CPU, CUDA, ROCm and oneAPI",
+    mend: "nothing needs mending; leave those for other systems out of a package of your own",
+};
+
+// A file may need thousands of libraries that nobody has.
+pub(super) const MAX_FOR_FILE: usize = 20;
+
+pub(super) fn check(closure: &Closure<'_>, alternatives: &Alternatives, system: &System) -> Vec<Finding> {
+    // Of a system that is not known nothing is missing.
+    if !system.is_known() {
+        return Vec::new();
+    }
+    let sonames: BTreeSet<(Root, &str)> =
+        closure.tree.elfs.iter().map(|elf| (elf.root, elf.soname())).collect();
+    let mut findings = Vec::new();
+    // By family of alternatives, the files and whose libraries they need.
+    let mut optional: BTreeMap<usize, BTreeMap<&str, BTreeSet<usize>>> = BTreeMap::new();
+    // By distribution, the libraries of its wheel and the files that need them.
+    let mut hosts: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<usize>)> = BTreeMap::new();
+    for (index, (elf, links)) in closure.of_files().enumerate() {
+        let mut foreign: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut missing: Vec<&Link<'_>> = Vec::new();
+        for link in links {
+            match (link.origin, link.by.as_deref()) {
+                (Origin::Foreign, by) => {
+                    let whose = by.unwrap_or("another system");
+                    match alternatives.of.get(&index).filter(|_| !is_required(elf, link)) {
+                        Some((family, _)) => {
+                            optional.entry(*family).or_default().entry(whose).or_default().insert(index);
+                        }
+                        None => foreign.entry(whose).or_default().push(link.library.as_str()),
+                    }
+                }
+                (Origin::Missing, Some(host)) => {
+                    let (libraries, files) = hosts.entry(host).or_default();
+                    libraries.insert(link.library.as_str());
+                    files.insert(index);
+                }
+                (Origin::Missing, None) => missing.push(link),
+                (Origin::Own | Origin::Provided, _) => {}
+            }
+        }
+        let own = |library: &str| sonames.contains(&(elf.root, library));
+        findings.extend(absent(elf, &missing, own, system));
+        for (whose, libraries) in foreign {
+            let found = format!("NEEDED {} of {whose}", quoted(&libraries));
+            let finding = FOREIGN.finding(found, format!("libraries of {}", system.name));
+            findings.push(finding.at(elf.subject, elf.file));
+        }
+    }
+    for (host, (libraries, files)) in hosts {
+        let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
+        let libraries: Vec<&str> = libraries.into_iter().collect();
+        let more = if files.len() > 1 { format!(" in {} files", files.len()) } else { String::new() };
+        let found = format!("NEEDED {} of {host}{more}", quoted(&libraries));
+        let finding = OTHER_WHEEL.finding(found, format!("the wheel of {host} in the set"));
+        findings.push(finding.at(first.subject, first.file));
+    }
+    for (family, by) in optional {
+        let files: BTreeSet<usize> = by.values().flatten().copied().collect();
+        let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
+        let mut counts: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (whose, files) in &by {
+            // What the system has instead is told in the table.
+            let short = whose.split(';').next().unwrap_or_default();
+            counts.entry(short).or_default().extend(files);
+        }
+        let whose: Vec<String> =
+            counts.iter().map(|(whose, files)| format!("{} {whose}", files.len())).collect();
+        let (stem, all) = &alternatives.families[family];
+        let found =
+            format!("{} of {all} files `{stem}_*` need foreign libraries: {}", files.len(), whose.join(", "));
+        findings
+            .push(ALTERNATIVE.finding(found, "an alternative for this system").at(first.subject, first.file));
+    }
+    findings
+}
+
+/// Judges the libraries of a file that nothing is known to have: each of the first ones by itself,
+/// the others together by rule.
+fn absent(elf: &Elf<'_>, missing: &[&Link<'_>], own: impl Fn(&str) -> bool, system: &System) -> Vec<Finding> {
+    let expected = format!("a library of the set or of {}", system.name);
+    let (first, rest) = missing.split_at(missing.len().min(MAX_FOR_FILE));
+    let mut findings = Vec::new();
+    for link in first {
+        let (rule, reason) = judge(elf, link, &own, system);
+        findings.push(rule.finding(format!("NEEDED `{}`, {reason}", link.library), expected.clone()));
+    }
+    let mut others: BTreeMap<Severity, (&Rule, Vec<&str>)> = BTreeMap::new();
+    for link in rest {
+        let (rule, _) = judge(elf, link, &own, system);
+        others.entry(rule.severity).or_insert((rule, Vec::new())).1.push(link.library.as_str());
+    }
+    for (rule, libraries) in others.into_values() {
+        let reason = if rule.id == MISSING.id { "which nothing has" } else { "which no table knows" };
+        let found = format!("{} more NEEDED: {}, {reason}", libraries.len(), quoted(&libraries));
+        findings.push(rule.finding(found, expected.clone()));
+    }
+    findings.into_iter().map(|finding| finding.at(elf.subject, elf.file)).collect()
+}
+
+/// Returns the rule about a library that nothing is known to have, and what it says of it. A name
+/// that the system may have is no error: a gap in a table must stop no release.
+fn judge(
+    elf: &Elf<'_>,
+    link: &Link<'_>,
+    own: impl Fn(&str) -> bool,
+    system: &System,
+) -> (&'static Rule, &'static str) {
+    let library = link.library.as_str();
+    // Where it requires no library at all, rpm's generator was switched off.
+    let requires = elf.subject.contents.requires.as_ref().filter(|requires| !requires.is_empty());
+    // No library of a distribution is called so.
+    let private = !is_versioned(library) || is_repaired(library) || rocm_stem(library).is_some();
+    if system.complete || library.contains('/') {
+        (&MISSING, "which nothing has")
+    } else if elf.root <= WHEELS && own(library) {
+        (&MISSING, "which nothing has: it is in the set where the loader does not look")
+    } else if private {
+        (&MISSING, "which nothing has")
+    } else if requires.is_none() {
+        (&UNKNOWN, "which no table knows")
+    } else if is_required(elf, link) {
+        (&UNKNOWN, "which no table knows; the RPM requires it")
+    } else {
+        (&MISSING, "which nothing has, and which the RPM does not require")
+    }
+}
+
+/// Returns whether an RPM requires a library: `libx.so.1()(64bit)`.
+fn is_required(elf: &Elf<'_>, link: &Link<'_>) -> bool {
+    let requires = elf.subject.contents.requires.as_ref();
+    requires.is_some_and(|requires| requires.contains(link.library.as_str()))
+}
+
+/// Returns whether a SONAME has a version, as those of a distribution's libraries have
+/// (`libx.so.1`, `libx-1.2.so`); those without belong to one program.
+fn is_versioned(soname: &str) -> bool {
+    let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    match soname.split_once(".so") {
+        Some((_, version)) if version.starts_with('.') => digit(&version[1..]),
+        Some((stem, _)) => stem.split('-').skip(1).any(digit) && !is_repaired(soname),
+        None => false,
+    }
+}
+
+/// Returns whether a wheel's repair gave a library its name, with a digest (auditwheel),
+/// so that only that wheel can have it.
+fn is_repaired(soname: &str) -> bool {
+    let stem = soname.split_once(".so").map_or(soname, |(stem, _)| stem);
+    without_digest(stem.split_once('.').map_or(stem, |(stem, _)| stem)).is_some()
+}
+
+fn quoted(libraries: &[&str]) -> String {
+    let shown: Vec<String> =
+        libraries.iter().take(MAX_FOR_FILE).map(|library| format!("`{library}`")).collect();
+    match libraries.len() {
+        0..=MAX_FOR_FILE => shown.join(", "),
+        n => format!("{} and {} more", shown.join(", "), n - MAX_FOR_FILE),
+    }
+}
+
+/// Files of which a program opens the one that fits the machine: builds of one library
+/// for several GPU stacks or their versions, side by side, that no file of the set needs.
+pub(super) struct Alternatives {
+    /// Each family's name and how many they are.
+    families: Vec<(String, usize)>,
+    /// By file, its family, and whether there are several for its GPU stack.
+    of: HashMap<usize, (usize, bool)>,
+}
+
+/// What stands behind the last `_` or `-` of such a file's name, digits aside.
+const STACKS: [&str; 8] = ["cpu", "cuda", "rocm", "hip", "xpu", "sycl", "tensorrt", "openvino"];
+
+/// Splits the name of a file that is built for one GPU stack into what alternatives have in
+/// common and the stack.
+pub(super) fn stack(path: &str) -> Option<(&str, &str)> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let name = name.split_once(".so").map_or(name, |(name, _)| name);
+    let (stem, stack) = name.rsplit_once(['_', '-'])?;
+    let stack = stack.trim_end_matches(|c: char| c.is_ascii_digit());
+    STACKS.contains(&stack).then_some((stem, stack))
+}
+
+impl Alternatives {
+    pub(super) fn of(closure: &Closure<'_>) -> Self {
+        let needed: HashSet<usize> = closure.links.iter().filter_map(|link| link.to).collect();
+        let mut groups: BTreeMap<_, Vec<(usize, &str)>> = BTreeMap::new();
+        for (index, elf) in closure.tree.elfs.iter().enumerate() {
+            let Some((stem, stack)) = stack(&elf.place) else { continue };
+            if !needed.contains(&index) && elf.facts.interpreter.is_none() {
+                groups.entry((elf.root, elf.folder(), stem)).or_default().push((index, stack));
+            }
+        }
+        let (mut families, mut of) = (Vec::new(), HashMap::new());
+        for ((_, _, stem), files) in groups.into_iter().filter(|(_, files)| files.len() > 1) {
+            let several = |stack: &str| files.iter().filter(|(_, other)| *other == stack).count() > 1;
+            let several = STACKS.map(|stack| (stack, several(stack)));
+            for (index, stack) in &files {
+                of.insert(*index, (families.len(), several.contains(&(*stack, true))));
+            }
+            families.push((String::from(stem), files.len()));
+        }
+        Self { families, of }
+    }
+
+    /// Returns whether a file is one of several builds for versions of one GPU stack.
+    pub(super) fn by_version(&self, index: usize) -> bool {
+        self.of.get(&index).is_some_and(|(_, several)| *several)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expectations::Expectations;
+    use crate::facts::{ElfFacts, FileFacts, Subject};
+    use crate::rules::closure;
+    use crate::testing::subject;
+    use rocmrpm_base::names::Soname;
+
+    fn library(path: &str, needed: &[&str]) -> FileFacts {
+        let needed = needed.iter().map(|n| Soname::new(*n)).collect();
+        let elf = ElfFacts { bits: 64, machine: "x86_64".into(), needed, ..ElfFacts::default() };
+        FileFacts { path: path.into(), elf: Some(elf), ..FileFacts::default() }
+    }
+
+    fn of_system(subjects: &[Subject], system: System) -> Vec<String> {
+        let expectations = Expectations { system, ..Expectations::default() };
+        let found = closure::check(subjects, &expectations);
+        found.iter().map(|f| format!("{} {}: {}", f.severity, f.id, f.found)).collect()
+    }
+
+    fn found(subjects: &[Subject]) -> Vec<String> {
+        of_system(subjects, System::fedora())
+    }
+
+    #[test]
+    fn a_gap_in_the_table_is_no_error() {
+        let files = || vec![library("/usr/bin/a", &["libgadget.so.3", "libgadget-2.1-system.so"])];
+        let unknown = [
+            "warning library-unknown: NEEDED `libgadget.so.3`, which no table knows",
+            "warning library-unknown: NEEDED `libgadget-2.1-system.so`, which no table knows",
+        ];
+        for name in ["folder", "a-1.whl", "a.rpm"] {
+            assert_eq!(found(&[subject(name, files())]), unknown, "{name}");
+        }
+        let complete = System { complete: true, ..System::fedora() };
+        let all = of_system(&[subject("folder", files())], complete);
+        assert!(all.iter().all(|f| f.starts_with("error library-missing")), "{all:?}");
+    }
+
+    #[test]
+    fn gaps_stay_warnings_however_many_there_are() {
+        let names: Vec<String> = (0..23).map(|n| format!("libu{n}.so.1")).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.push("libmine.so");
+        let all = found(&[subject("a-1.whl", vec![library("a/_a.so", &names)])]);
+        assert_eq!(
+            all[20..],
+            [
+                "error library-missing: 1 more NEEDED: `libmine.so`, which nothing has",
+                "warning library-unknown: 3 more NEEDED: `libu20.so.1`, `libu21.so.1`, `libu22.so.1`, which no table knows",
+            ]
+        );
+        assert!(all[..20].iter().all(|f| f.starts_with("warning library-unknown: ")), "{all:?}");
+    }
+
+    #[test]
+    fn extensions_of_torch_miss_one_wheel() {
+        let files = || {
+            vec![
+                library("x/_a.so", &["libc10.so", "libtorch.so", "libc.so.6"]),
+                library("x/_b.so", &["libtorch_hip.so"]),
+            ]
+        };
+        let one = "warning library-in-other-wheel: NEEDED `libc10.so`, `libtorch.so`, `libtorch_hip.so` of torch \
+                   in 2 files";
+        assert_eq!(found(&[subject("x-1.whl", files())]), [one]);
+        // What a torch that is there lacks is missing.
+        let torch = subject("torch-2.whl", vec![library("torch/lib/libc10.so", &[])]);
+        let all = found(&[subject("x-1.whl", files()), torch]);
+        assert!(all.iter().all(|f| f.starts_with("error library-missing")) && all.len() == 2, "{all:?}");
+        let cuda = found(&[subject("x-1.whl", vec![library("x/_c.so", &["libtorch_cuda.so"])])]);
+        assert!(cuda[0].starts_with("error library-foreign"), "{cuda:?}");
+    }
+
+    #[test]
+    fn another_c_library_is_foreign() {
+        let musl = found(&[subject("x-1.whl", vec![library("x/_a.so", &["libc.musl-x86_64.so.1"])])]);
+        let told =
+            "error library-foreign: NEEDED `libc.musl-x86_64.so.1` of musl, another C library than glibc";
+        assert_eq!(musl, [told]);
+    }
+
+    #[test]
+    fn rocms_own_libraries_are_known() {
+        let names = ["librocprofiler-sdk-rocpd.so.1", "libhipsolver_fortran.so", "libhipsolver_fortran.so.1"];
+        assert_eq!(found(&[subject("x-1.whl", vec![library("x/_a.so", &names)])]), [""; 0]);
+    }
+
+    #[test]
+    fn what_an_rpm_requires_is_judged_with_it() {
+        let mut rpm = subject("a.rpm", vec![library("/usr/bin/a", &["libgadget.so.3", "libother.so.1"])]);
+        rpm.contents.requires = Some(["libc.so.6", "libgadget.so.3"].map(str::to_owned).into());
+        assert_eq!(
+            found(&[rpm]),
+            [
+                "warning library-unknown: NEEDED `libgadget.so.3`, which no table knows; the RPM requires it",
+                "error library-missing: NEEDED `libother.so.1`, which nothing has, and which the RPM does not require",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_no_distribution_has_is_missing() {
+        for name in
+            ["libgadget.so", "libgadget-1a2b3c4d.so.3", "libgadget-12345678.so", "_C.so", "/opt/libx.so.1"]
+        {
+            let set = [subject("a-1.whl", vec![library("a/_a.so", &[name])])];
+            assert_eq!(found(&set), [format!("error library-missing: NEEDED `{name}`, which nothing has")]);
+        }
+        let mut program = library("/usr/bin/a", &["libgadget.so.3"]);
+        program.elf.as_mut().unwrap().interpreter = Some("/lib64/ld-linux-x86-64.so.2".into());
+        let hidden = found(&[subject("a.rpm", vec![program, library("/usr/lib64/a/libgadget.so.3", &[])])]);
+        assert_eq!(hidden.len(), 1, "{hidden:?}");
+        assert!(hidden[0].ends_with("nothing has: it is in the set where the loader does not look"));
+    }
+
+    #[test]
+    fn alternatives_of_one_library_are_no_error() {
+        let files = || {
+            vec![
+                library("b/libb_cpu.so", &["libc.so.6"]),
+                library("b/libb_cuda118.so", &["libcudart.so.11.0", "libcublas.so.11"]),
+                library("b/libb_cuda12.so", &["libcudart.so.12"]),
+                library("b/libb_rocm64.so", &["libamdhip64.so.6"]),
+                library("b/libb_rocm70.so", &["libamdhip64.so.7"]),
+                library("b/libb_xpu.so", &["libsycl.so.8"]),
+            ]
+        };
+        let told = "info alternative-foreign: 3 of 6 files `libb_*` need foreign libraries: 2 CUDA (NVIDIA), \
+                    1 oneAPI (Intel)";
+        assert_eq!(found(&[subject("b-1.whl", files())]), [told]);
+        // An RPM that requires them cannot be installed.
+        let mut rpm = subject("b.rpm", files());
+        rpm.contents.requires = Some(["libcudart.so.11.0", "libcublas.so.11"].map(str::to_owned).into());
+        let all = found(&[rpm]);
+        assert_eq!(
+            all[0],
+            "error library-foreign: NEEDED `libcudart.so.11.0`, `libcublas.so.11` of CUDA (NVIDIA)"
+        );
+        assert_eq!(all.len(), 2, "{all:?}");
+        // One that the others need is no alternative, nor is one that stands alone.
+        let mut needed = files();
+        needed.push(library("b/_b.so", &["libb_cuda12.so"]));
+        assert!(found(&[subject("b-1.whl", needed)])[0].starts_with("error library-foreign"));
+        let alone = files().split_off(5);
+        assert!(found(&[subject("b-1.whl", alone)])[0].starts_with("error library-foreign"));
+    }
+}

@@ -1,0 +1,63 @@
+//! What to do about findings in files that others built: neither a component.toml nor a build log
+//! is at hand.
+
+use super::{RuleId, counts, damage, origins, targets};
+use crate::report::Finding;
+
+const OTHER_BUILD: &str =
+    "use a build whose targets include this GPU, or ask the project to add it to its list of targets";
+const DOWNLOAD: &str = "download the file again; if it is the same, report it to those who built it";
+
+const REMEDIES: &[(RuleId, &str)] = &[
+    (targets::MISSING.id, OTHER_BUILD),
+    (targets::MISSING_IN_FILE.id, OTHER_BUILD),
+    (targets::ABSENT.id, "use the project's build for ROCm: this one has no GPU code"),
+    (targets::PARTIAL.id, "ask the project whether kernels for this GPU are left out on purpose"),
+    (targets::BROADER.id, "nothing needs fixing; a build for this very GPU may be faster"),
+    (counts::FEW.id, OTHER_BUILD),
+    (counts::STUBS.id, OTHER_BUILD),
+    (damage::BUNDLE.id, DOWNLOAD),
+    (damage::MISMATCH.id, DOWNLOAD),
+    (damage::HASH.id, DOWNLOAD),
+    (damage::ELF.id, DOWNLOAD),
+    (
+        origins::MISSING.id,
+        "install what has the library, and inspect its wheel or folder together with this one; \
+         `--chroot host` asks this machine",
+    ),
+    (origins::FOREIGN.id, "use the project's build for ROCm and for the release of ROCm that is installed"),
+    (
+        origins::UNKNOWN.id,
+        "look with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the system has the library; \
+         `--chroot host` asks this machine instead of tables",
+    ),
+];
+
+/// Replaces the remedy of a finding by one for people who did not build the file.
+pub(super) fn advise(finding: &mut Finding) {
+    if let Some((_, remedy)) = REMEDIES.iter().find(|(rule, _)| *rule == finding.id) {
+        finding.remedy = (*remedy).to_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expectations::Expectations;
+    use crate::rules::apply;
+    use crate::testing::subject;
+
+    #[test]
+    fn speaks_to_those_who_did_not_build_the_file() {
+        let remedy = |built| {
+            let expectations = Expectations { built, device_code: Some(true), ..Expectations::default() };
+            apply(&[subject("a-1.whl", Vec::new())], &expectations).findings[0].remedy.clone()
+        };
+        assert!(remedy(true).contains("component.toml"));
+        assert_eq!(remedy(false), "use the project's build for ROCm: this one has no GPU code");
+        for (rule, remedy) in REMEDIES {
+            assert!(super::super::rule(rule.as_str()).is_some());
+            assert!(!remedy.contains("component.toml") && !remedy.contains("build log"), "{rule}");
+        }
+    }
+}

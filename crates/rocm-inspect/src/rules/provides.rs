@@ -1,0 +1,102 @@
+//! Rules about what a package says of its GPU code: `Provides: rocm-gfx(TARGET)` must
+//! be what was found in its files, no more and no less.
+
+use std::collections::BTreeSet;
+
+use super::{Rule, RuleId, Severity};
+use crate::expectations::Expectations;
+use crate::facts::{DeviceCode, Subject, Target};
+use crate::report::Finding;
+use rocmrpm_base::gpu::GpuTarget;
+
+pub(super) const FALSE: Rule = Rule {
+    id: RuleId("gpu-provide-false"),
+    severity: Severity::Error,
+    what: "a package provides rocm-gfx(TARGET), and no GPU code in it runs on that target",
+    why: "dnf installs it for that GPU, and programs fail there at their first kernel",
+    incident: "",
+    mend: "find out why the target is not in the build; or, where this package has no device code by its \
+           nature, take `gpu_provides` out of its preamble in the template",
+};
+
+pub(super) const MISSING: Rule = Rule {
+    id: RuleId("gpu-provide-missing"),
+    severity: Severity::Error,
+    what: "a package of a component that promises GPU code has it, and does not provide rocm-gfx(TARGET)",
+    why: "neither dnf nor other packages can ask for what runs on a GPU: a package for another GPU satisfies them \
+          as well",
+    incident: "",
+    mend: "put `<{ gpu_provides }>` into the preamble of this package in the component's template",
+};
+
+pub(super) fn check(subject: &Subject, expectations: &Expectations) -> Vec<Finding> {
+    let Some(provided) = subject.contents.gpu_provides.as_ref().filter(|_| !subject.debug) else {
+        return Vec::new();
+    };
+    let device = subject.files.iter().flat_map(|file| &file.device);
+    let found: BTreeSet<&Target> =
+        device.filter(|code: &&DeviceCode| code.storage.serves()).map(|code| &code.target).collect();
+    let about = |finding: Finding| Finding { subject: Some(subject.path.clone()), ..finding };
+    let serves = |gpu: &GpuTarget| found.iter().any(|target| target.serves(gpu));
+    let has = match found.len() {
+        0 => "no GPU code".to_owned(),
+        _ => format!("GPU code for {}", found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    // Whether code that was moved to archives is found there is `kpack`'s to say.
+    let moved = found.contains(&Target::Unread);
+    let mut findings = Vec::new();
+    for name in provided {
+        if !moved && !GpuTarget::parse(name).is_some_and(|gpu| serves(&gpu)) {
+            let expected = format!("GPU code for {name}, as the package provides rocm-gfx({name})");
+            findings.push(about(FALSE.finding(has.clone(), expected)));
+        }
+    }
+    if expectations.device_code == Some(true) {
+        for gpu in expectations.gpu_targets.iter().filter(|gpu| serves(gpu)) {
+            if !provided.contains(gpu.as_str()) {
+                let expected = format!("Provides: rocm-gfx({gpu})");
+                findings.push(about(MISSING.finding(format!("{has}, and no such provide"), expected)));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Contents, FileFacts};
+    use crate::testing::device_code;
+
+    fn found(code: &[&str], provides: Option<&[&str]>, promised: Option<bool>) -> Vec<String> {
+        let target = |name: &&str| GpuTarget::parse(name).map_or(Target::Unread, Target::Gpu);
+        let device = code.iter().map(|name| device_code(target(name)));
+        let file = FileFacts { device: device.collect(), ..FileFacts::default() };
+        let gpu_provides = provides.map(|names| names.iter().map(|&name| name.to_owned()).collect());
+        let contents = Contents { gpu_provides, ..Contents::default() };
+        let subject = Subject { contents, ..crate::testing::subject("a.rpm", vec![file]) };
+        let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
+        let expectations = Expectations { gpu_targets, device_code: promised, ..Default::default() };
+        check(&subject, &expectations).into_iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
+    }
+
+    #[test]
+    fn what_is_provided_is_what_is_there() {
+        assert_eq!(found(&["gfx1151"], Some(&["gfx1151"]), Some(true)), [""; 0]);
+        assert_eq!(found(&["gfx11-generic"], Some(&["gfx1151"]), Some(true)), [""; 0]);
+        assert_eq!(found(&[], Some(&[]), Some(true)), [""; 0]);
+        assert_eq!(found(&["gfx1151"], None, Some(true)), [""; 0], "a wheel");
+        let one = found(&["gfx1151"], Some(&[]), Some(true));
+        assert_eq!(one, ["gpu-provide-missing: GPU code for gfx1151, and no such provide"]);
+        assert_eq!(found(&["gfx1151"], Some(&[]), None), [""; 0], "somebody else's package");
+    }
+
+    #[test]
+    fn what_is_provided_and_not_there_is_false_whoever_built_it() {
+        let one = found(&["gfx1100"], Some(&["gfx1151"]), None);
+        assert_eq!(one, ["gpu-provide-false: GPU code for gfx1100"]);
+        assert_eq!(found(&[], Some(&["gfx1151"]), None), ["gpu-provide-false: no GPU code"]);
+        assert_eq!(found(&["gfx1151"], Some(&["gfx9999"]), None).len(), 1);
+        assert_eq!(found(&["moved"], Some(&["gfx1151"]), None), [""; 0], "kernels in archives");
+    }
+}

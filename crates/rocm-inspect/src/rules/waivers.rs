@@ -1,0 +1,158 @@
+//! Taking out findings that a component accepts with a reason, and finding waivers
+//! that match nothing. How waivers are written down is `workspace`'s business.
+
+use super::{Rule, RuleId, Severity};
+use crate::expectations::Waiver;
+use crate::report::{Finding, Waived};
+use rocmrpm_base::text::covers;
+
+pub(super) const UNUSED: Rule = Rule {
+    id: RuleId("waiver-unused"),
+    severity: Severity::Error,
+    what: "a waiver matches no finding",
+    why: "what it accepted is gone, or its rule, file or text is misspelt; left there, it would hide the next such \
+          finding, which nobody has looked at",
+    incident: "",
+    mend: "remove the `[[inspect.waive]]` table, or correct its `rule`, `file` and `found`",
+};
+
+/// Splits findings into those that stand and those that some waiver accepts. The first
+/// waiver that matches gives the reason; every one that matches counts as used.
+pub(super) fn apply(findings: Vec<Finding>, waivers: &[Waiver]) -> (Vec<Finding>, Vec<Waived>) {
+    let mut used = vec![false; waivers.len()];
+    let (mut kept, mut waived) = (Vec::new(), Vec::new());
+    for finding in findings {
+        let mut by = None;
+        for (waiver, used) in waivers.iter().zip(&mut used).filter(|(waiver, _)| matches(waiver, &finding)) {
+            *used = true;
+            by = by.or(Some(waiver));
+        }
+        match by {
+            None => kept.push(finding),
+            Some(Waiver { reason, place, .. }) => {
+                waived.push(Waived { finding, reason: reason.clone(), place: place.clone() });
+            }
+        }
+    }
+    let unused = waivers.iter().zip(used).filter(|(_, used)| !used);
+    kept.extend(unused.map(|(waiver, _)| unused_finding(waiver)));
+    (kept, waived)
+}
+
+fn unused_finding(waiver: &Waiver) -> Finding {
+    let part = |name, value: &Option<String>| match value {
+        Some(value) => format!(", {name} `{value}`"),
+        None => String::new(),
+    };
+    let (file, found) = (part("file", &waiver.file), part("found", &waiver.found));
+    let found = format!("a waiver of `{}`{file}{found} that matches no finding", waiver.rule);
+    let finding = UNUSED.finding(found, "a finding for every waiver");
+    Finding { file: Some(waiver.place.clone()), ..finding }
+}
+
+fn matches(waiver: &Waiver, finding: &Finding) -> bool {
+    let file = match (&waiver.file, &finding.file) {
+        (None, _) => true,
+        (Some(pattern), Some(file)) => covers(pattern, file),
+        (Some(_), None) => false,
+    };
+    waiver.rule == finding.id.as_str()
+        && file
+        && waiver.found.as_ref().is_none_or(|part| finding.found.contains(part.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{damage, hygiene};
+
+    fn waiver(rule: &str, file: Option<&str>, found: Option<&str>) -> Waiver {
+        Waiver {
+            rule: rule.into(),
+            file: file.map(str::to_owned),
+            found: found.map(str::to_owned),
+            reason: "known".into(),
+            place: "specs-templates/k/component.toml".into(),
+        }
+    }
+
+    fn stripped(file: &str) -> Finding {
+        let finding = hygiene::NOT_STRIPPED.finding("a full symbol table (.symtab)", "a stripped file");
+        Finding { subject: Some("k.rpm".into()), file: Some(file.into()), ..finding }
+    }
+
+    fn outcome(findings: &[Finding], waivers: &[Waiver]) -> (Vec<String>, Vec<String>) {
+        let (kept, waived) = apply(findings.to_vec(), waivers);
+        let kept = kept.iter().map(|f| format!("{} {}", f.id, f.file.as_deref().unwrap_or("-")));
+        let waived = waived.iter().map(|w| format!("{} {}", w.finding.id, w.reason));
+        (kept.collect(), waived.collect())
+    }
+
+    #[test]
+    fn what_a_waiver_matches_is_taken_out_whatever_its_severity() {
+        let damaged =
+            Finding { file: Some("/usr/lib/x.so".into()), ..damage::ELF.finding("nonsense", "sense") };
+        let findings = [stripped("/usr/lib64/liba.so"), stripped("/usr/lib64/b.so.1"), damaged];
+        let waivers =
+            [waiver("not-stripped", Some("/usr/*/lib*.so"), None), waiver("elf-damaged", None, None)];
+        let (kept, waived) = outcome(&findings, &waivers);
+        assert_eq!(kept, ["not-stripped /usr/lib64/b.so.1"]);
+        assert_eq!(waived, ["not-stripped known", "elf-damaged known"]);
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        let found = |waiver: Waiver| outcome(&[stripped("/usr/a.so")], &[waiver]).1.len();
+        assert_eq!(found(waiver("not-stripped", None, None)), 1);
+        assert_eq!(found(waiver("not-stripped", None, Some(".symtab"))), 1);
+        assert_eq!(found(waiver("not-stripped", None, Some(".debug_info"))), 0);
+        assert_eq!(found(waiver("not-stripped", Some("/usr/b.so"), None)), 0);
+        assert_eq!(found(waiver("build-id-missing", None, None)), 0);
+        // A finding about the whole set is in no file.
+        let absent = crate::rules::targets::ABSENT.finding("none", "some");
+        let waivers = [waiver("device-code-absent", Some("*"), None)];
+        assert_eq!(outcome(std::slice::from_ref(&absent), &waivers).1, [""; 0]);
+        assert_eq!(outcome(&[absent], &[waiver("device-code-absent", None, None)]).1.len(), 1);
+    }
+
+    #[test]
+    fn a_waiver_that_matches_nothing_is_an_error_at_its_file() {
+        let (kept, waived) = apply(Vec::new(), &[waiver("not-stripped", Some("*.so"), Some("x"))]);
+        assert_eq!(waived, []);
+        assert_eq!(
+            kept[0].to_string(),
+            "specs-templates/k/component.toml: found a waiver of `not-stripped`, file `*.so`, found `x` that \
+             matches no finding, expected a finding for every waiver [waiver-unused]"
+        );
+        assert_eq!(kept[0].severity, Severity::Error);
+        // Two that match the same are both used.
+        let two = [waiver("not-stripped", None, None), waiver("not-stripped", Some("*"), None)];
+        assert_eq!(outcome(&[stripped("/a")], &two).0, [""; 0]);
+    }
+
+    #[test]
+    fn stars_stand_for_any_characters() {
+        for (pattern, text) in [
+            ("/usr/a.so", "/usr/a.so"),
+            ("*", ""),
+            ("*", "/a/b"),
+            ("*.so", "/a/b.so"),
+            ("/usr/*", "/usr/"),
+            ("/usr/*/torch/lib/*.so", "/usr/lib64/python3.14/site-packages/torch/lib/libx.so"),
+            ("a*b*c", "abbc"),
+            ("a**b", "ab"),
+        ] {
+            assert!(covers(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [
+            ("", "a"),
+            ("/usr", "/usr/a"),
+            ("*.so", "a.so.1"),
+            ("a*b*c", "acb"),
+            ("ab*ba", "aba"),
+            ("a*a", "a"),
+        ] {
+            assert!(!covers(pattern, text), "{pattern} {text}");
+        }
+    }
+}

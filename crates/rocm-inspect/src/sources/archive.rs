@@ -1,0 +1,372 @@
+//! Going through one archive: its members stream by once, what is looked at is
+//! inspected on another thread while the next member is decompressed, and the archive's
+//! digest is computed on a third. Not the formats of archives.
+
+use std::collections::BTreeSet;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+use fs_err as fs;
+
+use super::packed::Packed;
+use super::subject::digest;
+use super::{rpm, tar, wheel, with_cause};
+use crate::InspectError;
+use crate::facts::{Contents, Subject, SubjectKind, Unread};
+use crate::file::facts;
+use crate::image::{self, Image, MemberError, Taking};
+use crate::report::Depth;
+use rocmrpm_base::parallel;
+use rocmrpm_base::process::check_stop;
+
+// What members may decompress to together: real packages stay below a tenth.
+const LEAST_CONTENT: u64 = 1 << 30;
+const CONTENT_RATIO: u64 = 256;
+/// What the paths of all members may have together; texlive's have 20 MB.
+const MAX_PATHS: usize = 256 << 20;
+
+/// How many members are decompressed side by side at most.
+const MAX_WALKERS: usize = 8;
+
+/// Reads everything in the archive at `path`.
+pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subject, InspectError> {
+    let size = fs::metadata(path)?.len();
+    let mut subject = Subject::new(path, kind);
+    let abandoned = AtomicBool::new(false);
+    // A member is handed over when the one before it was inspected, so that there is one
+    // a walker in memory or in a temporary file, and one that is inspected.
+    let (sender, receiver) = sync_channel::<(String, u64, Image)>(0);
+    // What stands in a directory can be decompressed side by side.
+    let walkers = match kind {
+        SubjectKind::Wheel => thread::available_parallelism().map_or(1, usize::from).min(MAX_WALKERS),
+        _ => 1,
+    };
+    let next = AtomicUsize::new(0);
+    let work = |sender: SyncSender<(String, u64, Image)>| {
+        let mut members = Members::new(path, size, depth, &next, sender);
+        let mut subject = Subject::new(path, kind);
+        let walked = members.walk(kind, &mut subject);
+        if walked.is_err() {
+            abandoned.store(true, Ordering::Relaxed);
+            next.store(usize::MAX / 2, Ordering::Relaxed);
+        }
+        // The error of the first member that has one is told, whoever finds another.
+        subject.unread = members.unread;
+        (walked.map_err(|error| (members.count, error)), subject, members.contents)
+    };
+    thread::scope(|scope| {
+        let beside = parallel::builder().spawn_scoped(scope, || digest(path, &abandoned));
+        // Members are handed over from one thread to another, so there must be two.
+        let inspector = parallel::builder().spawn_scoped(scope, move || {
+            let members = receiver.into_iter();
+            members.map(|(name, size, image)| facts(name, size, &image, depth)).collect::<Vec<_>>()
+        })?;
+        let shared = sender.clone();
+        let others = parallel::helpers(scope, walkers - 1, move || work(shared.clone()));
+        let mut walked = vec![work(sender)];
+        for other in others {
+            walked.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        let files = inspector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let digest = match beside {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => digest(path, &abandoned),
+        };
+        let mut contents = Contents::default();
+        let mut errors = Vec::new();
+        for (result, part, paths) in walked {
+            errors.extend(result.err());
+            contents.paths.extend(paths.paths);
+            contents.links.extend(paths.links);
+            contents.archives.extend(paths.archives);
+            (subject.name, subject.debug) = (part.name, part.debug);
+            subject.package = subject.package.take().or(part.package);
+            subject.unread.extend(part.unread);
+        }
+        if let Some((_, error)) = errors.into_iter().min_by_key(|(index, _)| *index) {
+            return Err(error);
+        }
+        check_stop()?;
+        if kind == SubjectKind::Wheel {
+            subject.package = subject.package.take().or_else(|| wheel::name_of_file(&subject.name));
+        }
+        let (sha256, size) = digest?;
+        (subject.sha256, subject.size) = (Some(sha256), Some(size));
+        (subject.files, subject.contents) = (files, contents);
+        Ok(())
+    })
+    .map(|()| subject.completed())
+}
+
+/// What one archive's members are told to, in the archive's order.
+pub(super) struct Members<'a> {
+    pub(super) archive: &'a Path,
+    depth: Depth,
+    limit: u64,
+    passed: u64,
+    contents: Contents,
+    paths: usize,
+    /// How many members there were, or which one this is.
+    pub(super) count: usize,
+    /// The next member that no walker has taken, where there are several.
+    next: &'a AtomicUsize,
+    /// The members that are to be read a second time, as a whole.
+    again: BTreeSet<usize>,
+    /// In the second reading, only those are looked at.
+    second: Option<BTreeSet<usize>>,
+    sender: SyncSender<(String, u64, Image)>,
+    /// While the members of a nested archive are taken in, its name and a slash.
+    inside: String,
+    unread: Vec<Unread>,
+}
+
+impl<'a> Members<'a> {
+    fn new(
+        archive: &'a Path,
+        size: u64,
+        depth: Depth,
+        next: &'a AtomicUsize,
+        sender: SyncSender<(String, u64, Image)>,
+    ) -> Self {
+        Self {
+            next,
+            archive,
+            depth,
+            limit: size.saturating_mul(CONTENT_RATIO).max(LEAST_CONTENT),
+            passed: 0,
+            contents: Contents::default(),
+            paths: 0,
+            count: 0,
+            again: BTreeSet::new(),
+            second: None,
+            sender,
+            inside: String::new(),
+            unread: Vec::new(),
+        }
+    }
+
+    fn walk(&mut self, kind: SubjectKind, subject: &mut Subject) -> Result<(), InspectError> {
+        self.once(kind, subject)?;
+        if !self.again.is_empty() {
+            self.second = Some(std::mem::take(&mut self.again));
+            (self.count, self.passed) = (0, 0);
+            self.once(kind, subject)?;
+        }
+        Ok(())
+    }
+
+    fn once(&mut self, kind: SubjectKind, subject: &mut Subject) -> Result<(), InspectError> {
+        match kind {
+            SubjectKind::Rpm => rpm::walk(self, subject),
+            SubjectKind::Tar => tar::walk(self, subject),
+            _ => wheel::walk(self, subject),
+        }
+    }
+
+    /// Returns which of `count` members this walker takes next, where a directory lists
+    /// them; `after` is the one that it took last.
+    pub(super) fn next(&mut self, count: usize, after: Option<usize>) -> Option<usize> {
+        let index = match &self.second {
+            None => self.next.fetch_add(1, Ordering::Relaxed),
+            Some(wanted) => *wanted.range(after.map_or(0, |index| index + 1)..).next()?,
+        };
+        self.count = index;
+        (index < count).then_some(index)
+    }
+
+    /// Takes in a symbolic link.
+    pub(super) fn link(&mut self, name: &str, target: &str) -> Result<(), InspectError> {
+        self.path(name.len() + target.len())?;
+        self.contents.links.insert(format!("{}{name}", self.inside), target.to_owned());
+        Ok(())
+    }
+
+    /// Takes in a regular file that has no content of its own here: a hard link.
+    pub(super) fn name(&mut self, name: &str) -> Result<(), InspectError> {
+        self.path(name.len())?;
+        self.contents.paths.insert(format!("{}{name}", self.inside));
+        Ok(())
+    }
+
+    /// Takes in a regular file of an archive that must be read from front to back, so
+    /// that what is not looked at is decompressed as well.
+    pub(super) fn streamed(
+        &mut self,
+        name: &str,
+        size: u64,
+        content: &mut dyn Read,
+    ) -> Result<(), InspectError> {
+        self.pass(name, size)?;
+        self.take(name, size, u64::MAX, content).map(drop)
+    }
+
+    /// Takes in a regular file of an archive in which others can be left out.
+    pub(super) fn file(&mut self, name: &str, size: u64, content: &mut dyn Read) -> Result<(), InspectError> {
+        let allowed = self.limit.saturating_sub(self.passed);
+        match self.take(name, size, allowed, content)? {
+            true => self.pass(name, size),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether the file is inspected.
+    fn take(
+        &mut self,
+        name: &str,
+        size: u64,
+        allowed: u64,
+        content: &mut dyn Read,
+    ) -> Result<bool, InspectError> {
+        check_stop()?;
+        self.name(name)?;
+        let nested = !self.inside.is_empty();
+        let number = self.count;
+        self.count += usize::from(!nested);
+        let taking = match (&self.second, self.depth) {
+            (Some(wanted), _) if !wanted.contains(&number) => return Ok(false),
+            // The members of a nested archive are not read a second time.
+            (None, Depth::Quick) if !nested => Taking::Sieved,
+            _ => Taking::All,
+        };
+        if let Some(packed) = Packed::of(name) {
+            return self.unpack(packed, name, allowed, content).map(|()| true);
+        }
+        match image::of_member(content, name, size, allowed, taking) {
+            Ok(None) => Ok(false),
+            Ok(Some(image)) => {
+                // The receiver is gone only when it panicked, which joining it will tell.
+                let _ = self.sender.send((format!("{}{name}", self.inside), size, image));
+                Ok(true)
+            }
+            Err(MemberError::Again) => {
+                self.again.insert(number);
+                Ok(true)
+            }
+            Err(MemberError::TooLarge) => Err(self.too_large(name)),
+            Err(MemberError::Unreadable(source)) => Err(self.unreadable(name, source)),
+            Err(MemberError::Length(what)) => {
+                Err(self.unreadable(name, std::io::Error::new(std::io::ErrorKind::InvalidData, what)))
+            }
+            Err(MemberError::NoRoom(folder, source)) => Err(InspectError::NoRoom {
+                archive: self.archive.to_owned(),
+                member: name.to_owned(),
+                folder,
+                source,
+            }),
+        }
+    }
+
+    /// Takes in the members of an archive in the archive. What cannot be read of it is noted: the rest
+    /// can be.
+    fn unpack(
+        &mut self,
+        packed: Packed,
+        name: &str,
+        allowed: u64,
+        content: &mut dyn Read,
+    ) -> Result<(), InspectError> {
+        let path = format!("{}{name}", self.inside);
+        if !self.inside.is_empty() || packed == Packed::Other {
+            let why = if packed == Packed::Other { "its format" } else { "an archive in an archive" };
+            self.unread.push(Unread { path, archive: true, why: format!("{why} is not read") });
+            return Ok(());
+        }
+        self.inside = format!("{name}/");
+        let content = BufReader::with_capacity(128 << 10, content.take(allowed));
+        let walked = match packed {
+            Packed::Tar(compression) => match compression.reader(content) {
+                Ok(mut stream) => tar::walk_stream(self, &mut *stream, &mut None),
+                Err(error) => Err(self.unreadable(name, error)),
+            },
+            _ => wheel::walk_nested(self, name, content),
+        };
+        self.inside.clear();
+        match walked {
+            Err(error @ (InspectError::Member { .. } | InspectError::Damaged { .. })) => {
+                self.unread.push(Unread { path, archive: true, why: with_cause(&error) });
+                Ok(())
+            }
+            Ok(()) => {
+                self.contents.archives.insert(path);
+                Ok(())
+            }
+            walked => walked,
+        }
+    }
+
+    /// Counts what must be decompressed to be passed over, looked at or not.
+    pub(super) fn pass(&mut self, name: &str, size: u64) -> Result<(), InspectError> {
+        check_stop()?;
+        self.passed = self.passed.saturating_add(size);
+        match self.passed > self.limit {
+            true => Err(self.too_large(name)),
+            false => Ok(()),
+        }
+    }
+
+    fn path(&mut self, length: usize) -> Result<(), InspectError> {
+        // Less than what a path takes up beside its text is not worth a count.
+        self.paths = self.paths.saturating_add(if self.second.is_none() { length + 64 } else { 0 });
+        match self.paths > MAX_PATHS {
+            true => {
+                Err(self.damaged(format!("its members' names have more than {MAX_PATHS} bytes together")))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn too_large(&self, member: &str) -> InspectError {
+        InspectError::TooLarge {
+            archive: self.archive.to_owned(),
+            member: member.to_owned(),
+            limit: self.limit,
+        }
+    }
+
+    /// The error of a member that cannot be read.
+    pub(super) fn unreadable(&self, member: &str, source: std::io::Error) -> InspectError {
+        if let Err(stopped) = check_stop() {
+            return stopped.into();
+        }
+        InspectError::Member { archive: self.archive.to_owned(), member: member.to_owned(), source }
+    }
+
+    /// The error of an archive that contradicts itself.
+    pub(super) fn damaged(&self, what: String) -> InspectError {
+        InspectError::Damaged { path: self.archive.to_owned(), what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_never_ends_is_refused() {
+        let (sender, _receiver) = sync_channel(0);
+        let next = AtomicUsize::new(0);
+        let mut members = Members::new(Path::new("bomb.whl"), 1000, Depth::Quick, &next, sender);
+        members.limit = 1000;
+        let bomb = || (&b"\x7fELF"[..]).chain(std::io::repeat(0));
+        let error = members.file("libk.so", 1001, &mut bomb()).unwrap_err();
+        assert!(error.to_string().starts_with("bomb.whl: `libk.so`"), "{error}");
+        let error = members.file("libk.so", 1000, &mut bomb()).unwrap_err();
+        assert!(matches!(error, InspectError::Member { .. }), "{error}");
+        assert!(members.pass("a", 600).is_ok());
+        assert!(matches!(members.pass("b", 600), Err(InspectError::TooLarge { .. })));
+        assert!(members.pass("c", u64::MAX).is_err());
+    }
+
+    #[test]
+    fn names_without_number_are_refused() {
+        let (sender, _receiver) = sync_channel(0);
+        let next = AtomicUsize::new(0);
+        let mut members = Members::new(Path::new("names.rpm"), 1000, Depth::Quick, &next, sender);
+        let name = "x".repeat(16 << 20);
+        let taken = (0..100).take_while(|_| members.name(&name).is_ok()).count();
+        assert!((10..16).contains(&taken), "{taken}");
+    }
+}

@@ -1,0 +1,24 @@
+//! The members of an RPM. How RPMs are read is `rpms`' business.
+
+use super::archive::Members;
+use crate::InspectError;
+use crate::facts::Subject;
+use rocmrpm_rpms::{self as rpms, EntryKind};
+
+/// Takes in every file of the package, and what its header says of it.
+pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
+    let header = rpms::for_each_file(members.archive, |entry, reader| match &entry.kind {
+        EntryKind::Regular => members.streamed(&entry.path, entry.size, reader),
+        EntryKind::Symlink(target) => members.link(&entry.path, target),
+        _ => Ok(()),
+    })?;
+    let libraries = header.requires.iter().filter_map(|name| name.split_once('('));
+    subject.contents.requires = Some(libraries.map(|(library, _)| library.to_owned()).collect());
+    let targets = header.provides.iter().filter_map(|name| name.strip_prefix("rocm-gfx("));
+    let targets = targets.filter_map(|rest| rest.strip_suffix(')'));
+    subject.contents.gpu_provides = Some(targets.map(str::to_owned).collect());
+    subject.name = header.nevra();
+    subject.debug = header.is_debug();
+    subject.package = Some(header.name);
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! The one error that commands return: what kind it is, what caused it, how to
+//! mend it. How it looks on a terminal is `report`'s business.
+
+use std::fmt;
+
+use crate::process::ProcessError;
+
+/// What an error means for the process: its exit code follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Findings, or a difference where none was wanted.
+    Findings,
+    /// The command line asks for something that does not exist.
+    Usage,
+    /// A file of the workspace is wrong.
+    Config,
+    /// A component's build failed.
+    Build,
+    /// A build took longer than allowed.
+    Timeout,
+    /// The chroot, this machine, or its file system refuses.
+    Environment,
+    /// The network or a remote service refuses.
+    Network,
+    /// A program that is needed is not installed.
+    MissingTool,
+    /// A mistake of ours.
+    Internal,
+    /// The user or the system asked us to stop.
+    Interrupted,
+}
+
+impl Kind {
+    /// Returns the process's exit code for this kind.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Kind::Findings => 1,
+            Kind::Usage => 2,
+            Kind::Config => 3,
+            Kind::Build => 10,
+            Kind::Timeout => 11,
+            Kind::Environment => 20,
+            Kind::Network => 30,
+            Kind::MissingTool => 40,
+            Kind::Internal => 70,
+            Kind::Interrupted => 130,
+        }
+    }
+}
+
+/// What every domain error says about itself, so that it becomes an [`Error`]
+/// by `?`.
+pub trait Diagnose: std::error::Error + Send + Sync + 'static {
+    /// Returns the kind, from which the exit code follows.
+    fn kind(&self) -> Kind;
+
+    /// Returns remedies: each one sentence or command, best first.
+    fn hints(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns lines that show what happened, such as the end of a build log.
+    fn details(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns mistakes in files, to be shown with their place and snippet.
+    fn problems(&self) -> &[Problem] {
+        &[]
+    }
+}
+
+/// One mistake in a text file of the workspace, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file, as the user would name it.
+    pub file: String,
+    /// The file's whole text.
+    pub text: String,
+    /// Where in `text` the mistake is, in bytes; `None` for the whole file.
+    pub span: Option<std::ops::Range<usize>>,
+    /// What is wrong: a lower-case sentence without a period.
+    pub message: String,
+    /// What stands at the place, or what was expected there.
+    pub label: String,
+    /// The remedy, where one is known.
+    pub help: Option<String>,
+}
+
+/// Mistakes in several files, told together.
+#[derive(Debug, Default, thiserror::Error)]
+#[error("{} in the workspace's files", if .0.len() == 1 { "1 mistake".to_owned() } else { format!("{} mistakes", .0.len()) })]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Takes the mistakes that an error consists of, each once. An error of another kind
+    /// comes back.
+    pub fn absorb(&mut self, error: impl Into<Error>) -> Result<(), Error> {
+        let error = error.into();
+        if error.problems().is_empty() {
+            return Err(error);
+        }
+        for problem in error.problems() {
+            if !self.0.contains(problem) {
+                self.0.push(problem.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Diagnose for Problems {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+
+    fn problems(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+/// The error of the library's top level.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    source: Box<dyn std::error::Error + Send + Sync>,
+    hints: Vec<String>,
+    details: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl Error {
+    /// Returns an error that has no domain of its own.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let source = message.into().into();
+        Self { kind, source, hints: Vec::new(), details: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Adds a remedy.
+    #[must_use]
+    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Returns what the error means for the process.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns the remedies, best first.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
+    /// Returns lines that show what happened, such as the end of a build log.
+    pub fn details(&self) -> &[String] {
+        &self.details
+    }
+
+    /// Returns the mistakes in files that this error consists of, if any.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Returns the messages of the causes below the first, outermost first,
+    /// leaving out those that the message before already contains.
+    pub fn causes(&self) -> Vec<String> {
+        let mut causes = Vec::new();
+        let mut last = self.source.to_string();
+        let mut next = self.source.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            if !last.contains(&text) {
+                causes.push(text.clone());
+            }
+            last = text;
+            next = cause.source();
+        }
+        causes
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl<E: Diagnose> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self {
+            kind: error.kind(),
+            hints: error.hints(),
+            details: error.details(),
+            problems: error.problems().to_vec(),
+            source: Box::new(error),
+        }
+    }
+}
+
+/// A file-system error that names what was being done. The paths come from
+/// `fs_err`, whose messages have them.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action}")]
+pub struct IoError {
+    action: String,
+    source: std::io::Error,
+}
+
+impl IoError {
+    /// Returns a function for `map_err` that says what was being done, as in
+    /// "cannot {action}".
+    pub fn doing(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self { action: action.into(), source }
+    }
+}
+
+/// Returns the kind of what the file system said: a request to stop that ended the wait for a
+/// lock is none of its failures.
+pub fn kind_of_io(error: &std::io::Error) -> Kind {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Kind::Interrupted,
+        _ => Kind::Environment,
+    }
+}
+
+/// Returns remedies for what the file system said.
+pub fn hints_of_io(error: &std::io::Error) -> Vec<String> {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => ProcessError::Stopped.hints(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            vec!["free some space and run the same command again; it goes on where it stopped".into()]
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            vec!["is the folder owned by another user, from a run as root perhaps?".into()]
+        }
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            vec!["make the file system writable, or use a folder on another one".into()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Diagnose for IoError {
+    fn kind(&self) -> Kind {
+        kind_of_io(&self.source)
+    }
+
+    fn hints(&self) -> Vec<String> {
+        hints_of_io(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_file_system_is_not_blamed_on_the_cache() {
+        let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+        let hints = IoError::doing("write `/srv/x`")(error).hints();
+        assert_eq!(hints, ["make the file system writable, or use a folder on another one"]);
+    }
+}

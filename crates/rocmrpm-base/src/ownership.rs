@@ -1,0 +1,53 @@
+//! Whose files we act on: those of the user and of root. What another user wrote could make us
+//! run that user's programs.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The variable that names trusted folders, with `:` between: those of other users are used, and
+/// workspaces may run their code.
+pub const TRUST: &str = "ROCMRPM_TRUST";
+
+/// Returns whether files of this user are ours to use: of the user that we run as, of root, and
+/// below sudo of the user who called it, as git has it.
+pub fn is_ours(owner: u32) -> bool {
+    let sudo = || std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
+    is_ours_for(owner, rustix::process::geteuid().as_raw(), sudo)
+}
+
+fn is_ours_for(owner: u32, user: u32, sudo: impl Fn() -> Option<u32>) -> bool {
+    owner == user || owner == 0 || (user == 0 && sudo() == Some(owner))
+}
+
+/// Returns whether only we can write a file.
+pub fn is_private(metadata: &std::fs::Metadata) -> bool {
+    is_ours(metadata.uid()) && metadata.mode() & 0o022 == 0
+}
+
+/// Returns whether [`TRUST`] names a folder, which is canonical.
+pub fn is_accepted(dir: &Path) -> bool {
+    let accepted = std::env::var_os(TRUST).unwrap_or_default();
+    std::env::split_paths(&accepted)
+        .filter(|path| path.is_absolute())
+        .any(|path| path == dir || path.canonicalize().is_ok_and(|path| path == dir))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_user_and_root_are_trusted() {
+        let none = || None;
+        assert!(is_ours_for(1000, 1000, none) && is_ours_for(0, 1000, none));
+        assert!(!is_ours_for(1001, 1000, none) && !is_ours_for(1000, 0, none));
+    }
+
+    #[test]
+    fn root_below_sudo_acts_for_the_user_who_called_it() {
+        let sudo = || Some(1000);
+        assert!(is_ours_for(1000, 0, sudo));
+        assert!(!is_ours_for(1001, 0, sudo));
+        assert!(!is_ours_for(1000, 1001, sudo), "only root can be below sudo");
+    }
+}

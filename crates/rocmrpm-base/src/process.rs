@@ -1,0 +1,667 @@
+//! Every child process: started, logged, stopped when the user says so. Nothing
+//! else in the crate starts a program. [`environment`] says what a child gets of our environment.
+
+mod environment;
+mod packages;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::duration;
+use crate::error::{Diagnose, Kind};
+use crate::trust::{self, TrustError};
+use environment::Environment;
+
+pub use packages::install_hint;
+
+/// How often the user or the system asked us to stop. Signals belong to the
+/// process, so this does too.
+static STOP_REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Programs that run code of what they read, whatever they are asked to do: specs have scripts and
+/// macros, mock's configs are Python, and source distributions have build scripts.
+const RUN_CODE: &[&str] = &["mock", "rpmbuild", "rpmspec", "uv"];
+
+/// How long a child may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Counts the signals that ask a process to end, a closed terminal's among them, from
+/// now on instead of dying from them. Called once, by the binary.
+pub fn catch_signals() -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    std::thread::Builder::new().spawn(move || {
+        for _ in signals.forever() {
+            STOP_REQUESTS.fetch_add(1, Ordering::SeqCst);
+        }
+    })?;
+    Ok(())
+}
+
+/// Returns whether the user or the system asked us to stop.
+pub fn stop_requested() -> bool {
+    STOP_REQUESTS.load(Ordering::SeqCst) > 0
+}
+
+/// Returns an error if we were asked to stop.
+pub fn check_stop() -> Result<(), ProcessError> {
+    if stop_requested() { Err(ProcessError::Stopped) } else { Ok(()) }
+}
+
+/// Why a child process did not do what it was started for.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The program is not installed.
+    #[error("the program `{program}` is not installed")]
+    Missing {
+        /// What was looked for on `PATH`.
+        program: String,
+    },
+    /// The program could not be started or waited for.
+    #[error("cannot run `{program}`")]
+    Start {
+        /// The program.
+        program: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// The program ended unsuccessfully.
+    #[error("`{program}` {how}{}", if tail.is_empty() { String::new() } else { format!(": {tail}") })]
+    Failed {
+        /// The program.
+        program: String,
+        /// How it ended, such as `exited with 22`.
+        how: String,
+        /// Its exit code, unless a signal ended it.
+        code: Option<i32>,
+        /// The last lines it wrote to stderr, or to its log.
+        tail: String,
+    },
+    /// The program took longer than it was allowed, and was ended.
+    #[error("`{program}` took longer than the {} that it was allowed", duration::shown(*allowed))]
+    TimedOut {
+        /// The program.
+        program: String,
+        /// How long it might have taken.
+        allowed: Duration,
+    },
+    /// The program would run code that the user has not trusted.
+    #[error(transparent)]
+    Trust(TrustError),
+    /// We were asked to stop.
+    #[error("stopped on request")]
+    Stopped,
+}
+
+impl Diagnose for ProcessError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Missing { .. } => Kind::MissingTool,
+            Self::Start { .. } | Self::Failed { .. } => Kind::Environment,
+            Self::TimedOut { .. } => Kind::Timeout,
+            Self::Trust(error) => error.kind(),
+            Self::Stopped => Kind::Interrupted,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Missing { program } => vec![install_hint(program)],
+            Self::Trust(error) => error.hints(),
+            Self::Stopped => vec!["run the same command again; it goes on where it stopped".into()],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// What it wrote to stdout, unless that went to a log.
+    pub stdout: Vec<u8>,
+    /// What it wrote to stderr, unless that went to a log.
+    pub stderr: Vec<u8>,
+    /// How long it ran.
+    pub elapsed: Duration,
+}
+
+impl Finished {
+    /// Returns whether the exit code is 0.
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// Says how it ended: `exited with 1`, `was ended by signal 9`.
+    pub fn how(&self) -> String {
+        match (self.code, self.signal) {
+            (Some(code), _) => format!("exited with {code}"),
+            (None, Some(signal)) => format!("was ended by signal {signal}"),
+            (None, None) => "ended".into(),
+        }
+    }
+}
+
+/// A program to run with its arguments and surroundings. Never through a shell.
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: String,
+    args: Vec<OsString>,
+    cwd: Option<PathBuf>,
+    environment: Environment,
+    log: Option<PathBuf>,
+    stdin: Vec<u8>,
+    our_group: bool,
+    timeout: Option<Duration>,
+    max_file: Option<u64>,
+    code: Code,
+}
+
+/// Whose code a program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Code {
+    /// None but its own.
+    Own,
+    /// Code of this folder, which the user must have trusted.
+    Of(PathBuf),
+    /// Code that rocmrpm's tests wrote.
+    OfTests,
+}
+
+impl Command {
+    /// Returns a command that runs `program` as found on `PATH`.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            environment: Environment::default(),
+            log: None,
+            stdin: Vec::new(),
+            our_group: false,
+            timeout: None,
+            max_file: None,
+            code: Code::Own,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds several arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs it in this folder.
+    #[must_use]
+    pub fn cwd(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(dir.into());
+        self
+    }
+
+    /// Sets an environment variable for it.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl AsRef<OsStr>) -> Self {
+        self.environment.set(name, Some(value.as_ref().to_owned()));
+        self
+    }
+
+    /// Takes an environment variable away from it.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl Into<String>) -> Self {
+        self.environment.set(name, None);
+        self
+    }
+
+    /// Gives it no other environment than what [`Command::env`] sets.
+    #[must_use]
+    pub fn clean_env(mut self) -> Self {
+        self.environment.clean();
+        self
+    }
+
+    /// Names the folder whose code it runs: of a workspace, or of a spec. It starts only if the user
+    /// trusts this folder.
+    #[must_use]
+    pub fn runs_code_of(mut self, folder: &Path) -> Self {
+        self.code = Code::Of(folder.to_owned());
+        self
+    }
+
+    /// Runs code that a test wrote. rocmrpm itself never calls this.
+    #[must_use]
+    pub fn runs_code_of_tests(mut self) -> Self {
+        self.code = Code::OfTests;
+        self
+    }
+
+    /// Returns an error if it would run code that the user has not trusted. Every start calls this.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is one of [`RUN_CODE`] and nothing says whose code it runs, which is a bug.
+    fn check_trust(&self) -> Result<(), ProcessError> {
+        match &self.code {
+            Code::Of(folder) => trust::check(folder).map_err(ProcessError::Trust),
+            Code::OfTests => Ok(()),
+            Code::Own => {
+                let name = Path::new(&self.program).file_name().unwrap_or_default();
+                let runs_code = RUN_CODE.iter().any(|program| name == *program);
+                assert!(!runs_code || self.args == ["--version"], "whose code does `{}` run?", self.line());
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs code that a workspace, a package or a root provides: of our environment it gets only
+    /// `PATH`, and `home`, which only the user may write, is its home folder.
+    #[must_use]
+    pub fn isolated(self, home: impl AsRef<Path>) -> Self {
+        self.clean_env()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", home.as_ref())
+            .env("LC_ALL", "C.UTF-8")
+            .env("PYTHONNOUSERSITE", "1")
+    }
+
+    /// Appends what it writes to stdout and stderr to this file.
+    #[must_use]
+    pub fn log_to(mut self, path: impl Into<PathBuf>) -> Self {
+        self.log = Some(path.into());
+        self
+    }
+
+    /// Gives it these bytes as standard input; otherwise it has none.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Leaves it in our process group: for a program that runs as root on behalf of
+    /// an ordinary user, whom only the terminal's own Ctrl-C can stop at any time.
+    #[must_use]
+    pub fn in_our_group(mut self) -> Self {
+        self.our_group = true;
+        self
+    }
+
+    /// Ends it and all that it started when it has run for so long, as if we were asked
+    /// to stop.
+    #[must_use]
+    pub fn timeout(mut self, allowed: Option<Duration>) -> Self {
+        self.timeout = allowed;
+        self
+    }
+
+    /// Ends it by [`TOO_LARGE`] when it writes past this size of a file.
+    #[must_use]
+    pub fn max_file(mut self, bytes: u64) -> Self {
+        self.max_file = Some(bytes);
+        self
+    }
+
+    /// Returns the command as a user could type it.
+    pub fn line(&self) -> String {
+        let words = std::iter::once(self.program.clone())
+            .chain(self.args.iter().map(|a| a.to_string_lossy().into_owned()));
+        words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs it to its end, whatever its exit code. It gets a process group of its
+    /// own, which is ended when we are asked to stop or its time is over: politely first, by
+    /// force at the second request or after a grace period. Where the system does not allow
+    /// us that, we try again until it does or the program ends by itself.
+    pub fn run(self) -> Result<Finished, ProcessError> {
+        check_stop()?;
+        self.check_trust()?;
+        let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
+        if !self.program.contains('/') && find_program(&self.program).is_none() {
+            return Err(ProcessError::Missing { program: self.program });
+        }
+        let mut expression = self.expression();
+        if !self.our_group {
+            expression = expression.before_spawn(|command| {
+                std::os::unix::process::CommandExt::process_group(command, 0);
+                Ok(())
+            });
+        }
+        let signal = |handle: &duct::Handle, signal| signal_child(handle, signal, !self.our_group);
+        expression = self.surroundings(expression);
+        expression = if self.stdin.is_empty() {
+            expression.stdin_null()
+        } else {
+            expression.stdin_bytes(self.stdin.clone())
+        };
+        expression = match &self.log {
+            Some(path) => {
+                let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+                expression.stderr_to_stdout().stdout_file(log.map_err(start_error)?)
+            }
+            None => expression.stdout_capture().stderr_capture(),
+        };
+        let started = Instant::now();
+        let handle = expression.start().map_err(start_error)?;
+        if let Some(bytes) = self.max_file {
+            limit_files(&handle, bytes);
+        }
+        let mut end: Option<ProcessError> = None;
+        // Since when it knows that it has to end.
+        let mut heard: Option<Instant> = None;
+        let mut forced = false;
+        let output = loop {
+            match handle.wait_timeout(Duration::from_millis(100)) {
+                Ok(Some(output)) => break output.clone(),
+                Ok(None) => {}
+                Err(source) => return Err(start_error(source)),
+            }
+            let requests = STOP_REQUESTS.load(Ordering::SeqCst);
+            if end.is_none() && requests > 0 {
+                end = Some(ProcessError::Stopped);
+            } else if end.is_none()
+                && let Some(allowed) = self.timeout.filter(|t| started.elapsed() > *t)
+            {
+                end = Some(ProcessError::TimedOut { program: self.program.clone(), allowed });
+            }
+            if end.is_some() && heard.is_none() {
+                heard = signal(&handle, rustix::process::Signal::TERM).then(Instant::now);
+            }
+            if !forced && heard.is_some_and(|at| requests > 1 || at.elapsed() > GRACE) {
+                forced = signal(&handle, rustix::process::Signal::KILL);
+            }
+        };
+        if let Some(end) = end {
+            // The child ended; what it started may not have.
+            if !self.our_group {
+                signal(&handle, rustix::process::Signal::KILL);
+            }
+            return Err(end);
+        }
+        Ok(Finished {
+            code: output.status.code(),
+            signal: std::os::unix::process::ExitStatusExt::signal(&output.status),
+            stdout: output.stdout,
+            stderr: output.stderr,
+            elapsed: started.elapsed(),
+        })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
+    fn expression(&self) -> duct::Expression {
+        duct::cmd(&self.program, &self.args).unchecked()
+    }
+
+    /// Sets the environment and the folder that it runs in.
+    fn surroundings(&self, expression: duct::Expression) -> duct::Expression {
+        let expression = expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
+        match &self.cwd {
+            Some(dir) => expression.dir(dir),
+            None => expression,
+        }
+    }
+
+    /// Runs it for the user: with our terminal as its own, and in our process group, so
+    /// that the terminal's keys are for it. Returns its exit code, or 128 and the signal
+    /// that ended it, as a shell has it.
+    pub fn interactive(self) -> Result<u8, ProcessError> {
+        self.check_trust()?;
+        let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
+        if !self.program.contains('/') && find_program(&self.program).is_none() {
+            return Err(ProcessError::Missing { program: self.program });
+        }
+        let expression = self.surroundings(self.expression());
+        let status = expression.run().map_err(start_error)?.status;
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        let code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
+        Ok(u8::try_from(code).unwrap_or(u8::MAX))
+    }
+
+    /// Runs it although we were asked to stop, because it helps with that. Tells whether it
+    /// succeeded.
+    pub fn run_to_stop(self) -> bool {
+        if self.check_trust().is_err() {
+            return false;
+        }
+        let expression = self.expression().stdin_null();
+        let silent = self.surroundings(expression).stdout_null().stderr_null();
+        silent.run().is_ok_and(|output| output.status.success())
+    }
+
+    /// Runs it and returns what it wrote to stdout; an exit code other than 0 is
+    /// an error with the last lines of stderr.
+    pub fn output(self) -> Result<Vec<u8>, ProcessError> {
+        let (program, log) = (self.program.clone(), self.log.clone());
+        let finished = self.run()?;
+        if finished.success() {
+            return Ok(finished.stdout);
+        }
+        let said = match log {
+            Some(path) => std::fs::read(path).unwrap_or_default(),
+            None => finished.stderr.clone(),
+        };
+        let tail = last_lines(&said, 3).join("; ");
+        Err(ProcessError::Failed { program, how: finished.how(), code: finished.code, tail })
+    }
+
+    /// Like [`Command::output`], as text with the end trimmed.
+    pub fn text(self) -> Result<String, ProcessError> {
+        let bytes = self.output()?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+}
+
+/// A variable that builds have in their environment: their folder. It tells which
+/// processes belong to a build whose rocmrpm was killed.
+pub const BUILD_MARK: &str = "ROCMRPM_BUILD_FOLDER";
+
+/// Ends the processes that an earlier, killed rocmrpm left running in this build
+/// folder, and returns when they are gone.
+pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
+    let mark = [BUILD_MARK.as_bytes(), b"=", build.as_os_str().as_encoded_bytes()].concat();
+    let deadline = Instant::now() + GRACE;
+    loop {
+        let mut found = false;
+        for entry in fs_err::read_dir("/proc")?.flatten() {
+            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let Some(id) = id.and_then(rustix::process::Pid::from_raw) else { continue };
+            // Other users' processes cannot be read, and one that has ended has nothing.
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
+                found = true;
+                let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+            }
+        }
+        if !found {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(std::io::Error::other("they do not end"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The signal that ends a child of [`Command::max_file`]: SIGXFSZ.
+pub const TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
+
+/// Limits how large a child's files may become. What it wrote in the moment before is small.
+fn limit_files(handle: &duct::Handle, bytes: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    for pid in handle.pids() {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        // It may have ended already.
+        let _ = pid.map(|pid| prlimit(Some(pid), Resource::Fsize, limit));
+    }
+}
+
+/// Sends a signal to a child, or to its whole group. Tells whether that was allowed.
+fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: bool) -> bool {
+    let mut allowed = true;
+    for pid in handle.pids() {
+        let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { continue };
+        let send = if group { rustix::process::kill_process_group } else { rustix::process::kill_process };
+        // It may have ended in the meantime, which is what we want.
+        allowed &= send(pid, signal) != Err(rustix::io::Errno::PERM);
+    }
+    allowed
+}
+
+/// Returns whether a program that ran under `LC_ALL=C` said that the disk is full: these are the
+/// system's words (strerror(3)).
+pub fn says_full(said: &str) -> bool {
+    ["No space left on device", "Disk quota exceeded"].iter().any(|full| said.contains(full))
+}
+
+/// Returns the last non-empty lines of a program's output, oldest first.
+pub fn last_lines(bytes: &[u8], count: usize) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines: Vec<String> = text
+        .lines()
+        .rev()
+        .map(str::trim_end)
+        .filter(|l| !l.is_empty())
+        .take(count)
+        .map(str::to_owned)
+        .collect();
+    lines.reverse();
+    lines
+}
+
+/// Returns where `PATH` has this program, if anywhere.
+pub fn find_program(program: &str) -> Option<PathBuf> {
+    find_program_in(&std::env::var_os("PATH").unwrap_or_default(), program)
+}
+
+/// Returns where a list of folders, written as `PATH` is, has this program.
+pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
+    let runs = |path: &Path| {
+        let mode = std::fs::metadata(path).map(|m| std::os::unix::fs::PermissionsExt::mode(&m.permissions()));
+        path.is_file() && mode.is_ok_and(|mode| mode & 0o111 != 0)
+    };
+    std::env::split_paths(path).map(|dir| dir.join(program)).find(|candidate| runs(candidate))
+}
+
+/// Returns how the user can call this very program again: by its name if `PATH` has
+/// it, else by its path, below the current folder if it is there.
+pub fn own_program() -> String {
+    let Ok(own) = std::env::current_exe() else { return "rocmrpm".to_owned() };
+    let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if find_program(&name).and_then(|found| found.canonicalize().ok()) == own.canonicalize().ok() {
+        return name;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    quote(&own.strip_prefix(&here).unwrap_or(&own).to_string_lossy())
+}
+
+/// Quotes a word for a POSIX shell where it needs it.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_an_untrusted_folder_does_not_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        let touch = || Command::new("touch").arg(folder.join("PWNED")).runs_code_of(&folder);
+        let error = touch().run().unwrap_err();
+        assert_eq!(error.kind(), Kind::Config);
+        assert_eq!(error.hints(), [format!("to trust it, run `rocmrpm trust {}`", folder.display())]);
+        touch().interactive().unwrap_err();
+        assert!(!touch().run_to_stop());
+        assert!(!folder.join("PWNED").exists());
+    }
+
+    #[test]
+    #[should_panic(expected = "whose code does `rpmspec -P x.spec` run?")]
+    fn programs_that_run_code_say_whose() {
+        let _ = Command::new("rpmspec").args(["-P", "x.spec"]).run();
+    }
+
+    #[test]
+    fn output_and_failure_are_told_apart() {
+        assert_eq!(Command::new("echo").arg("a b").text().unwrap(), "a b");
+        let error = Command::new("sh").args(["-c", "echo gone >&2; exit 7"]).text().unwrap_err();
+        assert_eq!(error.to_string(), "`sh` exited with 7: gone");
+    }
+
+    #[test]
+    fn a_missing_program_is_a_missing_tool() {
+        let error = Command::new("no-such-program").run().unwrap_err();
+        assert_eq!(error.kind(), Kind::MissingTool);
+    }
+
+    #[test]
+    fn lines_are_quoted_for_a_shell() {
+        assert_eq!(Command::new("rpm").args(["--eval", "%{x} 'y'"]).line(), r"rpm --eval '%{x} '\''y'\'''");
+    }
+
+    #[test]
+    fn a_program_has_its_own_group_unless_it_is_left_in_ours() {
+        // The fifth field of /proc/PID/stat (man 5 proc_pid_stat) is the process group.
+        let script = "set -- $(cat /proc/$$/stat); echo $5";
+        let group = |command: Command| command.args(["-c", script]).text().unwrap();
+        let ours = rustix::process::getpgrp().as_raw_nonzero().to_string();
+        assert_ne!(group(Command::new("sh")), ours);
+        assert_eq!(group(Command::new("sh").in_our_group()), ours);
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended_with_all_that_it_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let ids = dir.path().join("ids");
+        // The child and what it started write their numbers down; the second ignores the request.
+        let script = format!(
+            "echo $$ >> {0}; (trap '' TERM; sh -c 'echo $$ >> {0}; exec sleep 600') & wait",
+            ids.display()
+        );
+        let command = Command::new("sh").args(["-c", &script]).timeout(Some(Duration::from_secs(1)));
+        let command = command.log_to(dir.path().join("log"));
+        let error = command.run().unwrap_err();
+        assert_eq!(error.to_string(), "`sh` took longer than the 1 s that it was allowed");
+        assert_eq!(error.kind(), Kind::Timeout);
+        let ids = std::fs::read_to_string(ids).unwrap();
+        assert_eq!(ids.lines().count(), 2);
+        // The system takes note of a killed process when it comes to it.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let runs = |id: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while ids.lines().any(runs) {
+            assert!(Instant::now() < deadline, "{ids}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let in_time = Command::new("echo").arg("x").timeout(Some(Duration::from_secs(60)));
+        assert_eq!(in_time.text().unwrap(), "x");
+    }
+
+    #[test]
+    fn a_log_gets_both_streams() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        Command::new("sh").args(["-c", "echo out; echo err >&2"]).log_to(&log).run().unwrap();
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "out\nerr\n");
+    }
+}

@@ -1,0 +1,220 @@
+//! What went wrong in a build, as far as its log tells: phase, the lines that
+//! matter, a known cause. The catalogue of causes is data, in `failures.toml`.
+
+mod catalogue;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+pub mod fuzzing;
+mod log;
+mod pattern;
+
+use std::path::{Path, PathBuf};
+
+pub use catalogue::{Cause, CauseKind, Known, Phase, cause, causes};
+pub(in crate::build) use log::{Log, shown_lines};
+pub use pattern::Pattern;
+
+use crate::error::{Kind, Problem};
+use crate::process::{Finished, own_program};
+
+/// The entry of the catalogue for a full disk.
+const DISK_FULL: &str = "disk-full";
+
+/// With less than this free, in bytes, a file system counts as full.
+const FULL: u64 = 64 * 1024;
+
+/// A failed build, explained.
+#[derive(Debug, thiserror::Error)]
+#[error("`{component}` failed in {phase}{}", cause.as_ref().map(|c| format!(": {c}")).unwrap_or_default())]
+pub struct Failure {
+    /// Which component.
+    pub component: String,
+    /// In which phase, such as `%build` or `BuildRequires`.
+    pub phase: String,
+    /// The lines of the log that matter.
+    pub lines: Vec<String>,
+    /// The likely cause, where it is a known one.
+    pub cause: Option<String>,
+    /// How to mend that.
+    pub remedy: Option<String>,
+    /// The cause's name in the catalogue, where it is from there.
+    pub id: Option<&'static str>,
+    /// The whole log.
+    pub log: PathBuf,
+    /// The command that tries again.
+    pub retry: String,
+    /// The command that enters the build root, where there is one.
+    pub enter: Option<String>,
+    /// The place in the spec, where rpm names one.
+    pub problems: Vec<Problem>,
+    /// What kind of failure it is.
+    pub kind: Kind,
+}
+
+impl Failure {
+    /// Explains a failure from rpmbuild's log. `spec` is the spec's path and text,
+    /// for errors that name a line of it.
+    pub fn from_log(component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
+        Self::of_log(&Log::read(path), component, path, spec, retry)
+    }
+
+    fn of_log(log: &Log, component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
+        let problems = log.spec_problems(spec);
+        let phase = if problems.is_empty() { log.phase() } else { "the spec".to_owned() };
+        let found = catalogue::find(log.failed_part(), Phase::named(&phase));
+        let (line, known) = found.unzip();
+        let mut failure = Self {
+            component: component.to_owned(),
+            phase,
+            lines: if problems.is_empty() { log.relevant(line) } else { Vec::new() },
+            cause: None,
+            remedy: None,
+            id: None,
+            log: path.to_owned(),
+            retry: retry.to_owned(),
+            enter: None,
+            kind: if problems.is_empty() { Kind::Build } else { Kind::Config },
+            problems,
+        };
+        // On a full disk the words that say so may not have reached the log.
+        if let Some(known) = known.or_else(|| Known::of_full_disk(path)) {
+            failure.because(known);
+        }
+        failure
+    }
+
+    /// Adds what the end of the process says: the kernel ends one for want of memory, and
+    /// nothing of that reaches the log.
+    #[must_use]
+    pub fn ended(mut self, done: &Finished) -> Self {
+        if let Some(known) = Known::of_end(done).filter(|_| self.cause.is_none()) {
+            self.because(known);
+        }
+        self
+    }
+
+    /// Gives it a known cause.
+    pub fn because(&mut self, known: Known) {
+        if self.problems.is_empty() {
+            self.kind = known.kind;
+        }
+        (self.cause, self.remedy, self.id) = (Some(known.cause), Some(known.remedy), Some(known.id));
+    }
+
+    /// Returns what kind of failure it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns the remedy, the log, and the commands to go on with.
+    pub fn hints(&self) -> Vec<String> {
+        let mut hints: Vec<String> = self.remedy.iter().cloned().collect();
+        if let Some(id) = self.id {
+            hints.push(format!("more about this cause: {} explain {id}", own_program()));
+        }
+        hints.push(format!("the whole log: {}", self.log.display()));
+        hints.push(format!("to try again: {}", self.retry));
+        if let Some(enter) = &self.enter {
+            hints.push(format!("to look around in the build root: {enter}"));
+        }
+        hints
+    }
+}
+
+impl Known {
+    /// Finds the cause that a text tells, such as the end of a log of mock, of dnf or of a remote
+    /// builder. `None` as phase stands for any.
+    pub fn in_text(text: &[u8], phase: Option<Phase>) -> Option<Self> {
+        catalogue::find(Log::of(text).failed_part(), phase).map(|(_, known)| known)
+    }
+
+    /// The same of a log file, of which only the end is read.
+    pub fn in_log(path: &Path, phase: Option<Phase>) -> Option<Self> {
+        catalogue::find(Log::read(path).failed_part(), phase).map(|(_, known)| known)
+    }
+
+    /// Returns the cause of a failure where the disk that this path is on is full.
+    pub(super) fn of_full_disk(path: &Path) -> Option<Self> {
+        let stat = rustix::fs::statvfs(path).ok()?;
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        cause(DISK_FULL).filter(|_| free < FULL).map(|full| Self::of(full, &[]))
+    }
+
+    /// Finds the cause of an end by a signal that nobody here sent.
+    pub fn of_end(done: &Finished) -> Option<Self> {
+        done.signal?;
+        catalogue::find(&[done.how()], None).map(|(_, known)| known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(log: &str, spec: &str) -> Failure {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("build.log");
+        fs_err::write(&path, log).unwrap();
+        Failure::from_log("demo", &path, (Path::new("demo.spec"), spec), "rocmrpm build demo")
+    }
+
+    #[test]
+    fn phase_lines_and_cause_are_found() {
+        let log = "+ make\nmaking\nfoo.cpp:1: fatal error: hip/hip_runtime.h: No such file\nmake: *** [x] Error 1\n\
+                   error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\n\nRPM build errors:\n    Bad exit";
+        let failure = failure(log, "");
+        assert_eq!(failure.phase, "%build");
+        assert_eq!(failure.cause.as_deref(), Some("HIP's headers are not installed"));
+        assert!(failure.lines.iter().any(|l| l.contains("hip_runtime.h")), "{:?}", failure.lines);
+        assert_eq!(failure.kind(), Kind::Build);
+        assert!(failure.hints().iter().any(|h| h == "to try again: rocmrpm build demo"));
+    }
+
+    #[test]
+    fn what_an_earlier_phase_said_is_no_cause() {
+        let log = "Executing(%prep): sh\nHunk #1 succeeded at 5 (offset 2 lines).\nfoo: command not found\n\
+                   Executing(%build): sh\n+ make\nmake: *** Error 1\n\
+                   error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\n";
+        let failure = failure(log, "");
+        assert_eq!((failure.phase.as_str(), failure.cause), ("%build", None));
+        assert_eq!(failure.lines, ["+ make", "make: *** Error 1"]);
+    }
+
+    #[test]
+    fn warnings_that_rpm_6_repeats_are_left_out_and_an_earlier_rpmbuild_too() {
+        let log = "Wrote: /builddir/x.src.rpm\nRPM build warnings:\n    old\n+ make\noops\n\
+                   RPM build warnings:\n    old\nerror: Bad exit status from /var/tmp/x (%build)\n\n\
+                   RPM build errors:\n    Bad exit status from /var/tmp/x (%build)\n";
+        let failure = failure(log, "");
+        assert_eq!(failure.lines.last().map(String::as_str), Some("oops"));
+        assert_eq!(failure.phase, "%build");
+    }
+
+    #[test]
+    fn what_stands_below_a_summary_that_came_too_early_is_shown() {
+        let log = "Executing(%build): sh\nRPM build errors:\n+ make\nit breaks\n\
+                   error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\n    \
+                   Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\nChild return code was: 1\n";
+        let failure = failure(log, "");
+        assert_eq!(
+            (failure.phase.as_str(), failure.lines),
+            ("%build", vec!["+ make".into(), "it breaks".into()])
+        );
+    }
+
+    #[test]
+    fn a_rejected_spec_is_shown_with_its_line() {
+        let failure = failure("error: line 2: Unknown tag: Nmae: x\n", "Version: 1\nNmae: x\n");
+        assert_eq!(failure.kind(), Kind::Config);
+        let problem = &failure.problems[0];
+        assert_eq!(&problem.text[problem.span.clone().unwrap()], "Nmae: x");
+        assert_eq!(problem.label, "Unknown tag: Nmae: x");
+    }
+
+    #[test]
+    fn missing_build_requires_are_a_phase() {
+        let log = "error: Failed build dependencies:\n\tfoo-devel is needed by demo-1-1.x86_64\n";
+        let failure = failure(log, "");
+        assert_eq!(failure.phase, "BuildRequires");
+        assert!(failure.lines.iter().any(|l| l.contains("foo-devel")));
+    }
+}

@@ -1,0 +1,115 @@
+//! The system on which a workspace's packages are to load: what its chroot and its
+//! ROCm provider are, as inspection wants to know it.
+
+use crate::inspect::{Rocm, System};
+use crate::process::ProcessError;
+use crate::workspace::{Chroot, Provider, RocmVersion, Workspace};
+
+/// Returns what the chroot of a workspace has: the built-in tables, those of the chroot
+/// and of its provider; the machine itself is asked where it is the chroot.
+pub fn system(workspace: &Workspace) -> Result<System, ProcessError> {
+    of(&workspace.chroot, &workspace.provider)
+}
+
+fn of(chroot: &Chroot, provider: &Provider) -> Result<System, ProcessError> {
+    let rocm = rocm(provider);
+    let mut system = match chroot.is_host() {
+        true => System::this_machine(&rocm)?,
+        false => System::release(&chroot.name, &chroot.arch, &chroot.python, &rocm),
+    };
+    for (soname, package) in &chroot.libraries {
+        match package.as_str() {
+            // The built-in table is of all releases; this one lacks it.
+            "" => system.libraries.remove(soname),
+            package => system.libraries.insert(soname.clone(), package.to_owned()),
+        };
+    }
+    system.symbol_versions.extend(chroot.symbol_versions.clone());
+    Ok(system)
+}
+
+fn rocm(provider: &Provider) -> Rocm {
+    let capabilities = provider.capabilities.iter();
+    let capabilities = capabilities.map(|(name, c)| (name.clone(), (c.runtime.clone(), c.soname.clone())));
+    Rocm {
+        prefix: provider.prefix.clone(),
+        major: match &provider.version {
+            RocmVersion::Known(version) => version.split('.').next().and_then(|major| major.parse().ok()),
+            RocmVersion::Header(_) => None,
+        },
+        search_path_tag: provider.search_path_tag,
+        capabilities: capabilities.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::SearchPathTag;
+    use crate::workspace::document::File;
+
+    fn chroot(name: &str, text: &str) -> Chroot {
+        let mut problems = Vec::new();
+        let chroot = Chroot::read(name, File { name: name.into(), text: text.into() }, &mut problems);
+        assert_eq!(problems.len(), 0, "{problems:?}");
+        chroot
+    }
+
+    fn provider(text: &str) -> Provider {
+        let mut problems = Vec::new();
+        let provider = Provider::read("p", File { name: "p".into(), text: text.into() }, &mut problems);
+        assert_eq!(problems.len(), 0, "{problems:?}");
+        provider
+    }
+
+    const FEDORA: &str = include_str!("../../../../mock-configs/fedora-43.toml");
+    const AMD: &str = include_str!("../../../../mock-configs/rocm/amdrocm.toml");
+    const FEDORA_ROCM: &str = include_str!("../../../../mock-configs/rocm/fedora-43.toml");
+
+    #[test]
+    fn a_chroot_has_its_releases_its_providers_and_its_own_libraries() {
+        let own = format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n\"libm.so.6\" = \"\"\n");
+        let system = of(&chroot("fedora-43", &own), &provider(AMD)).unwrap();
+        assert_eq!((system.name.as_str(), system.arch.as_str()), ("fedora-43", "x86_64"));
+        assert_eq!(system.package("libc.so.6"), Some("glibc"));
+        assert_eq!(system.package("libfoo.so.1"), Some("foo"));
+        assert_eq!(system.package("libm.so.6"), None, "the chroot says that it lacks this one");
+        assert_eq!(system.package("libpython3.14.so.1.0"), Some("python3-libs"));
+        assert_eq!(system.package("libamdhip64.so.7"), Some("amdrocm-runtime7.14"));
+        assert_eq!(system.package("libamdhip64.so.6"), None);
+        // Not in the provider's table of SONAMEs.
+        assert_eq!(system.package("librocrand.so.1"), Some("amdrocm-rand7.14-gfx1151"));
+        assert_eq!(system.package("libhiprtc.so.7"), Some("amdrocm-runtime7.14"));
+        assert_eq!(system.package("libhiprtc.so.6"), None);
+        assert_eq!(system.symbol_versions["GLIBC"], "2.42");
+        assert_eq!(system.symbol_versions["GLIBCXX"], "3.4.34");
+        assert_eq!(system.search_path_tag, Some(SearchPathTag::Rpath));
+        assert_eq!(system.rocm_prefix, "/opt/rocm/core-7.14");
+    }
+
+    #[test]
+    fn fedoras_own_rocm_is_of_version_6() {
+        let system = of(&chroot("fedora-43", FEDORA), &provider(FEDORA_ROCM)).unwrap();
+        assert_eq!(system.package("libamdhip64.so.6"), Some("rocm-hip"));
+        assert_eq!(system.package("libamdhip64.so.7"), None);
+        assert_eq!(system.search_path_tag, None);
+        assert_eq!(system.rocm_prefix, "/usr");
+        let any = System::fedora();
+        assert!(any.package("libamdhip64.so.6").is_some() && any.package("libamdhip64.so.7").is_some());
+        assert!(any.symbol_versions.is_empty());
+    }
+
+    #[test]
+    fn this_machine_is_asked() {
+        let host = chroot("host", "rocm-provider = \"p\"\n[symbol-versions]\nGCC = \"9\"\n");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        std::fs::write(folder.path().join("lib/libamd_smi.so.99"), "").unwrap();
+        let rocm = provider(&format!("prefix = {:?}\nversion = \"7.2\"\n", folder.path()));
+        let system = of(&host, &rocm).unwrap();
+        assert_eq!(system.name, "this machine");
+        assert!(system.package("libc.so.6").is_some_and(|path| path.starts_with('/')));
+        assert!(system.rocm["libamd_smi.so.99"].ends_with("lib/libamd_smi.so.99"));
+        assert_eq!(system.symbol_versions["GCC"], "9");
+    }
+}

@@ -1,0 +1,271 @@
+//! The graph of a closure: the locked distributions that the component leads to, and every
+//! requirement between them that holds. Which versions there are is decided elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::lock::Lock;
+use super::never::never;
+use super::resolve::Question;
+use super::roots::{self, Stated};
+use super::{About, ClosureError, Edge, Graph, Locked, LockedFile, Node, Origin, metadata};
+use crate::digest::Sha256;
+use crate::sources::{Distribution, Fetcher};
+use python_packaging::needs::Need;
+
+/// A distribution with what it states.
+struct Known {
+    stated: Stated,
+    about: About,
+}
+
+/// Makes the graph of what is locked; `file` is the lock's, if it was not resolved just now.
+pub(super) fn graph(
+    question: &Question<'_>,
+    lock: &Lock,
+    file: Option<&str>,
+    fetcher: &Fetcher<'_>,
+) -> Result<Graph, ClosureError> {
+    let graph = connected(question, lock, file, None, fetcher)?;
+    forbid(&graph)?;
+    Ok(graph)
+}
+
+/// Makes the graph of what is locked, whatever it is and whatever versions of the distribution
+/// `free` are required.
+pub(super) fn connected(
+    question: &Question<'_>,
+    lock: &Lock,
+    file: Option<&str>,
+    free: Option<&str>,
+    fetcher: &Fetcher<'_>,
+) -> Result<Graph, ClosureError> {
+    let known = known(question, lock, fetcher)?;
+    let dropped = question.dropped();
+    let root = &question.root.name;
+    let mut extras: BTreeMap<&str, BTreeSet<String>> = BTreeMap::from([(root.as_str(), question.extras())]);
+    let mut open: Vec<&str> = vec![root];
+    let mut edges: BTreeMap<&str, Vec<Edge>> = BTreeMap::new();
+    while let Some(name) = open.pop() {
+        let stated = match name == root {
+            true => &question.root,
+            false => &known[name].stated,
+        };
+        let mut own = Vec::new();
+        for need in stated.holding(&question.environment, extras.get(name).unwrap_or(&BTreeSet::new())) {
+            own.push(edge(name, need, !need.holds(question.environment.markers(), &[])));
+            if dropped.contains(need.name()) || need.name() == root {
+                continue;
+            }
+            let Some((to, _)) = known.get_key_value(need.name()) else {
+                if free == Some(need.name()) {
+                    continue;
+                }
+                let wrong = format!("`{name}` requires `{}`, which is not in it", need.wanted());
+                return Err(torn(file, wrong));
+            };
+            let locked = lock.version(to).filter(|_| free != Some(to.as_str()));
+            if let Some(version) = locked.filter(|version| !need.takes(version)) {
+                let wrong = format!("`{name}` requires `{}`, and {to} {version} is in it", need.wanted());
+                return Err(torn(file, wrong));
+            }
+            // What a distribution requires can change with what is asked of it.
+            let asked = extras.entry(to).or_default();
+            let before = asked.len();
+            asked.extend(need.parsed.extras.iter().map(ToString::to_string));
+            if (asked.len() > before || !edges.contains_key(to.as_str())) && !open.contains(&to.as_str()) {
+                open.push(to);
+            }
+        }
+        edges.insert(name, own);
+    }
+    let reached: BTreeSet<&str> = edges.keys().copied().collect();
+    let nodes = lock.packages.iter().filter(|locked| reached.contains(locked.name.as_str()));
+    let nodes = nodes.map(|locked| {
+        let about = known[&locked.name].about.clone();
+        (locked.name.clone(), Node { locked: locked.clone(), about })
+    });
+    let mut graph = Graph {
+        component: question.component.name.clone(),
+        root: root.clone(),
+        nodes: nodes.collect(),
+        edges: edges.into_values().flatten().collect(),
+        not_after: question.cutoff.day,
+    };
+    graph.edges.sort_by(|a, b| (&a.from, &a.to, &a.text, a.extra).cmp(&(&b.from, &b.to, &b.text, b.extra)));
+    // What holds without an extra does not need one.
+    graph.edges.dedup_by(|b, a| (&a.from, &a.to, &a.text) == (&b.from, &b.to, &b.text));
+    Ok(graph)
+}
+
+/// Reads what every locked distribution states.
+fn known(
+    question: &Question<'_>,
+    lock: &Lock,
+    fetcher: &Fetcher<'_>,
+) -> Result<BTreeMap<String, Known>, ClosureError> {
+    let mut known = BTreeMap::new();
+    for locked in &lock.packages {
+        if let (Origin::Stack(_), Some(own)) = (&locked.origin, question.own.get(&locked.name)) {
+            let name = locked.name.clone();
+            let stated = Stated { name: name.clone(), needs: own.needs.clone(), metadata: None };
+            known.insert(name, Known { stated, about: own.about.clone() });
+        }
+    }
+    let files = files(lock);
+    for (file, text) in files.iter().zip(fetcher.metadata(&files)?) {
+        let of = format!("{} {}", file.project, file.version);
+        let (name, needs) = (file.project.clone(), roots::needs(&text, &of)?);
+        let stated = Stated { name: name.clone(), needs, metadata: None };
+        known.insert(name, Known { stated, about: metadata::about(&text) });
+    }
+    Ok(known)
+}
+
+/// Records the digests of the wheels' METADATA in a lock, so that no others are taken for them
+/// later. Those that `old` has of the same wheels hold already.
+pub(super) fn record_metadata(
+    lock: &mut Lock,
+    old: Option<&Lock>,
+    fetcher: &Fetcher<'_>,
+) -> Result<(), ClosureError> {
+    let known: BTreeMap<Sha256, Option<Sha256>> = old
+        .iter()
+        .flat_map(|old| wheels(&old.packages))
+        .map(|wheel| (wheel.sha256, wheel.metadata))
+        .collect();
+    for wheel in wheels_mut(&mut lock.packages) {
+        wheel.metadata = known.get(&wheel.sha256).copied().flatten();
+    }
+    let files = files(lock);
+    let texts = fetcher.metadata(&files)?;
+    let found: BTreeMap<Sha256, Sha256> =
+        files.iter().zip(texts).map(|(file, text)| (file.sha256, Sha256::of_bytes(text))).collect();
+    for wheel in wheels_mut(&mut lock.packages) {
+        wheel.metadata = found.get(&wheel.sha256).copied();
+    }
+    Ok(())
+}
+
+/// Returns the wheels of locked packages.
+pub(super) fn wheels(packages: &[Locked]) -> impl Iterator<Item = &LockedFile> {
+    packages.iter().filter_map(|locked| match &locked.origin {
+        Origin::Index { wheel, .. } => wheel.as_ref(),
+        Origin::Stack(_) => None,
+    })
+}
+
+fn wheels_mut(packages: &mut [Locked]) -> impl Iterator<Item = &mut LockedFile> {
+    packages.iter_mut().filter_map(|locked| match &mut locked.origin {
+        Origin::Index { wheel, .. } => wheel.as_mut(),
+        Origin::Stack(_) => None,
+    })
+}
+
+/// Returns the files whose METADATA say what is required.
+pub(super) fn files(lock: &Lock) -> Vec<Distribution> {
+    let of = |locked: &Locked| {
+        let Origin::Index { wheel, sdist } = &locked.origin else { return None };
+        let file = wheel.as_ref().or(sdist.as_ref())?;
+        let (project, version) = (locked.name.clone(), locked.version.clone());
+        let LockedFile { name, sha256, metadata, .. } = file.clone();
+        Some(Distribution { project, version, file: name, sha256, metadata })
+    };
+    lock.packages.iter().filter_map(of).collect()
+}
+
+fn edge(from: &str, need: &Need, extra: bool) -> Edge {
+    Edge {
+        from: from.to_owned(),
+        to: need.name().to_owned(),
+        text: need.wanted(),
+        specifiers: need.specifiers().cloned().unwrap_or_default(),
+        extra,
+    }
+}
+
+fn torn(file: Option<&str>, wrong: String) -> ClosureError {
+    match file {
+        Some(file) => ClosureError::Torn { file: file.to_owned(), wrong },
+        None => ClosureError::Answer(wrong),
+    }
+}
+
+/// Refuses what must never come from an index.
+fn forbid(graph: &Graph) -> Result<(), ClosureError> {
+    for (name, node) in &graph.nodes {
+        let Origin::Index { .. } = node.locked.origin else { continue };
+        if let Some(never) = never(name) {
+            let chain = chain(graph, name).unwrap_or_default();
+            return Err(ClosureError::Never { name: name.clone(), reason: never.reason.clone(), chain });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the shortest chain of requirements from the component to a distribution: `vllm ->
+/// x 1.0 -> torch<2`.
+fn chain(graph: &Graph, to: &str) -> Option<String> {
+    let by = first_edges(graph);
+    by.get(to).and_then(|last| chain_with(graph, &by, last))
+}
+
+/// Returns the shortest chain of requirements that ends with this one.
+pub(super) fn chain_to(graph: &Graph, last: &Edge) -> Option<String> {
+    chain_with(graph, &first_edges(graph), last)
+}
+
+/// Returns by which requirement each distribution is reached first.
+fn first_edges(graph: &Graph) -> BTreeMap<&str, &Edge> {
+    let mut by: BTreeMap<&str, &Edge> = BTreeMap::new();
+    let mut open = VecDeque::from([graph.root.as_str()]);
+    while let Some(name) = open.pop_front() {
+        for edge in graph.edges.iter().filter(|edge| edge.from == name) {
+            if edge.to != graph.root && !by.contains_key(edge.to.as_str()) {
+                by.insert(&edge.to, edge);
+                open.push_back(&edge.to);
+            }
+        }
+    }
+    by
+}
+
+fn chain_with(graph: &Graph, by: &BTreeMap<&str, &Edge>, last: &Edge) -> Option<String> {
+    let mut words = vec![last.text.clone()];
+    let mut at = last.from.as_str();
+    while at != graph.root {
+        let version = graph.nodes.get(at).map(|node| format!(" {}", node.locked.version));
+        words.push(format!("{at}{}", version.unwrap_or_default()));
+        at = &by.get(at)?.from;
+    }
+    words.push(graph.root.clone());
+    words.reverse();
+    Some(words.join(" -> "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(from: &str, to: &str, text: &str) -> Edge {
+        let specifiers = text[to.len()..].parse().unwrap();
+        Edge { from: from.into(), to: to.into(), text: text.into(), specifiers, extra: false }
+    }
+
+    #[test]
+    fn the_shortest_chain_is_told() {
+        let edges = vec![
+            edge("a", "b", "b>=1"),
+            edge("b", "a", "a"),
+            edge("b", "c", "c"),
+            edge("c", "d", "d<2"),
+            edge("root", "a", "a"),
+            edge("root", "c", "c>3"),
+        ];
+        let component = crate::names::ComponentName::parse("root").unwrap();
+        let graph = Graph { component, root: "root".into(), nodes: BTreeMap::new(), edges, not_after: None };
+        assert_eq!(chain(&graph, "d").as_deref(), Some("root -> c -> d<2"));
+        assert_eq!(chain(&graph, "b").as_deref(), Some("root -> a -> b>=1"));
+        assert_eq!(chain(&graph, "x"), None);
+        assert_eq!(chain_to(&graph, &graph.edges[2]).as_deref(), Some("root -> a -> b -> c"));
+    }
+}

@@ -1,0 +1,220 @@
+//! The Python closure of a component: every distribution that it requires at run time,
+//! where each comes from in a chroot, and why. How a member is built is `generate`'s business.
+
+mod assemble;
+pub mod audit;
+mod bundled;
+mod collision;
+mod cutoff;
+pub mod diff;
+pub mod earlier;
+mod error;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod generate;
+pub mod imports;
+pub mod later;
+pub mod license;
+pub mod lock;
+mod metadata;
+mod never;
+pub mod offers;
+mod own;
+pub mod place;
+mod pylock;
+pub mod resolve;
+mod roots;
+mod sbom;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
+mod upgrade;
+pub mod version;
+pub mod why;
+
+use std::collections::BTreeMap;
+
+use pep440_rs::Version;
+
+use crate::digest::Sha256;
+use crate::names::ComponentName;
+use crate::workspace::Place;
+pub use collision::{Collision, On, Why};
+pub use error::ClosureError;
+pub(crate) use own::{makes_python, name_of};
+pub use upgrade::{Upgrade, UpgradeError};
+
+/// A file of a distribution on an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedFile {
+    /// The file's name; where it lies, the index says.
+    pub name: String,
+    /// Its digest.
+    pub sha256: Sha256,
+    /// Its size in bytes, where the index says it.
+    pub size: Option<u64>,
+    /// The digest of its METADATA, if it is a wheel whose METADATA the closure was made from.
+    pub metadata: Option<Sha256>,
+}
+
+/// Where a locked distribution comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A component of the stack makes it; nothing of it is taken from an index.
+    Stack(ComponentName),
+    /// The index; at least one of the two is there.
+    Index {
+        /// The wheel that an installer in the chroot takes.
+        wheel: Option<LockedFile>,
+        /// The source distribution.
+        sdist: Option<LockedFile>,
+    },
+}
+
+/// A distribution held at one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locked {
+    /// Its normalized name.
+    pub name: String,
+    /// Its version.
+    pub version: Version,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// A requirement that holds in the chroot, from one distribution to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// The normalized name of what requires; the component's own distribution for the roots.
+    pub from: String,
+    /// The normalized name of what is required.
+    pub to: String,
+    /// The requirement as written, without its marker: `pydantic[email]>=2.12`.
+    pub text: String,
+    /// The versions that it takes.
+    pub specifiers: pep440_rs::VersionSpecifiers,
+    /// Whether it holds only because of an extra of what requires. The release's packages do not
+    /// require what their extras do.
+    pub extra: bool,
+}
+
+/// What a distribution's METADATA says of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// `Summary`, one line.
+    pub summary: String,
+    /// `License-Expression`, or what follows from `License` and the classifiers as an SPDX
+    /// expression; `None` where nothing does.
+    pub license: Option<String>,
+    /// `Home-page`, or the `Project-URL` that is most like one.
+    pub home: Option<String>,
+}
+
+/// The distributions of a closure and what they require of each other.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    /// The component.
+    pub component: ComponentName,
+    /// The normalized name of the component's own distribution.
+    pub root: String,
+    /// The distributions by name, without the component's own.
+    pub nodes: BTreeMap<String, Node>,
+    /// All requirements that hold, sorted; those of the component itself have `root` as `from`.
+    /// Requirements on what is dropped are among them.
+    pub edges: Vec<Edge>,
+    /// The last day, in UTC, whose files were taken from the index; `None` if nothing limits them.
+    pub not_after: Option<jiff::civil::Date>,
+}
+
+impl Graph {
+    /// Returns the requirements by what requires.
+    pub fn by_requirer(&self) -> BTreeMap<&str, Vec<&Edge>> {
+        let mut edges: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
+        for edge in &self.edges {
+            edges.entry(&edge.from).or_default().push(edge);
+        }
+        edges
+    }
+
+    /// Returns the requirements by what is required, those of the component first.
+    pub fn by_required(&self) -> BTreeMap<&str, Vec<&Edge>> {
+        let mut edges: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
+        for edge in &self.edges {
+            edges.entry(&edge.to).or_default().push(edge);
+        }
+        edges.values_mut().for_each(|edges| edges.sort_by_key(|edge| edge.from != self.root));
+        edges
+    }
+}
+
+/// A distribution of a closure.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Its version and files.
+    pub locked: Locked,
+    /// What its METADATA says.
+    pub about: About,
+}
+
+/// What the chroot's release has of a distribution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The package.
+    pub package: String,
+    /// Its version as the package has it, with epoch; empty where that is not known.
+    pub evr: String,
+    /// The version as PEP 440 writes it, from `python3.14dist(NAME) = VERSION` or from `evr`;
+    /// `None` where it is not known.
+    pub version: Option<Version>,
+    /// What the package really requires.
+    pub requires: Requires,
+}
+
+/// What a package of the release requires of other distributions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requires {
+    /// What METADATA of its version says, except for these distributions: `None` where it does not
+    /// require one at all.
+    Except(BTreeMap<String, Option<pep440_rs::VersionSpecifiers>>),
+    /// Asked from the repositories, in which nothing satisfies these requirements.
+    Unmet(Vec<String>),
+}
+
+impl Default for Requires {
+    fn default() -> Self {
+        Self::Except(BTreeMap::new())
+    }
+}
+
+/// A member of a closure, with its place.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its normalized name.
+    pub name: String,
+    /// Its version and files; `None` where it is dropped.
+    pub node: Option<Node>,
+    /// What the release has of it.
+    pub offer: Option<Offer>,
+    /// Its place.
+    pub place: Place,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Whether a packager decided the place in component.toml.
+    pub decided: bool,
+    /// What stops working without it, where it is dropped.
+    pub without: Option<String>,
+}
+
+/// A closure with the place of each member.
+#[derive(Debug, Clone)]
+pub struct Closure {
+    /// The distributions and requirements.
+    pub graph: Graph,
+    /// The chroot's name.
+    pub chroot: String,
+    /// The pin set's name.
+    pub pins: String,
+    /// The members by name.
+    pub members: BTreeMap<String, Member>,
+}

@@ -1,0 +1,245 @@
+//! The stack's own distributions as a resolver must see them: each at the one version that the
+//! stack has, with what it requires. What others require of them is not known here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::str::FromStr;
+
+use pep440_rs::Version;
+use pep508_rs::Requirement;
+
+use super::never::never;
+use super::roots::{self, Stated};
+use super::{About, ClosureError, metadata};
+use crate::digest::Sha256;
+use crate::error::IoError;
+use crate::names::ComponentName;
+use crate::sources::{Distribution, Fetcher, normalized};
+use crate::stack::Stack;
+use crate::uv::StandIn;
+use crate::wheel::FileName;
+use crate::workspace::pin::Source;
+use crate::workspace::{Component, Workspace};
+use python_packaging::environment::Environment;
+use python_packaging::needs::{Need, Needs};
+
+/// A distribution that a component of the stack makes.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    /// The component.
+    pub component: ComponentName,
+    /// The version that the pin set has.
+    pub version: Version,
+    /// What it requires.
+    pub needs: Needs,
+    /// What is said of it.
+    pub about: About,
+    /// Whether that is known.
+    pub known: bool,
+}
+
+/// Returns the distributions of a stack by normalized name, without those of one component and
+/// without those that were generated for its closure. With `anew` the index is asked even for
+/// what it did not have earlier.
+pub(super) fn of_stack(
+    stack: &Stack<'_>,
+    without: &Component,
+    environment: &Environment,
+    fetcher: &Fetcher<'_>,
+    anew: bool,
+) -> Result<BTreeMap<String, Own>, ClosureError> {
+    let workspace = stack.workspace;
+    let required: BTreeSet<&ComponentName> =
+        stack.select(&[without]).into_iter().map(|component| &component.name).collect();
+    let mut found: BTreeMap<String, Own> = BTreeMap::new();
+    let mut open: Vec<(String, Version)> = Vec::new();
+    for component in stack.order() {
+        if component.name == without.name || is_generated(component) || !makes_python(component)? {
+            continue;
+        }
+        let pin = workspace.pin(component);
+        let sdist = matches!(pin.source, Source::Sdist { .. });
+        let built = roots::built(workspace, component, fetcher)?;
+        // The sdist of what is not required may never be needed.
+        let stated = match built {
+            Some(built) => Some(built),
+            None if sdist && required.contains(&component.name) => {
+                Some(roots::stated(workspace, component, &Default::default(), fetcher)?)
+            }
+            None => None,
+        };
+        let name =
+            stated.as_ref().map_or_else(|| name_of(workspace, component), |stated| stated.name.clone());
+        let Ok(version) = Version::from_str(&pin.version) else { continue };
+        let known = stated.is_some();
+        if !known {
+            open.push((name.clone(), version.clone()));
+        }
+        let about = stated.iter().filter_map(|stated| stated.metadata.as_deref()).map(metadata::about).next();
+        let needs = stated.map(|stated| stated.needs).unwrap_or_default();
+        let (component, about) = (component.name.clone(), about.unwrap_or_default());
+        found.insert(name, Own { component, version, needs, about, known });
+    }
+    let released = released(&open, environment, fetcher, anew)?;
+    for ((name, _), text) in open.iter().zip(released) {
+        let (Some(own), Some(text)) = (found.get_mut(name), text) else { continue };
+        let Stated { needs, .. } = Stated::of(&text, name)?;
+        (own.needs, own.about, own.known) = (needs, metadata::about(&text), true);
+    }
+    let names: BTreeSet<String> = found.keys().cloned().collect();
+    found.values_mut().for_each(|own| own.needs.requires.retain_mut(|need| stays(need, &names)));
+    Ok(found)
+}
+
+/// Returns whether a requirement is one of the stack's own build as well: NVIDIA's libraries are
+/// not, and which version of another one of the stack's it takes, the stack decides.
+fn stays(need: &mut Need, own: &BTreeSet<String>) -> bool {
+    if own.contains(need.name()) {
+        need.parsed.version_or_url = None;
+        need.text = need.parsed.to_string();
+        return true;
+    }
+    never(need.name()).is_none()
+}
+
+/// Returns whether a component was generated for a closure: its folder lies among those.
+fn is_generated(component: &Component) -> bool {
+    let above = component.dir.ancestors().skip(1).take(2);
+    above.filter_map(Path::file_name).any(|folder| folder == "generated")
+}
+
+/// Returns whether a component makes a package of a Python module, by its spec's template.
+pub(crate) fn makes_python(component: &Component) -> Result<bool, ClosureError> {
+    let text =
+        fs_err::read_to_string(&component.template).map_err(IoError::doing("read a spec's template"))?;
+    let starts = ["%package -n python3-", "%files -n python3-", "Name:           python3-"];
+    Ok(text.lines().any(|line| starts.iter().any(|start| line.starts_with(start))))
+}
+
+/// Returns the normalized name under which an index would have a component.
+pub(crate) fn name_of(workspace: &Workspace, component: &Component) -> String {
+    match &workspace.pin(component).source {
+        Source::Sdist { project, .. } => normalized(project),
+        _ => normalized(component.name.as_str()),
+    }
+}
+
+/// Returns the METADATA that the index has of released versions; nothing where it has no wheel
+/// of one. Kept in the cache: a release stays as it is.
+fn released(
+    wanted: &[(String, Version)],
+    environment: &Environment,
+    fetcher: &Fetcher<'_>,
+    anew: bool,
+) -> Result<Vec<Option<String>>, ClosureError> {
+    let recipe = |(name, version): &(String, Version)| {
+        format!("metadata of release 1\n{name} {version}\n{} {}\n", environment.python(), environment.arch())
+    };
+    let mut texts: Vec<Option<String>> = Vec::with_capacity(wanted.len());
+    for one in wanted {
+        let text = fetcher.remembered(&recipe(one))?;
+        texts.push(text.filter(|text| !(anew && text.is_empty())));
+    }
+    let missing: Vec<usize> = (0..wanted.len()).filter(|at| texts[*at].is_none()).collect();
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|at| wanted[*at].0.as_str()).collect();
+        let mut files: Vec<(usize, Distribution)> = Vec::new();
+        for (at, offered) in missing.iter().zip(fetcher.projects(&names)?) {
+            let (name, version) = &wanted[*at];
+            let mut wheels: Vec<(bool, Distribution)> = offered
+                .into_iter()
+                .filter_map(|file| {
+                    let parsed = FileName::parse(&file.name).ok()?;
+                    let fits = parsed.tags.iter().any(|tag| environment.takes(tag));
+                    let same = parsed.distribution == *name && parsed.version == *version;
+                    let (project, version) = (name.clone(), version.clone());
+                    let sha256 = file.sha256.filter(|_| same)?;
+                    Some((fits, Distribution { project, version, file: file.name, sha256, metadata: None }))
+                })
+                .collect();
+            wheels.sort_by(|(fits, a), (other, b)| (other, &a.file).cmp(&(fits, &b.file)));
+            files.extend(wheels.into_iter().next().map(|(_, file)| (*at, file)));
+        }
+        let asked: Vec<Distribution> = files.iter().map(|(_, file)| file.clone()).collect();
+        for ((at, _), text) in files.iter().zip(fetcher.metadata(&asked)?) {
+            texts[*at] = Some(text);
+        }
+        for at in missing {
+            let text = texts[at].get_or_insert_default();
+            fetcher.remember(&recipe(&wanted[at]), text)?;
+        }
+    }
+    Ok(texts.into_iter().map(|text| text.filter(|text| !text.is_empty())).collect())
+}
+
+/// Writes an index that has the stack's distributions and nothing else, as wheels without
+/// content.
+pub(super) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::Result<StandIn> {
+    let index = StandIn::in_folder(folder);
+    for (name, own) in own {
+        let file = format!("{}-{}-py3-none-any.whl", name.replace('-', "_"), own.version);
+        let bytes = wheel(name, own)?;
+        fs_err::write(index.folder(name)?.join(&file), &bytes)?;
+        index.page(name, &[(file, Sha256::of_bytes(&bytes))])?;
+    }
+    Ok(index)
+}
+
+/// Returns a wheel with METADATA alone.
+fn wheel(name: &str, own: &Own) -> std::io::Result<Vec<u8>> {
+    let dist_info = format!("{}-{}.dist-info", name.replace('-', "_"), own.version);
+    let mut metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {}\n", own.version);
+    for extra in &own.needs.extras {
+        metadata += &format!("Provides-Extra: {extra}\n");
+    }
+    for need in &own.needs.requires {
+        let Need { parsed, .. } = need;
+        let parsed: &Requirement = parsed;
+        metadata += &format!("Requires-Dist: {parsed}\n");
+    }
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for (file, text) in [
+        ("METADATA", metadata.as_str()),
+        ("WHEEL", "Wheel-Version: 1.0\nGenerator: rocmrpm\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+        ("RECORD", ""),
+    ] {
+        archive.start_file(format!("{dist_info}/{file}"), options).map_err(std::io::Error::other)?;
+        archive.write_all(text.as_bytes())?;
+    }
+    Ok(archive.finish().map_err(std::io::Error::other)?.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nvidia_has_goes_and_the_stack_decides_its_versions() {
+        let own = BTreeSet::from(["triton".to_owned()]);
+        let text = "Requires-Dist: nvidia-nccl-cu13==2 ; sys_platform == 'linux'\nRequires-Dist: filelock>=3\n\
+                    Requires-Dist: triton[x]==3.5.1 ; sys_platform == 'linux'\n";
+        let mut needs = roots::needs(text, "torch").unwrap();
+        needs.requires.retain_mut(|need| stays(need, &own));
+        let texts: Vec<&str> = needs.requires.iter().map(|need| need.text.as_str()).collect();
+        assert_eq!(texts, ["filelock>=3", "triton[x] ; sys_platform == 'linux'"]);
+    }
+
+    #[test]
+    fn a_stand_in_says_what_its_distribution_requires() {
+        let text = "Provides-Extra: x\nRequires-Dist: b>=1\nRequires-Dist: c ; extra == 'x'\n";
+        let own = Own {
+            component: ComponentName::parse("a").unwrap(),
+            version: Version::from_str("1.0.dev3").unwrap(),
+            needs: roots::needs(text, "a").unwrap(),
+            about: About::default(),
+            known: true,
+        };
+        let bytes = wheel("a-b", &own).unwrap();
+        let metadata = crate::wheel::metadata_in(std::io::Cursor::new(bytes)).unwrap();
+        let (name, version) = crate::wheel::name_and_version(&metadata).unwrap();
+        assert_eq!((name.as_str(), version.to_string().as_str()), ("a-b", "1.0.dev3"));
+        assert_eq!(roots::needs(&metadata, "a").unwrap().requires.len(), 2);
+    }
+}

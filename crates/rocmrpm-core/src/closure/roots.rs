@@ -1,0 +1,442 @@
+//! What a component itself requires: from the METADATA of its built packages, from the
+//! requirement files of its source, or from what its source states of itself. Not what that
+//! leads to.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::ClosureError;
+use crate::build::{Results, Stage};
+use crate::sources::{self, Fetcher, Tree, normalized};
+use crate::spec::edit_text;
+use crate::text::visible;
+use crate::wheel;
+use crate::workspace::pin::Source;
+use crate::workspace::{ClosureRules, Component, Workspace};
+use python_packaging::environment::Environment;
+use python_packaging::needs::{Need, Needs};
+
+/// How deep requirement files may include each other.
+const MAX_DEPTH: usize = 16;
+
+/// A distribution of the stack as far as its requirements go.
+#[derive(Debug, Clone)]
+pub(super) struct Stated {
+    /// Its normalized name.
+    pub name: String,
+    /// What it requires, under whatever conditions.
+    pub needs: Needs,
+    /// The METADATA that say so, where there are some.
+    pub metadata: Option<String>,
+}
+
+/// Returns what a component requires: what its built packages state, else what its source
+/// does.
+pub(super) fn stated(
+    workspace: &Workspace,
+    component: &Component,
+    rules: &ClosureRules,
+    fetcher: &Fetcher<'_>,
+) -> Result<Stated, ClosureError> {
+    if let Some(built) = built(workspace, component, fetcher)? {
+        return Ok(built);
+    }
+    let pin = workspace.pin(component);
+    let project = match &pin.source {
+        Source::Sdist { project, .. } => normalized(project),
+        _ => normalized(component.name.as_str()),
+    };
+    // To use an unpacked source is to verify all its files.
+    let recipe = recipe(workspace, component, rules)?;
+    if let Some(text) = fetcher.remembered(&recipe)?
+        && let Some(stated) = Stated::from_remembered(&text)
+    {
+        return Ok(stated);
+    }
+    let source = Edited { tree: fetcher.tree(pin)?, workspace, component };
+    let stated = if rules.requirements.is_empty() {
+        source.stated(project)?
+    } else {
+        let mut needs = Needs::default();
+        let mut seen = BTreeSet::new();
+        for file in &rules.requirements {
+            source.read_requirements(&file.value, &mut needs, &mut seen, 0)?;
+        }
+        Stated { name: project, needs, metadata: None }
+    };
+    fetcher.remember(&recipe, &stated.to_remembered())?;
+    Ok(stated)
+}
+
+/// Returns all that decides over what a component's source states.
+fn recipe(
+    workspace: &Workspace,
+    component: &Component,
+    rules: &ClosureRules,
+) -> Result<String, ClosureError> {
+    let pin = workspace.pin(component);
+    let files: Vec<&str> = rules.requirements.iter().map(|file| file.value.as_str()).collect();
+    let edits: Vec<_> = component
+        .edits_for(&pin.version)
+        .filter(|edit| edit.source.is_none())
+        .map(|edit| {
+            let replace = edit_text(workspace, pin, &edit.replace.value);
+            (&edit.file, &edit.find, replace.unwrap_or_else(|unknown| unknown), edit.matches)
+        })
+        .collect();
+    let all = json!([component.name.as_str(), sources::identity(pin, &workspace.root)?, files, edits]);
+    Ok(format!("requirements of a source 1\n{all}\n"))
+}
+
+/// Returns the METADATA of a component's accepted packages, if they were built from the
+/// sources that the pin set has, in this chroot, with the component.toml that is there now.
+pub(super) fn built(
+    workspace: &Workspace,
+    component: &Component,
+    fetcher: &Fetcher<'_>,
+) -> Result<Option<Stated>, ClosureError> {
+    let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
+    let Some((record, rpms)) = results.accepted()? else { return Ok(None) };
+    let pin = workspace.pin(component);
+    let sources = sources::identities(pin, &workspace.root)?;
+    let same = sources.iter().all(|(name, identity)| record.inputs.get(name) == Some(identity));
+    let changed = |path: &std::path::Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let edited = changed(&component.dir.join("component.toml"));
+    if !same || record.version != pin.version || edited > changed(&results.dir().join("build.json")) {
+        return Ok(None);
+    }
+    for rpm in &rpms {
+        let file = rpm.file_name().unwrap_or_default().to_string_lossy();
+        let Some(output) = record.outputs.iter().find(|output| output.file == file) else { continue };
+        // A payload can be gigabytes: what was found in it is kept.
+        let recipe = format!("metadata of rpm 1\n{}\n", output.sha256);
+        let text = match fetcher.remembered(&recipe)? {
+            Some(text) => text,
+            None => {
+                let found = wheel::metadata_of(rpm)?;
+                let text = found.into_values().next().unwrap_or_default();
+                fetcher.remember(&recipe, &text)?;
+                text
+            }
+        };
+        if !text.is_empty() {
+            return Stated::of(&text, &format!("`{file}`")).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+impl Stated {
+    /// Writes it for the cache: its name, whether the rest are METADATA, and requirements as METADATA
+    /// have them.
+    fn to_remembered(&self) -> String {
+        let text = match &self.metadata {
+            Some(metadata) => metadata.clone(),
+            None => {
+                let extras = self.needs.extras.iter().map(|extra| format!("Provides-Extra: {extra}\n"));
+                let requires =
+                    self.needs.requires.iter().map(|need| format!("Requires-Dist: {}\n", need.text));
+                extras.chain(requires).collect()
+            }
+        };
+        json!([self.name, self.metadata.is_some(), text]).to_string()
+    }
+
+    fn from_remembered(text: &str) -> Option<Self> {
+        let (name, is_metadata, text): (String, bool, String) = serde_json::from_str(text).ok()?;
+        let needs = Needs::read(&text);
+        needs.unreadable.is_empty().then(|| Self { name, needs, metadata: is_metadata.then_some(text) })
+    }
+
+    /// Reads METADATA; `of` is whose they are, for messages.
+    pub fn of(metadata: &str, of: &str) -> Result<Self, ClosureError> {
+        let wrong = |wrong| ClosureError::Metadata { of: of.to_owned(), wrong };
+        let (name, _) = wheel::name_and_version(metadata).map_err(wrong)?;
+        Ok(Self { name, needs: needs(metadata, of)?, metadata: Some(metadata.to_owned()) })
+    }
+
+    /// Returns the requirements that hold with some extras, those on itself followed.
+    pub fn holding(&self, environment: &Environment, extras: &BTreeSet<String>) -> Vec<&Need> {
+        let mut asked = extras.clone();
+        loop {
+            let names: Vec<_> = asked.iter().filter_map(|extra| extra.parse().ok()).collect();
+            let holding: Vec<&Need> =
+                self.needs.requires.iter().filter(|need| need.holds(environment.markers(), &names)).collect();
+            let own = holding.iter().filter(|need| need.name() == self.name);
+            let more: BTreeSet<String> =
+                own.flat_map(|need| need.parsed.extras.iter().map(ToString::to_string)).collect();
+            if more.is_subset(&asked) {
+                return holding.into_iter().filter(|need| need.name() != self.name).collect();
+            }
+            asked.extend(more);
+        }
+    }
+}
+
+/// Reads the requirements of METADATA; one that cannot be read is an error.
+pub(super) fn needs(metadata: &str, of: &str) -> Result<Needs, ClosureError> {
+    let needs = Needs::read(metadata);
+    match needs.unreadable.first() {
+        None => Ok(needs),
+        Some((text, reason)) => {
+            let wrong = format!("the requirement `{}` cannot be read: {reason}", visible(text));
+            Err(ClosureError::Metadata { of: of.to_owned(), wrong })
+        }
+    }
+}
+
+/// A component's source as its edits leave it.
+pub(super) struct Edited<'a> {
+    /// The source as it was fetched.
+    pub tree: Tree,
+    pub workspace: &'a Workspace,
+    pub component: &'a Component,
+}
+
+impl Edited<'_> {
+    /// Returns whether the component edits a file.
+    pub fn is_edited(&self, path: &str) -> bool {
+        let version = &self.workspace.pin(self.component).version;
+        self.component.edits_for(version).any(|edit| edit.source.is_none() && edit.file == path)
+    }
+
+    /// Returns the text of a file, edited; `None` if there is no such file.
+    pub fn text(&self, path: &str) -> Result<Option<String>, ClosureError> {
+        let Some(mut text) = self.tree.text(path)? else { return Ok(None) };
+        let (component, pin) = (self.component, self.workspace.pin(self.component));
+        let mut problems = Vec::new();
+        let edits = component.edits_for(&pin.version);
+        for edit in edits.filter(|edit| edit.source.is_none() && edit.file == path) {
+            let replace = edit_text(self.workspace, pin, &edit.replace.value);
+            let edited =
+                replace.map_err(|unknown| format!("unknown placeholder `{unknown}`")).and_then(|replace| {
+                    let found = |found| {
+                        format!("`{}` occurs {found} times in {path}, not {}", edit.find, edit.matches)
+                    };
+                    edit.apply(&text, &replace).map_err(found)
+                });
+            match edited {
+                Ok(edited) => text = edited,
+                Err(message) => {
+                    problems.push(component.file.problem(edit.span.clone(), message, "this edit"))
+                }
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(Some(text)),
+            false => Err(ClosureError::Edits { component: component.name.to_string(), problems }),
+        }
+    }
+
+    fn nothing(&self, reason: impl Into<String>) -> ClosureError {
+        ClosureError::NoRequirements { component: self.component.name.to_string(), reason: reason.into() }
+    }
+
+    /// Reads a requirements file and those that it includes (pip, "Requirements File Format").
+    /// Options that say where to fetch from are passed over.
+    fn read_requirements(
+        &self,
+        path: &str,
+        needs: &mut Needs,
+        seen: &mut BTreeSet<String>,
+        depth: usize,
+    ) -> Result<(), ClosureError> {
+        if depth > MAX_DEPTH {
+            return Err(
+                self.nothing(format!("the requirement files include each other too deeply, at {path}"))
+            );
+        }
+        if !seen.insert(path.to_owned()) {
+            return Ok(());
+        }
+        let text = self.text(path)?.ok_or_else(|| self.nothing(format!("its source has no `{path}`")))?;
+        for (line, said) in lines(&text) {
+            let wrong = |reason: &str| ClosureError::Requirement {
+                file: path.to_owned(),
+                line,
+                text: visible(&said),
+                reason: reason.to_owned(),
+            };
+            let include = ["-r", "--requirement"].iter().find_map(|option| said.strip_prefix(option));
+            if let Some(file) = include.map(|rest| rest.trim_start_matches('=').trim()) {
+                let file = beside(path, file).ok_or_else(|| wrong("it leads out of the source"))?;
+                self.read_requirements(&file, needs, seen, depth + 1)?;
+            } else if said.starts_with("-e") || said.starts_with("--editable") || said.starts_with("-c") {
+                return Err(wrong("only requirements and files of them are read"));
+            } else if !said.starts_with('-') {
+                // What follows a requirement, such as its digests.
+                let text = said.split(" --").next().unwrap_or(&said).trim().to_owned();
+                let parsed = wheel::requirement(&text).map_err(|reason| wrong(&reason))?;
+                let need = Need { text, parsed };
+                if need.names_url() {
+                    return Err(wrong("it names a file instead of versions"));
+                }
+                needs.requires.push(need);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the path of the `requires.txt` that setuptools wrote, if it did.
+    fn egg_info(&self) -> Option<String> {
+        EGG_INFO.iter().find_map(|above| {
+            let names = crate::files::names_in(&self.tree.dir.join(above)).ok()?;
+            let folder = names.into_iter().find(|name| name.ends_with(".egg-info"))?;
+            let path = format!("{above}/{folder}/requires.txt");
+            Some(path.trim_start_matches('/').to_owned())
+        })
+    }
+
+    /// Reads what the source states of itself: `pyproject.toml`, else PKG-INFO.
+    fn stated(&self, project: String) -> Result<Stated, ClosureError> {
+        if let Some(metadata) = self.text("pyproject.toml")?.as_deref().and_then(of_pyproject) {
+            let needs = needs(&metadata, &format!("{project}, in pyproject.toml"))?;
+            return Ok(Stated { name: project, needs, metadata: None });
+        }
+        let Some(info) = self.text("PKG-INFO")? else {
+            return Err(
+                self.nothing("its source has no PKG-INFO, and pyproject.toml states no `dependencies`")
+            );
+        };
+        let requires = self.egg_info().map(|path| self.tree.text(&path)).transpose()?.flatten();
+        let info = match requires {
+            Some(requires) => sources::with_requires(&info, &requires),
+            None => info,
+        };
+        Stated::of(&info, &format!("{project}, in PKG-INFO"))
+    }
+}
+
+/// Where setuptools puts its egg-info folder: beside the packages.
+const EGG_INFO: [&str; 3] = ["", "src", "lib"];
+
+/// Returns the requirements of a `pyproject.toml` as METADATA has them; `None` where they are
+/// not stated there (PEP 621: `dependencies` may be dynamic, and then must not be there).
+fn of_pyproject(text: &str) -> Option<String> {
+    let root: toml::Table = text.parse().ok()?;
+    let project = root.get("project")?.as_table()?;
+    let strings = |value: &toml::Value| -> Option<Vec<String>> {
+        value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    let dynamic = project.get("dynamic").and_then(strings).unwrap_or_default();
+    let is_dynamic = |key: &str| dynamic.iter().any(|name| name == key);
+    if is_dynamic("dependencies") || is_dynamic("optional-dependencies") {
+        return None;
+    }
+    let mut metadata = String::new();
+    for requirement in project.get("dependencies").map_or(Some(Vec::new()), strings)? {
+        metadata += &format!("Requires-Dist: {requirement}\n");
+    }
+    for (extra, list) in
+        project.get("optional-dependencies").and_then(toml::Value::as_table).into_iter().flatten()
+    {
+        metadata += &format!("Provides-Extra: {extra}\n");
+        for requirement in strings(list)? {
+            let (subject, marker) = requirement.split_once(';').unwrap_or((&requirement, ""));
+            let and =
+                if marker.trim().is_empty() { String::new() } else { format!("({}) and ", marker.trim()) };
+            metadata += &format!("Requires-Dist: {} ; {and}extra == '{extra}'\n", subject.trim());
+        }
+    }
+    Some(metadata)
+}
+
+/// Returns the lines of a requirements file that say something, with their numbers: comments
+/// taken away, lines that go on put together.
+fn lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    for (at, line) in text.lines().enumerate() {
+        let line = if line.trim_start().starts_with('#') { "" } else { line };
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        let (said, goes_on) = line.strip_suffix('\\').map_or((line, false), |said| (said.trim_end(), true));
+        match lines.last_mut().filter(|_| open) {
+            Some((_, last)) => *last = format!("{last} {said}").trim().to_owned(),
+            None if said.is_empty() && !goes_on => {}
+            None => lines.push((at + 1, said.to_owned())),
+        }
+        open = goes_on;
+    }
+    lines.retain(|(_, said)| !said.is_empty());
+    lines
+}
+
+/// Returns the path of a file that is named in another one, where it stays in the source.
+fn beside(path: &str, file: &str) -> Option<String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    if file.starts_with('/') || file.contains("://") {
+        return None;
+    }
+    for part in file.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_source_states_is_the_same_from_the_cache() {
+        let needs =
+            Needs::read("Provides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n");
+        let stated = |metadata: Option<&str>| Stated {
+            name: "demo".into(),
+            needs: needs.clone(),
+            metadata: metadata.map(str::to_owned),
+        };
+        let metadata = "Name: demo\nVersion: 1\nProvides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n";
+        for of in [stated(None), stated(Some(metadata))] {
+            let again = Stated::from_remembered(&of.to_remembered()).unwrap();
+            let texts =
+                |of: &Stated| of.needs.requires.iter().map(|need| need.text.clone()).collect::<Vec<_>>();
+            assert_eq!((&again.name, &again.metadata, texts(&again)), (&of.name, &of.metadata, texts(&of)));
+            assert_eq!(again.needs.extras, of.needs.extras);
+        }
+        assert!(Stated::from_remembered("damaged").is_none());
+    }
+
+    #[test]
+    fn lines_are_put_together_and_comments_go() {
+        let text = "# a\nb>=1 # c\n\nd \\\n  --hash=x \\\n  --hash=y\n  e==2;os_name=='nt'\n-r f.txt\n\\\n";
+        let read: Vec<(usize, String)> = lines(text);
+        let expected = [(2, "b>=1"), (4, "d --hash=x --hash=y"), (7, "e==2;os_name=='nt'"), (8, "-r f.txt")];
+        assert_eq!(read, expected.map(|(at, line)| (at, line.to_owned())));
+    }
+
+    #[test]
+    fn included_files_stay_in_the_source() {
+        assert_eq!(beside("requirements/rocm.txt", "common.txt").as_deref(), Some("requirements/common.txt"));
+        assert_eq!(beside("requirements/rocm.txt", "../a/./b.txt").as_deref(), Some("a/b.txt"));
+        for out in ["../../x", "/etc/x", "https://h/x"] {
+            assert_eq!(beside("requirements/rocm.txt", out), None, "{out}");
+        }
+    }
+
+    #[test]
+    fn what_pyproject_states_becomes_requirements() {
+        let text = "[project]\nname = 'a'\ndependencies = ['b>=1', \"c; os_name == 'nt'\"]\n\
+                    [project.optional-dependencies]\nx = ['d', \"e; python_version < '4'\"]\nall = ['a[x]']\n";
+        let metadata = of_pyproject(text).unwrap();
+        let stated = Stated { name: "a".into(), needs: needs(&metadata, "a").unwrap(), metadata: None };
+        let here = Environment::new("3.14", "x86_64", None).unwrap();
+        let holding = |extras: &[&str]| {
+            let extras = extras.iter().map(|extra| (*extra).to_owned()).collect();
+            stated.holding(&here, &extras).iter().map(|need| need.name().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(holding(&[]), ["b"]);
+        assert_eq!(holding(&["all"]), ["b", "d", "e"], "a requirement on itself asks for an extra");
+        assert_eq!(of_pyproject("[project]\ndynamic = ['dependencies']\n"), None);
+        assert_eq!(of_pyproject("[tool.x]\n"), None);
+        assert_eq!(of_pyproject("[project]\nname = 'a'\n").as_deref(), Some(""));
+    }
+}

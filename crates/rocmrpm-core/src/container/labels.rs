@@ -1,0 +1,145 @@
+//! Labels of an image: what went in, and what one takes on with it.
+
+use std::collections::BTreeMap;
+
+use crate::digest::Sha256;
+use crate::error::Error;
+use crate::sources;
+use crate::spec::rocm_version;
+use crate::stack::Stack;
+use crate::workspace::{Component, Flavour, Pin, Source, Workspace};
+
+/// What all labels of ours begin with.
+const OWN: &str = "io.rocmrpm";
+
+/// The label that says which flavour an image is.
+pub(super) const FLAVOUR: &str = "io.rocmrpm.flavour";
+
+/// Returns the labels of an image, but for the name of its base image: what the file's flavour
+/// is, its risks, and of what we build every pin with version, origin and digest.
+pub(super) fn labels(
+    stack: &Stack<'_>,
+    flavour: Flavour,
+    components: &[&Component],
+    risks: &[String],
+) -> Result<BTreeMap<String, String>, Error> {
+    let workspace = stack.workspace;
+    let mut labels = BTreeMap::new();
+    let mut add = |name: &str, value: &str| labels.insert(name.to_owned(), value.to_owned());
+    add("org.opencontainers.image.title", &title(&workspace.manifest.name, flavour));
+    add(FLAVOUR, flavour.name());
+    if !risks.is_empty() {
+        add(&format!("{OWN}.risk"), &risks.join("; "));
+    }
+    if !flavour.is_built_here() {
+        return Ok(labels);
+    }
+    add(&format!("{OWN}.chroot"), &workspace.chroot.name);
+    add(&format!("{OWN}.pins"), &workspace.pins.name);
+    add(&format!("{OWN}.pins.sha256"), &Sha256::of_bytes(&workspace.pins.file.text).to_string());
+    if workspace.pins.pins.values().any(|at| at.value.overridden) {
+        add(&format!("{OWN}.dirty"), "true");
+    }
+    if flavour != Flavour::Vulkan {
+        let targets: Vec<_> = workspace.manifest.gpu_targets.iter().map(|t| t.as_str()).collect();
+        add(&format!("{OWN}.gpu-targets"), &targets.join(" "));
+        let rocm = format!("{} {}", workspace.provider.name, rocm_version(&workspace.provider)?);
+        add(&format!("{OWN}.rocm"), &rocm);
+    }
+    for component in components {
+        for (what, value) in of_component(workspace, component)? {
+            labels.insert(format!("{OWN}.component.{}.{what}", component.name), value);
+        }
+    }
+    Ok(labels)
+}
+
+/// Returns the name of an image of a flavour.
+pub(super) fn title(stack: &str, flavour: Flavour) -> String {
+    match flavour {
+        Flavour::Fedora => stack.to_owned(),
+        other => format!("{stack}-{}", other.name()),
+    }
+}
+
+/// Returns whether a label says which component is in the image.
+pub(super) fn is_of_component(name: &str) -> bool {
+    name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(".component."))
+}
+
+fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'static str, String)>, Error> {
+    let pin = workspace.pin(component);
+    let mut labels = vec![("version", pin.version.clone())];
+    match &pin.source {
+        Source::Url { url, sha256 } => {
+            labels.push(("source", sources::shown_url(url)));
+            labels.push(("sha256", digest(*sha256)));
+        }
+        Source::Sdist { project, sha256 } => {
+            labels.push(("source", format!("pkg:pypi/{project}@{}", pin.version)));
+            labels.push(("sha256", digest(*sha256)));
+        }
+        Source::Wheel { sha256, .. } => {
+            labels.push(("source", distributions(pin).join(" ")));
+            // Of several wheels one digest stands for all of theirs.
+            labels.push(match pin.sources.is_empty() {
+                true => ("sha256", digest(*sha256)),
+                false => {
+                    let all = sources::identities(pin, &workspace.root)?;
+                    let lines: String = all.into_iter().map(|(_, identity)| identity + "\n").collect();
+                    ("digest", format!("wheels:{}", Sha256::of_bytes(lines)))
+                }
+            });
+        }
+        Source::Git { url, commit, .. } => {
+            labels.push(("source", sources::shown_url(url)));
+            labels.push(("commit", commit.clone().unwrap_or_else(|| "not pinned".to_owned())));
+        }
+        // Never a component's main source.
+        Source::Crates { .. } => {}
+        Source::Folder { path } => {
+            labels.push(("source", path.to_string_lossy().into_owned()));
+            labels.push(("digest", sources::identity(pin, &workspace.root)?));
+        }
+    }
+    Ok(labels)
+}
+
+/// Returns the package URLs of the distributions that a pin's sources are; of wheels by the names of
+/// the files: a component that holds several is called otherwise than each of them.
+fn distributions(pin: &Pin) -> Vec<String> {
+    let of = |(_, pin): (&str, &Pin)| match &pin.source {
+        Source::Wheel { file, .. } => {
+            let version = file.split('-').nth(1).unwrap_or_default();
+            crate::wheel::wheel_project(file).map(|project| format!("pkg:pypi/{project}@{version}"))
+        }
+        Source::Sdist { project, .. } => Some(format!("pkg:pypi/{project}@{}", pin.version)),
+        _ => None,
+    };
+    pin.all_sources().filter_map(of).collect()
+}
+
+fn digest(sha256: Option<Sha256>) -> String {
+    sha256.map_or_else(|| "not pinned".to_owned(), |digest| digest.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::ComponentName;
+
+    #[test]
+    fn distributions_are_named_each() {
+        let wheel = |version: &str, file: &str| {
+            let component = ComponentName::parse("runtime").unwrap();
+            Pin::new(component, version, Source::Wheel { file: file.into(), sha256: None })
+        };
+        let mut pin = wheel("7", "aio_http-3.14.5-cp314-cp314-manylinux_2_28_x86_64.whl");
+        assert_eq!(distributions(&pin), ["pkg:pypi/aio-http@3.14.5"]);
+        pin.sources.insert("click".into(), wheel("8.5.1", "click-8.5.1-py3-none-any.whl"));
+        let sdist = Source::Sdist { project: "docopt".into(), sha256: None };
+        pin.sources.insert("docopt".into(), Pin { source: sdist, ..wheel("0.6.2", "") });
+        let all = ["pkg:pypi/aio-http@3.14.5", "pkg:pypi/click@8.5.1", "pkg:pypi/docopt@0.6.2"];
+        assert_eq!(distributions(&pin), all);
+    }
+}

@@ -1,0 +1,402 @@
+//! What packages there are in a chroot: those of its release and of its ROCm provider,
+//! from tables or from their repositories, and the stack's own. One question: does
+//! anything there satisfy a requirement? What requires it is not known here.
+
+mod dists;
+mod error;
+mod live;
+mod requirement;
+mod requires;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use dists::normalised;
+pub use error::PackagesError;
+pub(crate) use live::{Provided, dist_provides, repositories_text};
+pub(crate) use requirement::Requirement;
+pub use requirement::split;
+pub(crate) use requires::ChangedPackages;
+
+use crate::workspace::document::At;
+use crate::workspace::{Chroot, Workspace};
+use dists::Dists;
+use live::Repositories;
+use requirement::Bound;
+use table::{Entry, Table};
+
+/// The folder of the package tables in a workspace.
+const TABLES_DIR: &str = "mock-configs/packages";
+
+/// The answer for one requirement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// This package satisfies it.
+    By(String),
+    /// There is such a package, but not in that version.
+    OtherVersion {
+        /// The package.
+        package: String,
+        /// The version that there is.
+        version: String,
+        /// Whether it is too old; else it is another one than is wanted.
+        older: bool,
+    },
+    /// Nothing that is known satisfies it.
+    Missing,
+    /// Nobody knows, for this reason.
+    NotChecked(String),
+}
+
+/// The packages of a chroot.
+pub struct Packages {
+    /// What the chroot is called.
+    chroot: String,
+    /// Its Python's version, such as `3.14`; empty if unknown.
+    python: String,
+    tables: Vec<Table>,
+    /// Names that the stack itself has, each with its package and version. They come before those of
+    /// the tables.
+    own: BTreeMap<String, (String, String)>,
+    /// All packages of Python modules.
+    dists: Dists,
+    /// Whether the release's own packages are among them.
+    release_known: bool,
+    live: Option<Repositories>,
+}
+
+impl Packages {
+    /// Returns the packages that a workspace's chroot and its provider have: by their
+    /// tables or, where `live` is wanted, by their repositories.
+    pub fn of(workspace: &Workspace, live: bool) -> Result<Self, PackagesError> {
+        let (chroot, provider) = (&workspace.chroot, &workspace.provider);
+        let mut packages = Self::empty(&chroot.name, !chroot.packages.is_empty());
+        packages.python.clone_from(&chroot.python);
+        if live {
+            packages.live = Some(Repositories::of(chroot)?);
+            return Ok(packages);
+        }
+        packages.read_tables(&workspace.root, chroot.packages.iter().chain(&provider.packages))?;
+        Ok(packages)
+    }
+
+    /// Returns the packages that a chroot's release has, by its tables, in the workspace of this
+    /// folder.
+    pub fn of_chroot(root: &Path, chroot: &Chroot) -> Result<Self, PackagesError> {
+        let mut packages = Self::empty(&chroot.name, !chroot.packages.is_empty());
+        packages.read_tables(root, &chroot.packages)?;
+        Ok(packages)
+    }
+
+    fn read_tables<'a>(
+        &mut self,
+        root: &Path,
+        tables: impl IntoIterator<Item = &'a At<String>>,
+    ) -> Result<(), PackagesError> {
+        for at in tables {
+            let shown = format!("{TABLES_DIR}/{}.tsv", at.value);
+            self.add_table(Table::read(&root.join(&shown), &shown)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the packages of a workspace's release by its tables, which must be there and be of a
+    /// release with the chroot's Python.
+    pub(crate) fn of_release(workspace: &Workspace) -> Result<Self, PackagesError> {
+        let (chroot, python) = (&workspace.chroot.name, &workspace.chroot.python);
+        let packages = Self::of(workspace, false)?;
+        if !packages.release_known {
+            return Err(PackagesError::NoTable { chroot: chroot.clone() });
+        }
+        let has = packages.of_name("python3").next().map_or("", |entry| entry.version);
+        if has.is_empty() || has == python || has.starts_with(&format!("{python}.")) {
+            return Ok(packages);
+        }
+        Err(PackagesError::OtherPython {
+            chroot: chroot.clone(),
+            has: has.to_owned(),
+            python: python.clone(),
+        })
+    }
+
+    /// Returns what a workspace's release lists of packages whose requirements differ from their
+    /// METADATA.
+    pub(crate) fn changed(workspace: &Workspace) -> Result<Vec<ChangedPackages>, PackagesError> {
+        let of_table = |at: &At<String>| {
+            let shown = format!("{TABLES_DIR}/{}.requires.toml", at.value);
+            ChangedPackages::read(&workspace.root.join(&shown), &shown).transpose()
+        };
+        workspace.chroot.packages.iter().filter_map(of_table).collect()
+    }
+
+    /// Returns no packages at all; `release_known` tells whether what is not added is
+    /// missing.
+    pub fn empty(chroot: &str, release_known: bool) -> Self {
+        Self {
+            chroot: chroot.to_owned(),
+            python: String::new(),
+            tables: Vec::new(),
+            own: BTreeMap::new(),
+            dists: Dists::default(),
+            release_known,
+            live: None,
+        }
+    }
+
+    /// Adds a package that the stack itself makes, or a name that one of them provides.
+    pub fn add(&mut self, name: &str, package: &str, version: &str) {
+        self.dists.add(name);
+        self.own.insert(name.to_owned(), (package.to_owned(), version.to_owned()));
+    }
+
+    fn add_table(&mut self, table: Table) {
+        table.names(dists::PREFIX).for_each(|name| self.dists.add(name));
+        self.tables.push(table);
+    }
+
+    /// Returns the Python projects that the tables know: normalised name, package, and its
+    /// version, which is empty where it is not known.
+    pub fn python_projects(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.dists.all().filter_map(|(project, package)| {
+            let Entry { package: of, version } = self.of_name(package).next()?;
+            // A package can provide another one's name without the metadata that make it
+            // python3dist(): python3-z3 does so for z3-solver.
+            let same = normalised(of) == normalised(package);
+            Some((project, of, if same { version } else { "" }))
+        })
+    }
+
+    /// Returns the packages that have a name: of a package's own name that package first.
+    fn of_name(&self, name: &str) -> impl Iterator<Item = Entry<'_>> {
+        let own = self.own.get(name).map(|(package, version)| Entry { package, version });
+        let tables = if own.is_none() { self.tables.as_slice() } else { &[] };
+        own.into_iter().chain(tables.iter().flat_map(move |table| table.of_name(name)))
+    }
+
+    /// Tells what satisfies a requirement.
+    pub fn satisfy(&self, text: &str) -> Result<Answer, PackagesError> {
+        let Some(requirement) = Requirement::parse(text) else {
+            return Ok(Answer::NotChecked("it is not a requirement as rpm writes them".to_owned()));
+        };
+        let known = self.by_tables(&requirement);
+        match &self.live {
+            Some(live) if !matches!(known, Answer::By(_)) => {
+                Ok(live.provider(text.trim())?.map_or(Answer::Missing, Answer::By))
+            }
+            _ => Ok(known),
+        }
+    }
+
+    fn by_tables(&self, requirement: &Requirement) -> Answer {
+        match requirement {
+            Requirement::Name { name, bound } => self.by_name(name, bound.as_ref()),
+            Requirement::All(parts) => {
+                let answers: Vec<Answer> = parts.iter().map(|part| self.by_tables(part)).collect();
+                let worst = |answer: &&Answer| match answer {
+                    Answer::Missing => 0,
+                    Answer::OtherVersion { .. } => 1,
+                    Answer::NotChecked(_) => 2,
+                    Answer::By(_) => 3,
+                };
+                answers.iter().min_by_key(worst).cloned().unwrap_or(Answer::Missing)
+            }
+            Requirement::Any(parts) => {
+                let mut answers = parts.iter().map(|part| self.by_tables(part));
+                let best = |a: Answer, b: Answer| match (&a, &b) {
+                    (Answer::By(_), _) => a,
+                    (_, Answer::By(_)) => b,
+                    (Answer::NotChecked(_), _) => a,
+                    _ => b,
+                };
+                answers.next().map_or(Answer::Missing, |first| answers.fold(first, best))
+            }
+            Requirement::Conditional(first) => match self.by_tables(first) {
+                by @ Answer::By(_) => by,
+                _ => Answer::NotChecked("it holds under a condition".to_owned()),
+            },
+        }
+    }
+
+    fn by_name(&self, name: &str, bound: Option<&Bound>) -> Answer {
+        let plain = name.strip_suffix("(x86-64)").unwrap_or(name);
+        let project = dists::project(plain);
+        // What the stack itself provides comes before what a package's name says.
+        let own = project.as_ref().map(|project| format!("python3dist({project})"));
+        let dist = project.as_ref().and_then(|project| self.dists.package(project));
+        let generated = dists::named(plain, &self.python);
+        let names = [own.as_deref(), Some(plain), dist, generated.as_deref()];
+        for name in names.into_iter().flatten() {
+            let answers = self.of_name(name).map(|entry| answer(entry, bound, project.is_some()));
+            let satisfies = |answer: &Answer| matches!(answer, Answer::By(_));
+            // Any package that satisfies it, else the first.
+            let better = |a, b| if satisfies(&b) && !satisfies(&a) { b } else { a };
+            if let Some(answer) = answers.reduce(better) {
+                return answer;
+            }
+        }
+        let reason = if name.contains('%') {
+            "it has a macro that this machine does not know".to_owned()
+        } else if name.starts_with('/') {
+            "package tables have no files".to_owned()
+        } else if plain.starts_with("lib") && plain.contains(".so") || plain.starts_with("ld-linux") {
+            "package tables have no libraries".to_owned()
+        } else if let Some((kind, _)) = plain.split_once('(').filter(|(kind, _)| !kind.ends_with("dist")) {
+            format!("package tables do not list {kind}(...)")
+        } else if !self.release_known {
+            format!("the chroot `{}` names no package table", self.chroot)
+        } else {
+            return Answer::Missing;
+        };
+        Answer::NotChecked(reason)
+    }
+}
+
+/// Returns whether an entry satisfies a bound. A package's epoch is rpm's own: the Python project in
+/// it has none.
+fn answer(entry: Entry<'_>, bound: Option<&Bound>, of_project: bool) -> Answer {
+    let Entry { package, version } = entry;
+    let bare = version.split_once(':').map_or(version, |(_, bare)| bare);
+    let version = if of_project { bare } else { version };
+    // python3dist(...) has versions without zeros at their end.
+    let compared = if of_project { bare.trim_end_matches(".0") } else { version };
+    match bound {
+        Some(bound) if !version.is_empty() && !bound.holds(compared) => {
+            let older = bound.wants_newer(version);
+            Answer::OtherVersion { package: package.to_owned(), version: version.to_owned(), older }
+        }
+        _ => Answer::By(package.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packages(rows: &[(&str, &str, &str)]) -> Packages {
+        let mut packages = Packages::empty("c", true);
+        let row = |(name, version, package): &(&str, &str, &str)| format!("{name}\t{version}\t{package}\n");
+        packages.add_table(Table::parse(rows.iter().map(row).collect()).unwrap());
+        packages
+    }
+
+    #[test]
+    fn names_versions_and_rich_requirements_are_answered() {
+        let packages = packages(&[
+            ("cmake", "3.31.6", "cmake"),
+            ("gcc", "15.2.1", "gcc"),
+            ("pybind11", "", "pybind11"),
+            ("zlib-devel", "1.3.1", "zlib-ng-compat-devel"),
+        ]);
+        let ask = |text: &str| packages.satisfy(text).unwrap();
+        assert_eq!(ask("cmake >= 3.26"), Answer::By("cmake".into()));
+        assert_eq!(ask("zlib-devel"), Answer::By("zlib-ng-compat-devel".into()));
+        assert_eq!(ask("pybind11 >= 99"), Answer::By("pybind11".into()), "its version is not known");
+        let other = |older| Answer::OtherVersion { package: "cmake".into(), version: "3.31.6".into(), older };
+        assert_eq!(ask("cmake >= 4"), other(true));
+        assert_eq!(ask("(cmake >= 3 with cmake < 3.2)"), other(false));
+        assert_eq!(ask("(nothing or gcc(x86-64))"), Answer::By("gcc".into()));
+        assert_eq!(ask("(cmake and nothing)"), Answer::Missing);
+        assert_eq!(ask("nothing"), Answer::Missing);
+        for unknown in [
+            "/usr/bin/git",
+            "pkgconfig(zlib)",
+            "rubygem(x)",
+            "(nothing if gcc)",
+            "a b",
+            "libc.so.6()(64bit)",
+            "%{x}",
+        ] {
+            assert!(matches!(ask(unknown), Answer::NotChecked(_)), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn python_projects_are_found_by_their_packages() {
+        let mut packages = packages(&[
+            ("python3-typing-extensions", "4.15", "python3-typing-extensions"),
+            ("python3-setuptools_scm", "8.3", "python3-setuptools_scm"),
+            ("python3-zmq", "26", "python3-zmq"),
+            ("python3-torch", "2.8.0", "python3-torch"),
+        ]);
+        packages.add("python3dist(torch)", "python3-torch-rocm", "2.11.0");
+        let ask = |text: &str| packages.satisfy(text).unwrap();
+        assert_eq!(
+            ask("python3dist(typing-extensions) >= 4"),
+            Answer::By("python3-typing-extensions".into())
+        );
+        assert_eq!(ask("python3.14dist(setuptools-scm)"), Answer::By("python3-setuptools_scm".into()));
+        assert_eq!(ask("python3dist(pyzmq)"), Answer::By("python3-zmq".into()));
+        assert_eq!(
+            ask("python3dist(torch) = 2.10"),
+            Answer::OtherVersion {
+                package: "python3-torch-rocm".into(),
+                version: "2.11.0".into(),
+                older: false
+            }
+        );
+        assert_eq!(ask("python3dist(torch) >= 2.10"), Answer::By("python3-torch-rocm".into()));
+        assert_eq!(ask("python3dist(xgrammar)"), Answer::Missing);
+        assert_eq!(
+            ask("python3dist(setuptools_scm)"),
+            Answer::Missing,
+            "rpm knows the normalised name alone"
+        );
+    }
+
+    /// Returns the packages of this repository's table of a Fedora release.
+    fn fedora(release: &str, python: &str) -> Packages {
+        let mut packages = Packages { python: python.into(), ..Packages::empty("c", true) };
+        let path = format!("{}/../../{TABLES_DIR}/fedora-{release}.tsv", env!("CARGO_MANIFEST_DIR"));
+        packages.add_table(Table::read(Path::new(&path), &path).unwrap());
+        packages
+    }
+
+    #[test]
+    fn real_tables_have_what_packages_provide_beside_their_names() {
+        for (release, python) in [("43", "3.14"), ("44", "3.14"), ("45", "3.15")] {
+            let packages = fedora(release, python);
+            let altname = format!("python{python}-devel");
+            for (name, package) in [
+                ("rocprim-static", "rocprim-devel"),
+                ("redis-devel", "valkey-compat-redis-devel"),
+                ("langpacks-en", "langpacks-en"),
+                ("protobuf-devel < 4", if release == "45" { "protobuf3-devel" } else { "protobuf-devel" }),
+                ("python-devel", "python3-devel"),
+                (altname.as_str(), "python3-devel"),
+                ("python3dist(numpy) >= 2", "python3-numpy"),
+                ("gcc-c++(x86-64)", "gcc-c++"),
+            ] {
+                let answer = packages.satisfy(name).unwrap();
+                let by = matches!(&answer, Answer::By(by) if by == package);
+                assert!(by, "fedora-{release}: {name}: {answer:?}");
+            }
+            let old = packages.satisfy("rocprim-static < 6").unwrap();
+            assert!(matches!(old, Answer::OtherVersion { .. }), "its version is known: {old:?}");
+            assert_eq!(packages.satisfy("python-no-such-module").unwrap(), Answer::Missing);
+        }
+    }
+
+    #[test]
+    fn a_name_that_another_package_provides_is_a_project_of_unknown_version() {
+        let packages = packages(&[
+            ("python3-PyYAML", "6.0.3", "python3-pyyaml"),
+            ("python3-z3-solver", "4.15.4", "python3-z3"),
+            ("fastapi-cli", "0.0.20", "fastapi-cli"),
+            ("python3-fastapi-cli", "0.0.20", "fastapi-cli"),
+        ]);
+        let projects: Vec<_> = packages.python_projects().collect();
+        let of = |name: &str| projects.iter().find(|(project, ..)| *project == name).map(|(_, _, v)| *v);
+        assert_eq!(
+            [of("pyyaml"), of("z3-solver"), of("fastapi-cli")],
+            [Some("6.0.3"), Some(""), Some("0.0.20")]
+        );
+    }
+
+    #[test]
+    fn without_a_table_nothing_is_called_missing() {
+        let packages = Packages { release_known: false, ..packages(&[]) };
+        let answer = packages.satisfy("gcc").unwrap();
+        assert_eq!(answer, Answer::NotChecked("the chroot `c` names no package table".into()));
+    }
+}

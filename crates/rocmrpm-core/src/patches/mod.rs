@@ -1,0 +1,419 @@
+//! Do a component's patches and edits apply to a version's sources, and if not, why?
+//! Tried on a copy of the files that they name; the sources stay as they are.
+
+mod apply;
+mod earlier;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod layers;
+mod near;
+mod refresh;
+mod unified;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use apply::Offset;
+pub use near::Near;
+pub use refresh::{Conflict, How, NewPatch, Refreshed, refresh};
+
+use crate::error::{Error, IoError};
+use crate::process::check_stop;
+use crate::sources::{self, Fetcher};
+use crate::spec::edit_text;
+use crate::workspace::edit::is_inside;
+use crate::workspace::{Component, Edit, Patch, Pin, PinSet, Workspace};
+use apply::{Applied, Misfit, apply};
+use earlier::Earlier;
+use layers::{Layers, Place};
+use unified::FileChange;
+use unified::parse;
+
+/// All patches and edits of a component, tried on one version.
+#[derive(Debug, Clone, Serialize)]
+pub struct Series {
+    /// The component.
+    pub component: String,
+    /// The version.
+    pub version: String,
+    /// The patches, by file name.
+    pub patches: Vec<PatchStatus>,
+    /// The edits, in the order in which they are made.
+    pub edits: Vec<EditStatus>,
+}
+
+/// A patch, and whether it applies.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PatchStatus {
+    /// Its file name.
+    pub file: String,
+    /// What it does.
+    pub subject: String,
+    /// Where it comes from.
+    pub origin: String,
+    /// When it can go.
+    pub drop_when: String,
+    /// The versions it is for; empty for all.
+    pub versions: String,
+    /// Whether it applies.
+    #[serde(flatten)]
+    pub state: State,
+    /// What else should be known of it.
+    pub remarks: Vec<String>,
+}
+
+/// An edit, and whether it applies.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct EditStatus {
+    /// The file, as seen from the main source's top folder.
+    pub file: String,
+    /// The text that is replaced.
+    pub find: String,
+    /// Why.
+    pub reason: String,
+    /// When it can go.
+    pub drop_when: String,
+    /// The versions it is for; empty for all.
+    pub versions: String,
+    /// How often the text must occur.
+    pub expected: usize,
+    /// How often it does.
+    pub found: usize,
+    /// Whether it applies.
+    #[serde(flatten)]
+    pub state: State,
+    /// Lines that hold the text, or nearly do, by number.
+    pub near: Vec<(usize, String)>,
+    /// What else should be known of it.
+    pub remarks: Vec<String>,
+}
+
+/// Whether a patch or an edit applies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum State {
+    /// It applies as it is.
+    Applies,
+    /// It applies, with hunks at other lines than the patch says.
+    Offset {
+        /// Which hunks.
+        offsets: Vec<Offset>,
+    },
+    /// It does not apply.
+    Fails {
+        /// What does not fit.
+        failures: Vec<Failure>,
+    },
+    /// It is for other versions, which other pin sets have.
+    OtherVersion,
+    /// It is for versions that no pin set has.
+    Unused,
+}
+
+/// A part of a patch or edit that does not fit, explained.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The file; empty if it is not known which.
+    pub file: String,
+    /// The hunk's number in the file, counted from 1.
+    pub hunk: Option<usize>,
+    /// The hunk's `@@` line.
+    pub header: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// What upstream changed there.
+    pub upstream: Option<UpstreamChange>,
+    /// The place that is most like what the hunk expects: `-` is expected, `+` is there.
+    pub near: Option<Near>,
+    /// Files of the same base name, where the file is not there.
+    pub elsewhere: Vec<String>,
+}
+
+/// What upstream changed between a version that a patch applies to and this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UpstreamChange {
+    /// The version that the patch applies to.
+    pub from: String,
+    /// This version.
+    pub to: String,
+    /// A unified diff; empty if the file was removed.
+    pub diff: String,
+}
+
+impl Series {
+    /// Returns whether something does not apply.
+    pub fn fails(&self) -> bool {
+        self.a_patch_fails() || self.edits.iter().any(|edit| matches!(edit.state, State::Fails { .. }))
+    }
+
+    /// Returns whether a patch does not apply.
+    pub fn a_patch_fails(&self) -> bool {
+        self.patches.iter().any(|patch| matches!(patch.state, State::Fails { .. }))
+    }
+}
+
+/// Tries a component's patches and edits on the sources of a pin, which need not be
+/// the one that the workspace has, and explains what does not apply.
+pub fn status(
+    workspace: &Workspace,
+    component: &Component,
+    pin: &Pin,
+    fetcher: &Fetcher<'_>,
+) -> Result<Series, Error> {
+    let sets = workspace.pin_sets()?;
+    let layers = Layers::of(fetcher, component, pin)?;
+    let mut run = Run::of(&layers, component, &pin.version)?;
+    if run.patches.iter().any(|tried| !tried.failures.is_empty()) {
+        let earlier = earlier::find(workspace, component, pin, &sets, fetcher)?;
+        for tried in &mut run.patches {
+            explain(tried, &layers, &earlier, &pin.version)?;
+        }
+    }
+    let used = |holds: &dyn Fn(&str) -> bool| {
+        let pins = sets.values().filter_map(|set| set.pins.get(&component.name));
+        if pins.map(|at| at.value.version.as_str()).any(holds) { State::OtherVersion } else { State::Unused }
+    };
+    let patch = |patch: &Patch| {
+        let tried = run.patches.iter().find(|tried| tried.patch.file_name == patch.file_name);
+        let state = match tried {
+            None => used(&|version| patch.versions.holds(version)),
+            Some(tried) if !tried.failures.is_empty() => State::Fails { failures: tried.failures.clone() },
+            Some(tried) if !tried.applied.offsets.is_empty() => {
+                State::Offset { offsets: tried.applied.offsets.clone() }
+            }
+            Some(_) => State::Applies,
+        };
+        PatchStatus {
+            file: patch.file_name.clone(),
+            subject: patch.subject.clone(),
+            origin: patch.origin.clone(),
+            drop_when: patch.drop_when.clone(),
+            versions: patch.versions.to_string(),
+            state,
+            remarks: missing(&[("Origin", &patch.origin), ("Drop-When", &patch.drop_when)]),
+        }
+    };
+    let patches = component.patches.iter().map(patch).collect();
+    let mut texts = BTreeMap::new();
+    let mut edits = Vec::new();
+    for edit in &component.edits {
+        let status = EditStatus {
+            file: edit.file.clone(),
+            find: edit.find.clone(),
+            reason: edit.reason.clone(),
+            drop_when: edit.drop_when.clone(),
+            versions: edit.versions.to_string(),
+            expected: edit.matches,
+            found: 0,
+            state: used(&|version| edit.versions.holds(version)),
+            near: Vec::new(),
+            remarks: missing(&[("drop-when", &edit.drop_when)]),
+        };
+        edits.push(if edit.versions.holds(&pin.version) {
+            run.edit(workspace, pin, edit, status, &mut texts)?
+        } else {
+            status
+        });
+    }
+    Ok(Series { component: component.name.to_string(), version: pin.version.clone(), patches, edits })
+}
+
+/// Returns a remark for each of these that is empty.
+fn missing(fields: &[(&str, &str)]) -> Vec<String> {
+    fields
+        .iter()
+        .filter(|(_, value)| value.is_empty())
+        .map(|(name, _)| format!("it has no `{name}`"))
+        .collect()
+}
+
+/// A patch that was tried.
+struct Tried<'a> {
+    patch: &'a Patch,
+    changes: Vec<FileChange>,
+    applied: Applied,
+    failures: Vec<Failure>,
+}
+
+/// The patches of one version, applied one after the other to a copy of the files.
+struct Run<'a> {
+    layers: &'a Layers,
+    scratch: tempfile::TempDir,
+    patches: Vec<Tried<'a>>,
+    /// Files that a patch names: if the copy lacks them, they are not there.
+    touched: BTreeSet<String>,
+}
+
+impl<'a> Run<'a> {
+    fn of(layers: &'a Layers, component: &'a Component, version: &'a str) -> Result<Self, Error> {
+        Self::watched(layers, component, version, &mut |_| Ok(()))
+    }
+
+    /// Applies the patches; `after` sees the copy before the first one and after each.
+    fn watched(
+        layers: &'a Layers,
+        component: &'a Component,
+        version: &'a str,
+        after: &mut dyn FnMut(&Path) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let action = || IoError::doing("try the patches");
+        let scratch = tempfile::Builder::new().prefix("rocmrpm-").tempdir().map_err(action())?;
+        let mut run = Self { layers, scratch, patches: Vec::new(), touched: BTreeSet::new() };
+        let mut parsed = Vec::new();
+        for patch in component.patches_for(version) {
+            let changes = parse(&String::from_utf8_lossy(&patch_bytes(component, patch)?));
+            for name in changes.iter().flat_map(FileChange::names) {
+                if is_inside(name) && run.touched.insert(name.to_owned()) {
+                    layers.copy(name, run.scratch.path()).map_err(action())?;
+                }
+            }
+            parsed.push((patch, changes));
+        }
+        after(run.scratch.path())?;
+        for (patch, changes) in parsed {
+            check_stop()?;
+            let path = component.dir.join(&patch.file_name).canonicalize().map_err(action())?;
+            let applied = apply(run.scratch.path(), &path, &changes)?;
+            let failures = applied.failures.iter().map(|misfit| run.failure(misfit, &changes)).collect();
+            run.patches.push(Tried { patch, changes, applied, failures });
+            after(run.scratch.path())?;
+        }
+        Ok(run)
+    }
+
+    /// Describes a misfit by what the files have now.
+    fn failure(&self, misfit: &Misfit, changes: &[FileChange]) -> Failure {
+        let mut failure = Failure { problem: misfit.problem.clone(), ..Failure::default() };
+        let Some(change) = misfit.file.and_then(|at| changes.get(at)) else { return failure };
+        failure.file = change.name().to_owned();
+        let hunk = misfit.hunk.and_then(|number| change.hunks.get(number.checked_sub(1)?));
+        failure.hunk = misfit.hunk;
+        failure.header = hunk.map(|hunk| hunk.header.clone());
+        let text = self.text(&failure.file);
+        match (hunk, text) {
+            (Some(hunk), Some(text)) => {
+                if hunk.new.len() > 1 && text.contains(&hunk.new.concat()) {
+                    failure.problem = "what it does is in the source already".to_owned();
+                }
+                failure.near = near::nearest_place(&text, &hunk.old, hunk.old_start);
+            }
+            (_, None) => failure.elsewhere = self.layers.same_name(&failure.file),
+            (None, Some(_)) => {}
+        }
+        failure
+    }
+
+    /// Returns a file's text after the patches.
+    fn text(&self, path: &str) -> Option<String> {
+        if !self.touched.contains(path) {
+            return self.layers.text(path).ok().flatten();
+        }
+        let full = self.scratch.path().join(path);
+        let is_file = std::fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_file());
+        is_file.then(|| fs_err::read(full).ok()).flatten().map(|b| String::from_utf8_lossy(&b).into_owned())
+    }
+
+    /// Makes one edit on the text that the patches and the edits before it left.
+    fn edit(
+        &self,
+        workspace: &Workspace,
+        pin: &Pin,
+        edit: &Edit,
+        mut status: EditStatus,
+        texts: &mut BTreeMap<String, String>,
+    ) -> Result<EditStatus, Error> {
+        let fails = |file: &str, problem: String, elsewhere| {
+            let failure = Failure { file: file.to_owned(), problem, elsewhere, ..Failure::default() };
+            State::Fails { failures: vec![failure] }
+        };
+        if let Some(name) = &edit.source {
+            match pin.sources.get(name) {
+                Some(source) => status.file = format!("{}/{}", sources::source_dir(source), edit.file),
+                None => {
+                    status.state = fails(&edit.file, format!("the pin has no source `{name}`"), Vec::new());
+                    return Ok(status);
+                }
+            }
+        }
+        let path = status.file.clone();
+        let replace = match edit_text(workspace, pin, &edit.replace.value) {
+            Ok(replace) => replace,
+            Err(unknown) => {
+                status.state = fails(&path, format!("unknown placeholder `{unknown}`"), Vec::new());
+                return Ok(status);
+            }
+        };
+        let Some(text) = texts.get(&path).cloned().or_else(|| self.text(&path)) else {
+            let problem = match self.layers.place(&path) {
+                Place::Link(_) | Place::Outside => "it is a link, which an edit would write through",
+                Place::File(_) | Place::Nothing => "the file is not there",
+            };
+            status.state = fails(&path, problem.to_owned(), self.layers.same_name(&path));
+            return Ok(status);
+        };
+        match edit.apply(&text, &replace) {
+            Ok(edited) => {
+                texts.insert(path, edited);
+                (status.found, status.state) = (edit.matches, State::Applies);
+            }
+            Err(found) => {
+                let problem = format!("the text is there {}, not {}", times(found), times(edit.matches));
+                status.found = found;
+                status.near = near::lines_like(&text, &edit.find);
+                status.state = fails(&path, problem, Vec::new());
+            }
+        }
+        Ok(status)
+    }
+}
+
+fn times(n: usize) -> String {
+    if n == 1 { "once".to_owned() } else { format!("{n} times") }
+}
+
+/// Adds to a patch's failures what upstream changed since a version that it fits.
+fn explain(tried: &mut Tried<'_>, layers: &Layers, earlier: &[Earlier], to: &str) -> Result<(), Error> {
+    let read = |layers: &Layers, path: &str| layers.text(path).map_err(IoError::doing("read a source"));
+    for (failure, misfit) in tried.failures.iter_mut().zip(&tried.applied.failures) {
+        let Some(change) = misfit.file.and_then(|at| tried.changes.get(at)) else { continue };
+        let hunk = misfit.hunk.and_then(|number| change.hunks.get(number.checked_sub(1)?));
+        for other in earlier {
+            let Some(applied) = other.applied.get(&tried.patch.file_name) else { continue };
+            let Some(old) = read(&other.layers, &failure.file)? else { continue };
+            let diff = match (read(layers, &failure.file)?, hunk) {
+                (None, _) => String::new(),
+                (Some(new), Some(hunk)) => {
+                    let moved = applied
+                        .offsets
+                        .iter()
+                        .find(|offset| offset.file == failure.file && Some(offset.hunk) == misfit.hunk);
+                    let first = moved.map_or(hunk.old_start, |offset| offset.line).saturating_sub(1);
+                    near::changes_around(&old, &new, first..first + hunk.old_len)
+                }
+                (Some(_), None) => continue,
+            };
+            if diff.is_empty() && !failure.problem.ends_with("not there") {
+                continue;
+            }
+            failure.upstream = Some(UpstreamChange { from: other.version.clone(), to: to.to_owned(), diff });
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns all versions of a component that the pin sets have.
+fn versions<'s>(sets: &'s BTreeMap<String, PinSet>, component: &Component) -> Vec<&'s Pin> {
+    sets.values().filter_map(|set| set.pins.get(&component.name)).map(|at| &at.value).collect()
+}
+
+/// Returns a patch's bytes.
+fn patch_bytes(component: &Component, patch: &Patch) -> Result<Vec<u8>, Error> {
+    let path: &Path = &component.dir.join(&patch.file_name);
+    Ok(fs_err::read(path).map_err(IoError::doing("read a patch"))?)
+}

@@ -1,0 +1,203 @@
+//! The real `uv pip compile`: how it is started, what it must not be told by a user's
+//! settings, and what its end means. Not what is resolved.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::digest::Sha256;
+use crate::error::{Diagnose as _, IoError};
+use crate::files;
+use crate::process::{self, Command, ProcessError, install_hint};
+use crate::sources;
+use crate::text::{escaped, file_url, percent_encoded};
+use python_packaging::environment::Environment;
+
+/// The C library's versions for which uv knows a platform (uv 0.11 to 0.13, `uv pip compile
+/// --help`): `x86_64-manylinux_2_28` and so on.
+const PLATFORMS: [(u32, u32); 11] =
+    [(2, 28), (2, 31), (2, 32), (2, 33), (2, 34), (2, 35), (2, 36), (2, 37), (2, 38), (2, 39), (2, 40)];
+
+/// The file with uv's settings, in its folder.
+const CONFIG: &str = "uv.toml";
+
+/// How many of uv's last lines an error shows.
+const LINES: usize = 20;
+/// How many of them are looked at: a derivation names every distribution that it is about.
+const TOLD: usize = 400;
+
+/// Why uv did not resolve.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// There is no set of versions, or an index could not be asked.
+    Refused {
+        /// uv's lines, without passwords; [`last`] has those to show.
+        said: Vec<String>,
+        /// Why, as far as that can be told.
+        why: Why,
+    },
+    /// uv is not there or could not be run.
+    Process(ProcessError),
+    /// Its settings cannot be written.
+    Io(IoError),
+}
+
+/// Why uv gives up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// An index could not be reached.
+    Network,
+    /// There is no set of versions that satisfies all requirements.
+    Unsatisfiable,
+    /// Anything else.
+    Other,
+}
+
+/// Runs `uv pip compile` in a folder on requirements, with indexes of which the first that has
+/// a distribution counts; the last one is the default. Returns what it writes to stdout. uv runs the
+/// build scripts of source distributions, and the workspace in `root` decides which.
+pub(crate) fn compile(
+    root: &Path,
+    environment: &Environment,
+    folder: &Path,
+    requirements: String,
+    indexes: &[String],
+    args: &[&str],
+) -> Result<String, Failure> {
+    // URLs go by a file, which only this user can read; arguments everybody can.
+    let config = folder.join(CONFIG);
+    fs::write(&config, settings(indexes))
+        .map_err(|error| Failure::Io(IoError::doing("write settings for uv")(error)))?;
+    let mut uv = Command::new("uv")
+        .runs_code_of(root)
+        .args(["--config-file", CONFIG, "--color", "never", "pip", "compile", "-", "--quiet"])
+        .args(["--no-header", "--index-strategy", "first-index"])
+        .args(["--python-version", &environment.python(), "--python-platform", &platform(environment)])
+        .args(args)
+        .cwd(folder)
+        .env("UV_PYTHON_DOWNLOADS", "never")
+        .stdin(requirements);
+    // Whatever else would bring other indexes or versions: UV_TORCH_BACKEND names builds for CUDA.
+    for name in [
+        "UV_INDEX",
+        "UV_DEFAULT_INDEX",
+        "UV_INDEX_URL",
+        "UV_EXTRA_INDEX_URL",
+        "UV_FIND_LINKS",
+        "UV_NO_INDEX",
+        "UV_CONSTRAINT",
+        "UV_OVERRIDE",
+        "UV_EXCLUDE",
+        "UV_EXCLUDE_NEWER",
+        "UV_PRERELEASE",
+        "UV_RESOLUTION",
+        "UV_TORCH_BACKEND",
+    ] {
+        uv = uv.env_remove(name);
+    }
+    let finished = uv.run().map_err(Failure::Process)?;
+    if finished.success() {
+        return Ok(String::from_utf8_lossy(&finished.stdout).into_owned());
+    }
+    let mut said = process::last_lines(&finished.stderr, TOLD);
+    for password in indexes.iter().flat_map(|index| sources::password(index)) {
+        for line in &mut said {
+            *line = line.replace(&password, "***");
+        }
+    }
+    let told = String::from_utf8_lossy(&finished.stderr);
+    let tells = |words: &[&str]| words.iter().any(|words| told.contains(words));
+    let why = match () {
+        () if tells(&["Failed to fetch", "error sending request", "Could not connect", "Request failed"]) => {
+            Why::Network
+        }
+        () if tells(&["No solution found"]) => Why::Unsatisfiable,
+        () => Why::Other,
+    };
+    Err(Failure::Refused { said, why })
+}
+
+/// Returns the settings that name the indexes (uv's settings, "index"). What the default index
+/// said holds for ten minutes and its files for good, as PyPI says itself, whatever a mirror says:
+/// a closure may be resolved twice, with mostly the same questions.
+fn settings(indexes: &[String]) -> String {
+    let mut text = String::new();
+    for (at, index) in indexes.iter().enumerate() {
+        let url = toml::Value::from(index.as_str());
+        text += &format!("[[index]]\nurl = {url}\n");
+        if at + 1 == indexes.len() {
+            text += "default = true\n";
+            text += "cache-control = { api = \"max-age=600\", files = \"max-age=365000000, immutable\" }\n";
+        }
+    }
+    text
+}
+
+/// Returns the lines of what uv said that an error shows.
+pub(crate) fn last(mut said: Vec<String>) -> Vec<String> {
+    said.split_off(said.len().saturating_sub(LINES))
+}
+
+/// Returns how uv can be had.
+pub(crate) fn hints(error: &ProcessError) -> Vec<String> {
+    match error {
+        ProcessError::Missing { program } => {
+            vec![install_hint(program), "everywhere: `pip install uv`".into()]
+        }
+        error => error.hints(),
+    }
+}
+
+/// Returns uv's name of the platform: the newest C library that is not newer than ours.
+fn platform(environment: &Environment) -> String {
+    let glibc = environment.glibc().unwrap_or((2, 28));
+    let known = PLATFORMS.iter().rev().find(|known| **known <= glibc).unwrap_or(&PLATFORMS[0]);
+    format!("{}-manylinux_{}_{}", environment.arch(), known.0, known.1)
+}
+
+/// An index in a folder that stands in for the stack's own distributions. Nobody but uv sees
+/// it.
+pub(crate) struct StandIn {
+    simple: PathBuf,
+}
+
+impl StandIn {
+    /// Returns an empty one below a folder.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self { simple: folder.join("simple") }
+    }
+
+    /// Returns its URL.
+    pub fn url(&self) -> String {
+        file_url(&self.simple)
+    }
+
+    /// Returns the folder for a project's files, which is made.
+    pub fn folder(&self, project: &str) -> std::io::Result<PathBuf> {
+        let folder = self.simple.join(project);
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+
+    /// Writes a project's page, with the names and digests of files in its folder.
+    pub fn page(&self, project: &str, files: &[(String, Sha256)]) -> std::io::Result<()> {
+        let mut page = "<!DOCTYPE html>\n".to_owned();
+        for (name, digest) in files {
+            let url = percent_encoded(name.as_bytes(), b"");
+            page += &format!("<a href=\"{url}#sha256={digest}\">{}</a>\n", escaped(name));
+        }
+        files::write_atomically(&self.folder(project)?.join("index.html"), page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms_are_those_that_uv_knows() {
+        let named = |glibc| platform(&Environment::new("3.14", "x86_64", glibc).unwrap());
+        assert_eq!(named(Some((2, 42))), "x86_64-manylinux_2_40");
+        assert_eq!(named(Some((2, 30))), "x86_64-manylinux_2_28");
+    }
+}

@@ -1,0 +1,453 @@
+//! `[closure]` of component.toml: from which requirements a component's Python closure is
+//! computed, and what a packager decides of its members. What the closure is is not known here.
+
+use jiff::civil::Date;
+
+use super::document::{At, Table};
+use super::edit::{is_inside, versions};
+use super::range::VersionRange;
+use crate::names::nearest;
+use crate::names::normalized;
+
+/// Where a member of a closure comes from when the component is installed as an RPM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// The release has a version that satisfies.
+    System,
+    /// An RPM of its own, since the release has none.
+    Rpm,
+    /// The private prefix, since the release has another version.
+    Private,
+    /// Nowhere: the component works without it.
+    Dropped,
+}
+
+impl Place {
+    /// All places, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::System, Self::Rpm, Self::Private, Self::Dropped];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Rpm => "rpm",
+            Self::Private => "private",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// What a member is built from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltFrom {
+    /// Its source distribution.
+    Sdist,
+    /// The wheel that upstream built.
+    Wheel,
+}
+
+impl BuiltFrom {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sdist => "sdist",
+            Self::Wheel => "wheel",
+        }
+    }
+}
+
+/// The table `[closure]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClosureRules {
+    /// The requirement files below the source's top folder, for as long as there is no built
+    /// wheel; where empty, the metadata of the source distribution.
+    pub requirements: Vec<At<String>>,
+    /// The component's own extras that belong to its closure.
+    pub extras: Vec<At<String>>,
+    /// What the package of the private members is called; `<component>-runtime` where absent.
+    pub runtime: Option<At<String>>,
+    /// The last day, in UTC, whose files are taken from the index; by default the day on which
+    /// the index received the component's pinned version.
+    pub not_after: Option<Date>,
+    /// What is decided of single members.
+    pub members: Vec<MemberRule>,
+    /// The vulnerabilities and yanked files that are accepted.
+    pub accepts: Vec<AcceptRule>,
+    /// Imports that may fail.
+    pub imports: Vec<ImportRule>,
+}
+
+/// `[[closure.import]]`: something that the component imports and its closure need not define.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportRule {
+    /// A dotted name: a module or a name in it, with all below it.
+    pub name: At<String>,
+    /// The component's versions that it is for.
+    pub versions: VersionRange,
+    /// Why it may fail.
+    pub reason: String,
+}
+
+/// `[[closure.accept]]`: a finding of `closure audit` that is accepted until a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptRule {
+    /// The ID of an advisory or one of its aliases; [`YANKED`] for yanked files.
+    pub id: At<String>,
+    /// The member for which alone it holds, normalized; all if missing.
+    pub package: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// The last day on which it holds.
+    pub until: Date,
+}
+
+/// Stands for the yanked files of a member in place of an advisory's ID.
+pub const YANKED: &str = "yanked";
+
+/// `[[closure.member]]`: what a packager decides of one member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberRule {
+    /// The distribution's normalized name.
+    pub name: At<String>,
+    /// Its place; computed where absent.
+    pub place: Option<Place>,
+    /// What it is built from; chosen where absent.
+    pub from: Option<BuiltFrom>,
+    /// The last day, in UTC, whose files are taken, instead of that of the whole closure.
+    pub not_after: Option<Date>,
+    /// The packages that building it from source needs beside what its metadata ask for.
+    pub build_requires: Vec<String>,
+    /// Its licence as an SPDX expression, where its metadata have none.
+    pub license: Option<String>,
+    /// What is bundled in its wheel, as `NAME` or `NAME = VERSION`: a complete list in place of
+    /// SBOMs and reviewed tables.
+    pub bundled: Option<Vec<String>>,
+    /// What stops working without it; there if and only if it is dropped.
+    pub without: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// What `rocmrpm closure --write` wrote of a closure for the spec of its component:
+/// `specs-templates/generated/<stem>/closure.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WrittenClosure {
+    /// The private members.
+    pub private: Vec<String>,
+    /// The distributions that its package does not require, though its metadata do.
+    pub not_required: Vec<String>,
+    /// The distributions of which it requires no extras, though its metadata do.
+    pub no_extras: Vec<String>,
+    /// What it requires beside what its metadata say, as rpm writes it.
+    pub requires: Vec<String>,
+    /// The RPMs of members in earlier releases that leave on an upgrade, as rpm writes it.
+    pub obsoletes: Vec<String>,
+}
+
+impl WrittenClosure {
+    pub(super) fn read(table: &mut Table<'_>) -> Self {
+        let mut list = |key| table.strings(key).into_iter().map(|at| at.value).collect();
+        Self {
+            private: list("private"),
+            not_required: list("not-required"),
+            no_extras: list("no-extras"),
+            requires: list("requires"),
+            obsoletes: list("obsoletes"),
+        }
+    }
+}
+
+impl ClosureRules {
+    pub(super) fn read(table: &mut Table<'_>) -> Self {
+        let requirements = table.strings("requirements");
+        for at in requirements.iter().filter(|at| !is_inside(&at.value)) {
+            let label = "expected a relative path without `..`";
+            table.problem(at.span.clone(), "the path leads out of the source", label, None);
+        }
+        let extras = table.strings("extras");
+        let runtime = table.string("runtime");
+        if let Some(name) = &runtime {
+            table.must_be_plain(name, "a package's name");
+        }
+        let not_after = table.day("not-after");
+        let members: Vec<MemberRule> =
+            table.tables("member", MemberRule::read).into_iter().flatten().collect();
+        for (at, member) in members.iter().enumerate() {
+            if members[..at].iter().any(|earlier| earlier.name.value == member.name.value) {
+                let message = format!("`{}` is decided twice", member.name.value);
+                table.problem(member.name.span.clone(), message, "keep one of the two", None);
+            }
+        }
+        let accepts: Vec<AcceptRule> =
+            table.tables("accept", AcceptRule::read).into_iter().flatten().collect();
+        for (at, accept) in accepts.iter().enumerate() {
+            let same =
+                |other: &AcceptRule| other.id.value == accept.id.value && other.package == accept.package;
+            if accepts[..at].iter().any(same) {
+                let message = format!("`{}` is accepted twice", accept.id.value);
+                table.problem(accept.id.span.clone(), message, "keep one of the two", None);
+            }
+        }
+        let imports: Vec<ImportRule> =
+            table.tables("import", ImportRule::read).into_iter().flatten().collect();
+        Self { requirements, extras, runtime, not_after, members, accepts, imports }
+    }
+
+    /// Returns what is decided of a member.
+    pub fn member(&self, name: &str) -> Option<&MemberRule> {
+        self.members.iter().find(|member| member.name.value == name)
+    }
+}
+
+impl AcceptRule {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let id = table.required_string("id", "the ID of an advisory, such as `GHSA-...` or `CVE-...`");
+        let package = table.string("package");
+        if let Some(At { value, span }) = package.as_ref().filter(|at| normalized(&at.value) != at.value) {
+            let help = format!("did you mean `{}`?", normalized(value));
+            let label = "expected a normalized name: lower case, with `-`";
+            table.problem(span.clone(), "this is not a normalized name", label, Some(help));
+        }
+        if let Some(At { span, .. }) = id.as_ref().filter(|at| at.value == YANKED && package.is_none()) {
+            let label = "expected `package` beside it";
+            table.problem(span.clone(), "yanked files are accepted for one package", label, None);
+        }
+        let reason = table.required_string("reason", "why it is accepted");
+        if let Some(At { span, .. }) = reason.as_ref().filter(|at| at.value.trim().is_empty()) {
+            table.problem(span.clone(), "`reason` must not be empty", "expected a few words", None);
+        }
+        let until = table.required_string("until", "the last day on which it is accepted")?;
+        let day = until.value.parse().ok();
+        if day.is_none() {
+            let message = format!("`{}` is not a day", until.value);
+            table.problem(until.span, message, "expected such as `2027-01-31`", None);
+        }
+        Some(Self { id: id?, package: package.map(|at| at.value), reason: reason?.value, until: day? })
+    }
+}
+
+impl ImportRule {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let name = table.required_string("name", "a module, or a name in it");
+        let is_dotted = |name: &str| {
+            let plain = |c: char| c.is_alphanumeric() || c == '_';
+            name.split('.').all(|part| !part.is_empty() && part.chars().all(plain))
+        };
+        if let Some(At { value, span }) = name.as_ref().filter(|name| !is_dotted(&name.value)) {
+            let message = format!("`{value}` is not the name of a module");
+            table.problem(span.clone(), message, "expected such as \"numpy.linalg\"", None);
+        }
+        let versions = versions(table);
+        let reason = table.required_string("reason", "why the import may fail");
+        if let Some(At { span, .. }) = reason.as_ref().filter(|reason| reason.value.trim().is_empty()) {
+            table.problem(span.clone(), "`reason` must not be empty", "expected a few words", None);
+        }
+        Some(Self { name: name?, versions, reason: reason?.value })
+    }
+}
+
+impl MemberRule {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let span = table.span();
+        let name = table.required_string("name", "the name of a distribution");
+        if let Some(At { value, span }) = &name
+            && (value.is_empty() || normalized(value) != *value)
+        {
+            let help = format!("did you mean `{}`?", normalized(value));
+            let label = "expected a normalized name: lower case, with `-`";
+            table.problem(span.clone(), "this is not a normalized name", label, Some(help));
+        }
+        let place = choice(table, "place", &Place::ALL.map(|place| (place.name(), place)));
+        let from =
+            choice(table, "from", &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)));
+        let not_after = table.day("not-after");
+        let build_requires = table.strings("build-requires");
+        for At { value, span } in &build_requires {
+            if from != Some(BuiltFrom::Sdist) {
+                let label = "expected `from = \"sdist\"` beside it";
+                table.problem(span.clone(), "`build-requires` is for source distributions", label, None);
+            } else if value.is_empty() || value.contains(|c: char| c.is_control() || "%{@#".contains(c)) {
+                let label = "expected a requirement as in a spec, such as \"openssl-devel\"";
+                table.problem(span.clone(), format!("`{value}` is no requirement"), label, None);
+            }
+        }
+        let build_requires = build_requires.into_iter().map(|at| at.value).collect();
+        let license = table.string("license");
+        let bundled = Self::bundled(table, from, license.is_some(), &span);
+        let license = license.map(|at| at.value);
+        let without = table.string("without");
+        let reason = table.required_string("reason", "why it is decided so");
+        for (key, text) in [("without", &without), ("reason", &reason)] {
+            if let Some(At { value, span }) = text
+                && value.trim().is_empty()
+            {
+                let message = format!("`{key}` must not be empty");
+                table.problem(span.clone(), message, "expected a few words", None);
+            }
+        }
+        let without = without.map(|at| at.value);
+        match (place, &without) {
+            (Some(Place::Dropped), None) => {
+                let label = "expected `without`: what stops working, for those who install the package";
+                table.problem(span, "a dropped member needs `without`", label, None);
+            }
+            (Some(Place::Dropped), Some(_)) | (_, None) => {}
+            (_, Some(_)) => {
+                let label = "only a dropped member leaves something out";
+                table.problem(span, "`without` is for dropped members", label, None);
+            }
+        }
+        let (name, reason) = (name?, reason?.value);
+        Some(Self { name, place, from, not_after, build_requires, license, bundled, without, reason })
+    }
+
+    fn bundled(
+        table: &mut Table<'_>,
+        from: Option<BuiltFrom>,
+        licensed: bool,
+        span: &std::ops::Range<usize>,
+    ) -> Option<Vec<String>> {
+        let bundled = table.has("bundled").then(|| table.strings("bundled"))?;
+        if from == Some(BuiltFrom::Sdist) {
+            let label = "remove it, or `from = \"sdist\"`";
+            table.problem(span.clone(), "`bundled` is for wheels", label, None);
+        }
+        if !licensed {
+            let label = "add `license`: the SPDX expression of all that is in the wheel";
+            table.problem(span.clone(), "`bundled` needs `license`", label, None);
+        }
+        for At { value, span } in bundled.iter().filter(|at| !is_bundled(&at.value)) {
+            let label = "expected `NAME` or `NAME = VERSION`, such as \"openssl = 3.6.5\"";
+            table.problem(span.clone(), format!("`{value}` is not something bundled"), label, None);
+        }
+        Some(bundled.into_iter().map(|at| at.value).collect())
+    }
+}
+
+/// Returns whether a text is `NAME` or `NAME = VERSION`, and can be in a spec.
+fn is_bundled(text: &str) -> bool {
+    let (name, version) = text.split_once('=').unwrap_or((text, "1"));
+    let plain = |text: &str, more: &[u8]| {
+        let text = text.trim();
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+    };
+    plain(name, b"._+-/@()") && plain(version, b"._+~^")
+}
+
+/// Reads a key that has one of some values.
+fn choice<T: Copy>(table: &mut Table<'_>, key: &str, values: &[(&str, T)]) -> Option<T> {
+    let At { value, span } = table.string(key)?;
+    let found = values.iter().find(|(name, _)| *name == value);
+    if found.is_none() {
+        let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+        let help = nearest(&value, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let label = format!("expected one of {}", names.join(", "));
+        table.problem(span, format!("unknown {key} `{value}`"), label, help);
+    }
+    found.map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::document::File;
+
+    fn read(text: &str) -> (Option<ClosureRules>, Vec<String>) {
+        let file = File { name: "component.toml".into(), text: text.into() };
+        let mut problems = Vec::new();
+        let rules = file.parse(&mut problems, |root| root.table("closure", ClosureRules::read));
+        (rules, problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn all_that_can_be_decided_is_read() {
+        let (rules, problems) = read(
+            "[closure]\nrequirements = [\"a/b.txt\"]\nextras = [\"audio\"]\nruntime = \"x-runtime\"\n\
+             [[closure.member]]\nname = \"ray\"\nplace = \"dropped\"\nwithout = \"w\"\nreason = \"r\"\n\
+             [[closure.member]]\nname = \"six\"\nfrom = \"wheel\"\nlicense = \"MIT\"\nreason = \"r\"\n",
+        );
+        assert_eq!(problems, [""; 0]);
+        let rules = rules.unwrap();
+        let values = |list: &[At<String>]| list.iter().map(|at| at.value.clone()).collect::<Vec<_>>();
+        assert_eq!([values(&rules.requirements), values(&rules.extras)], [["a/b.txt"], ["audio"]]);
+        let ray = rules.member("ray").unwrap();
+        assert_eq!((ray.place, ray.without.as_deref()), (Some(Place::Dropped), Some("w")));
+        let six = rules.member("six").unwrap();
+        assert_eq!(
+            (six.place, six.from, six.license.as_deref()),
+            (None, Some(BuiltFrom::Wheel), Some("MIT"))
+        );
+        assert!(rules.member("numpy").is_none());
+        assert_eq!(read("[closure]\n"), (Some(ClosureRules::default()), vec![]));
+        assert_eq!(read(""), (None, vec![]));
+    }
+
+    #[test]
+    fn places_and_sources_are_read_by_their_names() {
+        for place in Place::ALL {
+            let without = if place == Place::Dropped { "without = \"w\"\n" } else { "" };
+            let text = format!(
+                "[[closure.member]]\nname = \"a\"\nplace = \"{}\"\nreason = \"r\"\n{without}",
+                place.name()
+            );
+            let (rules, problems) = read(&text);
+            assert_eq!(problems, [""; 0]);
+            assert_eq!(rules.unwrap().members[0].place, Some(place));
+        }
+        for from in [BuiltFrom::Sdist, BuiltFrom::Wheel] {
+            let text =
+                format!("[[closure.member]]\nname = \"a\"\nfrom = \"{}\"\nreason = \"r\"\n", from.name());
+            assert_eq!(read(&text).0.unwrap().members[0].from, Some(from));
+        }
+        let (_, problems) = read("[[closure.member]]\nname = \"a\"\nplace = \"\"\nreason = \" \"\n");
+        assert_eq!(problems, ["unknown place ``", "`reason` must not be empty"]);
+        let member =
+            |lines: &str| read(&format!("[[closure.member]]\nname = \"a\"\nreason = \"r\"\n{lines}\n"));
+        let (rules, problems) = member("from = \"sdist\"\nbuild-requires = [\"cmake\", \"zlib-devel < 3\"]");
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(rules.unwrap().members[0].build_requires, ["cmake", "zlib-devel < 3"]);
+        let (_, problems) = member("from = \"sdist\"\nbuild-requires = [\"%(reboot)\", \"\"]");
+        assert_eq!(problems, ["`%(reboot)` is no requirement", "`` is no requirement"]);
+        let (rules, problems) = member("license = \"MIT\"\nbundled = [\"openssl = 3.6.5\", \"crate(ring)\"]");
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(rules.unwrap().members[0].bundled.as_ref().unwrap().len(), 2);
+        let (_, problems) = member("license = \"MIT\"\nbundled = [\"a) = 1\\nRequires: b\", \"%x\"]");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        let (_, problems) = member("from = \"sdist\"\nbundled = []");
+        assert_eq!(problems, ["`bundled` is for wheels", "`bundled` needs `license`"]);
+        let (_, problems) = member("build-requires = [\"cmake\"]");
+        assert_eq!(problems, ["`build-requires` is for source distributions"]);
+    }
+
+    #[test]
+    fn reads_what_is_accepted_and_until_when() {
+        let (rules, problems) = read(
+            "[[closure.accept]]\nid = \"CVE-2026-1\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n\
+             [[closure.accept]]\nid = \"yanked\"\npackage = \"a\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n",
+        );
+        assert_eq!(problems, [""; 0]);
+        let accepts = rules.unwrap().accepts;
+        assert_eq!(
+            (accepts[0].id.value.as_str(), accepts[0].until.to_string()),
+            ("CVE-2026-1", "2027-01-31".into())
+        );
+        assert_eq!(accepts[1].package.as_deref(), Some("a"));
+        let (_, problems) = read(
+            "[[closure.accept]]\nid = \"yanked\"\nreason = \" \"\nuntil = \"soon\"\n\
+             [[closure.accept]]\nid = \"X-1\"\npackage = \"A_b\"\nreason = \"r\"\n\
+             [[closure.accept]]\nid = \"X-2\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n\
+             [[closure.accept]]\nid = \"X-2\"\nreason = \"r\"\nuntil = \"2027-02-28\"\n",
+        );
+        assert_eq!(
+            problems,
+            [
+                "yanked files are accepted for one package",
+                "`reason` must not be empty",
+                "`soon` is not a day",
+                "this is not a normalized name",
+                "`until` is missing in `[closure.accept]`",
+                "`X-2` is accepted twice",
+            ]
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! Components: `specs-templates/<name>/`, its `component.toml`, template and
+//! patches, as values. What they mean for a build is not known here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::closure::ClosureRules;
+use super::document::{At, File, Table};
+use super::edit::Edit;
+use super::manifest::gpu_targets;
+use super::offline::Offline;
+use super::patch::Patch;
+use crate::duration;
+use crate::error::Problem;
+use crate::gpu::GpuTarget;
+use crate::inspect::{RULES, Rule, Waiver};
+use crate::lint;
+use crate::names::{ComponentName, is_plain, nearest};
+use crate::text::visible;
+
+/// How one upstream project becomes RPMs.
+#[derive(Debug, Clone)]
+pub struct Component {
+    /// Its name.
+    pub name: ComponentName,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// The components that must be built before it, as written.
+    pub requires: Vec<At<String>>,
+    /// Whether the stack is complete without it.
+    pub optional: bool,
+    /// The peak of one compile job, in bytes.
+    pub memory_per_job: u64,
+    /// How long one build of it may take, if that is limited.
+    pub timeout: Option<Duration>,
+    /// What its build root takes on disk in the end, in bytes, where that is known.
+    pub build_space: Option<u64>,
+    /// The GPU targets that upstream supports; `None` for all.
+    pub gpu_targets: Option<Vec<GpuTarget>>,
+    /// Environment variables of `%build`, placeholders not yet filled in.
+    pub env: BTreeMap<String, At<String>>,
+    /// Whether its packages must carry device code (`true`), must carry none
+    /// (`false`), or may do either.
+    pub device_code: Option<bool>,
+    /// The findings of its inspection that are accepted, with reasons.
+    pub waivers: Vec<Waiver>,
+    /// The findings of lint that are accepted, with reasons.
+    pub lint_waivers: Vec<Waiver>,
+    /// The packages of this component that belong into the container image.
+    pub container_packages: Vec<At<String>>,
+    /// The packages that belong into the image for Vulkan.
+    pub vulkan_packages: Vec<At<String>>,
+    /// Files of the packages that its wheel does not carry, `*` standing for any characters.
+    pub wheel_leaves_out: Vec<At<String>>,
+    /// How its Python closure is computed, if it has one.
+    pub closure: Option<ClosureRules>,
+    /// The template's path.
+    pub template: PathBuf,
+    /// The patches, sorted by file name.
+    pub patches: Vec<Patch>,
+    /// The edits of upstream's text, in the order in which they are written.
+    pub edits: Vec<Edit>,
+    /// What satisfies upstream's download points.
+    pub offline: Vec<Offline>,
+    /// The component of whose Python closure it was generated.
+    pub generated: Option<At<String>>,
+    /// `component.toml`, for messages about it.
+    pub file: File,
+}
+
+/// What a compile job is assumed to take where `memory-per-job` is absent: 2 GB,
+/// Fedora's own figure for C++ in its PyTorch package.
+const DEFAULT_MEMORY_PER_JOB: u64 = 2_000_000_000;
+
+/// Reads the table `[container]`: packages for the stack's own image, and for that of Vulkan.
+fn container_packages(table: &mut Table<'_>) -> (Vec<At<String>>, Vec<At<String>>) {
+    let mut packages = |key| {
+        let packages = table.strings(key);
+        packages.iter().for_each(|name| table.must_be_plain(name, "a package's name"));
+        packages
+    };
+    (packages("packages"), packages("vulkan-packages"))
+}
+
+impl Component {
+    /// Reads a component's folder. `None` if the folder cannot be one; problems say
+    /// why. `shown` is the folder as messages call it.
+    pub fn read(dir: &Path, shown: &str, problems: &mut Vec<Problem>) -> std::io::Result<Option<Self>> {
+        let folder = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !dir.join("component.toml").is_file() {
+            let folder = File { name: shown.to_owned(), text: String::new() };
+            let problem = folder.problem(0..0, "the folder has no `component.toml`", "");
+            let help = "a component has one, if an empty one; folders beginning with `_` are no components";
+            problems.push(Problem { span: None, help: Some(help.to_owned()), ..problem });
+            return Ok(None);
+        }
+        let file = File::read(&dir.join("component.toml"), format!("{shown}/component.toml"))?;
+        let (mut templates, mut patches) = (Vec::new(), Vec::new());
+        for entry in fs_err::read_dir(dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".spec.tera") {
+                templates.push(name);
+            } else if name.ends_with(".patch") {
+                patches.push(name);
+            }
+        }
+        patches.sort();
+        templates.sort();
+        let whole = |message: String, help: &str| Problem {
+            help: Some(help.to_owned()),
+            span: None,
+            ..file.problem(0..0, message, "")
+        };
+        let name = ComponentName::parse(&folder);
+        if name.is_none() {
+            problems.push(whole(
+                format!("the folder `{folder}` cannot be a component's"),
+                "use lower-case letters, digits and `-`",
+            ));
+        }
+        if templates.len() != 1 {
+            problems.push(whole(
+                format!("the component has {} spec templates, not one", templates.len()),
+                "keep exactly one `*.spec.tera` in its folder",
+            ));
+        }
+        for patch in patches.iter().filter(|patch| !is_plain(patch)) {
+            problems.push(whole(
+                format!("`{}` cannot be a patch's name", visible(patch)),
+                "rename it, with letters, digits and . _ + - alone",
+            ));
+        }
+        let read = |name| Patch::read(&dir.join(name), &format!("{shown}/{name}"), problems);
+        let patches: Vec<Patch> = patches.iter().map(read).collect::<Result<_, _>>()?;
+        let mut component = Self::from_file(&file, dir, patches, problems);
+        let (Some(name), [template]) = (name, templates.as_slice()) else { return Ok(None) };
+        component.name = name;
+        component.template = dir.join(template);
+        Ok(Some(component))
+    }
+
+    /// Reads `component.toml`. The name and the template are those of the folder, for the caller to
+    /// fill in.
+    pub(super) fn from_file(
+        file: &File,
+        dir: &Path,
+        patches: Vec<Patch>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        file.parse(problems, |root| {
+            let inspect = root.table("inspect", |inspect| Inspect {
+                device_code: inspect.boolean("device-code"),
+                waivers: inspect
+                    .tables("waive", |waive| waiver(waive, file, RULES))
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+            });
+            let Inspect { device_code, waivers } = inspect.unwrap_or_default();
+            let (container_packages, vulkan_packages) =
+                root.table("container", container_packages).unwrap_or_default();
+            Self {
+                name: ComponentName::parse("x").unwrap_or_else(|| unreachable!("`x` is a component name")),
+                dir: dir.to_owned(),
+                requires: root.strings("requires"),
+                optional: root.boolean("optional").unwrap_or(false),
+                memory_per_job: memory(root, "memory-per-job").unwrap_or(DEFAULT_MEMORY_PER_JOB),
+                build_space: memory(root, "build-space"),
+                timeout: root.string("timeout").and_then(|at| {
+                    let timeout = duration::parse(&at.value);
+                    if timeout.is_none() {
+                        let label = "expected a duration such as `8 h` or `90 min`";
+                        root.problem(at.span, "this is not a duration", label, None);
+                    }
+                    timeout
+                }),
+                gpu_targets: root.has("gpu-targets").then(|| gpu_targets(root, "gpu-targets", false)),
+                env: root.string_map("env"),
+                device_code,
+                waivers,
+                lint_waivers: root
+                    .table("lint", |lint| lint.tables("waive", |waive| waiver(waive, file, lint::RULES)))
+                    .unwrap_or_default()
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+                container_packages,
+                vulkan_packages,
+                wheel_leaves_out: root.table("wheel", |wheel| wheel.strings("leave-out")).unwrap_or_default(),
+                closure: root.table("closure", ClosureRules::read),
+                template: PathBuf::new(),
+                patches,
+                edits: root.tables("edit", Edit::read).into_iter().flatten().collect(),
+                offline: root.tables("offline", Offline::read).into_iter().flatten().collect(),
+                generated: root.string("generated"),
+                file: file.clone(),
+            }
+        })
+    }
+
+    /// Returns the patches that are for this version.
+    pub fn patches_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Patch> {
+        self.patches.iter().filter(move |patch| patch.versions.holds(version))
+    }
+
+    /// Returns the edits that are for this version.
+    pub fn edits_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Edit> {
+        self.edits.iter().filter(move |edit| edit.versions.holds(version))
+    }
+
+    /// Returns what the package of the private members of its Python closure is called.
+    pub fn runtime_name(&self) -> String {
+        let written = self.closure.as_ref().and_then(|rules| rules.runtime.as_ref());
+        written.map_or_else(|| format!("{}-runtime", self.name), |at| at.value.clone())
+    }
+
+    /// Returns the folder of `%{_libdir}` that the private members lie in.
+    pub fn prefix_name(&self) -> String {
+        let name = self.runtime_name();
+        name.strip_suffix("-runtime").filter(|stem| !stem.is_empty()).unwrap_or(&name).to_owned()
+    }
+
+    /// Returns the spec's file name: the template's without `.tera`.
+    pub fn spec_name(&self) -> String {
+        let name = self.template.file_name().unwrap_or_default().to_string_lossy();
+        name.trim_end_matches(".tera").to_owned()
+    }
+}
+
+/// The table `[inspect]`.
+#[derive(Default)]
+struct Inspect {
+    device_code: Option<bool>,
+    waivers: Vec<Waiver>,
+}
+
+/// Reads one `[[inspect.waive]]` or `[[lint.waive]]`, a waiver of one of `rules`. `None` if something that it needs is missing or wrong.
+fn waiver(table: &mut Table<'_>, file: &File, rules: &[Rule]) -> Option<Waiver> {
+    let id = filled(table, "rule", Some("a rule's ID, such as `library-missing`"));
+    let id = id.and_then(|id| {
+        let known = rules.iter().any(|rule| rule.id.as_str() == id.value);
+        if !known {
+            let near = nearest(&id.value, rules.iter().map(|rule| rule.id.as_str()));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`rocmrpm explain` lists all rules".to_owned(),
+            };
+            let message = format!("unknown rule `{}`", id.value);
+            table.problem(id.span, message, "not a rule of this kind", Some(help));
+        }
+        known.then_some(id.value)
+    });
+    let part = |table: &mut Table<'_>, key| filled(table, key, None).map(|at| at.value);
+    let (file_pattern, found) = (part(table, "file"), part(table, "found"));
+    let reason = filled(table, "reason", Some("why the finding is accepted"))?.value;
+    Some(Waiver { rule: id?, file: file_pattern, found, reason, place: file.name.clone() })
+}
+
+/// Returns a string that must not be empty; `what` says what it is for where it must
+/// be there.
+fn filled(table: &mut Table<'_>, key: &str, what: Option<&str>) -> Option<At<String>> {
+    let string = match what {
+        Some(what) => table.required_string(key, what),
+        None => table.string(key),
+    }?;
+    if string.value.trim().is_empty() {
+        let label = match what {
+            Some(what) => format!("expected {what}"),
+            None => format!("leave `{key}` out to accept any"),
+        };
+        table.problem(string.span, format!("`{key}` must not be empty"), label, None);
+        return None;
+    }
+    Some(string)
+}
+
+/// Reads an amount of memory that may be absent.
+fn memory(root: &mut Table<'_>, key: &str) -> Option<u64> {
+    let At { value, span } = root.string(key)?;
+    let bytes = crate::limits::parse_size(&value);
+    if bytes.is_none() {
+        root.problem(span, "this is not an amount of memory", "expected an amount such as `4 GB`", None);
+    }
+    bytes
+}

@@ -1,0 +1,169 @@
+//! Edits of upstream's text: what component.toml declares in `[[edit]]`, and what an
+//! edit does to a text. Which file it is in is the caller's business.
+
+use super::document::{At, Table};
+use super::range::VersionRange;
+
+/// One edit: a text within a line that becomes another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The file, below the source's top folder.
+    pub file: String,
+    /// The further source that the file is in; the main one where absent.
+    pub source: Option<String>,
+    /// The text that is replaced.
+    pub find: String,
+    /// What replaces it, placeholders such as `@PREFIX@` not yet filled in.
+    pub replace: At<String>,
+    /// How often the text must occur.
+    pub matches: usize,
+    /// The component's versions that it is for.
+    pub versions: VersionRange,
+    /// Why.
+    pub reason: String,
+    /// When it can go; empty if it is not said.
+    pub drop_when: String,
+    /// Where it stands in component.toml.
+    pub span: std::ops::Range<usize>,
+}
+
+impl Edit {
+    /// Reads one `[[edit]]`; `None` if something that it needs is missing or wrong.
+    pub(super) fn read(table: &mut Table<'_>) -> Option<Self> {
+        let file = table.required_string("file", "a file below the source's top folder");
+        if let Some(At { value, span }) = &file
+            && !is_inside(value)
+        {
+            let label = "expected a relative path without `..`";
+            table.problem(span.clone(), "the path leads out of the source", label, None);
+        }
+        let source = table.string("source").map(|at| at.value);
+        let find = table.required_string("find", "the text that is replaced, within one line");
+        if let Some(At { value, span }) = &find
+            && value.is_empty()
+        {
+            table.problem(span.clone(), "`find` must not be empty", "expected the text to replace", None);
+        }
+        let replace = table.required_string("replace", "the text that takes its place");
+        let span = table.span();
+        if !table.has("matches") {
+            let label = "expected `matches`: how often the text must occur";
+            table.problem(span.clone(), "`matches` is missing in `[edit]`", label, None);
+        }
+        let matches = table.integer("matches").map(|n| usize::try_from(n).ok().filter(|n| *n > 0));
+        if matches == Some(None) {
+            table.problem(span.clone(), "`matches` must be 1 or more", "an edit that changes nothing", None);
+        }
+        let versions = versions(table);
+        let reason = table.required_string("reason", "why upstream's text is edited");
+        let drop_when = table.string("drop-when").map(|at| at.value).unwrap_or_default();
+        Some(Self {
+            file: file.map(|at| at.value).filter(|file| is_inside(file))?,
+            source,
+            find: find.map(|at| at.value).filter(|find| !find.is_empty())?,
+            replace: replace?,
+            matches: matches??,
+            versions,
+            reason: reason?.value,
+            drop_when,
+            span,
+        })
+    }
+
+    /// Replaces the text wherever it occurs; the error is how often it did, where
+    /// that is not as often as declared. `replace` has its placeholders filled in. The spec's
+    /// `_shared/edits.tera` does the same in `%prep`.
+    pub fn apply(&self, text: &str, replace: &str) -> Result<String, usize> {
+        let found = text.matches(self.find.as_str()).count();
+        if found != self.matches {
+            return Err(found);
+        }
+        let mut edited = text.replace(&self.find, replace);
+        // awk ends every line that it writes.
+        if !text.ends_with('\n') {
+            edited.push('\n');
+        }
+        Ok(edited)
+    }
+}
+
+/// Reads `versions`, a range; all versions where it is absent or wrong.
+pub(super) fn versions(table: &mut Table<'_>) -> VersionRange {
+    let Some(At { value, span }) = table.string("versions") else { return VersionRange::default() };
+    VersionRange::parse(&value).unwrap_or_else(|| {
+        table.problem(
+            span,
+            format!("`{value}` is not a range of versions"),
+            "expected such as `>=1.2, <2`",
+            None,
+        );
+        VersionRange::default()
+    })
+}
+
+/// Returns whether a path stays below the folder that it is relative to.
+pub(crate) fn is_inside(path: &str) -> bool {
+    let path = std::path::Path::new(path);
+    path.components().next().is_some()
+        && path.components().all(|part| matches!(part, std::path::Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Command;
+
+    /// Makes the edit as `%prep` does, with the function of the shared template.
+    fn in_prep(edit: &Edit, text: &str, replace: &str) -> Option<String> {
+        let template = include_str!("../../../../specs-templates/_shared/edits.tera");
+        let start = template.find("edit() {").unwrap();
+        let end = start + template[start..].find("\n}\n").unwrap() + 3;
+        // In a spec, `%%` is a `%`.
+        let script = format!("{}edit \"$@\"", template[start..end].replace("%%", "%"));
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(&edit.file);
+        fs_err::write(&file, text).unwrap();
+        let shell = Command::new("sh").cwd(dir.path()).args(["-e", "-c", &script, "sh"]);
+        let shell = shell.args([&edit.matches.to_string(), &edit.file, &edit.find, replace]);
+        let done = shell.run().unwrap();
+        done.success().then(|| fs_err::read_to_string(&file).unwrap())
+    }
+
+    #[test]
+    fn an_edit_does_the_same_as_in_prep() {
+        for (text, find, replace, matches, edited) in [
+            ("one two\n", "two", "x", 1, Some("one x\n")),
+            ("aaa\n", "aa", "b", 1, Some("ba\n")),
+            ("a a\na\n", "a", "aa", 3, Some("aa aa\naa\n")),
+            ("a a\na\n", "a", "b", 2, None),
+            ("a\n", "b", "a", 1, None),
+            ("no end", "end", "x", 1, Some("no x\n")),
+            ("a\r\nb\r\n", "a", "b", 1, Some("b\r\nb\r\n")),
+            ("ä ö\n\n\tx\n", "ö", "ß", 1, Some("ä ß\n\n\tx\n")),
+            (
+                "$(x) \\n %s & ' \" `y`\n",
+                "\\n %s & ' \"",
+                "\\t && %d '' $HOME",
+                1,
+                Some("$(x) \\t && %d '' $HOME `y`\n"),
+            ),
+            (".*[x]\n", ".*[", "]", 1, Some("]x]\n")),
+            ("a\n", "a", "b\nc", 1, Some("b\nc\n")),
+            ("", "a", "b", 1, None),
+        ] {
+            let edit = Edit {
+                file: "a b".into(),
+                source: None,
+                find: find.into(),
+                replace: At { value: replace.into(), span: 0..0 },
+                matches,
+                versions: VersionRange::default(),
+                reason: String::new(),
+                drop_when: String::new(),
+                span: 0..0,
+            };
+            assert_eq!(edit.apply(text, replace).ok().as_deref(), edited, "{text:?}");
+            assert_eq!(in_prep(&edit, text, replace).as_deref(), edited, "in %prep: {text:?}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! `rocmrpm.toml`: what the workspace is called, and what it builds for.
+
+use super::document::{At, File, Table};
+use super::flavour::{self, Containers};
+use crate::error::Problem;
+use crate::gpu::GpuTarget;
+use crate::index::outside::IndexSource;
+use crate::names::nearest;
+use crate::text::visible;
+
+/// The content of `rocmrpm.toml`.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The stack's name, for labels and repository ids.
+    pub name: String,
+    /// The GPU targets that every component is built for, sorted.
+    pub gpu_targets: Vec<GpuTarget>,
+    /// The chroot to build against unless `--chroot` says otherwise.
+    pub default_chroot: At<String>,
+    /// The pin set to use unless `--pins` says otherwise.
+    pub default_pins: At<String>,
+    /// Where wheels find ROCm: `[wheels] rocm`.
+    pub wheel_rocm: RocmSource,
+    /// Where requirements come from that the stack does not have: `[index] outside`.
+    pub outside: Vec<IndexSource>,
+    /// The index where upstream publishes the same distributions (PEP 708, "tracks"):
+    /// `[index] tracks`.
+    pub tracks: Option<IndexSource>,
+    /// The flavours of the container file that are rendered: `[container]`.
+    pub containers: Containers,
+    /// gpg's name of the key that packages and metadata are signed with: `[signing] key`.
+    pub signing_key: Option<String>,
+    /// Where users find the repository: `[repository]`.
+    pub repository: PublishedRepository,
+}
+
+/// The table `[repository]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedRepository {
+    /// Its base URL, as dnf is to have it.
+    pub url: Option<String>,
+    /// How many builds of a package it keeps.
+    pub keep: usize,
+}
+
+impl Default for PublishedRepository {
+    fn default() -> Self {
+        Self { url: None, keep: 1 }
+    }
+}
+
+/// Where the ROCm libraries of installed wheels come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RocmSource {
+    /// The distribution's RPMs, those that the chroot's provider names.
+    #[default]
+    System,
+    /// AMD's `rocm-sdk-*` wheels, in the same site-packages.
+    RocmSdk,
+}
+
+impl Manifest {
+    /// Reads `rocmrpm.toml`.
+    pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
+        file.parse(problems, |root| {
+            let wheel_rocm = root.table("wheels", rocm_source).unwrap_or_default();
+            let (outside, tracks) = root.table("index", index_sources).unwrap_or_default();
+            let signing_key = root.table("signing", signing_key).flatten();
+            let repository = root.table("repository", repository).unwrap_or_default();
+            let containers = root.table("container", flavour::read).unwrap_or_else(flavour::usual);
+            let read = |stack: &mut Table<'_>| Self {
+                signing_key: signing_key.clone(),
+                repository: repository.clone(),
+                wheel_rocm,
+                outside: outside.clone(),
+                tracks: tracks.clone(),
+                containers: containers.clone(),
+                name: plain(stack, "name", "the stack's name"),
+                gpu_targets: gpu_targets(stack, "gpu-targets", true),
+                default_chroot: or_default(stack.string("default-chroot"), "fedora-43"),
+                default_pins: or_default(stack.string("default-pins"), "stable"),
+            };
+            match root.table("stack", read) {
+                Some(manifest) => manifest,
+                None => {
+                    let span = root.span();
+                    root.problem(span, "the table `[stack]` is missing", "expected `[stack]`", None);
+                    Self {
+                        name: String::new(),
+                        gpu_targets: Vec::new(),
+                        default_chroot: or_default(None, "fedora-43"),
+                        default_pins: or_default(None, "stable"),
+                        wheel_rocm,
+                        outside,
+                        tracks,
+                        signing_key,
+                        repository,
+                        containers,
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Reads the table `[wheels]`.
+fn rocm_source(table: &mut Table<'_>) -> RocmSource {
+    let Some(At { value, span }) = table.string("rocm") else { return RocmSource::default() };
+    match value.as_str() {
+        "system" => RocmSource::System,
+        "rocm-sdk" => RocmSource::RocmSdk,
+        other => {
+            let help = nearest(other, ["system", "rocm-sdk"]);
+            let help = help.map(|name| format!("did you mean `{name}`?"));
+            let message = format!("unknown source of ROCm `{}`", visible(other));
+            table.problem(span, message, "expected `system` or `rocm-sdk`", help);
+            RocmSource::default()
+        }
+    }
+}
+
+/// Reads the table `[signing]`.
+fn signing_key(table: &mut Table<'_>) -> Option<String> {
+    let At { value, span } =
+        table.required_string("key", "gpg's name of a key: its fingerprint or a user id")?;
+    if value.trim().is_empty() || value.chars().any(char::is_control) {
+        let help = "`gpg --list-secret-keys` lists them".to_owned();
+        table.problem(span, "this names no key", "expected a fingerprint or a user id", Some(help));
+        return None;
+    }
+    Some(value)
+}
+
+/// Reads the table `[repository]`.
+fn repository(table: &mut Table<'_>) -> PublishedRepository {
+    let url = table.string("url").and_then(|At { value, span }| {
+        let known = ["https://", "http://", "file:///"].iter().any(|scheme| value.starts_with(scheme));
+        if known && !value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Some(value.trim_end_matches('/').to_owned());
+        }
+        let message = format!("`{}` is not where dnf can find a repository", visible(&value));
+        table.problem(span, message, "expected such as `https://example.org/rocm/$releasever`", None);
+        None
+    });
+    let keep = table.integer("keep").unwrap_or(1);
+    let number = usize::try_from(keep).ok().filter(|number| *number > 0);
+    if number.is_none() {
+        let span = table.span();
+        let message = format!("`keep` is {keep}");
+        table.problem(span, message, "expected how many builds of a package are kept: 1 or more", None);
+    }
+    PublishedRepository { url, keep: number.unwrap_or(1) }
+}
+
+/// Reads the table `[index]`: `outside` and `tracks`.
+fn index_sources(table: &mut Table<'_>) -> (Vec<IndexSource>, Option<IndexSource>) {
+    let outside = table.strings("outside");
+    let outside = outside.into_iter().filter_map(|at| index_source(table, at)).collect();
+    let tracks = table.string("tracks");
+    (outside, tracks.and_then(|at| index_source(table, at)))
+}
+
+fn index_source(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<IndexSource> {
+    if value == "pip" {
+        return Some(IndexSource::Pip);
+    }
+    let known = ["https://", "http://", "file://"].iter().any(|scheme| value.starts_with(scheme));
+    if known && !value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Some(IndexSource::Url(value));
+    }
+    let message = format!("`{}` is not an index", visible(&value));
+    let help = "`pip` is the index that this machine's pip uses".to_owned();
+    table.problem(span, message, "expected `pip` or the URL of a Simple API", Some(help));
+    None
+}
+
+/// Reads a list of GPU targets; unknown names are problems with the nearest known
+/// one. The result is sorted and free of duplicates.
+pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> Vec<GpuTarget> {
+    if required && !table.has(key) {
+        let span = table.span();
+        table.problem(
+            span,
+            format!("`{key}` is missing"),
+            "expected a list of GPU targets",
+            Some(format!("add `{key} = [\"gfx1151\"]`")),
+        );
+    }
+    let listed = table.strings(key);
+    let mut targets = Vec::new();
+    for At { value, span } in &listed {
+        match GpuTarget::parse(value) {
+            Some(target) => targets.push(target),
+            None => {
+                let help = nearest(value, GpuTarget::known()).map(|n| format!("did you mean `{n}`?"));
+                table.problem(
+                    span.clone(),
+                    format!("unknown GPU target `{value}`"),
+                    "not a name that LLVM's AMDGPU backend knows",
+                    help,
+                );
+            }
+        }
+    }
+    if required && table.has(key) && listed.is_empty() {
+        let span = table.span();
+        table.problem(span, format!("`{key}` is empty"), "expected at least one GPU target", None);
+    }
+    targets.sort();
+    targets.dedup();
+    targets
+}
+
+/// Reads a required name that ends up in file names and command lines.
+pub(super) fn plain(table: &mut Table<'_>, key: &str, what: &str) -> String {
+    let name = table.required_string(key, what);
+    if let Some(name) = &name {
+        table.must_be_plain(name, what);
+    }
+    text(name)
+}
+
+pub(super) fn text(value: Option<At<String>>) -> String {
+    value.map(|at| at.value).unwrap_or_default()
+}
+
+fn or_default(value: Option<At<String>>, default: &str) -> At<String> {
+    value.unwrap_or_else(|| At { value: default.to_owned(), span: 0..0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(tables: &str) -> (Manifest, Vec<String>) {
+        let text = format!("[stack]\nname = \"s\"\ngpu-targets = [\"gfx1151\"]\n{tables}");
+        let mut problems = Vec::new();
+        let manifest = Manifest::read(&File { name: "rocmrpm.toml".into(), text }, &mut problems);
+        (manifest, problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn signing_and_repository_are_optional_and_checked() {
+        let (manifest, problems) = read("");
+        assert_eq!((manifest.signing_key, manifest.repository.keep, problems.len()), (None, 1, 0));
+        let (manifest, problems) =
+            read("[signing]\nkey = \"A <a@b>\"\n[repository]\nurl = \"https://h/$releasever/\"\nkeep = 3\n");
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(manifest.signing_key.as_deref(), Some("A <a@b>"));
+        let repository = PublishedRepository { url: Some("https://h/$releasever".into()), keep: 3 };
+        assert_eq!(manifest.repository, repository);
+        let (_, problems) =
+            read("[signing]\nkey = \" \"\nkeys = 1\n[repository]\nurl = \"ftp://h x\"\nkeep = 0\n");
+        assert_eq!(problems.len(), 4, "{problems:?}");
+        let (_, problems) = read("[signing]\n");
+        assert_eq!(problems.len(), 1, "{problems:?}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The workspace: its TOML files parsed and validated, with the place of every
+//! mistake. Nothing here fetches, renders or builds.
+
+mod check;
+pub mod chroot;
+pub mod closure;
+pub mod component;
+pub mod copr;
+pub mod document;
+pub mod edit;
+mod environment;
+mod error;
+pub mod flavour;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod generated;
+mod load;
+pub mod lock;
+pub mod manifest;
+pub mod offline;
+pub mod patch;
+mod paths;
+pub mod pin;
+pub mod pins;
+pub mod range;
+mod read;
+mod releases;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use crate::index::outside::IndexSource;
+pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
+pub use closure::{
+    AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberRule, Place, WrittenClosure, YANKED,
+};
+pub use component::Component;
+pub use copr::{CoprChroot, CoprProject};
+pub use edit::Edit;
+pub use error::WorkspaceError;
+pub use flavour::{Container, Containers, Flavour, PackagesFrom};
+pub use generated::{CLOSURE_FILE, GENERATED, GENERATED_PINS};
+pub use load::{MANIFEST, Selection, Workspace, find_root};
+pub use lock::{Lock, source_name};
+pub use manifest::{Manifest, PublishedRepository, RocmSource};
+pub use offline::{By, Offline};
+pub use patch::Patch;
+pub use paths::{PathError, check_inputs};
+pub use pin::{LockEntry, Pin, Source};
+pub use pins::{Generated, PinSet};
+pub use range::{VersionRange, compare};
+pub use releases::today;

@@ -1,0 +1,382 @@
+//! Pin sets, `pins/<name>.toml`: reading and overriding them, not resolving them.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+use super::document::{At, File, Table};
+use super::edit::is_inside;
+use super::lock::{Lock, commit, sha256};
+use super::pin::{Pin, Source};
+use super::range::VersionRange;
+use crate::error::Problem;
+use crate::names::{ComponentName, is_version};
+use crate::wheel::wheel_project;
+
+/// One coherent set of pins.
+#[derive(Debug, Clone)]
+pub struct PinSet {
+    /// The set's name: the file name without `.toml`.
+    pub name: String,
+    /// The pins, with the place of each one's table.
+    pub pins: BTreeMap<ComponentName, At<Pin>>,
+    /// The file they were read from.
+    pub file: File,
+    /// Those among the pins that `rocmrpm closure --write` wrote, and their file.
+    pub generated: Option<Generated>,
+}
+
+/// The pins that belong to a component's Python closure.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// The components.
+    pub names: BTreeSet<ComponentName>,
+    /// The file they were read from.
+    pub file: File,
+}
+
+/// A version from the command line, `--pin NAME=VERSION`.
+pub type Overrides = BTreeMap<String, String>;
+
+impl PinSet {
+    /// Reads a pin set. `lock` is the content of the lock file, if there is one:
+    /// it supplies the digests and commits that the set itself leaves out.
+    pub fn read(
+        name: &str,
+        file: File,
+        lock: &Lock,
+        overrides: &Overrides,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let pins =
+            file.parse(problems, |root| root.each_table(|key, table| read_pin(key, table, lock, overrides)));
+        let pins = pins.into_iter().flatten().map(|at| (at.value.component.clone(), at)).collect();
+        Self { name: name.to_owned(), pins, file, generated: None }
+    }
+
+    /// Adds the pins of a closure. What both have stays as it is here.
+    pub fn add_generated(&mut self, generated: Self) {
+        let Self { pins, file, .. } = generated;
+        let mut names = BTreeSet::new();
+        for (name, pin) in pins {
+            if let Entry::Vacant(vacant) = self.pins.entry(name) {
+                names.insert(vacant.key().clone());
+                vacant.insert(pin);
+            }
+        }
+        self.generated = Some(Generated { names, file });
+    }
+
+    /// Returns whether a component's pin is one of a closure.
+    pub fn is_generated(&self, name: &ComponentName) -> bool {
+        self.generated.as_ref().is_some_and(|generated| generated.names.contains(name))
+    }
+
+    /// Returns the pins that packagers write.
+    pub fn written(&self) -> impl Iterator<Item = &Pin> {
+        self.pins.values().map(|at| &at.value).filter(|pin| !self.is_generated(&pin.component))
+    }
+
+    /// Returns the file that a component's pin stands in.
+    pub fn file_of(&self, name: &ComponentName) -> &File {
+        let generated = self.generated.as_ref().filter(|generated| generated.names.contains(name));
+        generated.map_or(&self.file, |generated| &generated.file)
+    }
+}
+
+fn read_pin(key: At<String>, table: &mut Table<'_>, lock: &Lock, overrides: &Overrides) -> Option<At<Pin>> {
+    let component = ComponentName::parse(&key.value);
+    if component.is_none() {
+        let message = format!("`{}` is not a component name", key.value);
+        table.problem(key.span.clone(), message, "expected lower-case letters, digits and `-`", None);
+    }
+    let written = table.required_string("version", "the upstream version");
+    if let Some(At { value, span }) = &written
+        && !is_version(value)
+    {
+        table.problem(
+            span.clone(),
+            format!("`{value}` cannot be the version of an RPM"),
+            "expected letters, digits and . _ + ~ ^",
+            None,
+        );
+    }
+    let override_version = overrides.get(&key.value);
+    let version = override_version.cloned().or(written.map(|at| at.value));
+    let source = read_source(&key, table, version.as_deref().unwrap_or_default());
+    let top_folder = top_folder(table);
+    let python = python(table);
+    let further = table.table("sources", |sources| {
+        sources.each_table(|name, table| {
+            let version = version.as_deref().unwrap_or_default();
+            read_further(&key.value, &name, table, version).map(|pin| (name.value, pin))
+        })
+    });
+    let (component, version, mut source) = (component?, version?, source?);
+    let overridden = override_version.is_some();
+    if overridden {
+        // What was recorded for another version says nothing about this one.
+        source.forget();
+    }
+    let mut pin = Pin { overridden, top_folder, python, ..Pin::new(component, version, source) };
+    let component = pin.component.clone();
+    if !overridden {
+        lock.complete(&component, "", &mut pin);
+    }
+    for (name, source) in further.unwrap_or_default().into_iter().flatten() {
+        let mut source = source.into_pin(&pin);
+        lock.complete(&component, &name, &mut source);
+        pin.sources.insert(name, source);
+    }
+    Some(At { value: pin, span: key.span })
+}
+
+/// What a further source is, before the main one is known.
+enum Further {
+    Pin(Box<Pin>),
+    Crates { component: ComponentName, lock_file: String },
+}
+
+impl Further {
+    fn into_pin(self, main: &Pin) -> Pin {
+        match self {
+            Self::Pin(pin) => *pin,
+            Self::Crates { component, lock_file } => {
+                let of = Box::new(Pin { sources: BTreeMap::new(), ..main.clone() });
+                Pin::new(component, main.version.clone(), Source::Crates { lock_file, of })
+            }
+        }
+    }
+}
+
+/// Reads `[<component>.sources.<name>]`; `version` is the component's.
+fn read_further(component: &str, name: &At<String>, table: &mut Table<'_>, version: &str) -> Option<Further> {
+    let full = ComponentName::parse(&format!("{component}-{}", name.value));
+    if full.is_none() {
+        let message = format!("`{}` is not a source's name", name.value);
+        table.problem(name.span.clone(), message, "expected lower-case letters, digits and `-`", None);
+    }
+    if let Some(At { value, span }) = table.string("cargo-vendor") {
+        if !is_inside(&value) {
+            let label = "expected a relative path without `..`";
+            table.problem(span, "the lock file lies outside of the source", label, None);
+        }
+        return Some(Further::Crates { component: full?, lock_file: value });
+    }
+    let version = table.string("version").map_or_else(|| version.to_owned(), |at| at.value);
+    let source = read_source(name, table, &version);
+    let top_folder = top_folder(table);
+    Some(Further::Pin(Box::new(Pin { top_folder, ..Pin::new(full?, version, source?) })))
+}
+
+fn top_folder(table: &mut Table<'_>) -> Option<String> {
+    let name = table.string("top-folder")?;
+    table.must_be_plain(&name, "a folder's name");
+    Some(name.value)
+}
+
+fn python(table: &mut Table<'_>) -> VersionRange {
+    let Some(At { value, span }) = table.string("python") else { return VersionRange::default() };
+    VersionRange::parse(&value).unwrap_or_else(|| {
+        let message = format!("`{value}` is not a range of versions");
+        table.problem(span, message, "expected such as `>=3.10, <3.15`", None);
+        VersionRange::default()
+    })
+}
+
+fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option<Source> {
+    let url = table.string("url");
+    let git = table.string("git");
+    let sdist = table.string("sdist");
+    let wheel = table.string("wheel");
+    let path = table.string("path");
+    let sha256 = sha256(table);
+    let commit = commit(table);
+    let submodules = table.boolean("submodules");
+    let paths = table.strings("paths");
+    for At { value, span } in paths.iter().filter(|at| !is_inside(&at.value)) {
+        let message = format!("`{value}` leads out of the source");
+        table.problem(span.clone(), message, "expected a relative path without `..`", None);
+    }
+    let given: Vec<_> = [("url", &url), ("git", &git), ("sdist", &sdist), ("wheel", &wheel), ("path", &path)]
+        .into_iter()
+        .filter_map(|(name, value)| value.as_ref().map(|at| (name, at.span.clone())))
+        .collect();
+    match given.as_slice() {
+        [_] => {}
+        [] => {
+            let span = key.span.clone();
+            table.problem(
+                span,
+                format!("`{}` has no source", key.value),
+                "expected one of `url`, `git`, `sdist`, `wheel`, `path`",
+                None,
+            );
+            return None;
+        }
+        [.., (name, span)] => {
+            let message = format!("`{}` has more than one source", key.value);
+            table.problem(
+                span.clone(),
+                message,
+                format!("`{name}` cannot stand beside `{}`", given[0].0),
+                None,
+            );
+            return None;
+        }
+    }
+    for (field, present, allowed) in [
+        ("sha256", sha256.is_some(), url.is_some() || sdist.is_some() || wheel.is_some()),
+        ("commit", commit.is_some(), git.is_some()),
+        ("submodules", submodules.is_some(), git.is_some()),
+        ("paths", !paths.is_empty(), git.is_some()),
+    ] {
+        if present && !allowed {
+            let message = format!("`{field}` says nothing about a `{}` source", given[0].0);
+            table.problem(key.span.clone(), message, "remove it", None);
+        }
+    }
+    if let Some(url) = url {
+        let schemes = ["https://", "http://", "file://"];
+        if !schemes.iter().any(|s| url.value.starts_with(s)) {
+            table.problem(
+                url.span,
+                "this is not a URL that can be fetched",
+                "expected https://, http:// or file://",
+                None,
+            );
+            return None;
+        }
+        return Some(Source::Url { url: url.value.replace("{version}", version), sha256 });
+    }
+    if let Some(git) = git {
+        let paths = paths.into_iter().map(|at| at.value).collect();
+        return Some(Source::Git { url: git.value, commit, submodules: submodules.unwrap_or(false), paths });
+    }
+    if let Some(sdist) = sdist {
+        return Some(Source::Sdist { project: sdist.value, sha256 });
+    }
+    if let Some(At { value, span }) = wheel {
+        let file = value.replace("{version}", version);
+        if wheel_project(&file).is_none() {
+            let label = "expected `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
+            table.problem(span, "this is not the name of a wheel", label, None);
+            return None;
+        }
+        return Some(Source::Wheel { file, sha256 });
+    }
+    let At { value, span } = path?;
+    // One spelling of it: the history compares paths as git writes them.
+    let path: PathBuf = Path::new(&value).components().filter(|part| *part != Component::CurDir).collect();
+    let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if !inside || path.as_os_str().is_empty() {
+        table.problem(
+            span,
+            "the path leads out of the workspace",
+            "expected a relative path without `..`",
+            None,
+        );
+        return None;
+    }
+    Some(Source::Folder { path })
+}
+
+impl Source {
+    /// Drops digest and commit.
+    fn forget(&mut self) {
+        match self {
+            Self::Url { sha256, .. } | Self::Sdist { sha256, .. } | Self::Wheel { sha256, .. } => {
+                *sha256 = None
+            }
+            Self::Git { commit, .. } => *commit = None,
+            Self::Folder { .. } | Self::Crates { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Sha256;
+    use crate::workspace::pin::Evidence;
+
+    fn read(text: &str, lock: &Lock, overrides: &[(&str, &str)]) -> (PinSet, Vec<String>) {
+        let file = File { name: "pins/x.toml".into(), text: text.into() };
+        let overrides = overrides.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let mut problems = Vec::new();
+        let set = PinSet::read("x", file, lock, &overrides, &mut problems);
+        (set, problems.into_iter().map(|p| p.message).collect())
+    }
+
+    fn pin(set: &PinSet, name: &str) -> Pin {
+        set.pins[&ComponentName::parse(name).unwrap()].value.clone()
+    }
+
+    #[test]
+    fn the_version_goes_into_the_url_and_an_override_forgets_the_digest() {
+        let digest = Sha256::of_bytes("x");
+        let text = format!(
+            "[a]\nversion = \"1\"\nurl = \"https://h/a-{{version}}.tar.gz\"\nsha256 = \"{digest}\"\n"
+        );
+        let url = |v: &str| format!("https://h/a-{v}.tar.gz");
+        let (set, problems) = read(&text, &Lock::default(), &[]);
+        assert_eq!(
+            (pin(&set, "a").source, problems),
+            (Source::Url { url: url("1"), sha256: Some(digest) }, vec![])
+        );
+        let (set, _) = read(&text, &Lock::default(), &[("a", "2")]);
+        assert_eq!(pin(&set, "a").source, Source::Url { url: url("2"), sha256: None });
+        assert!(pin(&set, "a").overridden);
+    }
+
+    #[test]
+    fn mistakes_are_found() {
+        let text = "[a]\nversion = \"1-2\"\nurl = \"ftp://x\"\n[b]\nversion = \"1\"\n\
+                    [c]\nversion = \"1\"\ngit = \"x\"\nsdist = \"c\"\n[d]\nversion = \"1\"\ngit = \"u\"\ncommit = \"main\"\n\
+                    [e]\nversion = \"1\"\npath = \"../x\"\n[f]\nversion = \"1\"\nsdist = \"f\"\nsha256 = \"12\"\n";
+        let (_, problems) = read(text, &Lock::default(), &[]);
+        assert_eq!(
+            problems,
+            [
+                "`1-2` cannot be the version of an RPM",
+                "this is not a URL that can be fetched",
+                "`b` has no source",
+                "`c` has more than one source",
+                "this is not a full commit",
+                "the path leads out of the workspace",
+                "this is not a SHA-256 digest",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lock_completes_the_same_source_only() {
+        let digest = Sha256::of_bytes("x");
+        let text = format!(
+            "[a]\nversion = \"1\"\norigin = \"a\"\nsha256 = \"{digest}\"\nsize = 7\n\n\
+             [a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\ncrates = 3\n"
+        );
+        let lock = Lock::read(&File { name: "x.lock".into(), text }, &mut Vec::new());
+        let crates = "[a.sources.crates]\ncargo-vendor = \"Cargo.lock\"\n";
+        let read_pin = |version: &str, more: &str| {
+            let text = format!("[a]\nversion = \"{version}\"\nsdist = \"a\"\n{more}{crates}");
+            pin(&read(&text, &lock, &[]).0, "a")
+        };
+        let known = |pin: &Pin| (pin.evidence.0.is_some(), pin.sources["crates"].evidence.0.is_some());
+        let same = read_pin("1", "");
+        assert_eq!(same.source, Source::Sdist { project: "a".into(), sha256: Some(digest) });
+        assert_eq!(known(&same), (true, true));
+        let other = read_pin("2", "");
+        assert_eq!(other.source, Source::Sdist { project: "a".into(), sha256: None });
+        assert_eq!(known(&other), (false, false));
+        // A pin's own digest counts, and the lock is then about another file.
+        let own = Sha256::of_bytes("y");
+        let changed = read_pin("1", &format!("sha256 = \"{own}\"\n"));
+        assert_eq!(changed.source, Source::Sdist { project: "a".into(), sha256: Some(own) });
+        assert_eq!(known(&changed), (false, false));
+        assert_eq!(
+            same.sources["crates"],
+            Pin { evidence: Evidence(None), ..same.sources["crates"].clone() }
+        );
+    }
+}

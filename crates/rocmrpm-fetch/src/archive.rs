@@ -1,0 +1,232 @@
+//! Whether a file begins like the archive that its name promises, and which folder
+//! it unpacks to. Archives are not unpacked here.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use rocmrpm_base::error::IoError;
+
+/// The size of a tar header and of the blocks that follow it (POSIX.1, ustar).
+const BLOCK: usize = 512;
+
+/// How much of pax and GNU long-name records to read before the first member: a
+/// real one is a few hundred bytes.
+const MAX_RECORD: u64 = 1 << 20;
+
+/// What is wrong with a file that should be an archive.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotThat {
+    /// The format that the name promises, with its article.
+    pub expected: &'static str,
+    /// What the file begins with, printable.
+    pub begins: String,
+}
+
+/// Checks that the file begins like the archive that `name` promises; a name
+/// without an archive's suffix promises nothing. Returns the folder that the first
+/// member lies in, where the format lets us see it.
+pub fn check(path: &Path, name: &str) -> Result<Result<Option<String>, NotThat>, IoError> {
+    let action = || IoError::doing("read a source");
+    let mut file = fs_err::File::open(path).map_err(action())?;
+    let mut start = Vec::new();
+    (&mut file).take(BLOCK as u64).read_to_end(&mut start).map_err(action())?;
+    let has = |suffixes: &[&str]| suffixes.iter().any(|s| name.to_ascii_lowercase().ends_with(s));
+    let not = |expected| Ok(Err(NotThat { expected, begins: beginning(&start) }));
+    let magic = |bytes: &[u8], expected| if start.starts_with(bytes) { Ok(Ok(None)) } else { not(expected) };
+    if has(&[".tar.gz", ".tgz"]) {
+        if !start.starts_with(&[0x1f, 0x8b]) {
+            return not("a gzip file");
+        }
+        let whole = io::BufReader::new(fs_err::File::open(path).map_err(action())?);
+        return match top_folder(MultiGzDecoder::new(whole)) {
+            Some(folder) => Ok(Ok(folder)),
+            None => not("a tar archive inside gzip"),
+        };
+    }
+    if has(&[".tar"]) {
+        let whole = io::BufReader::new(fs_err::File::open(path).map_err(action())?);
+        return match top_folder(whole) {
+            Some(folder) => Ok(Ok(folder)),
+            None => not("a tar archive"),
+        };
+    }
+    if has(&[".gz"]) {
+        magic(&[0x1f, 0x8b], "a gzip file")
+    } else if has(&[".xz", ".txz"]) {
+        magic(b"\xfd7zXZ\0", "an xz file")
+    } else if has(&[".zst"]) {
+        magic(&[0x28, 0xb5, 0x2f, 0xfd], "a zstd file")
+    } else if has(&[".bz2", ".tbz", ".tbz2"]) {
+        magic(b"BZh", "a bzip2 file")
+    } else if has(&[".zip", ".whl"]) {
+        magic(b"PK\x03\x04", "a zip file")
+    } else {
+        Ok(Ok(None))
+    }
+}
+
+/// Returns the first path component of the first member of a tar stream, `None`
+/// inside where it has no folder, or `None` where this is no tar archive.
+fn top_folder(mut tar: impl Read) -> Option<Option<String>> {
+    // git writes a pax header first, and long names bring records of their own.
+    for _ in 0..4 {
+        let mut header = [0; BLOCK];
+        tar.read_exact(&mut header).ok()?;
+        let size = number(&header[124..136])?;
+        // The checksum counts its own field as blanks. V7 archives have no magic, so
+        // this is the one sign that all of them share.
+        let sum: u64 = header
+            .iter()
+            .enumerate()
+            .map(|(i, b)| u64::from(if (148..156).contains(&i) { b' ' } else { *b }))
+            .sum();
+        if number(&header[148..156])? != sum {
+            return None;
+        }
+        match header[156] {
+            b'g' | b'x' | b'L' | b'K' if size <= MAX_RECORD => {
+                let padded = size.div_ceil(BLOCK as u64) * BLOCK as u64;
+                let skipped = io::copy(&mut (&mut tar).take(padded), &mut io::sink()).ok()?;
+                if skipped < padded {
+                    return None;
+                }
+            }
+            b'g' | b'x' | b'L' | b'K' => return None,
+            kind => {
+                let prefix =
+                    if &header[257..262] == b"ustar" { text(&header[345..500]) } else { String::new() };
+                let path = format!("{prefix}/{}", text(&header[..100]));
+                let mut folders = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+                let first = folders.next().map(str::to_owned);
+                let inside = folders.next().is_some() || kind == b'5';
+                return Some(first.filter(|_| inside));
+            }
+        }
+    }
+    None
+}
+
+fn text(field: &[u8]) -> String {
+    String::from_utf8_lossy(field.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// Reads an octal field; sizes over 8 GiB are binary and none of our business.
+fn number(field: &[u8]) -> Option<u64> {
+    if field[0] & 0x80 != 0 {
+        return Some(0);
+    }
+    let text = text(field);
+    u64::from_str_radix(text.trim_matches(' '), 8).ok()
+}
+
+/// Returns the first bytes of a file as they may be shown.
+pub fn beginning(bytes: &[u8]) -> String {
+    let line = bytes.iter().take(48).take_while(|b| **b != b'\n' && **b != b'\r');
+    let line: Vec<u8> = line.copied().collect();
+    if bytes.is_empty() {
+        "nothing, it is empty".into()
+    } else if !line.is_empty() && line.iter().all(|b| b.is_ascii_graphic() || *b == b' ' || *b == b'\t') {
+        format!("`{}`", String::from_utf8_lossy(&line).trim())
+    } else {
+        let bytes: Vec<_> = bytes.iter().take(8).map(|b| format!("{b:02x}")).collect();
+        format!("the bytes {}", bytes.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Returns a tar archive with one file at this path.
+    fn tar_of(path: &str) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(2);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, path, &b"hi"[..]).unwrap();
+        builder.into_inner().unwrap()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn check_bytes(bytes: &[u8], name: &str) -> Result<Option<String>, NotThat> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        check(file.path(), name).unwrap()
+    }
+
+    #[test]
+    fn archives_are_recognised_with_their_folder() {
+        let tar = tar_of("demo-1/a/b");
+        assert_eq!(check_bytes(&tar, "x.tar"), Ok(Some("demo-1".into())));
+        assert_eq!(check_bytes(&gzip(&tar), "x.tgz"), Ok(Some("demo-1".into())));
+        assert_eq!(check_bytes(&gzip(&tar_of("bare")), "x.tar.gz"), Ok(None));
+        let long = format!("demo-2/{}", "x".repeat(300));
+        assert_eq!(check_bytes(&gzip(&tar_of(&long)), "x.tar.gz"), Ok(Some("demo-2".into())));
+        for (bytes, name) in [
+            (&b"\xfd7zXZ\0..."[..], "a.tar.xz"),
+            (b"\x28\xb5\x2f\xfd", "a.tar.zst"),
+            (b"BZh9", "a.tar.bz2"),
+            (b"PK\x03\x04", "a.ZIP"),
+            (b"anything", "a.patch"),
+        ] {
+            assert_eq!(check_bytes(bytes, name), Ok(None), "{name}");
+            if !name.ends_with("patch") {
+                assert!(check_bytes(b"<html>", name).is_err(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_content_is_shown() {
+        let html = b"<!DOCTYPE html>\n<html>sorry</html>";
+        let error = check_bytes(html, "x.tar.gz").unwrap_err();
+        assert_eq!((error.expected, error.begins.as_str()), ("a gzip file", "`<!DOCTYPE html>`"));
+        assert_eq!(check_bytes(b"", "x.zip").unwrap_err().begins, "nothing, it is empty");
+        assert_eq!(check_bytes(b"\0\x01\xff", "x.xz").unwrap_err().begins, "the bytes 00 01 ff");
+        // One printable byte makes no text of it.
+        assert_eq!(check_bytes(b"A\x1b[2J\0", "x.xz").unwrap_err().begins, "the bytes 41 1b 5b 32 4a 00");
+        assert_eq!(check_bytes(&gzip(html), "x.tar.gz").unwrap_err().expected, "a tar archive inside gzip");
+        assert_eq!(check_bytes(&[0; 2048], "x.tar").unwrap_err().expected, "a tar archive");
+    }
+
+    #[test]
+    fn reads_headers_of_files_over_8_gib() {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("demo-1/a").unwrap();
+        header.set_size(9 << 30);
+        header.set_cksum();
+        assert_eq!(check_bytes(header.as_bytes(), "x.tar"), Ok(Some("demo-1".into())));
+    }
+
+    #[test]
+    fn a_cut_or_changed_header_is_an_error_not_a_panic() {
+        let whole = gzip(&tar_of("demo-1/a"));
+        for end in 0..whole.len().min(60) {
+            assert!(check_bytes(&whole[..end], "x.tar.gz").is_err(), "{end}");
+        }
+        let tar = tar_of("demo-1/a");
+        for at in 0..BLOCK {
+            let mut changed = tar.clone();
+            changed[at] ^= 0xff;
+            assert!(check_bytes(&changed, "x.tar").is_err(), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_absurd_size_is_refused() {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(tar::EntryType::XGlobalHeader);
+        header.set_size(7_000_000_000);
+        header.set_cksum();
+        assert!(check_bytes(header.as_bytes(), "x.tar").is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! How much a server or an archive may make us write: more than any real source needs, and less
+//! than fills a disk.
+
+use std::io::{self, Read};
+
+use super::SourceError;
+use rocmrpm_base::limits::{BOMB_RATIO, BOMB_SIZE, parse_size};
+
+/// How large a page of an index or an answer of a service may be, in bytes. The largest real
+/// ones have a few million.
+pub const PAGE: u64 = 64 << 20;
+
+/// How many seconds a page may take.
+pub const PAGE_SECONDS: &str = "600";
+
+/// The variable that sets the size of the largest download and of the largest unpacked archive.
+const VARIABLE: &str = "ROCMRPM_MAX_SIZE";
+
+/// Its default. The largest wheels of ROCm have some 5 GB, PyTorch's sources unpack to 3 GB.
+const MAX_SIZE: u64 = 32_000_000_000;
+
+/// How many members an archive may have. LLVM's source has 170 thousand.
+pub const MEMBERS: u64 = 2_000_000;
+
+/// Returns the value of [`VARIABLE`], if it is set.
+fn stated() -> Result<Option<u64>, SourceError> {
+    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    match parse_size(&value) {
+        Some(bytes) => Ok(Some(bytes)),
+        None => Err(SourceError::BadLimit { variable: VARIABLE, value }),
+    }
+}
+
+/// Returns how large a file may become that is downloaded. A wrong file of a moderate size is
+/// fetched whole, since the error then shows its digest and what it begins with.
+pub fn file(announced: Option<u64>) -> Result<u64, SourceError> {
+    let most = stated()?.unwrap_or(MAX_SIZE);
+    Ok(announced.map_or(most, |size| size.max(PAGE).min(most)))
+}
+
+/// Returns how many bytes an archive of this size may unpack to. A limit that the user sets
+/// replaces the one by ratio.
+pub fn unpacked(archive: u64) -> Result<u64, SourceError> {
+    Ok(stated()?.unwrap_or_else(|| archive.saturating_mul(BOMB_RATIO).clamp(BOMB_SIZE, MAX_SIZE)))
+}
+
+/// Says what to do about a real source that is over a limit.
+pub fn hint(limit: u64) -> String {
+    format!("if you trust it, set {VARIABLE} to more, such as `{VARIABLE}=\"{} GB\"`", (limit >> 29).max(1))
+}
+
+/// A reader that fails when more than so many bytes come.
+pub struct Bounded<R> {
+    inner: R,
+    left: u64,
+    limit: u64,
+}
+
+impl<R: Read> Bounded<R> {
+    /// Returns a reader that yields at most `limit` bytes of `inner`.
+    pub fn new(inner: R, limit: u64) -> Self {
+        Self { inner, left: limit, limit }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        match self.left.checked_sub(count as u64) {
+            Some(left) => self.left = left,
+            None => return Err(too_large(self.limit)),
+        }
+        Ok(count)
+    }
+}
+
+/// The error of an archive that unpacks to more than it may.
+pub fn too_large(limit: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("it unpacks to more than {limit} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_archives_may_be_dense_and_large_ones_may_not() {
+        assert_eq!(unpacked(10).unwrap(), BOMB_SIZE);
+        assert_eq!(unpacked(1 << 30).unwrap(), MAX_SIZE);
+        assert_eq!(unpacked(4 << 20).unwrap(), 200 << 20);
+        assert_eq!(file(None).unwrap(), MAX_SIZE);
+        assert_eq!(file(Some(5)).unwrap(), PAGE);
+        assert_eq!(file(Some(PAGE + 1)).unwrap(), PAGE + 1);
+        assert_eq!(file(Some(u64::MAX)).unwrap(), MAX_SIZE);
+    }
+
+    #[test]
+    fn rejects_more_bytes_than_the_limit() {
+        let read = |limit| io::copy(&mut Bounded::new(&[0; 100][..], limit), &mut io::sink());
+        assert_eq!(read(100).unwrap(), 100);
+        assert_eq!(read(99).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+}

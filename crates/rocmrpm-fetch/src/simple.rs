@@ -1,0 +1,102 @@
+//! A project's page on any index of the Simple API: fetched, or read from a folder. What
+//! it says is `index`'s business.
+
+use std::path::Path;
+
+use fs_err as fs;
+
+use super::cache::Cache;
+use super::curl::{self, Failure, Transfer};
+use super::index::{self, ProjectFile};
+use super::{SourceError, limits, pip, url};
+use rocmrpm_base::error::IoError;
+use rocmrpm_base::text::file_url;
+
+/// Returns the files that an index has of a project; `None` where it has no such project.
+/// The index is a URL, with credentials if it needs some, or the path of a folder.
+pub fn project_files(
+    cache: &Cache,
+    index: &str,
+    project: &str,
+) -> Result<Option<Vec<ProjectFile>>, SourceError> {
+    let page = page(cache, &pip::as_url(index)?, project)?;
+    page.map(|(text, url)| index::files(&text, &url)).transpose()
+}
+
+/// Returns the files that a page in a folder names; `None` where there is no such page.
+pub fn files_of_page(path: &Path) -> Result<Option<Vec<ProjectFile>>, SourceError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let absolute = std::path::absolute(path).map_err(IoError::doing("find a page of the index"))?;
+    let url = file_url(&absolute);
+    index::files(&read_page(&absolute, &url)?, &url).map(Some)
+}
+
+/// Returns the path that a `file:` URL names; `None` where an encoded `..` in it leads elsewhere
+/// than the URL says.
+pub fn path_of_url(url: &str) -> Option<std::path::PathBuf> {
+    let path = std::path::PathBuf::from(rocmrpm_base::text::percent_decode(url.strip_prefix("file://")?));
+    path.components().all(|part| part != std::path::Component::ParentDir).then_some(path)
+}
+
+/// Fetches a project's page: its text and where it was. `None` where the index has no such
+/// project.
+pub fn page(cache: &Cache, index: &str, project: &str) -> Result<Option<(String, String)>, SourceError> {
+    let (index, credentials) = url::split_credentials(index);
+    let page_url = index::page_url(&index, project);
+    let scratch = cache.scratch()?;
+    let to = scratch.path().join("page");
+    let accept = Some(index::ACCEPT);
+    let (credentials, limit) = (credentials.as_ref(), limits::PAGE);
+    let done = curl::run(&Transfer { url: &page_url, credentials, to: &to, resume: false, limit, accept });
+    let url = match done {
+        Ok(done) => done.url,
+        Err(Failure::Error(SourceError::Transfer { status, .. }))
+            if status == 404 || (status == 0 && is_missing(&page_url)) =>
+        {
+            return Ok(None);
+        }
+        Err(Failure::Error(error)) => return Err(error),
+        // Only a transfer that resumes ends like this.
+        Err(Failure::CannotResume) => {
+            let reason = "the server answered to a range that was not asked for".into();
+            return Err(SourceError::IndexPage { url: page_url, reason });
+        }
+    };
+    let text = read_page(&to, &url)?;
+    Ok(Some((text, url)))
+}
+
+/// Returns whether a `file:` URL names nothing.
+pub fn is_missing(url: &str) -> bool {
+    url.strip_prefix("file://")
+        .is_some_and(|path| !Path::new(&rocmrpm_base::text::percent_decode(path)).exists())
+}
+
+/// Reads a page that was downloaded from `url`.
+pub fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
+    let wrong = |reason: String| SourceError::IndexPage { url: url.to_owned(), reason };
+    let size = std::fs::metadata(path).map_or(0, |m| m.len());
+    if size > limits::PAGE {
+        return Err(wrong(format!("it has {size} bytes; at most {} are read", limits::PAGE)));
+    }
+    if size == 0 {
+        return Err(wrong("it is empty".into()));
+    }
+    let bytes = fs::read(path).map_err(IoError::doing("read a page of the package index"))?;
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_leads_to_the_path_that_it_shows() {
+        assert_eq!(path_of_url("file:///i/a%20b").unwrap(), Path::new("/i/a b"));
+        for other in ["file:///i/packages/..%2f..%2fetc/x", "file:///i/%2E%2E/x", "http://h/x"] {
+            assert_eq!(path_of_url(other), None, "{other}");
+        }
+    }
+}

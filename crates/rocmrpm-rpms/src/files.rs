@@ -1,0 +1,130 @@
+//! The list of files in an RPM's header, and which of them a member of the payload is.
+//! Found by name in one step, so that a package may have any number of files.
+
+use std::collections::HashMap;
+
+use rpm::{FileFlags, FileType, IndexTag, PackageMetadata};
+
+use super::payload::Member;
+use super::read::{Entry, EntryKind};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::text::visible;
+
+/// `PATH_MAX` on Linux.
+const MAX_PATH: usize = 4096;
+
+/// The files of one package.
+pub(super) struct Files {
+    entries: Vec<Entry>,
+    numbers: HashMap<String, usize>,
+    /// How many bytes of each file a payload without sizes of its own has.
+    sizes: Vec<u64>,
+    seen: Vec<bool>,
+}
+
+impl Files {
+    /// Reads the list from the header.
+    pub(super) fn of(metadata: &PackageMetadata) -> Result<Self, rpm::Error> {
+        let numbers = |tag| metadata.header.get_entry_data_as_u32_array(tag).unwrap_or_default();
+        let (devices, inodes) = (numbers(IndexTag::RPMTAG_FILEDEVICES), numbers(IndexTag::RPMTAG_FILEINODES));
+        let mut files =
+            Self { entries: Vec::new(), numbers: HashMap::new(), sizes: Vec::new(), seen: Vec::new() };
+        // The last of a set of hard links has the content (rpm, `rpmfilesBuildNLink`
+        // and `rpmfiArchiveHasContent` in lib/rpmfi.c).
+        let mut links = HashMap::new();
+        metadata.for_each_file_entry(|file| {
+            let number = files.entries.len();
+            let path = file.path();
+            if path.as_os_str().len() > MAX_PATH {
+                return Err(rpm::Error::Nom(format!(
+                    "file {number} has a path of {} bytes",
+                    path.as_os_str().len()
+                )));
+            }
+            let path = path.to_string_lossy().into_owned();
+            let size = file.size() as u64;
+            let ghost = file.flags().contains(FileFlags::GHOST);
+            let kind = match file.file_type() {
+                _ if ghost => EntryKind::Ghost,
+                FileType::Dir => EntryKind::Directory,
+                FileType::SymbolicLink => EntryKind::Symlink(file.linkto().unwrap_or_default().to_owned()),
+                FileType::Regular => EntryKind::Regular,
+                _ => EntryKind::Special,
+            };
+            let stored = match kind {
+                EntryKind::Regular | EntryKind::Symlink(_) => size,
+                _ => 0,
+            };
+            let mut hard_link = None;
+            if kind == EntryKind::Regular
+                && let (Some(device), Some(inode)) = (devices.get(number), inodes.get(number))
+                && let Some(earlier) = links.insert((*device, *inode), number)
+            {
+                files.sizes[earlier] = 0;
+                // The number of the first of them.
+                hard_link = Some(*files.entries[earlier].hard_link.get_or_insert(earlier));
+            }
+            // format_v4.md, "File information": the digests are those of FILEDIGESTALGO.
+            let digest = file.digest().filter(|digest| digest.algorithm() == rpm::DigestAlgorithm::Sha2_256);
+            let sha256 = digest.and_then(|digest| Sha256::parse(digest.as_hex()));
+            files.numbers.entry(inside(&path).to_owned()).or_insert(number);
+            let permissions = file.permissions();
+            files.entries.push(Entry { path, permissions, size, kind, sha256, hard_link });
+            files.sizes.push(stored);
+            Ok(())
+        })?;
+        files.seen = vec![false; files.entries.len()];
+        Ok(files)
+    }
+
+    /// Returns the files in the header's order.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    /// Returns whether the package has no files at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the file that a member is, and how many bytes the payload has of it.
+    pub(super) fn take(&mut self, member: Member) -> Result<(&Entry, u64), String> {
+        let (number, size) = match member {
+            Member::Numbered(number) => match self.sizes.get(number) {
+                Some(size) => (number, *size),
+                None => {
+                    return Err(format!("the payload has a file {number}, the header {}", self.sizes.len()));
+                }
+            },
+            Member::Named(name, size) => match self.numbers.get(inside(&name)) {
+                Some(number) => (*number, size),
+                None => {
+                    return Err(format!("the payload has a file `{}`, the header has not", visible(&name)));
+                }
+            },
+        };
+        let entry = &self.entries[number];
+        if std::mem::replace(&mut self.seen[number], true) {
+            return Err(format!("the payload has the file `{}` twice", visible(&entry.path)));
+        }
+        Ok((entry, size))
+    }
+
+    /// Says which file the payload has not, but should.
+    pub(super) fn missing(&self) -> Option<String> {
+        let mut files = self.entries.iter().zip(&self.seen);
+        let (entry, _) = files.find(|(entry, seen)| !**seen && entry.kind != EntryKind::Ghost)?;
+        Some(format!("the payload ends without `{}`", visible(&entry.path)))
+    }
+
+    /// Returns the files that are not in the payload.
+    pub(super) fn ghosts(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().zip(&self.seen).filter(|(_, seen)| !**seen).map(|(entry, _)| entry)
+    }
+}
+
+/// The path as the payload and the header agree on it: `./usr/a`, `/usr/a` and
+/// `usr/a` are one.
+fn inside(path: &str) -> &str {
+    path.strip_prefix("./").or_else(|| path.strip_prefix('/')).unwrap_or(path)
+}

@@ -1,0 +1,131 @@
+//! RPM files and repositories of them: reading headers and payloads, signatures, and (in
+//! `repository`) the metadata that dnf reads. It does not know how RPMs are made, nor what the
+//! files in them contain.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod checked;
+mod files;
+mod payload;
+mod read;
+mod relations;
+pub mod repomd;
+pub mod repository;
+pub mod signing;
+pub mod tags;
+#[cfg(test)]
+mod tests;
+
+pub use read::{Entry, EntryKind, Header, files, for_each_file, header};
+pub use relations::{PackagedFile, Relation, Relations, Required, write_headers};
+
+use std::path::{Path, PathBuf};
+
+use rocmrpm_base::error::{Diagnose, Kind, hints_of_io, kind_of_io};
+use rocmrpm_base::process::{ProcessError, quote};
+use signing::SigningError;
+
+/// Returns the package's name from an RPM's file name, which rpmbuild makes as
+/// `NAME-VERSION-RELEASE.ARCH.rpm` (`_build_name_fmt` in rpm's macros): neither version
+/// nor release can have a dash.
+pub fn name_of_file(path: &Path) -> Option<&str> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".rpm")?;
+    stem.rsplitn(3, '-').nth(2).filter(|name| !name.is_empty())
+}
+
+/// What can be wrong with an RPM file or a repository.
+#[derive(Debug, thiserror::Error)]
+pub enum RpmError {
+    /// The file is not an RPM, or a damaged one.
+    #[error("{}: not a readable RPM: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the reader said, in one line.
+        reason: String,
+    },
+    /// Two RPMs would have one name in a repository.
+    #[error("{} and {} would have the same name in the repository", one.display(), other.display())]
+    SameName {
+        /// One of the two.
+        one: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
+    /// `repomd.xml` is not whole, or the files that it names are not.
+    #[error("{}: damaged metadata: {reason}", path.display())]
+    Metadata {
+        /// The `repomd.xml`.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file system refuses.
+    #[error("cannot read or write a repository")]
+    Io(#[from] std::io::Error),
+    /// `createrepo_c` failed or is missing.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A package or the metadata could not be signed.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
+}
+
+impl Diagnose for RpmError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unreadable { .. } | Self::SameName { .. } => Kind::Usage,
+            Self::Metadata { .. } => Kind::Environment,
+            Self::Io(error) => kind_of_io(error),
+            Self::Process(error) => error.kind(),
+            Self::Signing(error) => error.kind(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Signing(error) => error.details(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable { path, .. } => {
+                let file = quote(&path.to_string_lossy());
+                vec![format!(
+                    "`rpm -K --nosignature {file}` tells what rpm thinks of it; a result of a build is made \
+                     anew when its folder is removed"
+                )]
+            }
+            Self::SameName { .. } => Vec::new(),
+            Self::Metadata { path, .. } => vec![format!(
+                "createrepo_c wrote it; `df {}` shows whether the disk is full",
+                quote(&path.parent().and_then(Path::parent).unwrap_or(path).to_string_lossy())
+            )],
+            Self::Io(error) => hints_of_io(error),
+            // zlib's words for every failed write, which is mostly a full disk.
+            Self::Process(ProcessError::Failed { tail, .. }) if tail.contains("file operation error") => {
+                vec![
+                    "free space for the repository and in TMPDIR; `df -h` shows which file system is full"
+                        .into(),
+                ]
+            }
+            Self::Process(error) => error.hints(),
+            Self::Signing(error) => error.hints(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod names {
+    use super::*;
+
+    #[test]
+    fn a_file_name_has_the_packages_name() {
+        let name = |file| name_of_file(Path::new(file));
+        assert_eq!(name("/x/python3-rocm-smoke-1.0.0-1~dirty.fc43.x86_64.rpm"), Some("python3-rocm-smoke"));
+        assert_eq!(name("x-1.rpm"), None);
+        assert_eq!(name("x-1-1.noarch"), None);
+    }
+}

@@ -1,0 +1,397 @@
+//! Signing by gpg and rpmsign with a key that the user has: packages, detached
+//! signatures, the public key. Not what is signed, and no passphrase: that is the
+//! agent's business.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::process::{Command, Finished, ProcessError, find_program, install_hint, last_lines};
+use rocmrpm_base::text::visible;
+
+/// How many lines of a tool's own words an error shows.
+const WORDS: usize = 6;
+
+/// A key that can sign.
+#[derive(Debug, Clone)]
+pub struct Signer {
+    gpg: PathBuf,
+    fingerprint: String,
+    public: Vec<u8>,
+    file_name: String,
+}
+
+/// Why nothing was signed.
+#[derive(Debug, thiserror::Error)]
+pub enum SigningError {
+    /// gpg is not installed.
+    #[error("`gpg` is not installed; [signing] needs it")]
+    NoGpg,
+    /// gpg has no such secret key.
+    #[error("gpg has no secret key `{key}`, which [signing] names")]
+    NoKey {
+        /// The key as the workspace names it.
+        key: String,
+    },
+    /// Several secret keys go by this name.
+    #[error("gpg has {} secret keys that `{key}` may mean: {}", found.len(), found.join(", "))]
+    Ambiguous {
+        /// The key as the workspace names it.
+        key: String,
+        /// Their fingerprints.
+        found: Vec<String>,
+    },
+    /// The key is there and must not sign any more.
+    #[error("the signing key {fingerprint} is {state}")]
+    Unusable {
+        /// Which key.
+        fingerprint: String,
+        /// What it is, such as `expired`.
+        state: &'static str,
+    },
+    /// The agent has no passphrase for it and cannot ask for one.
+    #[error("the signing key {fingerprint} is locked, and nobody can be asked for its passphrase")]
+    Locked {
+        /// Which key.
+        fingerprint: String,
+        /// What gpg said.
+        words: Vec<String>,
+    },
+    /// The passphrase was wrong.
+    #[error("the passphrase for the signing key {fingerprint} was wrong")]
+    WrongPassphrase {
+        /// Which key.
+        fingerprint: String,
+        /// What gpg said.
+        words: Vec<String>,
+    },
+    /// gpg or rpm failed in another way.
+    #[error("cannot {action}: `{program}` {how}")]
+    Tool {
+        /// What was being done.
+        action: &'static str,
+        /// The tool.
+        program: &'static str,
+        /// How it ended.
+        how: String,
+        /// The last lines that it wrote.
+        words: Vec<String>,
+    },
+    /// The signatures are not what rpm accepts with the exported key.
+    #[error("rpm does not accept what was signed with the key {fingerprint}")]
+    NotVerified {
+        /// Which key.
+        fingerprint: String,
+        /// What rpm said.
+        words: Vec<String>,
+    },
+    /// The file system refuses.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// A tool could not be run, or we were asked to stop.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl Diagnose for SigningError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NoGpg => Kind::MissingTool,
+            Self::NoKey { .. } | Self::Ambiguous { .. } => Kind::Config,
+            Self::Unusable { .. }
+            | Self::Locked { .. }
+            | Self::WrongPassphrase { .. }
+            | Self::Tool { .. }
+            | Self::NotVerified { .. } => Kind::Environment,
+            Self::Io(error) => error.kind(),
+            Self::Process(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoGpg => vec![install_hint("gpg")],
+            Self::NoKey { .. } => vec![
+                "`gpg --list-secret-keys` lists those that are there; GNUPGHOME names another keyring".into(),
+                "without `[signing]` in rocmrpm.toml nothing is signed".into(),
+            ],
+            Self::Ambiguous { .. } => vec!["name one of them by its fingerprint".into()],
+            Self::Unusable { fingerprint, .. } => vec![
+                format!("`gpg --quick-set-expire {fingerprint} 2y` lets an expired one sign again"),
+                "or name another key in rocmrpm.toml".into(),
+            ],
+            Self::Locked { fingerprint, .. } | Self::WrongPassphrase { fingerprint, .. } => {
+                let unlock = format!("gpg --local-user {fingerprint} --output /dev/null --sign /dev/null");
+                vec![
+                    format!("`{unlock}` asks for the passphrase; gpg's agent then keeps it for a while"),
+                    "in a terminal, `export GPG_TTY=$(tty)` tells gpg where it can ask".into(),
+                ]
+            }
+            Self::Tool { .. } | Self::NotVerified { .. } => Vec::new(),
+            Self::Io(error) => error.hints(),
+            Self::Process(error) => error.hints(),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::Locked { words, .. }
+            | Self::WrongPassphrase { words, .. }
+            | Self::Tool { words, .. }
+            | Self::NotVerified { words, .. } => words.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Signer {
+    /// Finds the secret key that goes by this name, and exports its public part, which a
+    /// stack's users know as `RPM-GPG-KEY-<stack>`.
+    pub fn find(key: &str, stack: &str) -> Result<Self, SigningError> {
+        let gpg = find_program("gpg").ok_or(SigningError::NoGpg)?;
+        let command = ["--with-colons", "--fixed-list-mode", "--list-secret-keys", "--", key];
+        let listed = run(Command::new("gpg").arg("--batch").args(command))?;
+        let listing = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let (fingerprint, state) = match &primary_keys(&listing)[..] {
+            [] => return Err(SigningError::NoKey { key: visible(key) }),
+            [one] => one.clone(),
+            many => {
+                let found = many.iter().map(|(fingerprint, _)| fingerprint.clone()).collect();
+                return Err(SigningError::Ambiguous { key: visible(key), found });
+            }
+        };
+        if let Some(state) = state {
+            return Err(SigningError::Unusable { fingerprint, state });
+        }
+        let export = Command::new("gpg").args(["--batch", "--armor", "--export-options", "export-minimal"]);
+        let export = run(export.args(["--export", &fingerprint]))?;
+        if !export.success() || export.stdout.is_empty() {
+            return Err(failed("export the signing key", "gpg", &export));
+        }
+        Ok(Self { gpg, fingerprint, public: export.stdout, file_name: key_file(stack) })
+    }
+
+    /// Returns the key's fingerprint.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Returns the public key, in ASCII armor.
+    pub fn public(&self) -> &[u8] {
+        &self.public
+    }
+
+    /// Returns what the file with the public key is called.
+    pub fn file_name(&self) -> &str {
+        &self.file_name
+    }
+
+    /// Makes sure that the key can sign now: signs nothing of importance, so that a
+    /// passphrase is asked for before hours of work and not after them.
+    pub fn probe(&self) -> Result<(), SigningError> {
+        self.detached(&["--output", "-"], b"rocmrpm").map(drop)
+    }
+
+    /// Returns the detached signature of bytes, in ASCII armor, verified with the public key alone.
+    pub fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
+        let signature = self.detached(&["--armor", "--output", "-"], bytes)?;
+        if is_signed_by(&self.public, bytes, &signature)? {
+            return Ok(signature);
+        }
+        let how = "wrote a signature that is not valid".to_owned();
+        Err(SigningError::Tool { action: "sign", program: "gpg", how, words: Vec::new() })
+    }
+
+    /// Writes the detached signature of a file, in ASCII armor.
+    pub fn sign_file(&self, file: &Path, signature: &Path) -> Result<(), SigningError> {
+        let bytes = fs::read(file).map_err(IoError::doing("read what is to be signed"))?;
+        let signed = self.sign(&bytes)?;
+        Ok(fs::write(signature, signed).map_err(IoError::doing("write a signature"))?)
+    }
+
+    fn detached(&self, options: &[&str], bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
+        let command = Command::new("gpg").args(["--batch", "--yes", "--status-fd", "2"]);
+        let command = command.args(["--local-user", &self.fingerprint, "--detach-sign"]).args(options);
+        let finished = run(command.arg("-").stdin(bytes))?;
+        if finished.success() && !finished.stdout.is_empty() {
+            return Ok(finished.stdout);
+        }
+        Err(self.refused(&finished, "gpg", "sign"))
+    }
+
+    /// Signs packages in place, replacing what signatures they have, and verifies each
+    /// with the public key alone, as a machine that trusts this key would.
+    pub fn sign_rpms(&self, rpms: &[PathBuf]) -> Result<(), SigningError> {
+        if rpms.is_empty() {
+            return Ok(());
+        }
+        self.probe()?;
+        // rpm's own idea of where gpg lies differs between distributions. All versions know
+        // `_gpg_name`: 6 takes it where `_openpgp_sign_id` is not set (its macros file).
+        let command = Command::new("rpmsign")
+            .args(["--define", &format!("__gpg {}", self.gpg.display())])
+            .args(["--define", &format!("_gpg_name {}", self.fingerprint)])
+            .args(["--define", &format!("_openpgp_sign_id {}", self.fingerprint)])
+            .args(["--define", "_openpgp_sign gpg", "--addsign"]);
+        let finished = run(command.args(rpms))?;
+        if !finished.success() {
+            return Err(self.refused(&finished, "rpmsign", "sign packages"));
+        }
+        self.verify(rpms)
+    }
+
+    /// Verifies packages with the public key alone.
+    fn verify(&self, rpms: &[PathBuf]) -> Result<(), SigningError> {
+        match RpmKeys::with(&self.public)?.check(rpms)? {
+            Ok(()) => Ok(()),
+            Err(words) => Err(SigningError::NotVerified { fingerprint: self.fingerprint.clone(), words }),
+        }
+    }
+
+    /// Says why gpg did not sign. Source: GnuPG's doc/DETAILS, "STATUS"; libgpg-error's err-codes.h.
+    fn refused(&self, finished: &Finished, program: &'static str, action: &'static str) -> SigningError {
+        let said = String::from_utf8_lossy(&finished.stderr);
+        let fingerprint = self.fingerprint.clone();
+        let spoken: Vec<String> =
+            words(&finished.stderr).into_iter().filter(|line| !line.starts_with("[GNUPG:]")).collect();
+        let has = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+        if has(&["Bad passphrase", "BAD_PASSPHRASE"]) {
+            return SigningError::WrongPassphrase { fingerprint, words: spoken };
+        }
+        let locked =
+            ["Inappropriate ioctl", "No pinentry", "Operation cancelled", "Timeout", "No passphrase given"];
+        if has(&locked) || has(&["Screen or window too small", "Not a terminal", "End of file"]) {
+            return SigningError::Locked { fingerprint, words: spoken };
+        }
+        if has(&["KEYEXPIRED", "Unusable secret key", "Key expired"]) {
+            return SigningError::Unusable { fingerprint, state: "expired or not one that may sign" };
+        }
+        SigningError::Tool { action, program, how: finished.how(), words: spoken }
+    }
+}
+
+/// Returns whether a detached signature of bytes is valid and made by this public key, which must be
+/// neither expired nor revoked. The user's keyring has no part in it.
+pub fn is_signed_by(public: &[u8], bytes: &[u8], signature: &[u8]) -> Result<bool, SigningError> {
+    let dir = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
+    let dir = dir.map_err(IoError::doing("make a folder for gpg's keys"))?;
+    let path = |name: &str| dir.path().join(name);
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(path(name), bytes).map_err(IoError::doing("write what gpg verifies"))
+    };
+    write("key", public)?;
+    write("bytes", bytes)?;
+    write("signature", signature)?;
+    let gpg = || {
+        let command = Command::new("gpg").args(["--batch", "--no-autostart", "--homedir"]).arg(dir.path());
+        command.arg("--no-options")
+    };
+    let dearmored = run(gpg().arg("--output").arg(path("keyring")).arg("--dearmor").arg(path("key")))?;
+    if !dearmored.success() {
+        return Err(failed("read the public key", "gpg", &dearmored));
+    }
+    let verify = gpg().args(["--no-default-keyring", "--trust-model", "always", "--status-fd", "1"]);
+    let verify = verify.arg("--keyring").arg(path("keyring"));
+    let verified = run(verify.arg("--verify").arg(path("signature")).arg(path("bytes")))?;
+    // GOODSIG is for keys that are neither expired nor revoked. Source: GnuPG, doc/DETAILS.
+    let status = String::from_utf8_lossy(&verified.stdout);
+    Ok(verified.success() && status.lines().any(|line| line.starts_with("[GNUPG:] GOODSIG ")))
+}
+
+/// A database of rpm's own with one public key.
+#[derive(Debug)]
+pub struct RpmKeys(tempfile::TempDir);
+
+impl RpmKeys {
+    /// Returns a database with this key, in ASCII armor.
+    pub fn with(public: &[u8]) -> Result<Self, SigningError> {
+        let folder = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
+        let keys = Self(folder.map_err(IoError::doing("make a folder for rpm's keys"))?);
+        let key = keys.0.path().join("key");
+        fs::write(&key, public).map_err(IoError::doing("write the public key"))?;
+        let imported = run(keys.command().arg("--import").arg(&key))?;
+        if !imported.success() {
+            return Err(failed("let rpm read the public key", "rpmkeys", &imported));
+        }
+        Ok(keys)
+    }
+
+    /// Checks that packages are whole and signed with the key. The inner error has rpm's words for
+    /// those that are not.
+    pub fn check(&self, rpms: &[PathBuf]) -> Result<Result<(), Vec<String>>, SigningError> {
+        let level = ["--define", "_pkgverify_level all"];
+        let checked = run(self.command().args(level).arg("--checksig").args(rpms))?;
+        if checked.success() {
+            return Ok(Ok(()));
+        }
+        let said = words(&[checked.stdout, checked.stderr].concat());
+        Ok(Err(said.into_iter().filter(|line| !line.ends_with(" OK") || line.contains("NOT")).collect()))
+    }
+
+    fn command(&self) -> Command {
+        Command::new("rpmkeys").arg("--dbpath").arg(self.0.path().join("db"))
+    }
+}
+
+/// Returns what the file with a stack's public key is called.
+pub fn key_file(stack: &str) -> String {
+    format!("RPM-GPG-KEY-{stack}")
+}
+
+/// Returns the fingerprints of the primary keys of a listing, each with what makes it
+/// unusable. Source: GnuPG's doc/DETAILS, "Format of the colon listings".
+fn primary_keys(listing: &str) -> Vec<(String, Option<&'static str>)> {
+    let mut keys = Vec::new();
+    let mut state = None;
+    for line in listing.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        match fields[..] {
+            ["sec", validity, ..] => {
+                state = Some(match validity {
+                    "e" => Some("expired"),
+                    "r" => Some("revoked"),
+                    "d" => Some("disabled"),
+                    _ => None,
+                });
+            }
+            ["fpr", .., _, _] => {
+                // The first one after `sec` is the primary key's, others are those of subkeys.
+                if let (Some(state), Some(fingerprint)) = (state.take(), fields.get(9)) {
+                    keys.push(((*fingerprint).to_owned(), state));
+                }
+            }
+            _ => {}
+        }
+    }
+    keys
+}
+
+fn run(command: Command) -> Result<Finished, ProcessError> {
+    command.env("LC_ALL", "C").run()
+}
+
+fn failed(action: &'static str, program: &'static str, finished: &Finished) -> SigningError {
+    SigningError::Tool { action, program, how: finished.how(), words: words(&finished.stderr) }
+}
+
+fn words(said: &[u8]) -> Vec<String> {
+    last_lines(said, WORDS).iter().map(|line| visible(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn primary_keys_are_told_from_subkeys() {
+        let listing = "sec:u:255:22:AA:1:::u:::scESC:::+::ed25519:::0:\nfpr:::::::::FIRST:\ngrp:::::::::G:\n\
+                       uid:u::::1::H::A <a@b>::::::::::0:\nssb:u:255:18:BB:1::::::e:::+::cv25519::\n\
+                       fpr:::::::::SUB:\nsec:e:255:22:CC:1:2::u:::sc:::+::ed25519:::0:\nfpr:::::::::SECOND:\n";
+        assert_eq!(
+            primary_keys(listing),
+            [("FIRST".to_owned(), None), ("SECOND".to_owned(), Some("expired"))]
+        );
+        assert_eq!(primary_keys("tru::1:2:3\nfpr:\n"), []);
+    }
+}
