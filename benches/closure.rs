@@ -10,7 +10,7 @@ mod aligned;
 #[allow(dead_code, reason = "what is measured of a closure")]
 #[path = "inspect/measure.rs"]
 mod measure;
-#[path = "../tests/wheel_index/tools.rs"]
+#[path = "../tests/support/tools.rs"]
 mod tools;
 
 use std::cell::Cell;
@@ -63,7 +63,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let dir = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let tools = tools::environment("python-tools", include_str!("../tests/wheel_index/tools.txt"));
+        let tools = tools::environment("python-tools", include_str!("../tests/support/tools.txt"));
         let bench =
             Self { source: PathBuf::new(), index: pip_index().unwrap(), bin: dir.path().join("bin"), dir };
         fs_err::create_dir(&bench.bin).unwrap();

@@ -15,7 +15,7 @@ mod device;
 mod growth;
 #[path = "growth/overhead.rs"]
 mod overhead;
-#[path = "../tests/wheel_index/tools.rs"]
+#[path = "../tests/support/tools.rs"]
 mod tools;
 #[path = "index/wheels.rs"]
 #[allow(dead_code, reason = "only the wheels are needed")]

@@ -17,7 +17,7 @@ const SPEC: &str = "Name: app\nVersion: <{ version }>\nRelease: <{ release }>\nS
 
 /// Adds the row of it.
 pub fn measure(growth: &mut Growth, dir: &Path) {
-    let uv = tools::environment("python-tools", include_str!("../../tests/wheel_index/tools.txt"));
+    let uv = tools::environment("python-tools", include_str!("../../tests/support/tools.txt"));
     let path = format!("{}:{}", uv.join("bin").display(), std::env::var("PATH").unwrap());
     growth.row("members of a closure: closure from its lock", [10, 100, 1000], |members| {
         let at = dir.join(format!("closure-{members}"));

@@ -49,7 +49,7 @@ pub fn prepared(name: &str) -> (Workspace, std::fs::File) {
     workspace.replace(chroot, "\"fedora-43-x86_64.cfg\"", "\"laboratory.cfg\"");
     let repository = "\n[[repositories]]\nid = \"laboratory\"\nurl = \"file:///lab/fedora\"\n";
     workspace.write(chroot, workspace.read(chroot) + repository);
-    let environment = tools::environment("python-tools", include_str!("../wheel_index/tools.txt"));
+    let environment = tools::environment("python-tools", include_str!("../support/tools.txt"));
     // A program without libraries of its own: it runs there as it does here.
     std::fs::copy(environment.join("bin/uv"), workspace.holder().join("uv")).unwrap();
     (workspace, lock)

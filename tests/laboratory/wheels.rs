@@ -7,7 +7,7 @@ use super::{lab, tools};
 #[test]
 fn pip_and_uv_install_the_wheels_for_python_3_14() {
     let Small { workspace, .. } = small();
-    let environment = tools::environment("python-tools", include_str!("../wheel_index/tools.txt"));
+    let environment = tools::environment("python-tools", include_str!("../support/tools.txt"));
     // A program without libraries of its own: it runs there as it does here.
     std::fs::copy(environment.join("bin/uv"), workspace.holder().join("uv")).unwrap();
     let library = format!("rpm -i {}/build/fedora-43/repository/vecsum-1*.rpm", lab::WORKSPACE);

@@ -1,0 +1,214 @@
+//! Device code in all the places where compilers put it, in files that two releases
+//! of clang made, against LLVM's own tools. Needs no ROCm: the kernels use builtins
+//! alone, and libamdhip64 is a stub.
+
+use std::path::Path;
+
+use crate::clang_lab::Lab;
+use rocmrpm::gpu::GpuTarget;
+use rocmrpm::inspect::{Depth, Expectations, FileFacts, Report, inspect};
+
+fn expecting(targets: &[&str]) -> Expectations {
+    let gpu_targets = targets.iter().map(|target| GpuTarget::parse(target).unwrap()).collect();
+    Expectations { gpu_targets, device_code: Some(true), ..Expectations::default() }
+}
+
+fn report(path: &Path, depth: Depth) -> Report {
+    inspect(&[path.to_owned()], &expecting(&["gfx1151"]), depth).unwrap()
+}
+
+fn file(report: &Report) -> &FileFacts {
+    &report.subjects[0].files[0]
+}
+
+/// Target, storage, compression, code object version, count, kernels.
+fn code(report: &Report) -> Vec<String> {
+    let codes = file(report).device.iter().map(|c| {
+        let compression = c.compression.map(|c| format!(" {c}")).unwrap_or_default();
+        let version = c.version.map_or("-".into(), |version| version.to_string());
+        let kernels = c.kernels.map_or("-".into(), |kernels| kernels.to_string());
+        format!("{} {}{compression} v{version} {} {kernels}", c.target, c.storage, c.count)
+    });
+    codes.collect()
+}
+
+fn deep(path: &Path) -> Vec<String> {
+    let report = report(path, Depth::Deep);
+    assert_eq!((&file(&report).damage[..], &file(&report).wrong_hashes[..]), (&[][..], &[][..]));
+    assert!(file(&report).mismatches.is_empty());
+    code(&report)
+}
+
+#[test]
+fn every_code_object_version_has_its_kernels_counted() {
+    for clang in ["19", "22"] {
+        let lab = Lab::new(clang);
+        for version in [4, 5, 6] {
+            lab.compile(
+                "twice",
+                &format!("--offload-arch=gfx1151 -mcode-object-version={version}"),
+                "k.o",
+                &[],
+            );
+            lab.link("k.o -o libk.so");
+            assert_eq!(deep(&lab.path("libk.so")), [format!("gfx1151 hip-fatbin v{version} 1 2")]);
+        }
+    }
+}
+
+#[test]
+fn compressed_bundles_are_decoded_and_their_hashes_verified() {
+    let newer: &[(&str, &str)] = &[("COMPRESSED_BUNDLE_FORMAT_VERSION", "2")];
+    for (clang, env, format) in
+        [("19", &[][..], "ccob2-zstd"), ("22", &[][..], "ccob3-zstd"), ("22", newer, "ccob2-zstd")]
+    {
+        let lab = Lab::new(clang);
+        let flags =
+            "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-compress -mcode-object-version=5";
+        lab.compile("twice", flags, "k.o", env);
+        lab.compile("thrice", flags, "l.o", env);
+        lab.link("k.o l.o -o libk.so");
+        let path = lab.path("libk.so");
+        let wanted = ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v5 2 4"));
+        assert_eq!(deep(&path), wanted);
+        // A quick look has the same targets and sizes, from the tables alone.
+        let (quick, full) = (report(&path, Depth::Quick), report(&path, Depth::Deep));
+        let wanted = ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v- 2 -"));
+        assert_eq!(code(&quick), wanted);
+        let bytes = |report: &Report| file(report).device.iter().map(|c| c.bytes).collect::<Vec<_>>();
+        assert_eq!((bytes(&quick), file(&quick).bundles), (bytes(&full), 2));
+        assert_eq!(full.findings, []);
+
+        // Another hash in the header is found by a deep look alone.
+        let mut changed = fs_err::read(&path).unwrap();
+        let at = changed.windows(4).position(|window| window == b"CCOB").unwrap();
+        changed[at + if format.starts_with("ccob3") { 24 } else { 16 }] ^= 1;
+        fs_err::write(lab.path("changed.so"), changed).unwrap();
+        let ids = |depth| -> Vec<String> {
+            let report = report(&lab.path("changed.so"), depth);
+            report.errors().map(|finding| finding.id.to_string()).collect()
+        };
+        assert_eq!((ids(Depth::Quick), ids(Depth::Deep)), (vec![], vec!["bundle-hash-mismatch".into()]));
+    }
+}
+
+#[test]
+fn relocatable_device_code_is_one_bundle_of_many_units() {
+    let lab = Lab::new("19");
+    for name in ["twice", "thrice"] {
+        lab.compile(name, "--offload-arch=gfx1151 -fgpu-rdc", &format!("{name}.o"), &[]);
+    }
+    // Before it is linked, there is bitcode for the target, in object files and archives.
+    lab.run("llvm-ar", "rcs librdc.a twice.o thrice.o");
+    for (name, count) in [("twice.o", 1), ("librdc.a", 2)] {
+        let object = report(&lab.path(name), Depth::Deep);
+        let found = (code(&object), &file(&object).damage[..]);
+        assert_eq!(found, (vec![format!("gfx1151 bitcode v- {count} -")], &[][..]), "{name}");
+        // It is GPU code, and code for this GPU.
+        assert_eq!(object.findings, []);
+        assert_eq!(object.verdicts()[0].to_string(), "served exactly");
+    }
+    lab.link("--hip-link -fgpu-rdc --offload-arch=gfx1151 -nogpulib twice.o thrice.o -o librdc.so");
+    let path = lab.path("librdc.so");
+    assert_eq!(deep(&path), ["gfx1151 hip-fatbin v5 1 4"]);
+    assert_eq!(file(&report(&path, Depth::Deep)).bundles, 1);
+}
+
+#[test]
+fn units_with_other_targets_and_features_are_told_apart() {
+    let lab = Lab::new("22");
+    lab.compile("twice", "--offload-arch=gfx1151 --offload-arch=gfx11-generic", "k.o", &[]);
+    let features =
+        "--offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- --offload-arch=gfx906:sramecc-:xnack-";
+    lab.compile("thrice", &format!("{features} --offload-arch=gfx1153 --offload-arch=gfx950"), "l.o", &[]);
+    lab.link("k.o l.o -o libk.so");
+    lab.run("llvm-strip", "libk.so");
+    let wanted = [
+        "gfx1151",
+        "gfx1153",
+        "gfx11-generic",
+        "gfx90a:xnack+",
+        "gfx90a:xnack-",
+        "gfx906:sramecc-:xnack-",
+        "gfx950",
+    ];
+    let mut wanted: Vec<String> = wanted.iter().map(|target| format!("{target} hip-fatbin v6 1 2")).collect();
+    let mut found = deep(&lab.path("libk.so"));
+    wanted.sort();
+    found.sort();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn kernels_without_code_are_found_by_their_size() {
+    let lab = Lab::new("22");
+    let targets = "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-arch=gfx90a";
+    for compress in ["", "--offload-compress"] {
+        lab.compile("twice", &format!("{targets} {compress}"), "k.o", &[]);
+        // Its kernels are empty for gfx1151 only.
+        lab.compile("stub", &format!("{targets} {compress} -DSTUB=__gfx1151__"), "s.o", &[]);
+        lab.link("k.o -o whole.so");
+        lab.link("s.o -o stub.so");
+        let whole = report(&lab.path("whole.so"), Depth::Deep);
+        assert_eq!((whole.findings.len(), whole.verdicts()[0].to_string().as_str()), (0, "served exactly"));
+        let stub = report(&lab.path("stub.so"), Depth::Deep);
+        let found: Vec<_> = stub.errors().map(|f| format!("{}: {}", f.id, f.found)).collect();
+        assert_eq!(found, ["kernels-stub: gfx1151: 2 of 2 kernels without code"]);
+        assert_eq!(stub.verdicts()[0].to_string(), "0 of 2 kernels in stub.so");
+    }
+}
+
+#[test]
+fn static_archives_are_gone_through() {
+    let lab = Lab::new("22");
+    lab.compile("twice", "--offload-arch=gfx1151 --offload-arch=gfx1100", "twice.o", &[]);
+    lab.compile("thrice", "--offload-arch=gfx1151", "an_object_with_a_long_name.o", &[]);
+    for format in ["gnu", "bsd"] {
+        let library = format!("lib{format}.a");
+        let args = format!("--format={format} rcs {library} twice.o an_object_with_a_long_name.o stub.c");
+        lab.run("llvm-ar", &args);
+        let found = deep(&lab.path(&library));
+        assert_eq!(found, ["gfx1100 static-archive v6 1 2", "gfx1151 static-archive v6 2 4"], "{format}");
+    }
+}
+
+#[test]
+fn offload_binaries_of_the_new_driver_are_read() {
+    let lab = Lab::new("22");
+    lab.compile("twice", "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output", "k.hsaco", &[]);
+    lab.compile(
+        "twice",
+        "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output -emit-llvm",
+        "k.bc",
+        &[],
+    );
+    let image =
+        |file: &str, arch: &str| format!("--image=file={file},triple=amdgcn-amd-amdhsa,arch={arch},kind=hip");
+    lab.run(
+        "clang-offload-packager",
+        &format!("-o packed {} {}", image("k.hsaco", "gfx1151"), image("k.bc", "gfx1100")),
+    );
+    let packed = fs_err::read(lab.path("packed")).unwrap();
+    fs_err::write(lab.path("twofold"), [&packed[..], &packed[..]].concat()).unwrap();
+    let with = |first: &str, second: &str| [first.to_owned(), second.to_owned()];
+    assert_eq!(deep(&lab.path("packed")), with("gfx1100 bitcode v- 1 -", "gfx1151 offload-binary v6 1 2"));
+    assert_eq!(deep(&lab.path("twofold")), with("gfx1100 bitcode v- 2 -", "gfx1151 offload-binary v6 2 4"));
+    // The wrong architecture.
+    lab.run("clang-offload-packager", &format!("-o wrong {}", image("k.hsaco", "gfx1100")));
+    let wrong = report(&lab.path("wrong"), Depth::Quick);
+    assert_eq!(wrong.errors().map(|finding| finding.id.as_str()).collect::<Vec<_>>(), ["bundle-id-mismatch"]);
+}
+
+#[test]
+fn kernels_are_counted_by_their_symbols_where_the_note_is_gone() {
+    let lab = Lab::new("19");
+    lab.compile("twice", "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output", "k.hsaco", &[]);
+    assert_eq!(deep(&lab.path("k.hsaco")), ["gfx1151 code-object v5 1 2"]);
+    let mut bytes = fs_err::read(lab.path("k.hsaco")).unwrap();
+    let at = bytes.windows(7).position(|window| window == b"AMDGPU\0").unwrap();
+    bytes[at] = b'X';
+    fs_err::write(lab.path("noteless.hsaco"), bytes).unwrap();
+    assert_eq!(deep(&lab.path("noteless.hsaco")), ["gfx1151 code-object v5 1 2"]);
+    let symbols = lab.run("llvm-readelf", "-sW k.hsaco");
+    assert!(symbols.contains(".kd"), "{symbols}");
+}

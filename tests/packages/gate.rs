@@ -1,0 +1,151 @@
+//! What was built and not accepted: another judgement looks at the same packages
+//! again, and nothing is built for it. Offline; needs rpmbuild, createrepo_c and gcc.
+
+use crate::support;
+use crate::support::{Parts, Ran, Workspace, names_in};
+
+const TOML: &str = "specs-templates/one/component.toml";
+const PROMISED: &str = "[inspect]\ndevice-code = true\n";
+const DENIED: &str = "[inspect]\ndevice-code = false\n";
+
+fn workspace(toml: &str) -> Workspace {
+    let workspace = Workspace::new();
+    workspace.component("one", &Parts { toml, ..Parts::default() });
+    workspace
+}
+
+/// What the plan says of the component: `build`, `inspect` or `fresh`, and why.
+fn plan(workspace: &Workspace) -> (String, String) {
+    let step = workspace.run(&["plan", "--chroot", "host", "--json"]).json()["steps"][0].clone();
+    let reasons = step["reasons"].as_array().unwrap().iter().map(support::text_of).collect::<Vec<_>>();
+    (support::text_of(&step["plan"]), reasons.join(", "))
+}
+
+fn was_built(ran: &Ran) -> bool {
+    ran.stderr.contains("Building (")
+}
+
+#[test]
+fn what_was_rejected_is_inspected_again_when_the_rules_change() {
+    let workspace = workspace(PROMISED);
+    let first = workspace.build();
+    first.exits(1).says([
+        "did not pass inspection",
+        "device-code-absent",
+        "work/one/results/inspection.json",
+    ]);
+    assert!(was_built(&first));
+    workspace.assert_nothing_of("one");
+
+    workspace.write(TOML, DENIED);
+    assert_eq!(plan(&workspace), ("inspect".into(), "promise of device code changed".into()));
+    let second = workspace.build();
+    second.exits(0).says(["Inspecting (1/1) one", "1 built, 0 fresh"]);
+    assert!(!was_built(&second));
+    workspace.assert_whole("one");
+    assert_eq!(plan(&workspace).0, "fresh");
+}
+
+/// A program and its library, of which the package has what `files` names.
+fn linked(workspace: &Workspace, files: &str) {
+    let build = "echo 'int shared(void) { return 0; }' > s.c\n\
+                 echo 'int shared(void); int main(void) { return shared(); }' > m.c\n\
+                 gcc -shared -fPIC -Wl,-soname,libgate-test.so.1 -o libgate-test.so.1 s.c\n\
+                 gcc -Wl,--build-id=none -o gate-test m.c ./libgate-test.so.1";
+    let install = "install -D gate-test %{buildroot}%{_bindir}/gate-test\n\
+                   install -D libgate-test.so.1 %{buildroot}/usr/lib64/libgate-test.so.1";
+    let install = match files.contains("lib64") {
+        true => install.to_owned(),
+        false => install.lines().take(1).collect(),
+    };
+    workspace
+        .component("one", &Parts { preamble: "# arch", build, install: &install, files, ..Parts::default() });
+}
+
+#[test]
+fn a_library_of_the_last_build_does_not_stand_in_for_one_that_is_lost() {
+    let workspace = Workspace::new();
+    linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
+    workspace.build().exits(0);
+    linked(&workspace, "%{_bindir}/gate-test");
+    workspace.build().exits(1).says(["library-missing", "libgate-test.so.1"]);
+}
+
+#[test]
+fn warnings_of_the_inspection_are_shown_by_the_build() {
+    let workspace = Workspace::new();
+    linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
+    let built = workspace.build();
+    built.exits(0).says(["warning: one: /usr/bin/gate-test: found ", "[build-id-missing]"]);
+    let warnings = built.stderr.lines().filter(|line| line.starts_with("warning: one: ")).count();
+    let report: serde_json::Value =
+        serde_json::from_str(&workspace.read("build/host/results/one/inspection.json")).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let expected = findings.iter().filter(|finding| finding["severity"] == "warning").count();
+    assert_eq!(warnings, expected, "{built}");
+    assert_eq!(
+        workspace.run(&["plan", "--chroot", "host", "--json"]).json()["stale"],
+        0,
+        "nothing is left to build"
+    );
+}
+
+#[test]
+fn a_waiver_lets_through_what_was_built() {
+    let workspace = workspace(PROMISED);
+    workspace.build().exits(1);
+    let waiver = "\n[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when called\"\n";
+    workspace.write(TOML, format!("{PROMISED}{waiver}"));
+    assert_eq!(plan(&workspace), ("inspect".into(), "list of waivers changed".into()));
+    let waived = workspace.build();
+    waived.exits(0).says(["because: compiled when called", "1 RPM, inspected anew"]);
+    assert!(!was_built(&waived));
+    // Another reason is another waiver, and still no build.
+    workspace.replace(TOML, "when called", "when it is called");
+    assert!(!was_built(workspace.build().exits(0)));
+    assert_eq!(plan(&workspace).0, "fresh");
+}
+
+#[test]
+fn who_tries_again_without_another_rule_gets_a_build() {
+    let workspace = workspace(PROMISED);
+    workspace.build().exits(1);
+    assert_eq!(plan(&workspace), ("build".into(), "it did not pass inspection".into()));
+    let again = workspace.build();
+    again.exits(1);
+    assert!(was_built(&again));
+}
+
+#[test]
+fn what_was_accepted_leaves_the_repository_when_it_no_longer_passes() {
+    let workspace = workspace(DENIED);
+    workspace.build().exits(0);
+    let repository = workspace.built("repository");
+    assert!(names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
+    workspace.write(TOML, PROMISED);
+    let judged = workspace.build();
+    judged.exits(1).says(["device-code-absent"]);
+    assert!(!was_built(&judged));
+    assert!(!names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
+    // And comes back as it was.
+    workspace.write(TOML, DENIED);
+    let back = workspace.build();
+    back.exits(0);
+    assert!(!was_built(&back));
+    workspace.assert_whole("one");
+    assert!(names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
+}
+
+#[test]
+fn what_lost_a_package_while_it_waited_is_built_anew() {
+    let workspace = workspace(PROMISED);
+    workspace.build().exits(1);
+    let waiting = workspace.built("work/one/results");
+    let rpm = names_in(&waiting).into_iter().find(|name| name.ends_with(".noarch.rpm")).unwrap();
+    fs_err::remove_file(waiting.join(rpm)).unwrap();
+    workspace.write(TOML, DENIED);
+    assert_eq!(plan(&workspace), ("build".into(), "it was never built".into()));
+    let ran = workspace.build();
+    ran.exits(0);
+    assert!(was_built(&ran));
+}

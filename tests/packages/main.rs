@@ -1,0 +1,16 @@
+//! Packages from the build to the user: gates, repositories, publishing, upgrades.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod gate;
+mod publish;
+mod repository;
+mod reproduce;
+mod resume;
+#[path = "../support/mod.rs"]
+mod support;
+mod truth;
+mod upgrades;
+mod verify;

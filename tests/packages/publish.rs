@@ -1,0 +1,242 @@
+//! Publishing as a user does it: into a folder, over rsync, to S3, with the real
+//! tools and a real client. Needs rpmbuild, createrepo_c, rsync, aws, rclone, venv, and the pip
+//! index that this machine's pip is configured with.
+
+mod places;
+mod site;
+
+use crate::support;
+use places::{Moto, Rsyncd, Where};
+use rocmrpm::index::place::{Page, Place};
+use site::Site;
+
+/// What every place has to do, from the first wheel to a yanked one.
+fn story(place: &Where) {
+    let site = Site::new(place);
+    let nothing = place.files();
+
+    // What is not there cannot be promoted, and nothing becomes of it.
+    site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of", "publish index"]);
+    site.run(&["publish", "promote", "--from", "stable"])
+        .exits(2)
+        .says(["stable cannot be promoted to itself"]);
+    assert_eq!(place.files(), nothing);
+
+    // A dry run lists and changes nothing.
+    let dry = site.publish(&["--dry-run"]);
+    dry.exits(0);
+    let wheel = site.wheel("one");
+    let package = format!("packages/one/{wheel}");
+    for line in [
+        format!("Upload {package} ("),
+        format!("Upload {package}.metadata"),
+        "Write testing/simple/one/index.html".into(),
+        "Write testing/simple/index.json".into(),
+    ] {
+        assert!(dry.stdout.contains(&line), "{line}\n{dry}");
+    }
+    assert_eq!(place.files(), nothing);
+
+    // What somebody else put there under this name stays, and nothing is sent.
+    place.put(&package, b"something else");
+    let occupied = place.files();
+    site.publish(&[]).exits(2).says([wheel.as_str(), "with the digest", "what is published never changes"]);
+    assert_eq!(place.files(), occupied);
+    place.remove(&package);
+
+    site.publish(&[]).exits(0).says([format!("Upload {package}").as_str(), "Published 4 files and 6 pages"]);
+    let first = place.files();
+    assert_eq!(first[&package], std::fs::read(site.built(&format!("wheels/one/{wheel}"))).unwrap());
+    assert_eq!(site.install("testing"), "two uses one");
+
+    // Again: nothing to do.
+    site.publish(&[]).exits(0).says(["Keep one-1.0+rocm", "Unchanged"]);
+    assert_eq!(place.files(), first);
+
+    let promoted = site.run(&["publish", "promote"]);
+    promoted.exits(0).says([format!("Promote {wheel} to stable").as_str(), "Published 6 pages to"]);
+    let both = place.files();
+    let packages = |files: &places::Files| {
+        files.clone().into_iter().filter(|(path, _)| path.starts_with("packages/")).collect::<Vec<_>>()
+    };
+    assert_eq!(packages(&both), packages(&first));
+    assert_eq!(site.install("stable"), "two uses one");
+
+    let version = wheel.split('-').nth(1).unwrap();
+    let one = format!("one=={version}");
+    site.run(&["publish", "yank", &one, "--reason", "it is <broken>"]).exits(0).says(["Yank one-1.0"]);
+    let page = String::from_utf8(place.files()["stable/simple/one/index.html"].clone()).unwrap();
+    assert!(page.contains("data-yanked=\"it is &lt;broken&gt;\""), "{page}");
+    site.run(&["publish", "yank", "one", "--undo"]).exits(2).says(["`one` names no version"]);
+    site.run(&["publish", "yank", &one, "--undo"]).exits(0).says(["Restore one-1.0"]);
+    assert_eq!(place.files(), both);
+}
+
+/// Kills rocmrpm when it calls the tool for the n-th time; whatever it came to, clients find every
+/// file that a page names, and the next run completes it.
+fn kill_at_every(place: &Where, tool: &str, steps: impl Iterator<Item = usize>) {
+    let site = Site::new(place);
+    let mut killed = 0;
+    for step in steps {
+        let ran = site.publish_killed_at(tool, step);
+        if ran.code == Some(0) {
+            break;
+        }
+        assert_eq!(ran.code, None, "{ran}");
+        killed += 1;
+        place.assert_whole();
+    }
+    assert!(killed > 2, "{tool} was killed {killed} times");
+    site.publish(&[]).exits(0);
+    place.assert_whole();
+    assert_eq!(site.install("testing"), "two uses one");
+    site.publish(&[]).exits(0).says(["Unchanged"]);
+}
+
+#[test]
+fn to_a_folder() {
+    let holder = tempfile::tempdir().unwrap();
+    story(&Where::folder(holder.path()));
+}
+
+#[test]
+fn over_rsync_by_a_remote_shell() {
+    let holder = tempfile::tempdir().unwrap();
+    story(&Where::remote_shell(holder.path()));
+}
+
+#[test]
+fn over_rsync_to_a_daemon() {
+    let server = Rsyncd::start();
+    story(&Where::daemon(&server));
+}
+
+#[test]
+fn to_s3_by_aws() {
+    let server = Moto::start();
+    let place = Where::s3(&server, "aws");
+    story(&place);
+    // A plain endpoint serves this as the folder's page.
+    let files = place.files();
+    assert_eq!(files["stable/simple/one/"], files["stable/simple/one/index.html"]);
+    let head = server.head("index/stable/simple/one/");
+    assert!(head.contains("text/html") && head.contains("max-age=60"), "{head}");
+    let head = server.head("index/stable/simple/one/index.json");
+    assert!(head.contains("application/vnd.pypi.simple.v1+json"), "{head}");
+    let wheel = files.keys().find(|key| key.ends_with(".whl")).unwrap();
+    let head = server.head(&format!("index/{wheel}"));
+    assert!(head.contains("application/zip") && head.contains("immutable"), "{head}");
+}
+
+#[test]
+fn to_s3_by_rclone() {
+    let server = Moto::start();
+    let place = Where::s3(&server, "rclone");
+    story(&place);
+    let wheel = place.files().into_keys().find(|key| key.ends_with(".whl")).unwrap();
+    let head = server.head(&format!("index/{wheel}"));
+    assert!(head.contains("application/zip") && head.contains("immutable"), "{head}");
+}
+
+#[test]
+fn killed_rsync_goes_on() {
+    // By a daemon: the far end of a remote shell would be the killing rsync too.
+    let server = Rsyncd::start();
+    kill_at_every(&Where::daemon(&server), "rsync", 1..);
+}
+
+#[test]
+fn killed_aws_goes_on() {
+    let server = Moto::start();
+    kill_at_every(&Where::s3(&server, "aws"), "aws", (1..).step_by(4));
+}
+
+#[test]
+fn killed_rclone_goes_on() {
+    let server = Moto::start();
+    kill_at_every(&Where::s3(&server, "rclone"), "rclone", (1..).step_by(2));
+}
+
+#[test]
+fn errors_say_what_the_tool_says_and_what_is_missing() {
+    let server = Moto::start();
+    let place = Where::s3(&server, "aws");
+    let site = Site::new(&place);
+    let run = |args: &[&str]| site.run_without_place(args);
+    let endpoint = server.url();
+    run(&["publish", "promote", "s3://no-such-bucket/x", "--endpoint-url", &endpoint])
+        .exits(30)
+        .says(["NoSuchBucket", "hint: `aws s3 mb"]);
+    run(&["publish", "promote", "rsync://127.0.0.1:1/x/y"]).exits(30).says(["Connection refused"]);
+    run(&["publish", "promote", "https://h/x"]).exits(2).says(["a destination is a folder"]);
+    run(&["publish", "promote", "x", "--endpoint-url", "http://h"]).exits(2);
+    let without = site.without_tools();
+    support::ran(site.command(&["publish", "promote", "s3://bucket"]).env("PATH", without.path()))
+        .exits(40)
+        .says(["neither `aws` nor `rclone`", "awscli", "rclone"]);
+    support::ran(site.command(&["publish", "promote", "host:x"]).env("PATH", without.path()))
+        .exits(40)
+        .says(["`rsync`"]);
+}
+
+#[test]
+fn rsync_follows_links_and_replaces_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("index");
+    for (path, text) in [
+        ("index/testing/simple/a/index.json", "a"),
+        ("store/b.json", "b"),
+        ("store/stable/simple/c/index.json", "c"),
+    ] {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let link =
+        |to: &str, name: &str| std::os::unix::fs::symlink(dir.path().join(to), root.join(name)).unwrap();
+    std::fs::create_dir(root.join("testing/simple/b")).unwrap();
+    link("store/b.json", "testing/simple/b/index.json");
+    link("store/stable", "stable");
+    let place = rocmrpm::index::publish::Rsync::new(root.to_str().unwrap());
+    let paths = ["testing/simple/a", "testing/simple/b", "stable/simple/c", "stable/simple/d"]
+        .map(|folder| format!("{folder}/index.json"));
+    let read = place.read(&paths).unwrap();
+    let text = |page: &str| Some(page.as_bytes().to_vec());
+    assert_eq!(read, [text("a"), text("b"), text("c"), None]);
+    // Some versions of rsync write through the link, others refuse; the link stays.
+    let page = Page { path: paths[3].clone(), bytes: "d".into(), media_type: "" };
+    let _ = place.put_pages(&[page]);
+    assert!(root.join("stable").is_symlink());
+    assert_eq!(place.read(&paths[2..3]).unwrap(), [text("c")]);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_made_by_wheels_alone() {
+    let holder = tempfile::tempdir().unwrap();
+    let place = Where::folder(holder.path());
+    let site = Site::new(&place);
+    site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of"]);
+    site.run(&["publish", "yank", "one==1.0", "--reason", "x"]).exits(2).says(["there is no `one`"]);
+    site.publish(&["--channel", "stabel"]).exits(2).says(["did you mean `stable`?"]);
+    assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
+    // The folder of the build's own index is none to publish to.
+    site.command(&["index"]).output().unwrap();
+    let own = site.built("index");
+    let before = support::names_in(&own);
+    site.run_without_place(&["publish", "index", own.to_str().unwrap()])
+        .exits(2)
+        .says(["is the index of a build", "publish to another folder"]);
+    assert_eq!(support::names_in(&own), before);
+}
+
+#[test]
+fn a_dirty_wheel_does_not_become_stable() {
+    let holder = tempfile::tempdir().unwrap();
+    let place = Where::folder(holder.path());
+    let site = Site::dirty(&place);
+    site.publish(&["--channel", "stable"]).exits(2).says(["dirty build"]);
+    assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0, "something was sent");
+    site.publish(&[]).exits(0).says(["warning:", "dirty build"]);
+    site.run(&["publish", "promote"]).exits(2).says(["dirty build"]);
+    assert!(!place.files().keys().any(|path| path.starts_with("stable/")));
+}

@@ -1,0 +1,315 @@
+//! A run that is stopped, killed, or fails in one component: what is left, and that
+//! the next run goes on from there. Offline; needs rpmbuild and createrepo_c.
+
+use crate::support;
+use crate::support::{Parts, Running, Workspace, processes_with, template, wait_until};
+
+/// A length of sleep that no other process on this machine has among its arguments.
+fn unique_seconds(workspace: &Workspace) -> String {
+    let digits: u64 =
+        workspace.root().to_string_lossy().bytes().fold(7, |n, b| n * 31 % 999_999_937 + u64::from(b));
+    format!("3600.{}{digits}", std::process::id())
+}
+
+/// A `%build` that says that it runs and then sleeps, unless the file `go` is there.
+fn sleeper(workspace: &Workspace, name: &str) -> String {
+    let root = workspace.root();
+    format!(
+        "touch '{root}/{name}.started'\n[ -e '{root}/go' ] || sleep {seconds}\n",
+        root = root.display(),
+        seconds = unique_seconds(workspace)
+    )
+}
+
+/// A child that was told to end does so when the machine comes to it.
+#[track_caller]
+fn assert_ended(workspace: &Workspace) {
+    wait_until("the children have ended", || processes_with(&unique_seconds(workspace)).is_empty());
+}
+
+fn add_sleeper(workspace: &Workspace, name: &str, toml: &str) {
+    workspace.component(name, &Parts { toml, build: &sleeper(workspace, name), ..Parts::default() });
+}
+
+/// Starts a build and waits until a component sleeps in its `%build`.
+fn start_and_sleep(workspace: &Workspace, name: &str) -> Running {
+    let running = workspace.start(&["build"]);
+    let started = workspace.path(format!("{name}.started"));
+    wait_until("the build sleeps", || {
+        started.exists() && !processes_with(&unique_seconds(workspace)).is_empty()
+    });
+    running
+}
+
+fn a_signal_stops_the_build(signal: &str) {
+    let workspace = Workspace::new();
+    add_sleeper(&workspace, "first", "");
+    let before = workspace.files();
+    let running = start_and_sleep(&workspace, "first");
+    running.signal(signal);
+    running
+        .finish()
+        .exits(130)
+        .says(["stopped on request", "hint: run the same command again; it goes on where it stopped"])
+        .never_says("Failed");
+    assert_ended(&workspace);
+    workspace.assert_nothing_of("first");
+    std::fs::remove_file(workspace.path("first.started")).unwrap();
+    assert_eq!(workspace.files(), before);
+
+    workspace.write("go", "");
+    workspace.build().exits(0).says(["Built first", "1 built, 0 fresh"]);
+    workspace.assert_whole("first");
+}
+
+#[test]
+fn ctrl_c_ends_the_children_and_the_next_run_goes_on() {
+    a_signal_stops_the_build("INT");
+}
+
+#[test]
+fn a_request_to_terminate_is_a_ctrl_c() {
+    a_signal_stops_the_build("TERM");
+}
+
+#[test]
+fn a_child_that_ignores_the_request_is_ended_all_the_same() {
+    let workspace = Workspace::new();
+    let build =
+        format!("trap '' TERM\n{}", sleeper(&workspace, "stubborn").replace("|| sleep", "|| exec sleep"));
+    workspace.component("stubborn", &Parts { build: &build, ..Parts::default() });
+    let running = start_and_sleep(&workspace, "stubborn");
+    running.signal("INT");
+    running.finish().exits(130);
+    assert_ended(&workspace);
+}
+
+#[test]
+fn a_build_that_takes_too_long_is_ended_and_the_error_says_where_to_allow_more() {
+    let workspace = Workspace::new();
+    add_sleeper(&workspace, "slow", "timeout = \"2 s\"\n");
+    let hint = "hint: give it more time: `timeout` in the component.toml of `slow`, or `--timeout`";
+    let ran = workspace.build();
+    ran.exits(11).says(["`slow` took longer than the 2 s that a build of it may take", hint]);
+    assert_ended(&workspace);
+    workspace.assert_nothing_of("slow");
+    // The command line wins over the component.
+    workspace.replace("specs-templates/slow/component.toml", "2 s", "1 h");
+    workspace.run(&["build", "--timeout", "1 min 1 s", "--until", "spec"]).exits(0);
+    workspace.run(&["build", "--timeout", "3s"]).exits(11).says(["took longer than the 3 s"]);
+    assert_ended(&workspace);
+
+    workspace.write("go", "");
+    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.assert_whole("slow");
+    // How long it may take changes no package.
+    workspace.replace("specs-templates/slow/component.toml", "1 h", "2 h");
+    workspace.build().exits(0).says(["0 built, 1 fresh"]);
+}
+
+#[test]
+fn the_plan_says_how_long_it_takes_once_that_was_measured() {
+    let workspace = Workspace::new();
+    for name in ["known", "new"] {
+        workspace.component(name, &Parts::default());
+    }
+    let seconds =
+        |ran: &support::Ran| (ran.json()["seconds"].clone(), ran.json()["seconds-unknown-of"].clone());
+    let before = workspace.run(&["plan", "--json"]);
+    assert_eq!(seconds(&before), (serde_json::Value::Null, serde_json::json!([])));
+    workspace.run(&["build", "known"]).exits(0);
+    // Measured: 2 h for the build, and what the inspection took.
+    let times = "{\"schema\": \"rocmrpm/times/1\", \"seconds\": {\"build\": 7000, \"fetch\": 200}, \"finished\": \"\"}";
+    std::fs::write(workspace.built("results/known/times.json"), times).unwrap();
+    workspace.run(&["plan"]).exits(0).never_says("about");
+    workspace.replace(&template("known"), "A component of a test.", "Another description.");
+    let ran = workspace.run(&["plan"]);
+    ran.exits(0).says(["about 2 h on", "as the last time; never built here, and not counted: new"]);
+    let ran = workspace.run(&["plan", "--json"]);
+    assert_eq!(ran.json()["seconds-unknown-of"], serde_json::json!(["new"]));
+    assert!((7200.0..7260.0).contains(&ran.json()["seconds"].as_f64().unwrap()), "{ran}");
+}
+
+#[test]
+fn what_was_built_before_the_stop_is_not_built_again() {
+    let workspace = Workspace::new();
+    let counted = format!("echo x >> '{}/count'", workspace.root().display());
+    workspace.component("first", &Parts { build: &counted, ..Parts::default() });
+    add_sleeper(&workspace, "second", "requires = [\"first\"]\n");
+    let running = start_and_sleep(&workspace, "second");
+    running.signal("INT");
+    running.finish().exits(130).says(["Built first"]);
+    workspace.assert_whole("first");
+    workspace.assert_nothing_of("second");
+
+    workspace.write("go", "");
+    workspace.build().exits(0).says(["Built second", "1 built, 1 fresh"]).never_says("Built first");
+    assert_eq!(workspace.read("count"), "x\n");
+    assert_eq!(
+        support::names_in(&workspace.built("repository")).iter().filter(|n| n.ends_with(".rpm")).count(),
+        2
+    );
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_that_looks_whole_and_its_children_do_not_disturb_the_next() {
+    let workspace = Workspace::new();
+    add_sleeper(&workspace, "first", "");
+    let running = start_and_sleep(&workspace, "first");
+    running.signal("KILL");
+    assert_eq!(running.finish().code, None);
+    workspace.assert_nothing_of("first");
+
+    workspace.write("go", "");
+    workspace.build().exits(0).says(["Built first"]);
+    workspace.assert_whole("first");
+    assert_ended(&workspace);
+}
+
+#[test]
+fn half_stored_results_are_built_again() {
+    // Results without their record, or with a file cut short, are none.
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts::default());
+    workspace.build().exits(0);
+    std::fs::remove_file(workspace.built("results/first/build.json")).unwrap();
+    workspace.run(&["plan"]).exits(0);
+    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.assert_whole("first");
+    let rpm = workspace.built("results/first/first-1.0-1.noarch.rpm");
+    std::fs::write(&rpm, &std::fs::read(&rpm).unwrap()[..100]).unwrap();
+    let plan = workspace.run(&["plan"]);
+    assert!(plan.exits(0).stdout.contains("first-1.0-1.noarch.rpm changed on disk"), "{plan}");
+    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.assert_whole("first");
+}
+
+/// `bad` fails, `above` requires it, `aside` does not.
+fn with_a_failure() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.component("bad", &Parts { build: "exit 7", ..Parts::default() });
+    workspace.component("above", &Parts { toml: "requires = [\"bad\"]\n", ..Parts::default() });
+    // It requires most memory, so that it does not start beside `bad`.
+    workspace.component("aside", &Parts { toml: "memory-per-job = \"9000 GB\"\n", ..Parts::default() });
+    workspace.replace("specs-templates/bad/component.toml", "", "memory-per-job = \"9000 GB\"\n");
+    workspace
+}
+
+#[test]
+fn a_failure_stops_what_depends_on_it_with_the_reason() {
+    let workspace = with_a_failure();
+    let ran = workspace.run(&["build", "above"]);
+    ran.exits(10).says(["`bad` failed in %build", "Skipped above: it requires `bad`, which was not built"]);
+    workspace.assert_nothing_of("bad");
+    workspace.assert_nothing_of("above");
+    workspace.replace(&template("bad"), "exit 7", "true");
+    workspace.run(&["build", "above"]).exits(0).says(["2 built, 0 fresh"]);
+}
+
+#[test]
+fn keep_going_builds_what_does_not_depend_on_the_failure() {
+    let workspace = with_a_failure();
+    let ran = workspace.run(&["build", "--keep-going", "--json"]);
+    ran.exits(10).says(["Built aside", "Skipped above: it requires `bad`, which was not built"]);
+    let document = ran.json();
+    let outcome = |name: &str| {
+        let components = document["components"].as_array().unwrap();
+        support::text_of(&components.iter().find(|c| c["component"] == name).unwrap()["outcome"])
+    };
+    assert_eq!([outcome("bad"), outcome("above"), outcome("aside")], ["failed", "skipped", "built"]);
+    assert_eq!(document["complete"], false);
+    workspace.assert_whole("aside");
+    workspace.replace(&template("bad"), "exit 7", "true");
+    workspace.build().exits(0).says(["2 built, 1 fresh"]);
+}
+
+#[test]
+fn independent_components_run_at_the_same_time() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert!(cores >= 2, "this test needs two cores");
+    let workspace = Workspace::new();
+    let root = workspace.root();
+    // Each waits for the other: one after the other, the first would give up.
+    for (name, other) in [("one", "two"), ("two", "one")] {
+        let build = format!(
+            "touch '{0}/{name}.here'\nfor i in $(seq 600); do [ -e '{0}/{other}.here' ] && exit 0; sleep 0.1; done\nexit 1",
+            root.display()
+        );
+        workspace.component(
+            name,
+            &Parts { toml: "memory-per-job = \"1 MB\"\n", build: &build, ..Parts::default() },
+        );
+    }
+    workspace.build().exits(0).says(["2 built, 0 fresh"]);
+}
+
+#[test]
+fn components_run_one_at_a_time_where_memory_is_short() {
+    let workspace = Workspace::new();
+    for name in ["one", "two"] {
+        // mkdir fails if the other is at work.
+        let build = format!("mkdir '{0}/at-work'\nsleep 1\nrmdir '{0}/at-work'", workspace.root().display());
+        workspace.component(
+            name,
+            &Parts { toml: "memory-per-job = \"9000 GB\"\n", build: &build, ..Parts::default() },
+        );
+    }
+    workspace.build().exits(0).says(["2 built, 0 fresh"]);
+}
+
+#[test]
+fn a_second_run_at_the_same_time_is_refused() {
+    let workspace = Workspace::new();
+    add_sleeper(&workspace, "first", "");
+    let root = workspace.root();
+    workspace.replace(&template("first"), "|| sleep", "|| for i in $(seq 600); do sleep 0.1; [ ! -e '");
+    workspace.replace(
+        &template("first"),
+        "[ ! -e '",
+        &format!("[ ! -e '{}/go' ] || break; done #", root.display()),
+    );
+    let running = workspace.start(&["build"]);
+    wait_until("the build runs", || workspace.path("first.started").exists());
+    let second = workspace.build();
+    second.exits(20).says(["another rocmrpm is working in", "build/host", "hint: wait until it is done"]);
+    workspace.write("go", "");
+    running.finish().exits(0).says(["1 built, 0 fresh"]);
+    workspace.assert_whole("first");
+}
+
+#[test]
+fn a_repository_that_is_gone_comes_back_without_a_build() {
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts::default());
+    workspace.build().exits(0);
+    std::fs::remove_dir_all(workspace.built("repository")).unwrap();
+    workspace.build().exits(0).says(["0 built, 1 fresh"]);
+    assert!(workspace.built("repository/repodata/repomd.xml").exists());
+    assert!(workspace.built("repository/first-1.0-1.noarch.rpm").exists());
+}
+
+#[test]
+fn a_closed_terminal_ends_the_children() {
+    let workspace = Workspace::new();
+    add_sleeper(&workspace, "first", "");
+    let running = start_and_sleep(&workspace, "first");
+    running.signal("HUP");
+    assert_eq!(running.finish().code, Some(130));
+    assert_ended(&workspace);
+}
+
+#[test]
+fn who_waits_for_a_repository_in_use_ends_at_the_first_signal() {
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts::default());
+    workspace.build().exits(0);
+    let lock = std::fs::File::create(workspace.built("repository/.lock")).unwrap();
+    lock.lock().unwrap();
+    let running = workspace.start(&["build"]);
+    // Whether it waits already or comes to it only now: it ends.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    running.signal("TERM");
+    running.finish().exits(130).says(["stopped on request"]);
+    drop(lock);
+    workspace.build().exits(0);
+}

@@ -1,0 +1,207 @@
+//! `rocmrpm verify` of folders: an empty one, one with a system that its packages break, and
+//! what cannot be known. Needs rpmbuild, createrepo_c, dnf, rpm, tar, busybox and unshare.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support;
+use crate::support::{Parts, Workspace, ran};
+
+const MODULE: &str = "site=%{buildroot}%{_datadir}/site-packages\n\
+    mkdir -p $site/<{ name }>\ntouch $site/<{ name }>/__init__.py\n";
+const FILES: &str = "%{_datadir}/site-packages/*";
+
+/// `good`, and `bad`, which requires what nobody has.
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    let toml = |name: &str| format!("[container]\npackages = [\"{name}\"]\n");
+    let (good, bad) = (toml("good"), toml("bad"));
+    workspace.component("good", &Parts { toml: &good, install: MODULE, files: FILES, ..Parts::default() });
+    workspace.component(
+        "bad",
+        &Parts { toml: &bad, preamble: "Requires: no-such-thing >= 3", ..Parts::default() },
+    );
+    workspace.run(&["build", "--until", "rpm"]).exits(0);
+    workspace
+}
+
+/// `good` alone.
+fn good() -> Workspace {
+    let workspace = workspace();
+    std::fs::remove_dir_all(workspace.path("specs-templates/bad")).unwrap();
+    let pins = workspace.read("pins/stable.toml");
+    workspace.write("pins/stable.toml", pins.split_once("[bad]").unwrap().0);
+    workspace.run(&["build", "--until", "rpm"]).exits(0);
+    workspace
+}
+
+/// Everything below a folder, with sizes and times.
+fn listing(dir: &Path) -> Vec<String> {
+    let entries = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().map(Result::unwrap);
+    entries
+        .map(|entry| {
+            let meta = entry.metadata().unwrap();
+            format!("{} {} {:?}", entry.path().display(), meta.len(), meta.modified().unwrap())
+        })
+        .collect()
+}
+
+fn check<'a>(json: &'a serde_json::Value, id: &str) -> (&'a str, &'a str) {
+    let found = json["checks"].as_array().unwrap().iter().find(|check| check["id"] == id);
+    let found = found.unwrap_or_else(|| panic!("no check {id} in {json}"));
+    (found["outcome"].as_str().unwrap(), found["detail"].as_str().unwrap())
+}
+
+#[test]
+fn an_empty_root_tells_what_can_be_installed() {
+    let workspace = workspace();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().to_str().unwrap();
+    let done = workspace.run(&["verify", "--root", path, "--json"]);
+    let json = done.exits(1).json();
+    assert_eq!(json["schema"], "rocmrpm/verify/1");
+    assert_eq!(check(&json, "install good"), ("pass", ""));
+    let (outcome, detail) = check(&json, "install bad");
+    assert!(outcome == "fail" && detail.contains("nothing provides no-such-thing >= 3"), "{detail}");
+    assert_eq!(check(&json, "file-conflicts"), ("pass", ""));
+    assert_eq!(check(&json, "import good"), ("not-run", "good is not installed there"));
+    // Neither a GPU nor a component is made up.
+    assert_eq!(check(&json, "vllm"), ("not-run", "the stack has no component `vllm`"));
+    if !Path::new("/dev/kfd").exists() {
+        let (outcome, detail) = check(&json, "rocminfo");
+        assert!(outcome == "not-run" && detail.contains("no GPU"), "{detail}");
+    }
+    let number =
+        |outcome: &str| json["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == outcome).count();
+    assert_eq!(json["failed"], number("fail"));
+    assert_eq!(json["passed"], number("pass"));
+    assert_eq!(json["not_run"], number("not-run"));
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+    let text = workspace.run(&["verify", "--root", path]);
+    let tally =
+        format!("{} passed, {} failed, {} not run in ", number("pass"), number("fail"), number("not-run"));
+    assert!(text.exits(1).stdout.contains(&tally), "{text}");
+    assert!(text.stdout.contains("FAIL     install bad"), "{text}");
+}
+
+#[test]
+fn a_root_with_a_system_is_entered_and_not_changed() {
+    let workspace = good();
+    let holder = tempfile::tempdir().unwrap();
+    let root = holder.path().join("root");
+    let bin = root.join("bin");
+    for folder in ["bin", "tmp", "dev", "proc", "var/lib/rpm"] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    std::fs::copy("/bin/busybox", bin.join("busybox")).unwrap();
+    for name in ["sh", "true", "test", "touch", "ls", "readlink"] {
+        std::os::unix::fs::symlink("busybox", bin.join(name)).unwrap();
+    }
+    // A python that knows `good` alone, and would leave something behind.
+    let python = "#!/bin/sh\ntouch /written 2>/dev/null && exit 9\n\
+                  case \"$*\" in *good*) exit 0;; esac\necho 'ModuleNotFoundError: no' >&2\nexit 1\n";
+    std::fs::write(bin.join("python3"), python).unwrap();
+    std::fs::set_permissions(bin.join("python3"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let rpm = support::names_in(&workspace.built("results/good"))
+        .into_iter()
+        .find(|name| name.ends_with("noarch.rpm"))
+        .unwrap();
+    let install = |dbpath: &Path, rpm: &Path| {
+        ran(Command::new("rpm")
+            .arg("--dbpath")
+            .arg(dbpath)
+            .args(["-i", "--justdb", "--nodeps", "--ignorearch", "--noscripts"])
+            .arg(rpm))
+        .exits(0);
+    };
+    install(&root.join("var/lib/rpm"), &workspace.built("results/good").join(rpm));
+    let before = listing(&root);
+    let verify = || workspace.run(&["verify", "--root", root.to_str().unwrap(), "--json"]);
+    let done = verify();
+    let json = done.json();
+    assert_eq!(check(&json, "import good"), ("pass", ""), "{json}");
+    assert_eq!(check(&json, "file-conflicts"), ("pass", ""));
+    assert_eq!(check(&json, "no-spoof"), ("pass", ""));
+    assert_eq!(check(&json, "install good").0, "pass");
+    assert_eq!(listing(&root), before);
+
+    // Another package that has the same file with other content.
+    let other = Workspace::new();
+    let rival = format!("{MODULE}mkdir -p $site/good\necho rival > $site/good/__init__.py\n");
+    other.component("rival", &Parts { install: &rival, files: FILES, ..Parts::default() });
+    other.run(&["build", "--until", "rpm"]).exits(0);
+    let rpm = support::names_in(&other.built("results/rival"))
+        .into_iter()
+        .find(|name| name.ends_with("noarch.rpm"))
+        .unwrap();
+    ran(Command::new("rpm").arg("--dbpath").arg(root.join("var/lib/rpm")).args(["-e", "--justdb", "good"]))
+        .exits(0);
+    install(&root.join("var/lib/rpm"), &other.built("results/rival").join(rpm));
+    let json = verify().exits(1).json();
+    let (outcome, detail) = check(&json, "file-conflicts");
+    assert!(outcome == "fail" && detail.contains("good/__init__.py") && detail.contains("rival"), "{detail}");
+}
+
+#[test]
+fn a_place_must_be_one() {
+    let workspace = Workspace::new();
+    workspace.run(&["verify"]).exits(2);
+    workspace.run(&["verify", "--root", "/no/such/folder"]).exits(20).says(["/no/such/folder"]);
+}
+
+/// A folder with code that Python loads at start from the user's site-packages.
+fn planted(home: &Path, mark: &Path) {
+    let version =
+        ran(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]));
+    let site = home.join(format!(".local/lib/python{}/site-packages", version.stdout.trim()));
+    std::fs::create_dir_all(&site).unwrap();
+    let code = format!("open({:?}, 'w').close()\n", mark.display().to_string());
+    std::fs::write(site.join("usercustomize.py"), code).unwrap();
+}
+
+#[test]
+fn this_machine_is_verified_without_code_from_a_home_or_the_current_folder() {
+    let workspace = good();
+    let (home, mark) = (workspace.path("home"), workspace.path("pwned"));
+    planted(&home, &mark);
+    // `importlib.metadata` imports it.
+    let shadow = format!("open({:?}, 'w').close()\n", mark.display().to_string());
+    workspace.write("csv.py", &shadow);
+    let mut command = workspace.command(&["verify", "--root", "/", "--json"]);
+    command.env("HOME", &home).env("PYTHONPATH", workspace.root());
+    let json = ran(&mut command).json();
+    // The check that runs Python did run.
+    assert_eq!(check(&json, "no-pip-cmake").0, "pass", "{json}");
+    assert!(!mark.exists(), "planted code ran");
+    // What was planted works where it is not kept out.
+    ran(Command::new("python3").args(["-c", ""]).env("HOME", &home)).exits(0);
+    assert!(mark.exists(), "this Python ignores usercustomize.py");
+}
+
+#[test]
+fn a_root_gets_no_credentials_and_an_empty_home() {
+    let workspace = good();
+    let holder = tempfile::tempdir().unwrap();
+    let root = holder.path().join("root");
+    for folder in ["bin", "tmp/.local", "dev"] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    std::fs::copy("/bin/busybox", root.join("bin/busybox")).unwrap();
+    for name in ["sh", "true", "env", "ls"] {
+        std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).unwrap();
+    }
+    // The checklist shows the last line of what a program that fails wrote.
+    let python = "#!/bin/sh\necho $(env) home: $(ls -A \"$HOME\")\nexit 1\n";
+    std::fs::write(root.join("bin/python3"), python).unwrap();
+    std::fs::set_permissions(root.join("bin/python3"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let mut command = workspace.command(&["verify", "--root", root.to_str().unwrap(), "--json"]);
+    command.env("AWS_SECRET_ACCESS_KEY", "s3cret").env("PYTHONPATH", "/tmp").env("ROCM_PATH", "/no/rocm");
+    let json = ran(&mut command).json();
+    let (outcome, seen) = check(&json, "no-pip-cmake");
+    assert_eq!(outcome, "fail");
+    assert!(seen.contains("HOME=/tmp") && seen.ends_with("home:"), "{seen}");
+    assert!(!seen.contains("s3cret") && !seen.contains("PYTHONPATH"), "{seen}");
+    assert_eq!(check(&json, "rocm-path").0, "fail");
+}

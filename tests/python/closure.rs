@@ -1,0 +1,639 @@
+//! `rocmrpm closure` from the resolution to the lock, with the real uv and an index of tiny
+//! distributions on 127.0.0.1: what is taken, what is refused and why. Three real distributions
+//! come from the pip index. Needs uv's environment of tools.txt, and so python3-venv.
+
+mod audit;
+mod imports;
+mod index;
+mod places;
+mod real;
+mod upgrade;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::server::{Reply, TestServer};
+use crate::support::{Ran, Workspace, ran, wait_until};
+use crate::{support, tools};
+use index::{Dist, Index, Lie};
+use rocmrpm::digest::Sha256;
+use rocmrpm::error::{Diagnose, Kind};
+use rocmrpm::events::Silent;
+use rocmrpm::sources::{Cache, Distribution, Fetcher};
+
+/// A workspace with the component `app`, whose closure is asked for.
+pub struct Lab {
+    /// Its files.
+    pub workspace: Workspace,
+}
+
+const CHROOT: &str = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+    rocm-provider = \"r\"\nbase-config = \"c.cfg\"\npackages = [\"t\"]\n\n[symbol-versions]\nGLIBC = \"2.42\"\n";
+
+/// A spec that `rocmrpm closure --check` can pack.
+const SPEC: &str = "<@ if closure.requires_exclude @>%global __requires_exclude ^(<{ closure.requires_exclude }>)\n\
+    <@ endif @>Name: python-<{ name }>\nVersion: <{ version }>\nRelease: <{ release }>\nSummary: A component\n\
+    License: MIT\nBuildArch: noarch\n%description\nA component.\n%package -n python3-<{ name }>\n\
+    Summary: A component\n<@ if closure.runtime @>Requires: <{ closure.runtime }> = %{version}\n<@ endif @>\
+    <@ for required in closure.requires @>Requires: <{ required }>\n<@ endfor @>\
+    %description -n python3-<{ name }>\nA component.\n%files -n python3-<{ name }>\n";
+
+impl Lab {
+    /// Makes one whose `app` requires these, and whose release has these packages.
+    pub fn new(requires: &[&str], packages: &[(&str, &str)]) -> Self {
+        let lab = Self { workspace: Workspace::new() };
+        let table: String = packages.iter().map(|(name, version)| format!("{name}\t{version}\n")).collect();
+        for (path, text) in [
+            (
+                "rocmrpm.toml",
+                "[stack]\nname = \"t\"\ngpu-targets = [\"gfx1151\"]\ndefault-chroot = \"c\"\ndefault-pins = \"p\"\n",
+            ),
+            ("mock-configs/c.toml", CHROOT),
+            ("mock-configs/rocm/r.toml", "prefix = \"/usr\"\nversion = \"7.1\"\n"),
+            ("mock-configs/packages/t.tsv", &table),
+            ("pins/p.toml", "[app]\nversion = \"1.0\"\npath = \"src/app\"\n"),
+            ("specs-templates/app/component.toml", "[closure]\n"),
+            ("specs-templates/app/app.spec.tera", SPEC),
+        ] {
+            lab.workspace.write(path, text);
+        }
+        lab.requires(requires);
+        lab
+    }
+
+    /// Changes what `app` requires.
+    fn requires(&self, requires: &[&str]) {
+        let list: Vec<String> = requires.iter().map(|requirement| format!("{requirement:?}")).collect();
+        let project =
+            format!("[project]\nname = \"app\"\nversion = \"1.0\"\ndependencies = [{}]\n", list.join(", "));
+        self.workspace.write("src/app/pyproject.toml", project);
+    }
+
+    /// Adds a component of the stack that is a Python distribution of version 2.0.
+    fn own(&self, name: &str) {
+        self.workspace.write(format!("src/{name}/setup.py"), "");
+        let pins = self.workspace.read("pins/p.toml");
+        self.workspace
+            .write("pins/p.toml", format!("{pins}\n[{name}]\nversion = \"2.0\"\npath = \"src/{name}\"\n"));
+        self.workspace.write(format!("specs-templates/{name}/component.toml"), "");
+        self.workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
+    }
+
+    /// Returns `rocmrpm closure` with an index and with uv.
+    pub fn command(&self, index: Option<&str>, args: &[&str]) -> Command {
+        self.any_command(index, &[&["closure"], args].concat())
+    }
+
+    /// Returns any command of rocmrpm with an index and with uv.
+    pub fn any_command(&self, index: Option<&str>, args: &[&str]) -> Command {
+        let mut command = self.workspace.command(args);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("UV_") {
+                command.env_remove(name);
+            }
+        }
+        let uv = tools::environment("python-tools", include_str!("../support/tools.txt")).join("bin/uv");
+        let bin = self.workspace.holder().join("bin");
+        if !bin.join("uv").exists() {
+            fs_err::create_dir_all(&bin).unwrap();
+            fs_err::os::unix::fs::symlink(uv, bin.join("uv")).unwrap();
+        }
+        command.env("PATH", with_path(&bin)).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+        if let Some(index) = index {
+            command.env("PIP_INDEX_URL", index).env("UV_CACHE_DIR", self.workspace.holder().join("uv-cache"));
+        }
+        command
+    }
+
+    fn run(&self, server: &TestServer, args: &[&str]) -> Ran {
+        ran(&mut self.command(Some(&server.url("/simple")), args))
+    }
+
+    /// Returns the members with versions and places.
+    fn members(&self, server: &TestServer) -> BTreeMap<String, (String, String)> {
+        members(self.run(server, &["app", "--json"]).exits(0))
+    }
+
+    fn lock(&self) -> String {
+        self.workspace.read("pins/p.requirements.lock")
+    }
+}
+
+fn with_path(bin: &Path) -> std::ffi::OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let parts = [bin.to_owned()].into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(parts.collect::<Vec<PathBuf>>()).unwrap()
+}
+
+/// Returns the members that `--json` tells: version and place by name.
+pub fn members(ran: &Ran) -> BTreeMap<String, (String, String)> {
+    let document = ran.json();
+    assert_eq!(document["schema"], "rocmrpm/closure/1");
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let member = |member: &serde_json::Value| {
+        (text(&member["name"]), (text(&member["version"]), text(&member["place"])))
+    };
+    document["members"].as_array().unwrap().iter().map(member).collect()
+}
+
+fn versions(members: &BTreeMap<String, (String, String)>) -> Vec<String> {
+    members.iter().map(|(name, (version, _))| format!("{name} {version}")).collect()
+}
+
+const MIT: &str = "License-Expression: MIT";
+
+#[test]
+fn members_are_found_through_extras_markers_and_every_kind_of_file() {
+    let server = Index::default()
+        .wheel("a", "1.0", &["Requires-Dist: b[more]>=1", "Requires-Dist: gone ; python_version < '3.9'"])
+        .wheel("a", "2.0", &[])
+        .bare_wheel(
+            "b",
+            "1.0",
+            &[
+                "Provides-Extra: more",
+                "Requires-Dist: c ; extra == 'more'",
+                "Requires-Dist: d ; extra == 'other'",
+            ],
+        )
+        .wheel("b", "1.5", &["Provides-Extra: more", "Requires-Dist: c ; extra == 'more'"])
+        .sdist("c", "0.5", &["Requires-Dist: e"])
+        .wheel("e", "3.0", &[MIT])
+        .wheel("e", "4.0rc1", &[])
+        .serve();
+    // Fedora's b satisfies, so that it is taken, and its e does not exist.
+    let lab =
+        Lab::new(&["a<2", "e!=9 ; sys_platform == 'linux'"], &[("python3-b", "1.0"), ("python3-a", "2.0")]);
+    let members = lab.members(&server);
+    assert_eq!(versions(&members), ["a 1.0", "b 1.0", "c 0.5", "e 3.0"]);
+    let place = |name: &str| members[name].1.as_str();
+    assert_eq!([place("a"), place("b"), place("c"), place("e")], ["private", "system", "rpm", "rpm"]);
+}
+
+#[test]
+fn what_is_locked_is_not_resolved_again_until_something_changes() {
+    let server = Index::default()
+        .wheel("a", "1.0", &[])
+        .wheel("a", "1.1", &[])
+        .wheel("b", "1.0", &["Requires-Dist: a"])
+        .serve();
+    let lab = Lab::new(&["b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    lab.run(&server, &["app", "--write"]).exits(0);
+    let lock = lab.lock();
+    assert!(lock.contains("\na==1.0 \\\n    --hash=sha256:"), "{lock}");
+    assert!(!lock.contains("127.0.0.1") && !lock.contains("http"), "{lock}");
+    let asked = server.seen().len();
+    let mut warm = lab.command(Some(&server.url("/simple")), &["app", "--json", "--offline"]);
+    // Nothing that could resolve or fetch is needed.
+    warm.env("PATH", lab.workspace.holder().join("nothing"));
+    let again = ran(&mut warm);
+    assert_eq!(versions(&members(again.exits(0))), ["a 1.0", "b 1.0"]);
+    lab.run(&server, &["app", "--check"]).exits(0);
+    assert_eq!(server.seen().len(), asked, "the index is not asked");
+    // A release with a newer package, and a requirement that changes.
+    lab.workspace.write("mock-configs/packages/t.tsv", "python3-a\t1.1\npython3-b\t1.0\n");
+    let ran = lab.run(&server, &["app", "--offline"]);
+    ran.exits(30).says([
+        "`--offline` forbids it",
+        "p.requirements.lock is of other",
+        "hint: run the same command once",
+    ]);
+    assert_eq!(versions(&lab.members(&server)), ["a 1.1", "b 1.0"]);
+    lab.run(&server, &["app", "--check"]).exits(1);
+    lab.requires(&["a<1.1"]);
+    assert_eq!(versions(&lab.members(&server)), ["a 1.0"]);
+    assert_eq!(lab.lock(), lock, "nothing is written without --write");
+}
+
+#[test]
+fn the_stacks_own_distributions_are_held_at_its_versions() {
+    let nvidia = ["Requires-Dist: nvidia-cublas==13 ; sys_platform == 'linux'", "Requires-Dist: a>=1"];
+    let server = Index::default()
+        .wheel("torch", "2.0", &nvidia)
+        .wheel("torch", "3.0", &nvidia)
+        .wheel("nvidia-cublas", "13", &[])
+        .wheel("a", "1.0", &[])
+        .wheel("taker", "1.0", &["Requires-Dist: torch>=1"])
+        .wheel("refuser", "1.0", &["Requires-Dist: torch>=3"])
+        .wheel("middle", "1.0", &["Requires-Dist: refuser"])
+        .serve();
+    let lab = Lab::new(&["taker"], &[]);
+    lab.own("torch");
+    assert_eq!(versions(&lab.members(&server)), ["a 1.0", "taker 1.0", "torch 2.0"]);
+    lab.requires(&["taker", "middle"]);
+    let refused = lab.run(&server, &["app"]);
+    refused.exits(3).says([
+        "`app` has no closure: the stack has torch 2.0, which is refused",
+        "app -> middle 1.0 -> refuser 1.0 -> torch>=3",
+        "hint: pin another version of `torch`",
+    ]);
+    refused.never_says("taker 1.0 -> torch");
+}
+
+#[test]
+fn two_chains_that_collide_are_told() {
+    let server = Index::default()
+        .wheel("left", "1.0", &["Requires-Dist: base>=2"])
+        .wheel("right", "1.0", &["Requires-Dist: inner"])
+        .wheel("inner", "1.0", &["Requires-Dist: base<2"])
+        .wheel("other", "1.0", &["Requires-Dist: base"])
+        .wheel("base", "1.0", &[])
+        .wheel("base", "2.0", &[])
+        .add(
+            &Dist { name: "old", version: "1.0", lines: &[] },
+            "cp313-cp313-manylinux_2_28_x86_64",
+            true,
+            Lie::None,
+        )
+        .serve();
+    let lab = Lab::new(&["left", "right", "other"], &[]);
+    let said = lab.run(&server, &["app"]);
+    said.exits(3).says([
+        "two requirements on `base` exclude each other",
+        "app -> left 1.0 -> base>=2",
+        "app -> right 1.0 -> inner 1.0 -> base<2",
+    ]);
+    said.never_says("other 1.0 -> base");
+    lab.requires(&["old>=1"]);
+    lab.run(&server, &["app"]).exits(3).says(["`old`", "old-1.0-cp313-cp313", "rocmrpm add old"]);
+    lab.requires(&["base>=7"]);
+    lab.run(&server, &["app"]).exits(3).says(["no version of `base` that is required", "app -> base>=7"]);
+}
+
+#[test]
+fn placeholders_and_other_builds_never_come_from_the_index() {
+    let server = Index::default()
+        .wheel("rocm", "0.1", &["Requires-Dist: rocm-sdk-core"])
+        .wheel("rocm-sdk-core", "0.1", &[])
+        .wheel("torch", "2.0", &[])
+        .wheel("wants", "1.0", &["Requires-Dist: torch"])
+        .serve();
+    let lab = Lab::new(&["wants"], &[]);
+    lab.run(&server, &["app"])
+        .exits(3)
+        .says(["`torch` must not come from a package index", "app -> wants 1.0 -> torch"]);
+    lab.requires(&["rocm"]);
+    lab.run(&server, &["app"]).exits(3).says([
+        "must not come from a package index",
+        "placeholder",
+        "hint: required by app -> rocm",
+    ]);
+    let rule = "[closure]\n[[closure.member]]\nname = \"rocm\"\nplace = \"dropped\"\nreason = \"r\"\nwithout = \"w\"\n";
+    lab.workspace.write("specs-templates/app/component.toml", rule);
+    let left = lab.members(&server);
+    assert!(!left.contains_key("rocm-sdk-core"), "what only a dropped member needs goes with it: {left:?}");
+}
+
+#[test]
+fn a_damaged_lock_is_told_with_its_line() {
+    let server = Index::default().wheel("a", "1.0", &["Requires-Dist: b>=1"]).wheel("b", "1.0", &[]).serve();
+    let lab = Lab::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    lab.run(&server, &["app", "--write"]).exits(0);
+    let lock = lab.lock();
+    let b = lock.find("# file: b-").unwrap();
+    for (text, code, wrong) in [
+        (lock.replace("a==1.0 ", "a=1.0 "), 3, "p.requirements.lock:12: this is not the lock of a closure"),
+        (lock.replace("# python: 3.14", "# python: 3.13"), 3, "is for Python `3.13`, not for Python `3.14`"),
+        (lock.replace("# component: app", "# component: other"), 3, "is for the component `other`"),
+        (lock.replace("# file: a-1.0", "# file: ../a-1.0"), 3, "is not a file's name"),
+        // Whole, but not what was written.
+        (lock[..b].to_owned(), 0, "b"),
+    ] {
+        assert_ne!(text, lock, "{wrong}");
+        lab.workspace.write("pins/p.requirements.lock", &text);
+        let ran = lab.run(&server, &["app"]);
+        ran.exits(code);
+        if code != 0 {
+            ran.says([wrong, "hint: restore it from the workspace's history"]);
+        }
+        lab.run(&server, &["app", "--upgrade"]).exits(0);
+    }
+}
+
+#[test]
+fn without_uv_index_or_cache_the_remedy_is_told() {
+    let lab = Lab::new(&["a"], &[]);
+    let server = Index::default().wheel("a", "1.0", &[]).serve();
+    lab.run(&server, &["app", "--offline"]).exits(30).says(["there is no pins/p.requirements.lock"]);
+    let tools = lab.workspace.holder().join("tools");
+    fs_err::create_dir_all(&tools).unwrap();
+    for tool in ["curl", "tar", "python3"] {
+        let path = rocmrpm::process::find_program(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
+        fs_err::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
+    }
+    let mut bare = lab.command(Some(&server.url("/simple")), &["app"]);
+    ran(bare.env("PATH", &tools)).exits(40).says(["`uv` is not installed", "pip install uv"]);
+    let closed = server.url("/simple").replace("http://", "http://user:s3cret@");
+    drop(server);
+    let unreachable = ran(&mut lab.command(Some(&closed), &["app"]));
+    unreachable.exits(30).never_says("s3cret");
+}
+
+#[test]
+fn a_lying_index_is_refused() {
+    let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "1.0", &[]).serve();
+    let lab = Lab::new(&["a", "b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    lab.run(&server, &["app", "--write"]).exits(0);
+    drop(server);
+    fs_err::remove_dir_all(lab.workspace.cache()).unwrap();
+    // The same file names with other bytes, and a file that is gone.
+    let server = Index::default().wheel("a", "1.0", &["Summary: other"]).wheel("b", "1.0", &[]).serve();
+    let ran = lab.run(&server, &["app"]);
+    ran.exits(30).says(["the index has `a-1.0-py3-none-any.whl` with sha256", "is locked"]);
+    ran.says(["hint: upstream never replaces", "hint: `rocmrpm closure --upgrade --write` makes it anew"]);
+    let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "2.0", &[]).serve();
+    lab.run(&server, &["app"]).exits(3).says(["no longer has `b-1.0-py3-none-any.whl`"]);
+}
+
+#[test]
+fn metadata_come_from_wherever_they_can_be_had() {
+    let big: String =
+        (0..40_000u32).map(|n| format!("{n:x}{}\n", Sha256::of_bytes(n.to_le_bytes()))).collect();
+    let mut index = Index::default()
+        .wheel("beside", "1.0", &["Requires-Dist: x"])
+        .bare_wheel("inside", "1.0", &["Requires-Dist: y"])
+        .sbom_wheel("deep", "1.0", &["Requires-Dist: w"], &big)
+        .sdist("source", "1.0", &["Requires-Dist: z"])
+        .add(&Dist { name: "liar", version: "1.0", lines: &[] }, "py3-none-any", true, Lie::MetadataDigest)
+        .add(&Dist { name: "other", version: "1.0", lines: &[] }, "py3-none-any", false, Lie::Version)
+        .add(&Dist { name: "sent", version: "1.0", lines: &[] }, "py3-none-any", false, Lie::Digest);
+    index.put("broken", "broken-1.0-py3-none-any.whl", b"no archive".to_vec(), "", Lie::None);
+    index.put(
+        "empty",
+        "empty-1.0.tar.gz",
+        support::archive::tar_gz("empty-1.0", &[("big", &big)]),
+        "",
+        Lie::None,
+    );
+    let file = |name: &str, file: &str| Distribution {
+        project: name.into(),
+        version: "1.0".parse().unwrap(),
+        file: file.into(),
+        sha256: index.digest(file),
+        metadata: None,
+    };
+    let wheel = |name: &str| file(name, &format!("{name}-1.0-py3-none-any.whl"));
+    let good = [wheel("beside"), wheel("inside"), wheel("deep"), file("source", "source-1.0.tar.gz")];
+    let bad = [
+        (wheel("liar"), "the digest of `liar-1.0-py3-none-any.whl.metadata`"),
+        (wheel("other"), "they are of other 99"),
+        (wheel("sent"), "sha256"),
+        (wheel("broken"), "is not a zip file"),
+        (file("empty", "empty-1.0.tar.gz"), "no PKG-INFO"),
+        (
+            Distribution {
+                file: "inside-1.1-py3-none-any.whl".into(),
+                sha256: Sha256::of_bytes("x"),
+                ..wheel("inside")
+            },
+            "no longer has",
+        ),
+        (Distribution { project: "none".into(), ..wheel("inside") }, "none"),
+    ];
+    let bad: Vec<_> = bad.into_iter().collect();
+    let server = index.serve();
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = |offline| {
+        Fetcher::new(Cache::at(dir.path().join("cache")), dir.path(), &Silent)
+            .index(server.url("/simple"))
+            .offline(offline)
+    };
+    let error = fetcher(true).metadata(&good).unwrap_err();
+    assert_eq!(error.kind(), Kind::Network, "{error}");
+    let texts = fetcher(false).metadata(&good).unwrap();
+    for (text, required) in texts.iter().zip(["x", "y", "w", "z"]) {
+        assert!(text.contains(&format!("Requires-Dist: {required}\n")), "{text}");
+    }
+    let asked = server.seen();
+    let parts_of = |file: &str| {
+        let of_file = asked.iter().filter(|seen| seen.path == format!("/files/{file}-1.0-py3-none-any.whl"));
+        of_file.map(|seen| seen.header("range").is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(parts_of("beside"), [true; 0], "METADATA lie beside it: {asked:?}");
+    assert_eq!(parts_of("inside"), [true], "METADATA are at its end: {asked:?}");
+    assert_eq!(parts_of("deep"), [true, true], "METADATA are before its end: {asked:?}");
+    assert_eq!(fetcher(true).metadata(&good).unwrap(), texts, "from the cache");
+    // Those with a known digest need no index, and no others are taken for them.
+    let index = Fetcher::new(Cache::at(dir.path().join("cache")), dir.path(), &Silent).index("no index");
+    let of = |digest| Distribution { metadata: Some(digest), ..good[0].clone() };
+    let known = of(Sha256::of_bytes(&texts[0]));
+    assert_eq!(index.metadata(std::slice::from_ref(&known)).unwrap(), texts[..1]);
+    let other = fetcher(false).metadata(&[of(Sha256::of_bytes(&texts[1]))]).unwrap_err();
+    assert!(other.to_string().contains("METADATA of `beside-1.0-py3-none-any.whl`"), "{other}");
+    for (one, wrong) in bad {
+        let error = fetcher(false).metadata(std::slice::from_ref(&one)).unwrap_err();
+        let causes = rocmrpm::error::Error::from(error);
+        let told = format!("{causes} {:?}", causes.causes());
+        assert!(told.contains(wrong), "{}: {told}", one.file);
+        assert!(fetcher(true).metadata(&[one]).is_err(), "nothing of it is kept");
+    }
+}
+
+#[test]
+fn a_stop_ends_the_resolution_and_leaves_nothing() {
+    let asked = Arc::new(AtomicBool::new(false));
+    let ask = asked.clone();
+    let server = TestServer::start(move |_| {
+        ask.store(true, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_secs(3));
+        Reply::status(503)
+    });
+    let lab = Lab::new(&["a"], &[]);
+    let index = server.url("/simple");
+    let command = lab.command(Some(&index), &["app", "--write"]);
+    let running = lab.workspace.start_with(&["closure", "app", "--write"], |start| {
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => start.env(name, value),
+                None => start.env_remove(name),
+            };
+        }
+    });
+    wait_until("uv asks the index", || asked.load(Ordering::SeqCst));
+    running.signal("INT");
+    running.finish().exits(130);
+    assert!(!lab.workspace.path("pins/p.requirements.lock").exists());
+}
+
+#[test]
+fn one_who_writes_waits_for_another() {
+    let (asked, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (asks, may) = (asked.clone(), go_on.clone());
+    let index = Index::default().wheel("a", "1.0", &["License-Expression: MIT"]);
+    let server = index.serve_after(move |_| {
+        asks.fetch_add(1, Ordering::SeqCst);
+        while !may.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let lab = Lab::new(&["a"], &[]);
+    let start = || {
+        let mut command = lab.command(Some(&server.url("/simple")), &["app", "--write"]);
+        std::thread::spawn(move || ran(&mut command))
+    };
+    let first = start();
+    wait_until("the first one asks the index", || asked.load(Ordering::SeqCst) > 0);
+    let second = start();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "the second one waits");
+    go_on.store(true, Ordering::SeqCst);
+    first.join().unwrap().exits(0);
+    second.join().unwrap().exits(0).says(["Unchanged"]);
+}
+
+#[test]
+fn what_was_locked_is_asked_for_while_uv_resolves() {
+    let lab = Lab::new(&["a"], &[]);
+    let index = || Index::default().wheel("a", "1.0", &["License-Expression: MIT"]);
+    lab.run(&index().serve(), &["app", "--write"]).exits(0);
+    fs_err::remove_dir_all(lab.workspace.cache()).unwrap();
+    let (ours, others) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (asks, uv_asks) = (ours.clone(), others.clone());
+    let server = index().serve_after(move |request| match request.header("user-agent") {
+        Some(agent) if agent.starts_with("uv/") => {
+            uv_asks.store(true, Ordering::SeqCst);
+            wait_until("METADATA are asked for", || asks.load(Ordering::SeqCst));
+        }
+        _ => asks.store(true, Ordering::SeqCst),
+    });
+    fs_err::remove_dir_all(lab.workspace.holder().join("uv-cache")).unwrap();
+    lab.run(&server, &["app", "--upgrade"]).exits(0);
+    assert!(others.load(Ordering::SeqCst) && ours.load(Ordering::SeqCst));
+}
+
+#[test]
+fn rejects_a_chroot_without_a_package_table_of_its_release() {
+    let lab = Lab::new(&["a"], &[("python3", "3.15.0~rc1"), ("python3-a", "1.0")]);
+    let server = Index::default().wheel("a", "1.0", &[]).serve();
+    let refused = |says: &[&str]| {
+        lab.run(&server, &["app", "--write"]).exits(3).says(says.iter().copied());
+        assert!(!lab.workspace.root().join("pins/p.requirements.lock").exists());
+    };
+    refused(&["of a release with Python 3.15.0~rc1, and the chroot has 3.14", "mock-configs/c.toml"]);
+    fs_err::remove_file(lab.workspace.root().join("mock-configs/packages/t.tsv")).unwrap();
+    refused(&[
+        "the package table `mock-configs/packages/t.tsv` cannot be read",
+        "hint: add mock-configs/packages/t.tsv",
+    ]);
+    lab.workspace.write("mock-configs/c.toml", CHROOT.replace("packages = [\"t\"]\n", ""));
+    refused(&[
+        "the chroot `c` names no package table",
+        "hint: add `packages = [\"TABLE\"]` to mock-configs/c.toml",
+    ]);
+}
+
+#[test]
+fn takes_what_packages_really_require_from_beside_the_table() {
+    let lab = Lab::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "2.0")]);
+    let server = Index::default()
+        .wheel("a", "1.0", &["Requires-Dist: b<2"])
+        .wheel("b", "1.0", &[])
+        .wheel("b", "2.0", &[])
+        .serve();
+    let places = || {
+        let ran = lab.run(&server, &["app", "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&ran.exits(0).stdout).unwrap();
+        let members = document["members"].as_array().unwrap().clone();
+        members.iter().map(|m| format!("{} {}", m["name"], m["place"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    assert_eq!(places(), ["a private", "b private"], "dnf could not install python3-a");
+    let list = "mock-configs/packages/t.requires.toml";
+    let entry = |version: &str| {
+        format!(
+            "[[package]]\nname = \"a\"\nversion = \"{version}\"\nrequires = [\"b\"]\nsource = \"a.spec:7\"\n"
+        )
+    };
+    lab.workspace.write(list, entry("1.0"));
+    assert_eq!(places(), ["a system", "b system"]);
+    lab.workspace.write(list, entry("0.9"));
+    lab.run(&server, &["app"]).exits(3).says([
+        "`a` 0.9 is not the version of the package table",
+        "mock-configs/packages/t.requires.toml:2",
+        "the table has 1.0",
+        "then set `version`",
+    ]);
+}
+
+#[test]
+fn repositories_without_anything_for_python_are_no_release() {
+    let lab = Lab::new(&["a"], &[]);
+    let server = Index::default().wheel("a", "1.0", &[]).serve();
+    let repository = lab.workspace.holder().join("repository");
+    fs_err::create_dir(&repository).unwrap();
+    rocmrpm::process::Command::new("createrepo_c").arg("-q").arg(&repository).output().unwrap();
+    let url = format!("\n[[repositories]]\nid = \"r\"\nurl = \"file://{}\"\n", repository.display());
+    lab.workspace.write("mock-configs/c.toml", CHROOT.to_owned() + &url);
+    lab.run(&server, &["app", "--live"])
+        .exits(3)
+        .says(["no repository of `c` has a package for Python 3.14", "mock-configs/c.toml"]);
+}
+
+/// Returns an index where `app` 1.0 was released on 2026-05-10, and of which three distributions
+/// have a version from before and one from after that day.
+fn dated_index() -> Index {
+    let mut index =
+        Index::default().on("2026-05-10").sdist("app", "1.0", &["Requires-Dist: x", "Requires-Dist: y"]);
+    for (day, version) in [("2026-05-10", "1.0"), ("2026-05-11", "1.1")] {
+        index = index.on(day).wheel("x", version, &["Requires-Dist: z"]);
+        index = index.wheel("y", version, &[]).wheel("z", version, &[]);
+    }
+    index
+}
+
+#[test]
+fn resolves_as_of_the_release_day_of_the_component() {
+    let lab = Lab::new(&[], &[("python3-setuptools", "80")]);
+    let index = dated_index();
+    let digest = index.digest("app-1.0.tar.gz");
+    let server = index.serve();
+    let pin = format!("[app]\nversion = \"1.0\"\nsdist = \"app\"\nsha256 = \"{digest}\"\n");
+    lab.workspace.write("pins/p.toml", pin);
+    assert_eq!(versions(&lab.members(&server)), ["x 1.0", "y 1.0", "z 1.0"]);
+    let ran = lab.run(&server, &["app", "--json"]);
+    assert_eq!(ran.exits(0).json()["not_after"], "2026-05-10");
+    assert!(lab.run(&server, &["app"]).exits(0).stdout.contains("with the pins of p, as of 2026-05-10\n"));
+
+    // A later version of one member is a decision.
+    let toml = |text: &str| lab.workspace.write("specs-templates/app/component.toml", text);
+    toml("[closure]\n[[closure.member]]\nname = \"z\"\nnot-after = \"2026-05-11\"\nreason = \"a fix\"\n");
+    assert_eq!(versions(&lab.members(&server)), ["x 1.0", "y 1.0", "z 1.1"]);
+    toml("[closure]\nnot-after = \"2026-05-11\"\n");
+    assert_eq!(versions(&lab.members(&server)), ["x 1.1", "y 1.1", "z 1.1"]);
+    toml("[closure]\nnot-after = \"May\"\n");
+    lab.run(&server, &["app"]).exits(3).says(["this is not a day", "component.toml:2"]);
+}
+
+#[test]
+fn a_lock_as_of_another_day_is_resolved_again_or_refused_offline() {
+    let lab = Lab::new(&[], &[("python3-setuptools", "80")]);
+    let index = dated_index();
+    let digest = index.digest("app-1.0.tar.gz");
+    let wheel = index.digest("x-1.0-py3-none-any.whl");
+    let server = index.serve();
+    let pin = format!("[app]\nversion = \"1.0\"\nsdist = \"app\"\nsha256 = \"{digest}\"\n");
+    lab.workspace.write("pins/p.toml", pin);
+    let rest = "[[closure.member]]\nname = \"x\"\nlicense = \"MIT\"\nreason = \"r\"\n\
+                [[closure.member]]\nname = \"y\"\nlicense = \"MIT\"\nreason = \"r\"\n\
+                [[closure.member]]\nname = \"z\"\nlicense = \"MIT\"\nreason = \"r\"\n";
+    let toml =
+        |head: &str| lab.workspace.write("specs-templates/app/component.toml", format!("{head}{rest}"));
+    toml("[closure]\n");
+    lab.run(&server, &["--write"]).exits(0);
+    let lock = lab.lock();
+    assert!(lock.contains("\n# not-after: 2026-05-10\n") && lock.contains(&wheel.to_string()), "{lock}");
+    lab.run(&server, &["--check"]).exits(0);
+    lab.run(&server, &["--check", "--offline"]).exits(0);
+
+    toml("[closure]\nnot-after = \"2026-06-01\"\n");
+    lab.run(&server, &["--offline"])
+        .exits(30)
+        .says(["pins/p.requirements.lock is as of 2026-05-10, not of 2026-06-01"]);
+    assert_eq!(lab.lock(), lock);
+    lab.run(&server, &["--check"]).exits(1).says(["Differs pins/p.requirements.lock"]);
+    lab.run(&server, &["--write", "--upgrade"]).exits(0);
+    assert!(lab.lock().contains("\n# not-after: 2026-06-01\n"));
+}

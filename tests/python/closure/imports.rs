@@ -1,0 +1,202 @@
+//! `closure --check` and `--write` compare what the component imports with what the locked files
+//! define.
+
+use super::Lab;
+use super::index::Index;
+use crate::support::ran;
+use crate::support::server::TestServer;
+
+/// A workspace whose `app` requires `lib`, which has these files.
+fn lab(files: &[(&str, &[u8])]) -> (Lab, TestServer) {
+    let server = Index::default().wheel_of("lib", files).serve();
+    (Lab::new(&["lib"], &[]), server)
+}
+
+impl Lab {
+    /// Gives `app` its only module.
+    fn imports(&self, text: &str) {
+        self.workspace.write("src/app/app/__init__.py", text);
+    }
+}
+
+const LIB: &[(&str, &[u8])] = &[
+    ("lib/__init__.py", b"from .a import *\nfrom .b import thing as other\n__version__ = '1'\n"),
+    ("lib/a.py", b"__all__ = ['x']\n__all__ += ['y']\nx = 1\ntry:\n    y = 2\nfinally:\n    hidden = 3\n"),
+    ("lib/b.py", b"import os.path\nwith open('f') as thing:\n    for number in (1, 2):\n        pass\n"),
+    ("lib/data/table.csv", b""),
+];
+
+#[test]
+fn reports_missing_names_and_modules_with_file_and_line() {
+    let (lab, server) = lab(LIB);
+    let good = "import os, annotationlib\nimport lib.a, lib.data\n\
+                from lib import x, y, other, __version__, b\nfrom lib.b import thing, number, os\n\
+                from lib.a import hidden\nfrom lib import *\nfrom . import sub\nimport app.sub\n";
+    lab.imports(&format!(
+        "{good}import lib.gone\nfrom lib import (\n    x,\n    hidden,\n)\nfrom lib.b import a, x\nimport cgi\n"
+    ));
+    let refused = lab.run(&server, &["app", "--write"]);
+    refused.exits(1).says([
+        "Missing app/__init__.py:9: lib 1.0 does not have `lib.gone`",
+        "Missing app/__init__.py:12: lib 1.0 does not have `lib.hidden`",
+        "Missing app/__init__.py:14: lib 1.0 does not have `lib.b.a`",
+        "Missing app/__init__.py:14: lib 1.0 does not have `lib.b.x`",
+        // Python 3.13 has removed it.
+        "Missing app/__init__.py:15: no member of the closure has `cgi`",
+        "help: lock versions that define them",
+    ]);
+    refused.never_says("Wrote");
+    assert!(!lab.workspace.path("pins/p.requirements.lock").exists());
+    assert!(!lab.workspace.path("specs-templates/generated").exists());
+    lab.imports(good);
+    lab.run(&server, &["app", "--write"]).exits(0).says(["Checked 12 imports of 4 modules"]);
+    lab.run(&server, &["app", "--check"]).exits(0);
+    lab.imports("import lib.gone\n");
+    let document = lab.run(&server, &["app", "--check", "--json"]);
+    let missing = &document.exits(1).json()["imports"]["missing"][0];
+    assert_eq!(missing["file"], "app/__init__.py");
+    assert_eq!((missing["line"].as_u64(), missing["distribution"].as_str()), (Some(1), Some("lib")));
+    assert!(lab.run(&server, &["app", "--json"]).exits(0).json()["imports"].is_null());
+}
+
+#[test]
+fn imports_that_need_not_succeed_are_no_errors() {
+    let (lab, server) = lab(LIB);
+    lab.imports(
+        "import contextlib, sys\nfrom typing import TYPE_CHECKING\n\
+         try:\n    import stranger\n    from lib import gone1\nexcept (KeyError, ImportError):\n    from lib import gone2\n\
+         with contextlib.suppress(ImportError):\n    import lib.gone3\n\
+         if TYPE_CHECKING:\n    from lib import gone4\n\
+         if sys.platform == 'win32':\n    import stranger\n    from lib import gone5\n\
+         def f():\n    import stranger\n    from lib import gone6\n\
+         if __name__ == '__main__':\n    from lib import gone7\n",
+    );
+    let ran = lab.run(&server, &["app", "--write"]);
+    ran.exits(0).says([
+        "warning: app/__init__.py:14: lib 1.0 does not have `lib.gone5`",
+        "warning: app/__init__.py:17: lib 1.0 does not have `lib.gone6`",
+        "warning: app/__init__.py:19: lib 1.0 does not have `lib.gone7`",
+        "7 optional",
+    ]);
+    ran.never_says("stranger");
+    for caught in ["gone1", "gone2", "gone3", "gone4"] {
+        ran.never_says(caught);
+    }
+    // These do not do without what is missing.
+    for text in [
+        "try:\n    from lib import gone\nexcept ImportError as error:\n    raise RuntimeError('install lib') from error\n",
+        "try:\n    from lib import gone\nexcept KeyError:\n    pass\n",
+        "class A:\n    from lib import gone\n",
+        "from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    from lib import gone\n",
+    ] {
+        lab.imports(text);
+        lab.run(&server, &["app", "--check"]).exits(1).says(["does not have `lib.gone`"]);
+    }
+}
+
+#[test]
+fn names_that_code_makes_on_import_are_counted() {
+    let lazy = b"import sys\nfrom typing import TYPE_CHECKING\nfrom .utils import _LazyModule\n\
+        _import_structure = {'a': ['FromTable']}\nif TYPE_CHECKING:\n    from .impl import *\n    from .impl import One as One\n\
+        else:\n    sys.modules[__name__] = _LazyModule(__name__, globals()['__file__'], _import_structure)\n";
+    let (lab, server) = lab(&[
+        ("lib/__init__.py", b"def __getattr__(name):\n    return {'known': 1}[name]\n"),
+        ("lib/lazy/__init__.py", lazy),
+        ("lib/lazy/impl.py", b"__all__ = ['Star']\nclass Star: ...\nclass One: ...\nclass Hidden: ...\n"),
+        (
+            "lib/scan/__init__.py",
+            b"import sys\nfrom .utils import _LazyModule, define_import_structure\n\
+                sys.modules[__name__] = _LazyModule(__name__, __file__, define_import_structure(__file__))\n",
+        ),
+        ("lib/scan/found.py", b"__all__ = ['Found']\nclass Found: ...\nclass Hidden: ...\n"),
+        (
+            "lib/plain.py",
+            b"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .lazy.impl import One\n",
+        ),
+        ("lib/made.py", b"import sys\nglobals().update(x=1)\nsys.modules[__name__ + '.inner'] = sys\n"),
+        ("lib/native.cpython-314-x86_64-linux-gnu.so", b"\x7fELF"),
+        ("lib/outer.py", b"from .native import *\n"),
+    ]);
+    lab.imports(
+        "from lib.scan import Found\nfrom lib import known, guess\nfrom lib.lazy import FromTable, Star, One, ANamedFast\n\
+         from lib.made import x\nimport lib.made.inner\nfrom lib.native import anything\nfrom lib.outer import some\n",
+    );
+    let ran = lab.run(&server, &["app", "--write", "--json"]);
+    let document = ran.exits(0).json();
+    let dynamic = document["imports"]["dynamic"].as_array().unwrap();
+    let names: Vec<&str> = dynamic.iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["lib.guess", "lib.lazy.ANamedFast", "lib.made.x", "lib.made.inner"]);
+    assert_eq!(document["imports"]["compiled"], 2);
+    ran.says(["4 dynamic, 2 of compiled modules"]);
+    lab.imports("from lib.lazy import Hidden\nfrom lib.scan import Hidden\nfrom lib.plain import One\n");
+    let refused = lab.run(&server, &["app", "--check"]);
+    refused.exits(1).says(["`lib.lazy.Hidden`", "`lib.scan.Hidden`", "`lib.plain.One`"]);
+}
+
+#[test]
+fn files_that_cannot_be_parsed_are_named() {
+    let deep = "x = ".to_owned() + &"(".repeat(100_000) + &")".repeat(100_000);
+    let chain = "x = ".to_owned() + &"-".repeat(200_000) + "1";
+    let (lab, server) = lab(&[
+        ("lib/__init__.py", b""),
+        ("lib/broken.py", b"def f(:\n"),
+        ("lib/latin.py", b"name = '\xe9'\n"),
+        ("lib/declared.py", b"# -*- coding: latin-1 -*-\nname = '\xe9'\n"),
+        ("lib/zero.py", b"x = 1\0\n"),
+        ("lib/deep.py", deep.as_bytes()),
+        ("lib/chain.py", chain.as_bytes()),
+        ("lib/loop.py", b"from .loop import *\nfrom .pool import *\n"),
+        ("lib/pool.py", b"from .loop import *\nwater = 1\n"),
+    ]);
+    let broken = ["broken", "latin", "zero", "deep", "chain"];
+    let text: String = broken.iter().map(|module| format!("from lib.{module} import name\n")).collect();
+    lab.imports(&(text + "from lib.declared import name\nfrom lib.loop import water\n"));
+    let ran = lab.run(&server, &["app", "--write"]);
+    ran.exits(0).says(["5 of files that cannot be parsed", "2 imports of 2 modules"]);
+    for module in broken {
+        ran.says([format!("lib: lib/{module}.py: ").as_str()]);
+    }
+    lab.imports("def f(:\n");
+    lab.run(&server, &["app", "--check"]).says(["warning: app/__init__.py: invalid syntax"]);
+}
+
+#[test]
+fn imports_are_accepted_with_a_reason() {
+    let (lab, server) = lab(LIB);
+    let rules = |rules: &str| {
+        lab.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{rules}"));
+    };
+    let rule = |name: &str| format!("[[closure.import]]\nname = \"{name}\"\nreason = \"r\"\n");
+    lab.imports("import stranger.inner\nfrom lib import gone\n");
+    rules(&rule("strange"));
+    let refused = lab.run(&server, &["app", "--write"]);
+    refused.exits(1).says([
+        "no member of the closure has `stranger.inner`",
+        "warning: every import of `strange` works: remove its `[[closure.import]]`",
+    ]);
+    rules(&(rule("stranger") + &rule("lib.gone")));
+    lab.run(&server, &["app", "--write"]).exits(0).says(["2 accepted"]).never_says("works: remove");
+    let old = "[[closure.import]]\nname = \"lib.other\"\nversions = \"<1\"\nreason = \"r\"\n";
+    rules(&(rule("stranger") + &rule("lib.gone") + old));
+    lab.run(&server, &["app", "--check"]).exits(0).never_says("works: remove");
+    rules("[[closure.import]]\nname = \"lib gone\"\nreason = \" \"\n");
+    let wrong = lab.run(&server, &["app", "--check"]);
+    wrong.exits(3).says(["`lib gone` is not the name of a module", "`reason` must not be empty"]);
+}
+
+#[test]
+fn a_missing_python_is_named_with_its_package() {
+    let (lab, server) = lab(LIB);
+    lab.run(&server, &["app", "--write"]).exits(0).says(["imports are not checked"]);
+    lab.imports("import lib\n");
+    let tools = lab.workspace.holder().join("no-python");
+    fs_err::create_dir_all(&tools).unwrap();
+    for tool in ["tar", "gzip"] {
+        let path = rocmrpm::process::find_program(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
+        fs_err::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
+    }
+    let mut command = lab.command(Some(&server.url("/simple")), &["app", "--check", "--offline"]);
+    ran(command.env("PATH", &tools))
+        .exits(40)
+        .says(["`python3` is not installed", "apt-get install python3"]);
+}

@@ -1,0 +1,105 @@
+//! `rocmrpm closure --upgrade NAME` moves one member and what it forces; `rocmrpm pins outdated`
+//! compares members with the index.
+
+use super::index::Index;
+use super::{Lab, MIT, members, versions};
+use crate::support::ran;
+use crate::support::server::TestServer;
+
+/// Returns an index of which a first lock takes 1.0 of all, and a later one what came since.
+fn index(later: bool) -> TestServer {
+    let first = Index::default()
+        .wheel("base", "1.0", &[MIT])
+        .wheel("left", "1.0", &[MIT, "Requires-Dist: base>=1"])
+        .wheel("right", "1.0", &[MIT])
+        .wheel("shadow", "1.0", &[MIT]);
+    let index = match later {
+        false => first,
+        true => first
+            .wheel("base", "1.1", &[MIT])
+            .wheel("base", "2.0", &[MIT])
+            .wheel("left", "2.0", &[MIT, "Requires-Dist: base>=1.1", "Requires-Dist: new"])
+            .wheel("new", "1.0", &[MIT])
+            .wheel("right", "1.5", &[MIT])
+            .wheel("right", "2.0rc1", &[MIT])
+            .wheel("right", "3.0", &[MIT, "Requires-Python: >=3.15"])
+            .wheel("shadow", "1.1", &[MIT]),
+    };
+    index.serve()
+}
+
+/// Returns a workspace with a locked closure. The release has a `shadow` that is too old.
+fn locked() -> Lab {
+    let lab = Lab::new(&["left", "right", "shadow>=1"], &[("python3-shadow", "0.5")]);
+    let server = index(false);
+    ran(&mut lab.command(Some(&server.url("/simple")), &["--write"])).exits(0);
+    lab
+}
+
+#[test]
+fn moves_one_member_and_what_it_forces() {
+    let (lab, server) = (locked(), index(true));
+    let run = |args: &[&str]| ran(&mut lab.command(Some(&server.url("/simple")), args));
+    let before = lab.lock();
+    let right = run(&["--upgrade", "Right"]);
+    right.exits(0).says(["hint: `rocmrpm closure --write --upgrade Right` keeps"]);
+    similar_asserts::assert_eq!(
+        right.stdout,
+        "    NAME   BEFORE  AFTER  PLACE\nup  right  1.0     1.5\n\n1 difference: 1 up\n"
+    );
+    assert_eq!(lab.lock(), before, "nothing is written without --write");
+    let left = run(&["--upgrade", "left", "--json", "--write"]);
+    let document = left.exits(0).json();
+    let names = |list: &serde_json::Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|one| format!("{} {}", one["what"], one["name"])).collect()
+    };
+    // What must move at all moves to its newest version.
+    assert_eq!(names(&document["upgraded"]), ["\"up\" \"base\"", "\"up\" \"left\"", "\"added\" \"new\""]);
+    assert_eq!(versions(&members(&left)), ["base 2.0", "left 2.0", "new 1.0", "right 1.0", "shadow 1.0"]);
+    // What is locked now holds as any other lock.
+    let again = run(&["--json", "--offline"]);
+    assert_eq!(versions(&members(again.exits(0))), versions(&members(&left)));
+    let all = run(&["app", "--upgrade", "--json"]);
+    assert_eq!(versions(&members(all.exits(0)))[3..], ["right 1.5", "shadow 1.1"]);
+    run(&["--upgrade", "left"]).exits(0).says(["left stays at 2.0"]);
+}
+
+#[test]
+fn rejects_what_cannot_be_moved() {
+    let (lab, server) = (locked(), index(true));
+    let run = |args: &[&str]| ran(&mut lab.command(Some(&server.url("/simple")), args));
+    run(&["--upgrade", "rihgt"])
+        .exits(2)
+        .says(["`rihgt` is not in the closure of `app`", "did you mean `right`?"]);
+    run(&["--upgrade", "right", "app"]).exits(2).says(["move all members: `rocmrpm closure app --upgrade`"]);
+    fs_err::remove_file(lab.workspace.path("pins/p.requirements.lock")).unwrap();
+    run(&["--upgrade", "right"])
+        .exits(2)
+        .says(["the closure of `app` is not locked", "rocmrpm closure --write"]);
+}
+
+#[test]
+fn outdated_members_are_listed_with_their_places() {
+    let (lab, server) = (locked(), index(true));
+    let run = |args: &[&str]| {
+        ran(&mut lab.any_command(Some(&server.url("/simple")), &[&["pins", "outdated"], args].concat()))
+    };
+    let one = run(&["right"]);
+    one.exits(1).says(["next: `rocmrpm closure --upgrade right` shows"]);
+    assert_eq!(one.stdout, "MEMBER  PLACE  LOCKED  NEWEST\nright   rpm    1.0     1.5\n");
+    assert!(run(&["right", "--pre"]).exits(1).stdout.contains("2.0rc1"));
+    let all = run(&["--json"]);
+    let document = all.exits(1).json();
+    let rows: Vec<String> = document["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{} {} {}", row["name"], row["place"], row["newest"]).replace('"', ""))
+        .collect();
+    assert_eq!(rows, ["base rpm 2.0", "left rpm 2.0", "right rpm 1.5", "shadow private 1.1"]);
+    run(&["rihgt"]).exits(2).says(["no component or member of the closure `rihgt`", "did you mean `right`?"]);
+    drop(server);
+    let closed = "http://127.0.0.1:9/simple";
+    let mut command = lab.any_command(Some(closed), &["pins", "outdated", "right"]);
+    ran(&mut command).exits(30).says(["none of the 1 origin could be asked"]);
+}

@@ -1,0 +1,227 @@
+//! The signed manifest of a published index: what `index check` and `publish` detect with it.
+//! Offline; needs rpmbuild, rpmsign, createrepo_c, gpg and strace.
+
+#[allow(dead_code, reason = "the tests of the repository use the rest")]
+#[path = "../packages/repository/keyring.rs"]
+mod keyring;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support;
+use crate::support::server::{Reply, TestServer};
+use crate::support::{Parts, Ran, Workspace, ran};
+use keyring::Keyring;
+
+const USER: &str = "Test <test@example.org>";
+
+const INSTALL: &str = "\
+site=%{buildroot}/usr/lib/python<{ chroot.python }>/site-packages
+info=$site/<{ name }>-<{ version }>.dist-info
+install -d $info
+echo > $site/<{ name }>.py
+printf 'Metadata-Version: 2.1\\nName: <{ name }>\\nVersion: <{ version }>\\n' > $info/METADATA
+printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > $info/WHEEL";
+
+/// A workspace with one wheel and a signing key, and a folder that its index is published to.
+struct Lab {
+    workspace: Workspace,
+    keyring: Keyring,
+    holder: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let workspace = Workspace::new();
+        let provider = "mock-configs/rocm/host.toml";
+        workspace.replace(
+            provider,
+            "version-header = \"/usr/include/hip/hip_version.h\"",
+            "version = \"7.1\"",
+        );
+        let files = "/usr/lib/python<{ chroot.python }>/site-packages/*";
+        workspace.component("demo", &Parts { install: INSTALL, files, ..Parts::default() });
+        let manifest = workspace.read("rocmrpm.toml");
+        workspace.write("rocmrpm.toml", format!("{manifest}[signing]\nkey = \"{USER}\"\n"));
+        let lab = Self { workspace, keyring: Keyring::with_key(USER), holder: tempfile::tempdir().unwrap() };
+        lab.run(&["build"]).exits(0);
+        lab
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.workspace.command(args);
+        command.env("GNUPGHOME", self.keyring.path());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        ran(&mut self.command(args))
+    }
+
+    fn index(&self) -> PathBuf {
+        self.holder.path().join("index")
+    }
+
+    fn publish_command(&self, args: &[&str]) -> Command {
+        let index = self.index();
+        self.command(&[&["publish", "index", index.to_str().unwrap()], args].concat())
+    }
+
+    fn publish(&self, args: &[&str]) -> Ran {
+        ran(&mut self.publish_command(args))
+    }
+
+    fn check(&self, args: &[&str]) -> Ran {
+        let index = self.index();
+        let check = ["index", "check", index.to_str().unwrap(), "--channel", "testing", "--offline"];
+        self.run(&[&check, args].concat())
+    }
+
+    /// Gives the wheel another version.
+    fn update(&self, from: &str, to: &str) {
+        self.workspace.replace(
+            "pins/stable.toml",
+            &format!("version = \"{from}\""),
+            &format!("version = \"{to}\""),
+        );
+        self.run(&["build"]).exits(0);
+    }
+
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let entries = walkdir::WalkDir::new(self.index()).into_iter().map(Result::unwrap);
+        let files = entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
+        files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    }
+}
+
+fn put_back(files: &BTreeMap<PathBuf, Vec<u8>>) {
+    for (path, bytes) in files {
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_rollback_and_changed_pages_are_detected() {
+    let lab = Lab::new();
+    lab.publish(&[]).exits(0);
+    lab.publish(&[]).exits(0).says(["Unchanged"]);
+    lab.check(&["--digests"]).exits(0);
+    let first = lab.files();
+    lab.update("1.0", "1.1");
+    lab.publish(&[]).exits(0);
+    lab.check(&["--digests"]).exits(0);
+    let second = lab.files();
+
+    put_back(&first);
+    let rolled_back = lab.check(&[]);
+    assert!(rolled_back.exits(1).stdout.contains("error[rollback]"), "{rolled_back}");
+    lab.publish(&[]).exits(20).says(["was rolled back: its serial number is 2, this machine has seen 4"]);
+    assert_eq!(
+        lab.files().get(&lab.index().join("manifest.json")),
+        first.get(&lab.index().join("manifest.json"))
+    );
+    std::fs::remove_file(lab.index().join("manifest.json")).unwrap();
+    lab.publish(&[]).exits(20).says(["its serial number is 0"]);
+    put_back(&first);
+    lab.check(&["--allow-rollback"]).exits(0);
+    lab.publish(&[]).exits(0);
+
+    put_back(&second);
+    for page in ["testing/simple/demo/index.html", "testing/simple/index.json"] {
+        put_back(&second);
+        let path = lab.index().join(page);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text + " ").unwrap();
+        let changed = lab.check(&[]);
+        assert!(changed.exits(1).stdout.contains("error[manifest-differs]"), "{changed}");
+        assert!(changed.stdout.contains(page), "{changed}");
+        lab.publish(&[]).exits(20).says([page, "was changed by something that did not sign it"]);
+    }
+    put_back(&second);
+
+    let other = Keyring::with_key("Other <other@example.org>");
+    let armor = ran(Command::new("gpg").args(["--armor", "--export"]).env("GNUPGHOME", other.path()));
+    let wrong = lab.workspace.write("wrong-key", armor.stdout);
+    let refused = lab.check(&["--key", wrong.to_str().unwrap()]);
+    assert!(refused.exits(1).stdout.contains("error[manifest-invalid]"), "{refused}");
+}
+
+#[test]
+fn users_check_an_index_by_its_address_with_the_public_key() {
+    let lab = Lab::new();
+    lab.publish(&[]).exits(0);
+    let index = lab.index();
+    let server = TestServer::start(move |seen| {
+        std::fs::read(index.join(seen.path.trim_start_matches('/').replace("%2B", "+")))
+            .map_or_else(|_| Reply::status(404), Reply::file)
+    });
+    let key = lab.workspace.built("repository/RPM-GPG-KEY-test");
+    let check = || {
+        let args = ["index", "check", &server.url(""), "--key", key.to_str().unwrap(), "--digests"];
+        // Without the keyring that has the secret key.
+        lab.workspace.run(&args)
+    };
+    check().exits(0);
+    let wheels = lab.index().join("packages/demo");
+    let wheel = std::fs::read_dir(wheels).unwrap().map(|entry| entry.unwrap().path());
+    let wheel = wheel.into_iter().find(|path| path.extension().is_some_and(|end| end == "whl")).unwrap();
+    std::fs::write(wheel, "another").unwrap();
+    let changed = check();
+    assert!(changed.exits(1).stdout.contains("error[manifest-differs]"), "{changed}");
+    std::fs::remove_file(lab.index().join("manifest.json")).unwrap();
+    let missing = check();
+    assert!(missing.exits(1).stdout.contains("error[manifest-invalid]"), "{missing}");
+}
+
+#[test]
+fn a_signed_index_changes_only_with_the_key() {
+    let lab = Lab::new();
+    lab.publish(&[]).exits(0);
+    let before = lab.files();
+    let index = lab.index();
+    let promote = ["publish", "promote", index.to_str().unwrap()];
+    let mut outside = lab.command(&promote);
+    ran(outside.current_dir(lab.holder.path())).exits(3).says(["is signed, and no key is configured"]);
+    assert_eq!(lab.files(), before);
+    lab.run(&promote).exits(0);
+    assert_ne!(lab.files(), before);
+    lab.check(&[]).exits(0);
+    lab.run(&["index", "check", index.to_str().unwrap(), "--channel", "stable", "--offline"]).exits(0);
+}
+
+/// Publishing is ended at every system call that gives a file its name.
+#[test]
+fn an_interrupted_publishing_leaves_a_valid_manifest() {
+    let lab = Lab::new();
+    lab.publish(&[]).exits(0);
+    lab.update("1.0", "1.1");
+    let mut killed = 0;
+    for at in 1.. {
+        let publish = lab.publish_command(&[]);
+        let mut strace = Command::new("strace");
+        strace.args(["-qq", "-o", "/dev/null"]);
+        let inject = format!("inject=rename,renameat2:signal=KILL:when={at}");
+        strace.args(["-e", "trace=rename,renameat2", "-e", &inject]);
+        strace.arg(publish.get_program()).args(publish.get_args());
+        lab.workspace.settle(&mut strace);
+        strace.env("GNUPGHOME", lab.keyring.path());
+        let done = ran(&mut strace);
+        // Between its two forms a page may differ from itself, but both forms are signed.
+        let checked = lab.check(&[]);
+        assert!(matches!(checked.code, Some(0 | 1)) && !checked.stdout.contains("manifest-"), "{checked}");
+        assert!(checked.stdout.contains("1 distribution"), "{checked}");
+        if done.code == Some(0) {
+            break;
+        }
+        killed += 1;
+        assert!(killed < 60, "it never finished");
+    }
+    assert!(killed > 3, "it was killed {killed} times");
+    lab.publish(&[]).exits(0).says(["Unchanged"]);
+    assert!(has_file(&lab.index(), "demo-1.1"));
+}
+
+fn has_file(index: &Path, start: &str) -> bool {
+    support::names_in(&index.join("packages/demo")).iter().any(|name| name.starts_with(start))
+}

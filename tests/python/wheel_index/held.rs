@@ -1,0 +1,99 @@
+//! What a closure's lock holds: the lock for installers and the check of the index keep to it.
+
+use rocmrpm::closure::lock::Lock;
+use rocmrpm::closure::{Locked, LockedFile, Origin};
+use rocmrpm::digest::Sha256;
+use rocmrpm::index;
+
+use super::fixtures::*;
+use super::requirements::with_uv;
+use crate::common::{Lab, Ran};
+
+/// A workspace whose index has `demo-vllm`, which requires some `plain-lib` from outside; there
+/// are two, and the lock of the closure holds one.
+struct Held(Lab);
+
+impl Held {
+    fn new(requires: &str, held: &str) -> Self {
+        let lab = Lab::init();
+        let versions: [(&str, &str, &[&str]); 2] = [("plain-lib", "2.5", &[]), ("plain-lib", "3.0", &[])];
+        let url = outside(&lab.dir().join("others"), &versions);
+        lab.replace("rocmrpm.toml", "outside = [\"pip\"]", &format!("outside = [\"{url}\"]"));
+        let wheel = requiring(lab.dir(), "demo-vllm", &[requires]);
+        index::write(&[wheel], &lab.path("build/host/index")).unwrap();
+        let file = format!("plain_lib-{held}-py3-none-any.whl");
+        let wheel = LockedFile { sha256: Sha256::of_bytes(&file), name: file, size: None, metadata: None };
+        let lock = Lock {
+            component: "demo-vllm".into(),
+            chroot: "host".into(),
+            python: "3.14".into(),
+            arch: "x86_64".into(),
+            not_after: None,
+            inputs: Sha256::of_bytes(""),
+            packages: vec![Locked {
+                name: "plain-lib".into(),
+                version: held.parse().unwrap(),
+                origin: Origin::Index { wheel: Some(wheel), sdist: None },
+            }],
+        };
+        lab.write("pins/stable.host.requirements.lock", &lock.text());
+        Self(lab)
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        let args = [args, &["--chroot", "host"]].concat();
+        self.0.outcome(self.0.command(&args).env("PATH", with_uv(self.0.dir())))
+    }
+
+    /// Returns the version of `plain-lib` that installers are told.
+    fn told(&self) -> String {
+        let lock = self.0.read("build/host/requirements/requirements.lock");
+        let line = lock.lines().find_map(|line| line.strip_prefix("plain-lib==")).unwrap();
+        line.trim_end_matches(" \\").to_owned()
+    }
+}
+
+#[test]
+fn installers_get_the_version_that_the_closure_has() {
+    let held = Held::new("plain-lib>=2", "2.5");
+    held.run(&["index", "check"]).exits(0).prints(&["no findings", "1 requirement checked"]);
+    held.run(&["requirements", "--resolve"]).exits(0);
+    assert_eq!(held.told(), "2.5");
+    // Without it the newest counts.
+    fs_err::remove_file(held.0.path("pins/stable.host.requirements.lock")).unwrap();
+    held.run(&["requirements", "--resolve"]).exits(0);
+    assert_eq!(held.told(), "3.0");
+}
+
+#[test]
+fn a_held_version_that_no_index_has_or_that_does_not_do_is_told() {
+    let held = Held::new("plain-lib>=2", "2.6");
+    held.run(&["index", "check"]).exits(1).prints(&[
+        "error[unsatisfied]: plain-lib>=2",
+        "has no 2.6, which",
+        "`rocmrpm closure --write --upgrade`",
+    ]);
+    let held = Held::new("plain-lib>=3", "2.5");
+    held.run(&["index", "check"]).exits(1).prints(&[
+        "error[closure-differs]: plain-lib>=3",
+        "the closure's lock holds plain-lib 2.5, which does not satisfy it",
+        "`rocmrpm closure --write --upgrade`",
+    ]);
+    held.run(&["requirements", "--resolve"])
+        .exits(3)
+        .says(&["plain-lib==2.5", "no closure's lock satisfies"]);
+    assert!(!held.0.path("build/host/requirements").exists());
+}
+
+#[test]
+fn a_damaged_lock_is_named_and_nothing_is_written() {
+    let held = Held::new("plain-lib>=2", "2.5");
+    let text = held.0.read("pins/stable.host.requirements.lock").replace("plain-lib==2.5", "plain-lib>=2.5");
+    held.0.write("pins/stable.host.requirements.lock", &text);
+    for args in [&["index", "check"][..], &["requirements", "--resolve"]] {
+        held.run(args)
+            .exits(3)
+            .says(&["pins/stable.host.requirements.lock:11: this is not the lock of a closure"]);
+    }
+    assert!(!held.0.path("build/host/requirements").exists());
+}

@@ -1,0 +1,447 @@
+//! Every command as a user meets it: what it writes to which stream, its exit code,
+//! what it leaves behind when it refuses.
+
+use crate::common::{Index, Lab, golden, project, rpmspec, sdist};
+
+const COMMANDS: &[&str] = &[
+    "init",
+    "add",
+    "lock",
+    "pins",
+    "prep",
+    "patch",
+    "audit",
+    "lint",
+    "render",
+    "plan",
+    "build",
+    "reproduce",
+    "shell",
+    "inspect",
+    "explain",
+    "wheel",
+    "index",
+    "requirements",
+    "publish",
+    "publish repository",
+    "copr",
+    "copr sync",
+    "copr push",
+    "copr status",
+    "copr watch",
+    "copr cancel",
+    "container",
+    "container build",
+    "container check",
+    "verify",
+    "trust",
+    "doctor",
+    "completions",
+];
+
+/// Returns a new workspace with the folder `src/hello`, which is not a component yet.
+fn with_source() -> Lab {
+    let lab = Lab::init();
+    for (path, text) in project("hello", "1.0") {
+        lab.write(&format!("src/hello/{path}"), &text);
+    }
+    lab
+}
+
+/// Returns the same workspace with the component `hello` added.
+fn with_hello() -> Lab {
+    let lab = with_source();
+    lab.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
+    lab
+}
+
+#[test]
+fn help_is_data_and_as_it_was() {
+    let lab = Lab::empty();
+    let mut all = lab.run(&["--help"]).exits(0).stdout;
+    for command in COMMANDS {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        assert!(all.contains(&format!("\n  {} ", words[words.len() - 2])), "{command} is not in the list");
+        let ran = lab.run(&words).exits(0);
+        assert_eq!(ran.stderr, "", "{command}");
+        all += &format!("\n$ rocmrpm {command} --help\n{}", ran.stdout);
+    }
+    golden("help.txt", &all);
+}
+
+#[test]
+fn the_version_is_told() {
+    let ran = Lab::empty().run(&["--version"]).exits(0);
+    assert_eq!(ran.stdout, concat!("rocmrpm ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn misuse_exits_with_2_and_leaves_stdout_alone() {
+    let lab = Lab::init();
+    for (args, said) in [
+        (&[][..], "Usage: rocmrpm"),
+        (&["plna"], "'plan'"),
+        (&["plan", "--jsno"], "'--json'"),
+        (&["plan", "--builder", "koji"], "[possible values: mock, host]"),
+        (&["add"], "<NAME>"),
+        (&["add", "x", "--url", "https://h/x.tar.gz"], "--version"),
+        (
+            &["add", "x", "--version", "1", "--url", "https://h/x", "--git", "https://h/y"],
+            "cannot be used with",
+        ),
+        (&["inspect"], "<PATH>"),
+        (&["completions", "tcsh"], "possible values"),
+        (&["build", "--color", "blue"], "always"),
+    ] {
+        let ran = lab.run(args).exits(2).says(&[said]);
+        assert_eq!(ran.stdout, "", "{args:?}");
+    }
+}
+
+#[test]
+fn completions_are_scripts_of_their_shell() {
+    let lab = Lab::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = lab.run(&["completions", shell]).exits(0);
+        assert_eq!(ran.stderr, "", "{shell}");
+        for word in COMMANDS.iter().flat_map(|command| command.split(' ')) {
+            assert!(ran.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    lab.write("complete.bash", &lab.run(&["completions", "bash"]).stdout);
+    let check =
+        rocmrpm::process::Command::new("bash").args(["-c", ". ./complete.bash && complete -p rocmrpm"]);
+    assert!(check.cwd(lab.root()).text().unwrap().contains("rocmrpm"));
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_error() {
+    let lab = with_hello();
+    for args in ["completions bash", "--help", "plan --json", "doctor"] {
+        let script = format!(
+            "set -o pipefail; {{ sleep 0.3; exec '{}' {args}; }} | true",
+            env!("CARGO_BIN_EXE_rocmrpm")
+        );
+        let output = std::process::Command::new("bash")
+            .args(["-c", &script])
+            .current_dir(lab.root())
+            .env("ROCMRPM_CACHE", lab.dir().join("cache"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !said.contains("error"), "{args}: {}\n{said}", output.status);
+    }
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let lab = with_hello();
+    let colored = |command: snapbox::cmd::Command| {
+        let ran = lab.outcome(command);
+        (ran.stdout.contains('\x1b'), ran.stderr.contains('\x1b'))
+    };
+    let unknown = ["plan", "--chroot", "x"];
+    assert_eq!(colored(lab.command(&["plan"])), (false, false), "neither stream is a terminal");
+    assert_eq!(colored(lab.command(&["plan", "--color", "always"])), (true, false));
+    assert_eq!(colored(lab.command(&["--color", "always", "plan", "--chroot", "x"])), (false, true));
+    assert_eq!(colored(lab.command(&["plan"]).env("CLICOLOR_FORCE", "1")), (true, false));
+    assert_eq!(colored(lab.command(&["--color=never", "plan"]).env("CLICOLOR_FORCE", "1")), (false, false));
+    assert_eq!(
+        colored(lab.command(&unknown).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1")),
+        (false, false)
+    );
+    assert_eq!(
+        colored(lab.command(&["plan", "--json", "--color", "always"])),
+        (false, false),
+        "JSON has none"
+    );
+}
+
+#[test]
+fn quiet_leaves_data_warnings_and_errors() {
+    let lab = with_hello();
+    let loud = lab.run(&["plan"]).exits(0);
+    let quiet = lab.run(&["plan", "-q"]).exits(0);
+    assert_eq!((quiet.stdout, quiet.stderr), (loud.stdout, String::new()));
+    for args in [&["render"][..], &["lock"], &["render", "--check"], &["build", "--until", "sources"]] {
+        assert_ne!(lab.run(args).exits(0).stderr, "", "{args:?}");
+        assert_eq!(lab.run(&[args, &["--quiet"]].concat()).exits(0).stderr, "", "{args:?}");
+    }
+    lab.run(&["-q", "plan", "--chroot", "x"]).exits(2).says(&["error: there is no chroot `x`", "hint: "]);
+    lab.replace("mock-configs/fedora-43.toml", "2026-12-02", "2020-01-01");
+    lab.run(&["-q", "plan"]).exits(0).says(&["warning: fedora-43 reached its end of life on 2020-01-01"]);
+}
+
+#[test]
+fn init_makes_a_workspace_and_touches_nothing_that_is_there() {
+    let lab = Lab::empty();
+    lab.write("pins/stable.toml", "# mine\n");
+    lab.run(&["init"]).exits(0).says(&["the workspace `workspace` in [LAB]/workspace", "`rocmrpm add NAME`"]);
+    assert_eq!(lab.read("pins/stable.toml"), "# mine\n");
+    lab.run(&["plan"]).exits(0);
+    lab.run(&["render"]).exits(0);
+    let before = lab.files();
+    lab.run(&["init"])
+        .exits(2)
+        .says(&["error: `[LAB]/workspace` is a workspace already", "rocmrpm add NAME"]);
+    assert!(lab.files() == before);
+    // Elsewhere, with several targets; a name that would need quotes is refused first.
+    let named = |name| {
+        let targets = ["--gpu-target", "gfx1151", "--gpu-target", "gfx942"];
+        lab.run(&[&["-C", "new/deep", "init", "--name", name], targets.as_slice()].concat())
+    };
+    named("a \"b\"\nFROM evil").exits(2).says(&["cannot be the stack's name", "rocmrpm init --name NAME"]);
+    assert!(!lab.path("new/deep/rocmrpm.toml").exists());
+    named("deep").exits(0);
+    lab.run(&["-C", "new/deep", "plan"]).exits(0);
+    assert!(lab.read("new/deep/rocmrpm.toml").contains("gpu-targets = [\"gfx1151\", \"gfx942\"]"));
+}
+
+#[test]
+fn init_refuses_an_unknown_target_before_it_writes() {
+    let lab = Lab::empty();
+    let ran = lab.run(&["init", "--gpu-target", "gfx1511"]).exits(2);
+    ran.says(&["error: unknown GPU target `gfx1511`", "hint: did you mean `gfx1151`?"]);
+    assert_eq!(lab.files(), []);
+}
+
+#[test]
+fn add_takes_an_sdist_from_the_index() {
+    let lab = Lab::init();
+    let index = Index::with_hello("1.0");
+    index.add("hello", "1.1", &sdist("hello", "1.1"));
+    let ran = lab.run_with_index(&index, &["add", "hello"]).exits(0);
+    assert_eq!(ran.stdout, "");
+    ran.says(&[
+        "Added specs-templates/hello/component.toml",
+        "Added specs-templates/hello/python-hello.spec.tera",
+        "Pinned hello 1.1 in pins/stable.toml",
+        "`rocmrpm build hello`",
+    ]);
+    let digest = rocmrpm::digest::Sha256::of_bytes(sdist("hello", "1.1"));
+    let pin = format!("adds one.\n\n[hello]\nversion = \"1.1\"\nsdist = \"hello\"\nsha256 = \"{digest}\"\n");
+    assert!(lab.read("pins/stable.toml").ends_with(&pin), "{}", lab.read("pins/stable.toml"));
+    // What the project says of itself stands in the spec, percent signs included.
+    lab.run(&["render"]).exits(0);
+    let spec = lab.path("build/fedora-43/specs/python-hello.spec");
+    let told = rpmspec(&spec, &["-q", "--srpm", "--qf", "%{version}|%{summary}|%{license}|%{url}"]);
+    assert_eq!(told, "1.1|Says 100% hello|MIT|https://example.org/hello");
+    // An older version by name, into the same set.
+    lab.run_with_index(&index, &["add", "hello-old", "--sdist", "hello", "--version", "1.0"]).exits(0);
+    lab.run_with_index(&index, &["build", "--until", "sources", "--chroot", "host"]).exits(0);
+}
+
+#[test]
+fn add_takes_git_tags_and_urls() {
+    let lab = Lab::init();
+    let upstream = lab.dir().join("upstream");
+    fs_err::create_dir(&upstream).unwrap();
+    fs_err::write(upstream.join("CMakeLists.txt"), "project(x)\n").unwrap();
+    for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "x"], &["tag", "v2.0"]] {
+        lab.git_in(&upstream, args);
+    }
+    let url = format!("file://{}", upstream.display());
+    lab.run(&["add", "lib", "--git", &url, "--version", "2.0"]).exits(0).says(&["lib-rocm.spec.tera"]);
+    let commit = lab.git_in(&upstream, &["rev-parse", "HEAD"]);
+    assert!(lab.read("pins/stable.toml").contains(&format!("commit = \"{}\"", commit.trim())));
+
+    fs_err::write(lab.dir().join("hello-1.0.tar.gz"), sdist("hello", "1.0")).unwrap();
+    let url = format!("file://{}/hello-{{version}}.tar.gz", lab.dir().display());
+    lab.run(&["add", "hello", "--url", &url, "--version", "1.0"]).exits(0).says(&["python-hello.spec.tera"]);
+    assert!(
+        lab.read("pins/stable.toml").contains(&format!("url = \"{url}\"")),
+        "the version stays a placeholder"
+    );
+    lab.run(&["render"]).exits(0);
+    for name in ["lib-rocm", "python-hello"] {
+        rpmspec(&lab.path(&format!("build/fedora-43/specs/{name}.spec")), &["-P"]);
+    }
+}
+
+#[test]
+fn add_takes_a_folder_as_a_shell_completes_it() {
+    for spelling in ["src/hello", "./src/hello", "src/hello/", "[ROOT]/src/hello"] {
+        let lab = with_source();
+        let path = spelling.replace("[ROOT]", lab.root().to_str().unwrap());
+        lab.run(&["add", "hello", "--path", &path, "--version", "1.0"]).exits(0);
+        assert!(lab.read("pins/stable.toml").contains("path = \"src/hello\"\n"), "{path}");
+        lab.run(&["plan"]).exits(0).prints(&["hello      1.0-1    build"]);
+    }
+}
+
+#[test]
+fn what_add_refuses_leaves_nothing_behind() {
+    let lab = with_hello();
+    let index = Index::with_hello("1.0");
+    index.add("page", "1.0", b"<html>not an archive</html>");
+    let before = lab.files();
+    for (args, code, said) in [
+        (&["Hello World"][..], 2, "`Hello World` cannot be a component's name"),
+        (&["../x"], 2, "`../x` cannot be a component's name"),
+        (&["_shared"], 2, "cannot be a component's name"),
+        (&["hello"], 2, "the component `hello` exists already"),
+        (&["nosuch"], 3, "has no project `nosuch`"),
+        (&["h2", "--sdist", "hello", "--version", "9.9"], 3, "has no sdist of `hello` 9.9"),
+        (&["h2", "--path", "../elsewhere", "--version", "1"], 2, "is not a folder inside the workspace"),
+        (&["h2", "--path", "/usr/share", "--version", "1"], 2, "is not a folder inside the workspace"),
+        (&["h2", "--path", ".", "--version", "1"], 2, "is not a folder inside the workspace"),
+        (&["h2", "--path", "src/nosuch", "--version", "1"], 3, "does not exist"),
+        (&["h2", "--path", "src/hello", "--version", "1-2"], 2, "`1-2` cannot be the version of an RPM"),
+        (&["h2", "--url", "ftp://h/x", "--version", "1"], 2, "not a URL that can be fetched"),
+        (
+            &["h2", "--url", "file:///nosuch-{version}.tar.gz", "--version", "1"],
+            30,
+            "file:///nosuch-1.tar.gz",
+        ),
+        (&["h2", "--git", "file:///nosuch", "--version", "1"], 30, "file:///nosuch"),
+        (&["h2", "--pins", "stabel"], 2, "did you mean `stable`?"),
+        (&["page"], 3, "page-1.0.tar.gz"),
+    ] {
+        let ran = lab.run_with_index(&index, &[&["add"], args].concat()).exits(code).says(&["error: ", said]);
+        assert_eq!(ran.stdout, "", "{args:?}");
+        assert!(lab.files() == before, "{args:?} left something behind");
+    }
+}
+
+/// From an empty folder to a package, and what a change does.
+#[test]
+fn a_newcomers_first_package() {
+    let lab = with_hello();
+    let plan = lab.run(&["plan", "--chroot", "host"]).exits(0);
+    plan.prints(&[
+        "WAVE  COMPONENT  VERSION  PLAN   WHY\n1     hello      1.0-1    build  it was never built\n",
+    ]);
+    let build = ["build", "--chroot", "host", "--until", "rpm"];
+    let ran = lab.run(&build).exits(0);
+    assert_eq!(ran.stdout, "");
+    let ran = ran.says(&["Built hello 1 RPM", "Finished 1 built, 0 fresh", "build/host/repository"]);
+    assert!(!ran.stderr.contains("error"), "{}", ran.stderr);
+    let rpm = "build/host/results/hello/python3-hello-1.0-1.x86_64.rpm";
+    let ran = ran.says(&[rpm, "rocmrpm inspect build/host/results/hello/*.rpm"]);
+    assert!(lab.path(rpm).exists(), "{}", ran.stderr);
+    lab.run(&["inspect", rpm]).exits(0).prints(&["python3-hello-1.0-1.x86_64", "no findings"]);
+
+    lab.run(&["plan", "--chroot", "host"]).exits(0).prints(&["fresh  nothing changed"]);
+    let built = fs_err::metadata(lab.path(rpm)).unwrap().modified().unwrap();
+    lab.run(&build).exits(0).says(&["Finished 0 built, 1 fresh"]);
+    assert_eq!(fs_err::metadata(lab.path(rpm)).unwrap().modified().unwrap(), built);
+
+    let why = |lab: &Lab| {
+        let plan = lab.run(&["plan", "--chroot", "host", "--json"]).exits(0).json("rocmrpm/plan/1");
+        plan["steps"][0]["reasons"].to_string()
+    };
+    lab.replace("src/hello/hello/__init__.py", "hello", "good morning");
+    assert_eq!(why(&lab), "[\"source changed\"]");
+    lab.replace("rocmrpm.toml", "gfx1151\"]", "gfx1151\", \"gfx1100\"]");
+    assert!(why(&lab).contains("GPU targets changed"), "{}", why(&lab));
+    lab.run(&build).exits(0).says(&["Finished 1 built, 0 fresh"]);
+    fs_err::remove_file(lab.path(rpm)).unwrap();
+    assert!(why(&lab).contains("python3-hello-1.0-1.x86_64.rpm"), "{}", why(&lab));
+}
+
+#[test]
+fn json_documents_name_their_schema_and_stand_alone() {
+    let lab = with_hello();
+    for (args, schema) in [
+        (&["plan", "--json"][..], "rocmrpm/plan/1"),
+        (&["wheel", "--json"], "rocmrpm/wheel/1"),
+        (&["index", "--json"], "rocmrpm/index/1"),
+        (&["doctor", "--json"], "rocmrpm/doctor/1"),
+        (&["inspect", "--json", "src"], "rocmrpm/inspection/3"),
+    ] {
+        lab.outcome(lab.command(args)).json(schema);
+    }
+    let plan = lab.run(&["plan", "--json"]).json("rocmrpm/plan/1");
+    let step = &plan["steps"][0];
+    assert_eq!(plan["chroot"], "fedora-43");
+    assert_eq!((plan["stale"].as_u64(), step["wave"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(step["reasons"][0], "it was never built");
+    // A failed build is a document too; the error itself is on stderr.
+    lab.replace("specs-templates/hello/python-hello.spec.tera", "Summary: ", "Sumary: ");
+    let ran = lab.run(&["build", "--chroot", "host", "--until", "srpm", "--json"]).exits(3);
+    let run = ran.json("rocmrpm/run/1");
+    assert_eq!(
+        (run["complete"].as_bool(), &run["components"][0]["outcome"]),
+        (Some(false), &"failed".into())
+    );
+    assert_eq!(run["components"][0]["problems"][0]["line"], 7);
+    ran.says(&["error: rpm rejects the spec", "error: `hello` failed"]);
+}
+
+#[test]
+fn inspect_says_what_it_cannot_read() {
+    let lab = Lab::init();
+    lab.write("notes.txt", "hello\n");
+    lab.write("broken.rpm", "\u{feff}no RPM");
+    lab.write("broken.whl", "no wheel");
+    for (path, said) in [
+        ("nosuch", "nosuch: no such file or folder"),
+        ("notes.txt", "notes.txt: neither an RPM, a wheel, a tar archive, an ELF file, a code object"),
+        ("broken.rpm", "broken.rpm"),
+        ("broken.whl", "broken.whl"),
+    ] {
+        let ran = lab.run(&["inspect", path]);
+        assert!(matches!(ran.code, 1..=3), "{path}: {ran:?}");
+        assert_eq!(ran.stdout, "", "{path}");
+        ran.says(&["error: ", said]);
+    }
+    lab.run(&["inspect", "--gpu-target", "gfx1511", "src"]).exits(2).says(&["did you mean `gfx1151`?"]);
+    // Outside of any workspace it works as well.
+    let bin = env!("CARGO_BIN_EXE_rocmrpm");
+    let ran = lab.outcome(lab.command(&["inspect", bin]).current_dir(lab.dir())).exits(0);
+    ran.prints(&["rocmrpm", "libc.so.6", "no findings"]);
+    // A file has no colors, whatever the terminal gets.
+    for color in ["--color=never", "--color=always"] {
+        lab.run(&["inspect", color, bin, "--output", "inspection.txt"]).exits(0);
+        let text = lab.read("inspection.txt");
+        assert!(text.contains("no findings") && !text.contains('\u{1b}'), "{text}");
+    }
+    // A mistake in the workspace is told, though only its targets are needed.
+    lab.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
+    lab.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:4:"]);
+}
+
+#[test]
+fn doctor_tells_what_is_missing_and_how_to_get_it() {
+    let lab = Lab::empty();
+    let command =
+        lab.command(&["doctor"]).env("PATH", lab.dir()).env("PIP_INDEX_URL", "https://me:secret@h/simple");
+    let ran = lab.outcome(command).exits(40);
+    let ran = ran.prints(&[
+        "rpmbuild",
+        "missing",
+        "`dnf install rpm-build`",
+        "`apt-get install rpm`",
+        "https://h/simple",
+    ]);
+    assert!(!ran.stdout.contains("secret"), "{}", ran.stdout);
+    assert_eq!(ran.stderr, "");
+    lab.run(&["doctor"]).exits(0).prints(&["rpmbuild", "there", "file:///nonexistent/simple", "[LAB]/cache"]);
+}
+
+#[test]
+fn a_workspace_in_git_needs_git() {
+    let lab = with_hello();
+    lab.commit("Begin");
+    let ran = lab.outcome(lab.command(&["render"]).env("PATH", "/nonexistent")).exits(40);
+    ran.says(&[
+        "error: cannot read the git history",
+        "the program `git` is not installed",
+        "`apt-get install git`",
+    ]);
+}
+
+#[test]
+fn container_prints_or_writes_the_same() {
+    let lab = with_hello();
+    lab.run(&["container"]).exits(3).says(&["no component names packages for the image", "[container]"]);
+    lab.write("specs-templates/hello/component.toml", "[container]\npackages = [\"python3-hello\"]\n");
+    let printed = lab.run(&["container", "--print"]).exits(0);
+    assert!(!lab.path("Containerfile.fedora43").exists());
+    assert_eq!(lab.run(&["container"]).exits(0).says(&["Rendered Containerfile.fedora43"]).stdout, "");
+    assert_eq!(lab.read("Containerfile.fedora43"), printed.stdout);
+    lab.run(&["container"]).exits(0).says(&["Unchanged Containerfile.fedora43"]);
+    lab.run(&["container", "--chroot", "host"])
+        .exits(3)
+        .says(&["has no `container-image`", "mock-configs/host.toml"]);
+}

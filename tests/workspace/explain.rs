@@ -1,0 +1,174 @@
+//! `rocmrpm explain`: all rules, one rule, a rule that does not exist; and the page
+//! that documents them.
+
+use crate::common::{Lab, golden};
+use rocmrpm::build::{CauseKind, Pattern, Phase, causes};
+use rocmrpm::inspect::{RULES, Rule};
+use rocmrpm::lint::{self, rule_groups};
+use snapbox::{assert_data_eq, str};
+
+#[test]
+fn all_rules_are_listed_by_group() {
+    let ran = Lab::empty().run(&["explain"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    for (group, rules) in rule_groups() {
+        assert!(ran.stdout.contains(&group.to_uppercase()), "{group}\n{}", ran.stdout);
+        for Rule { id, severity, what, .. } in rules {
+            let line = ran.stdout.lines().find(|line| line.split_whitespace().next() == Some(id.as_str()));
+            let line = line.unwrap_or_else(|| panic!("{id} is not listed\n{}", ran.stdout));
+            assert!(line.contains(&severity.to_string()) && line.ends_with(what), "{line}");
+        }
+    }
+}
+
+#[test]
+fn one_rule_is_told_with_a_waiver_to_paste() {
+    let ran = Lab::empty().run(&["explain", "text-relocations"]).exits(0);
+    assert_data_eq!(
+        ran.stdout,
+        str![[r#"
+text-relocations (warning)
+
+what
+  the loader must write into the code of the file while it loads it (DT_TEXTREL)
+
+why
+  SELinux refuses that to confined programs (execmod), so that the library loads here and
+  not there; the pages are not shared between processes either
+
+incident
+  JuliaLang/julia#12019: `cannot restore segment prot after reloc: Permission denied`;
+  lkl/linux#220: a crash when such a file uses an ifunc
+
+to mend it
+  compile everything in it with -fPIC, static libraries included, and link with
+  `-Wl,-z,text`, which names the object file at fault
+
+to waive it, in component.toml
+  [[inspect.waive]]
+  rule = "text-relocations"
+  file = "*/name.so"   # optional; `*` stands for any characters
+  found = "..."        # optional; a part of what was found
+  reason = "..."       # why it is accepted
+
+"#]]
+    );
+}
+
+#[test]
+fn every_rule_can_be_explained() {
+    let lab = Lab::empty();
+    for rule in RULES.iter().chain(lint::RULES) {
+        let ran = lab.run(&["explain", rule.id.as_str()]).exits(0);
+        assert!(ran.stdout.starts_with(&format!("{} ({})\n", rule.id, rule.severity)), "{}", ran.stdout);
+    }
+    for unused in ["waiver-unused", "lint-waiver-unused"] {
+        lab.run(&["explain", unused]).exits(0).prints(&["cannot be waived"]);
+    }
+    lab.run(&["explain", "sed-silent"]).exits(0).prints(&["[[lint.waive]]\n  rule = \"sed-silent\""]);
+}
+
+#[test]
+fn a_rule_that_does_not_exist_is_an_error_with_the_nearest() {
+    let lab = Lab::empty();
+    let ran = lab.run(&["explain", "gpu-target-mising"]).exits(2);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(
+        ran.stderr,
+        "error: there is no rule `gpu-target-mising`, and no cause of failed builds\n\nhint: did you mean `gpu-target-missing`?\n"
+    );
+    lab.run(&["explain", "banana"]).exits(2).says(&["hint: `rocmrpm explain` lists all of them"]);
+}
+
+#[test]
+fn json_has_the_same() {
+    let lab = Lab::empty();
+    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let ids: Vec<_> =
+        all["rules"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap()).collect();
+    let expected: Vec<_> = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str()).collect();
+    assert_eq!(ids, expected);
+    let one = lab.run(&["explain", "executable-stack", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let rules = one["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!((&rules[0]["group"], &rules[0]["severity"]), (&"hygiene".into(), &"error".into()));
+    assert!(rules[0]["incident"].as_str().unwrap().contains("ROCm/clr#22"));
+    let one = lab.run(&["explain", "waiver-unused", "--json"]).exits(0).json("rocmrpm/rules/1");
+    assert!(one["rules"][0]["incident"].is_null());
+}
+
+#[test]
+fn causes_of_failed_builds_are_listed_and_told() {
+    let lab = Lab::empty();
+    let all = lab.run(&["explain"]).exits(0);
+    for cause in causes() {
+        let listed = all.stdout.lines().any(|line| line.split_whitespace().next() == Some(cause.id.as_str()));
+        assert!(listed, "{} is not listed", cause.id);
+        assert!(RULES.iter().chain(lint::RULES).all(|rule| rule.id.as_str() != cause.id), "{}", cause.id);
+    }
+    lab.run(&["explain", "disk-full"]).exits(0).prints(&[
+        "disk-full (environment)",
+        "the disk is full",
+        "*No space left on device*",
+        "phase\n  any",
+        "free some space",
+        "seen\n",
+    ]);
+    let one = lab.run(&["explain", "disk-full", "--json"]).exits(0).json("rocmrpm/rules/1");
+    assert_eq!(one["rules"].as_array().unwrap().len(), 0);
+    let found = &one["causes"][0];
+    assert_eq!((&found["id"], &found["kind"]), (&"disk-full".into(), &"environment".into()));
+    assert_eq!(found["phases"], serde_json::json!([]));
+    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/1");
+    assert_eq!(all["causes"].as_array().unwrap().len(), causes().len());
+    lab.run(&["explain", "disk-ful"]).exits(2).says(&["did you mean `disk-full`?"]);
+}
+
+/// The page is made of the catalogue.
+#[test]
+fn the_page_of_failures_is_what_the_catalogue_says() {
+    let mut page = "# Causes of failed builds\n\n\
+        What `rocmrpm build` knows of failed builds: lines of a log, in which `*` stands for any characters and\n\
+        `{1}` for those that are told, what they mean, and how to mend it. `rocmrpm explain ID` says the same at\n\
+        the terminal. This page is written by a test (`tests/workspace/explain.rs`) from `crates/rocmrpm-core/src/build/failures.toml`; each\n\
+        entry has a log in `tests/failures/`.\n"
+        .to_owned();
+    for kind in CauseKind::ALL {
+        let name = kind.as_str();
+        page += &format!("\n## {}{}\n", name[..1].to_uppercase(), &name[1..]);
+        for cause in causes().iter().filter(|cause| cause.kind == kind) {
+            let phases =
+                cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
+            let phases = if phases.is_empty() { "any".to_owned() } else { phases };
+            let lines: String = cause.patterns.iter().map(|p| format!("{}\n", Pattern::as_str(p))).collect();
+            page += &format!(
+                "\n### {}\n\n{}\n\n```text\n{lines}```\n\n- Phase: {phases}\n- To mend it: {}\n- Seen: {}\n",
+                cause.id, cause.cause, cause.remedy, cause.seen
+            );
+        }
+    }
+    golden("../../docs/failures.md", &page);
+}
+
+/// The page is made of the table, so that it cannot say anything else.
+#[test]
+fn the_page_of_rules_is_what_the_table_says() {
+    let mut page = "# Rules of the inspection and of lint\n\n\
+        What `rocmrpm inspect` and the gate in `rocmrpm build` look for and, in the last group, what\n\
+        `rocmrpm lint` does. An error keeps a package out of the repository, and lets lint exit with 1; a warning\n\
+        is told; an info is worth knowing. `rocmrpm explain ID` says the same at the terminal, together with a\n\
+        waiver to paste. This page is written by a test (`tests/workspace/explain.rs`) from the tables in\n\
+        `crates/rocm-inspect/src/rules/` and `crates/rocmrpm-core/src/lint/`.\n"
+        .to_owned();
+    for (group, rules) in rule_groups() {
+        page += &format!("\n## {}{}\n", group[..1].to_uppercase(), &group[1..]);
+        for Rule { id, severity, what, why, incident, mend } in rules {
+            page += &format!("\n### {id}\n\n**{severity}**: {what}\n\n- Why: {why}\n");
+            if !incident.is_empty() {
+                page += &format!("- Seen: {incident}\n");
+            }
+            page += &format!("- To mend it: {mend}\n");
+        }
+    }
+    golden("../../docs/rules.md", &page);
+}

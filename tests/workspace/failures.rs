@@ -1,0 +1,175 @@
+//! The catalogue of causes of failed builds, against logs: `tests/failures/ID.log`, and `ID.2.log` and so
+//! on. A log's first lines say where it is from (`# from: ...`) and, where rpmbuild's own words do
+//! not, which phase failed (`# phase: dnf`); with `# tells: ...` the words that the cause must have.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rocmrpm::build::{CauseKind, Failure, Known, Phase, causes};
+
+/// A log of `tests/failures/`.
+struct Excerpt {
+    id: String,
+    phase: Option<String>,
+    tells: Vec<String>,
+    from: String,
+    log: String,
+}
+
+fn excerpts() -> Vec<Excerpt> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failures");
+    let mut paths: Vec<PathBuf> =
+        fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| excerpt(path)).collect()
+}
+
+fn excerpt(path: &Path) -> Excerpt {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let id = name.split('.').next().unwrap().to_owned();
+    let mut excerpt = Excerpt { id, phase: None, tells: Vec::new(), from: String::new(), log: String::new() };
+    for line in fs_err::read_to_string(path).unwrap().split_inclusive('\n') {
+        match line.strip_prefix("# ").and_then(|line| line.split_once(": ")) {
+            Some(("phase", phase)) => excerpt.phase = Some(phase.trim().to_owned()),
+            Some(("tells", words)) => excerpt.tells.push(words.trim().to_owned()),
+            Some(("from", from)) => excerpt.from = from.trim().to_owned(),
+            _ => excerpt.log.push_str(line),
+        }
+    }
+    excerpt
+}
+
+/// Explains a log as a builder does.
+fn failure(log: &str) -> Failure {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("build.log");
+    fs_err::write(&path, log).unwrap();
+    Failure::from_log("demo", &path, (Path::new("demo.spec"), ""), "rocmrpm build demo")
+}
+
+#[test]
+fn every_log_tells_its_cause() {
+    let mut wrong = Vec::new();
+    for Excerpt { id, phase, tells, from, log } in excerpts() {
+        assert!(!from.is_empty(), "{id}: where is it from?");
+        let (found, cause) = match &phase {
+            Some(phase) => {
+                let phase = Phase::named(phase);
+                assert!(phase.is_some(), "{id}: the phase is unknown");
+                Known::in_text(log.as_bytes(), phase).map(|known| (known.id, known.cause))
+            }
+            None => {
+                let failure = failure(&log);
+                failure.id.zip(failure.cause)
+            }
+        }
+        .unwrap_or_default();
+        let said = tells.iter().all(|words| cause.contains(words));
+        if found != id || !said || cause.contains('{') {
+            wrong.push(format!("{id}: {found}: {cause}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_cause_has_a_log_and_is_whole() {
+    let tested: BTreeSet<String> = excerpts().into_iter().map(|excerpt| excerpt.id).collect();
+    let ids: BTreeSet<String> = causes().iter().map(|cause| cause.id.clone()).collect();
+    assert_eq!(ids.len(), causes().len(), "an ID stands twice, or the catalogue cannot be read");
+    assert!(ids.len() >= 40);
+    assert_eq!(ids.difference(&tested).collect::<Vec<_>>(), Vec::<&String>::new(), "these have no log");
+    assert_eq!(tested.difference(&ids).collect::<Vec<_>>(), Vec::<&String>::new(), "these have no cause");
+    for cause in causes() {
+        let id = &cause.id;
+        let plain = id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        assert!(plain && !id.starts_with('-') && !id.ends_with('-'), "{id}");
+        assert!(!cause.patterns.is_empty(), "{id}");
+        for text in [&cause.cause, &cause.remedy, &cause.seen] {
+            assert!(!text.is_empty() && !text.ends_with('.'), "{id}: {text}");
+        }
+        assert!(CauseKind::ALL.contains(&cause.kind), "{id}");
+    }
+}
+
+#[test]
+fn a_failure_shows_the_line_of_its_cause_and_names_the_entry() {
+    let filler: String = (0..60).map(|n| format!("[{n}/99] Building CXX object {n}.o\n")).collect();
+    let log = format!(
+        "Executing(%build): /bin/sh -e /var/tmp/rpm-tmp.x\n+ ninja\nFAILED: a.o\nclang++: error: invalid target ID \
+         'gfx9999'; format is a processor name\n{filler}ninja: build stopped: subcommand failed.\n\
+         error: Bad exit status from /var/tmp/rpm-tmp.x (%build)\n"
+    );
+    let failure = failure(&log);
+    assert_eq!(failure.id, Some("gpu-target-unknown"));
+    assert!(failure.lines.iter().any(|line| line.contains("gfx9999")), "{:?}", failure.lines);
+    let hints = failure.hints();
+    assert!(hints.iter().any(|hint| hint.ends_with(" explain gpu-target-unknown")), "{hints:?}");
+}
+
+#[test]
+fn what_was_tolerated_is_no_cause() {
+    let log = "Executing(%build): /bin/sh -e /var/tmp/rpm-tmp.x\n+ git describe\n\
+               fatal: not a git repository (or any of the parent directories): .git\n+ :\n+ nproc-max\n\
+               /var/tmp/rpm-tmp.x: line 9: nproc-max: command not found\n+ true\n+ make\nmake: *** [all] Error 2\n\
+               error: Bad exit status from /var/tmp/rpm-tmp.x (%build)\n";
+    assert_eq!(failure(log).cause, None);
+    // A general cause must be near the end, even within the command that failed.
+    let filler = "cc -c x.c\n".repeat(100);
+    let log = format!(
+        "Executing(%build): sh\n+ make\n/bin/sh: line 1: git: command not found\n{filler}make: *** [all] Error 2\n\
+         error: Bad exit status from /var/tmp/rpm-tmp.x (%build)\n"
+    );
+    assert_eq!(failure(&log).cause, None);
+}
+
+#[test]
+fn what_explains_other_messages_comes_first_and_then_what_is_nearest() {
+    let log = |lines: &str| {
+        format!(
+            "Executing(%build): sh\n+ ninja\n{lines}error: Bad exit status from /var/tmp/rpm-tmp.x (%build)\n"
+        )
+    };
+    let full =
+        "ld: final link failed: No space left on device\nld.lld: error: unable to find library -lfoo\n";
+    assert_eq!(failure(&log(full)).id, Some("disk-full"));
+    let two = "x.c:1:10: fatal error: a.h: No such file or directory\nld.lld: error: unable to find library -lfoo\n";
+    assert_eq!(failure(&log(two)).id, Some("library-not-found"));
+    let general = "ld.lld: error: unable to find library -lfoo\nx.c: undefined reference to `f'\n";
+    assert_eq!(failure(&log(general)).id, Some("library-not-found"));
+}
+
+#[test]
+fn a_cause_of_another_phase_is_none() {
+    let log = b"No match for argument: foo-devel\n";
+    assert_eq!(Known::in_text(log, Some(Phase::Check)), None);
+    assert_eq!(Known::in_text(log, Some(Phase::Dnf)).unwrap().id, "package-missing");
+    assert_eq!(Known::in_text(log, None).unwrap().id, "package-missing");
+}
+
+#[test]
+fn all_names_that_are_missing_are_told() {
+    let text = "Failed to resolve the transaction:\nNo match for argument: a\nNo match for argument: b\nNo match for argument: a\n";
+    let known = Known::in_text(text.as_bytes(), Some(Phase::Dnf)).unwrap();
+    assert_eq!(known.cause, "the chroot has no a, b");
+}
+
+#[test]
+fn an_end_by_the_kernel_is_told_where_the_log_tells_nothing() {
+    let killed = rocmrpm::process::Command::new("sh").args(["-c", "kill -9 $$"]).run().unwrap();
+    let silent = failure("Executing(%build): sh\n+ ninja\n[1/9] cc\n").ended(&killed);
+    assert_eq!(silent.id, Some("builder-killed"));
+    let told = failure("Executing(%build): sh\n+ ninja\ncp: error writing 'a': No space left on device\n");
+    assert_eq!(told.ended(&killed).id, Some("disk-full"));
+    let exited = rocmrpm::process::Command::new("false").run().unwrap();
+    assert_eq!(Known::of_end(&exited), None);
+}
+
+#[test]
+fn bytes_of_any_kind_are_taken() {
+    let mut log = b"Executing(%build): sh\n+ x\n\xff\xfe\0\x1b[31m\n".to_vec();
+    log.extend(vec![b'*'; 3_000_000]);
+    log.extend(b"\nx.c:1: fatal error: \xff.h: No such file or directory\n");
+    let known = Known::in_text(&log, Some(Phase::Build)).unwrap();
+    assert_eq!(known.id, "header-missing");
+}

@@ -1,0 +1,259 @@
+//! `rocmrpm lint`: components of a workspace, specs of others, package tables,
+//! repositories.
+
+use crate::common::{Lab, REPOSITORY};
+use rocmrpm::process::Command;
+
+/// A workspace with one component whose spec has one of most mistakes.
+fn lab() -> Lab {
+    let lab = Lab::with(&[
+        (
+            "rocmrpm.toml",
+            "[stack]\nname = \"t\"\ngpu-targets = [\"gfx1151\"]\ndefault-chroot = \"c\"\ndefault-pins = \"p\"\n",
+        ),
+        ("pins/p.toml", "[demo]\nversion = \"1.0\"\npath = \"src/demo\"\n"),
+        ("src/demo/setup.py", "import os\nos.environ.get('DEMO_WITH_LLD')\n"),
+        (
+            "mock-configs/c.toml",
+            "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\nrocm-provider = \"r\"\n\
+             base-config = \"c.cfg\"\npackages = [\"t\"]\n",
+        ),
+        ("mock-configs/rocm/r.toml", "prefix = \"/usr\"\nversion = \"7.1\"\n"),
+        (
+            "mock-configs/packages/t.tsv",
+            "# A table.\ncmake\t3.31.6\nzlib-devel\t1.3\tzlib-ng-compat-devel\npython3-numpy\t2.3\n",
+        ),
+        ("specs-templates/demo/component.toml", ""),
+        ("specs-templates/demo/0001-x.patch", "Subject: [PATCH] x\n\nOrigin: own\n---\n x | 1 +\n"),
+        ("specs-templates/demo/demo.spec.tera", SPEC),
+    ]);
+    lab.commit("Begin");
+    lab
+}
+
+const SPEC: &str = "\
+%global want 3.20
+Name:           demo
+Version:        <{ version }>
+Release:        <{ release }>
+Summary:        Demo
+License:        MIT
+Source0:        <{ source_url }>
+<@ for patch in patches @>Patch:          <{ patch }>
+<@ endfor @>BuildRequires:  cmake >= %{want}
+BuildRequires:  zlib-devel, python3dist(numpy) >= 2
+BuildRequires:  no-such-thing
+%if 0%{?fedora} > 43
+BuildRequires:  not-asked-for
+%endif
+Requires:       lost
+
+%description
+Demo.
+
+%package libs
+Summary:        Libraries
+Requires:       /usr/bin/demo
+
+%description libs
+Demo.
+
+%prep
+%autosetup -n <{ source_dir }>
+sed -i s/a/b/ setup.py
+
+%build
+export DEMO_WITH_LD=ON
+export DEMO_WITH_LLD=ON
+export TARGET=gfx1030
+curl -O https://example.org/x
+
+%install
+export DEMO_WITH_LLD=OFF
+ls /opt/rocm
+
+%files libs
+
+%changelog
+<{ changelog }>
+";
+
+#[test]
+fn each_mistake_is_found_at_its_line() {
+    let lab = lab();
+    let ran = lab.run(&["lint", "--json"]).exits(1);
+    let document = ran.json("rocmrpm/lint/1");
+    assert_eq!((&document["chroot"], &document["pins"]), (&"c".into(), &"p".into()));
+    assert_eq!(document["specs"][0]["source_read"], true);
+    let mut found: Vec<String> = document["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| {
+            let text = |key: &str| f[key].as_str().unwrap();
+            format!("{} {} {}:{} {}", text("severity"), text("id"), text("file"), f["line"], text("found"))
+        })
+        .collect();
+    found.sort();
+    let spec = "build/c/specs/demo.spec";
+    let template = "specs-templates/demo/demo.spec.tera";
+    let expected = [
+        "error exports-differ SPEC:38 DEMO_WITH_LLD=`OFF` in %install".to_owned(),
+        "error network-in-build SPEC:35 `curl` in %build".to_owned(),
+        "error opt-rocm-in-usr SPEC:39 ls /opt/rocm".to_owned(),
+        "error patch-undocumented 0001-x.patch:null no Drop-When".to_owned(),
+        "error requirement-missing SPEC:11 BuildRequires: no-such-thing".to_owned(),
+        "error requires-without-files SPEC:15 requires: lost in `demo`, which has no %files".to_owned(),
+        "error sed-silent SPEC:29 sed in place in %prep: sed -i s/a/b/ setup.py".to_owned(),
+        "info requirement-unchecked SPEC:22 /usr/bin/demo".to_owned(),
+        "warning export-unread SPEC:32 `DEMO_WITH_LD` exported in %build, and nowhere in upstream's source"
+            .to_owned(),
+        "warning export-unread SPEC:34 `TARGET` exported in %build, and nowhere in upstream's source"
+            .to_owned(),
+        format!("warning gpu-list-fixed {template}:34 gfx1030"),
+    ]
+    .map(|line| line.replace("SPEC", spec));
+    let rendered = lab.read(spec);
+    similar_asserts::assert_eq!(found, expected, "{rendered}");
+    let text = lab.run(&["lint"]).exits(1);
+    text.prints(&["error[sed-silent]: build/c/specs/demo.spec:29", "7 errors, 3 warnings in 1 spec"]);
+}
+
+#[test]
+fn what_is_waived_with_a_reason_is_no_error() {
+    let lab = lab();
+    let waive = |rule: &str| format!("[[lint.waive]]\nrule = \"{rule}\"\nreason = \"known\"\n");
+    let rules = [
+        "exports-differ",
+        "network-in-build",
+        "opt-rocm-in-usr",
+        "patch-undocumented",
+        "requirement-missing",
+        "requires-without-files",
+        "sed-silent",
+        "hsa-override",
+    ];
+    lab.write("specs-templates/demo/component.toml", &rules.map(waive).concat());
+    lab.run(&["lint"]).exits(0).prints(&[
+        "waived[sed-silent]: build/c/specs/demo.spec:29",
+        "a waiver of `hsa-override` that matches no finding",
+        "0 errors, 4 warnings in 1 spec",
+    ]);
+    lab.write("specs-templates/demo/component.toml", &waive("sed-silnt"));
+    lab.run(&["lint"]).exits(3).says(&["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
+}
+
+#[test]
+fn specs_of_others_are_read_for_a_chroot() {
+    let lab = lab();
+    let spec = "Name: x\nVersion: 1\nRelease: 1\nSummary: x\nLicense: MIT\n%description\nx\n%build\n\
+                export TRITON_BUILD_WITH_CLANG_LD=ON\n%files\n";
+    lab.write("x.spec", spec);
+    lab.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&["0 errors, 0 warnings in 1 spec"]);
+    lab.write("source/setup.py", "check_env_flag('TRITON_BUILD_WITH_CLANG_LLD')");
+    lab.run(&["lint", "--spec", "x.spec", "--source", "source"])
+        .exits(0)
+        .prints(&["warning[export-unread]: x.spec:9", "such as `TRITON_BUILD_WITH_CLANG_LLD`"]);
+    // Its packages may require one another, and it may include what lies beside it.
+    lab.write("macros.inc", "%global own 7\n");
+    let subpackage = "Source0: macros.inc\n%include %{SOURCE0}\n%description\nx\n%package sub\nSummary: x\n\
+                      Requires: x(x86-64) = %{version}\n%description sub\nx\n%prep\nsed -i s/a/%{own}/ upstream\n";
+    lab.write("x.spec", &(spec.replacen("%description\nx\n", subpackage, 1) + "%files sub\n"));
+    lab.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&[
+        "warning[sed-silent]: x.spec:16",
+        "sed -i s/a/7/ upstream",
+        "0 errors, 1 warning in 1 spec",
+    ]);
+    // Fedora's macros are known without Fedora.
+    let python = spec.replacen("%description", "BuildRequires: %{py3_dist not_There cmake}\n%description", 1);
+    lab.write("x.spec", &python);
+    lab.run(&["lint", "--spec", "x.spec"])
+        .exits(1)
+        .prints(&["error[requirement-missing]: x.spec:6", "python3dist(not-there)"]);
+    lab.write("bad.spec", "Name: x\n%if 1\n");
+    lab.run(&["lint", "--spec", "bad.spec"]).exits(3).says(&["rpmspec does not read `bad.spec`"]);
+    lab.run(&["lint", "--spec", "none.spec"]).exits(20).says(&["cannot read `none.spec`"]);
+    lab.run(&["lint", "--spec", "x.spec", "--source", "none"]).exits(20).says(&["cannot read `none`"]);
+}
+
+#[test]
+fn tables_that_are_not_there_or_no_tables_are_told() {
+    let lab = lab();
+    lab.write("mock-configs/packages/t.tsv", "cmake 3\n");
+    lab.run(&["lint"]).exits(3).says(&["line 1 of the package table `mock-configs/packages/t.tsv`"]);
+    fs_err::remove_file(lab.path("mock-configs/packages/t.tsv")).unwrap();
+    lab.run(&["lint"]).exits(3).says(&["the package table `mock-configs/packages/t.tsv` cannot be read"]);
+    lab.replace("mock-configs/c.toml", "packages = [\"t\"]\n", "");
+    lab.run(&["lint"]).exits(1).prints(&["the chroot `c` names no package table"]);
+}
+
+/// A repository with one package, asked by dnf.
+#[test]
+fn repositories_are_asked() {
+    let lab = lab();
+    let spec = "Name: no-such-thing\nVersion: 2\nRelease: 1\nSummary: x\nLicense: MIT\nBuildArch: noarch\n\
+                Provides: cmake = 4, zlib-devel = 2, python3dist(numpy) = 3, /usr/bin/demo\n%description\nx\n%files\n";
+    lab.write("repo.spec", spec);
+    let top = format!("_topdir {}", lab.path("top").display());
+    let run =
+        |command: Command| command.text().unwrap_or_else(|e| panic!("{e} (packages: rpm, createrepo-c)"));
+    let rpmbuild = Command::new("rpmbuild").args(["-bb", "--define", &top]).runs_code_of_tests();
+    run(rpmbuild.arg(lab.path("repo.spec")));
+    let repo = lab.path("top/RPMS/noarch");
+    run(Command::new("createrepo_c").arg("-q").arg(&repo));
+    let chroot = lab.read("mock-configs/c.toml");
+    let with = |url: &str| format!("{chroot}[[repositories]]\nid = \"r\"\nurl = \"{url}\"\n");
+    lab.write("mock-configs/c.toml", &with(&format!("file://{}", repo.display())));
+    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/1");
+    let missing = |document: &serde_json::Value| {
+        let findings = document["findings"].as_array().unwrap().clone();
+        findings.iter().filter(|f| f["id"].as_str().unwrap().starts_with("requirement-")).count()
+    };
+    assert_eq!(missing(&document), 0, "{document:#}");
+    let replaced =
+        lab.read("specs-templates/demo/demo.spec.tera").replace("global want 3.20", "global want 5");
+    lab.write("specs-templates/demo/demo.spec.tera", &replaced);
+    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/1");
+    assert_eq!(missing(&document), 1, "{document:#}");
+    lab.write("mock-configs/c.toml", &with("file:///nonexistent"));
+    lab.run(&["lint", "--live"]).exits(20).says(&["dnf", "without `--live` the package tables"]);
+}
+
+/// The tables that the repository brings.
+#[test]
+fn the_tables_of_fedora_and_amd_have_what_the_stack_needs() {
+    let lab = Lab::copy_of("");
+    let table = |name: &str| {
+        fs_err::read_to_string(format!("{REPOSITORY}/mock-configs/packages/{name}.tsv")).unwrap()
+    };
+    let has = |table: &str, name: &str| table.lines().any(|line| line.split('\t').next() == Some(name));
+    for release in ["43", "44", "45"] {
+        let table = table(&format!("fedora-{release}"));
+        for name in
+            ["cmake", "gcc-c++", "kernel-devel", "python3-devel", "zlib-devel", "xz-devel", "python3-torch"]
+        {
+            assert!(has(&table, name), "{name} in {release}");
+        }
+        assert!(
+            table.lines().all(|line| line.starts_with('#') || (2..=3).contains(&line.split('\t').count()))
+        );
+    }
+    // A provider names no package that its table lacks.
+    let providers = [
+        ("amdrocm", "amdrocm-7.14"),
+        ("fedora-43", "fedora-43"),
+        ("fedora-44", "fedora-44"),
+        ("fedora-45", "fedora-45"),
+    ];
+    for (provider, of) in providers {
+        let table = table(of);
+        let text = lab.read(&format!("mock-configs/rocm/{provider}.toml"));
+        let mut names = 0;
+        for line in text.lines().filter(|line| line.starts_with("runtime =") || line.starts_with("devel =")) {
+            let name = line.split('"').nth(1).unwrap();
+            assert!(has(&table, name), "{name} of {provider} is not in {of}");
+            names += 1;
+        }
+        assert!(names > 40, "{provider}: {names}");
+    }
+}

@@ -1,0 +1,225 @@
+//! What guards against hostile input is in one place each, and nothing in the program or its crates goes around it. What
+//! clippy can see is in clippy.toml; here is what it cannot: which program is started, and which files
+//! of a workspace are used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Every program that rocmrpm starts, and the files that start it. A new line is a decision: does the
+/// program run code, or take commands, from what it reads? Then it belongs in `RUN_CODE` of
+/// crates/rocmrpm-base/src/process.rs. What is not in quotes stands in the code as is.
+const PROGRAMS: &[(&str, &[&str])] = &[
+    ("\"aws\"", &["pip-index/publish/aws.rs"]),
+    ("\"bash\"", &["rocmrpm-core/build/host.rs"]),
+    ("\"buildah\"", &["rocmrpm-core/verify/place.rs"]),
+    ("\"bzip2\"", &["rocmrpm-core/sources/unpack.rs"]),
+    ("\"cargo\"", &["rocmrpm-core/sources/crates.rs"]),
+    ("\"copr-cli\"", &["rocmrpm-core/copr/client.rs"]),
+    ("\"createrepo_c\"", &["rocmrpm-rpms/repository.rs"]),
+    ("\"curl\"", &["rocmrpm-fetch/curl.rs"]),
+    ("\"dnf\"", &["rocmrpm-core/packages/live.rs"]),
+    ("\"dpkg-query\"", &["rocmrpm-core/build/host.rs"]),
+    ("\"git\"", &["rocmrpm-core/git.rs"]),
+    ("\"gpg\"", &["rocmrpm-rpms/signing.rs"]),
+    ("\"id\"", &["rocmrpm-core/build/mock/mod.rs"]),
+    ("\"mock\"", &["rocmrpm-core/build/mock/root.rs"]),
+    ("\"patch\"", &["rocmrpm-core/patches/apply.rs"]),
+    ("\"pip\"", &["rocmrpm-fetch/pip.rs"]),
+    ("\"python3\"", &["rocmrpm-core/closure/imports/python.rs", "rocmrpm-fetch/pip.rs"]),
+    ("\"rclone\"", &["pip-index/publish/rclone.rs"]),
+    (
+        "\"rpm\"",
+        &["rocmrpm-core/build/host.rs", "rocmrpm-core/copr/results.rs", "rocmrpm-core/verify/packages.rs"],
+    ),
+    (
+        "\"rpmbuild\"",
+        &["rocmrpm-core/build/host.rs", "rocmrpm-core/build/release.rs", "rocmrpm-core/copr/macros.rs"],
+    ),
+    ("\"rpmkeys\"", &["rocmrpm-rpms/signing.rs"]),
+    ("\"rpmsign\"", &["rocmrpm-rpms/signing.rs"]),
+    ("\"rpmspec\"", &["rocmrpm-core/lint/expand.rs"]),
+    ("\"rsync\"", &["pip-index/publish/rsync.rs"]),
+    ("\"tar\"", &["rocmrpm-core/verify/place.rs"]),
+    ("\"timeout\"", &["rocmrpm-core/verify/place.rs"]),
+    ("\"unshare\"", &["rocmrpm-core/verify/packages.rs"]),
+    ("\"uv\"", &["rocmrpm-core/uv.rs"]),
+    ("PYTHON", &["rocmrpm-base/machine.rs"]),
+    ("dnf", &["rocmrpm-core/verify/packages.rs"]),
+    ("machine::PYTHON", &["rocmrpm-core/build/requires.rs"]),
+    // rpmbuild and rpmspec, or what the user types after `rocmrpm shell`.
+    ("program", &["rocmrpm-core/build/host.rs", "rocmrpm/cli/doctor.rs", "rocm-inspect/system.rs"]),
+    ("self.name()", &["rocmrpm-core/container/engine.rs"]),
+];
+
+/// The files that use paths below a workspace that are no literals, and why these lie in a folder
+/// that `workspace::check_inputs` checked, or in `build`.
+const PATHS: &[(&str, &str)] = &[
+    (
+        "rocmrpm-core/build/mock/config.rs",
+        "`TEMPLATE`; a repository's key, which may be any file of the machine",
+    ),
+    ("rocmrpm-core/build/mock/mod.rs", "`TEMPLATE`, in mock-configs"),
+    ("rocmrpm/cli/closure.rs", "what `closure --write` writes: pins and specs-templates/generated"),
+    ("rocmrpm/cli/add.rs", "the pin set, in pins"),
+    ("rocmrpm/cli/container.rs", "a Containerfile"),
+    ("rocmrpm/cli/init.rs", "what `init` writes, after `check_inputs`"),
+    ("rocmrpm/cli/index_serve.rs", "no workspace: the folder of a served index"),
+    ("rocmrpm/cli/inspect.rs", "only whether `MANIFEST` is there"),
+    ("rocmrpm/cli/lock.rs", "the lock of a pin set, in pins"),
+    ("rocmrpm-core/closure/earlier.rs", "the lock of a pin set, in pins"),
+    ("rocmrpm-core/closure/generate/mod.rs", "specs-templates/generated"),
+    ("rocmrpm-core/git/changes.rs", "what git lists; links are not followed"),
+    ("rocmrpm-core/packages/mod.rs", "the package tables, in mock-configs"),
+    ("rocmrpm-core/pins/set_text.rs", "a pin set, in pins"),
+    ("rocmrpm-core/sources/git.rs", "a repository on this machine, for git"),
+    ("rocm-inspect/sources/mod.rs", "a source, which `folder_in` checks"),
+    ("rocmrpm-core/sources/submodules.rs", "a repository on this machine, for git"),
+    ("rocmrpm-core/spec/history/read.rs", "a component's folder, a pin set or a chroot"),
+];
+
+/// The folders and files of a workspace that are checked before they are used. `build` is checked
+/// where its chroot is chosen.
+const CHECKED: &[&str] = &["copr/", "mock-configs", "pins/", "specs-templates", "rocmrpm.toml", "build"];
+
+/// Returns the folders with the program's code and with that of each crate, by the crate's name.
+fn crates() -> BTreeMap<String, PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let members = fs_err::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut crates: BTreeMap<String, PathBuf> = members.map(|path| (name(&path), path)).collect();
+    crates.insert("rocmrpm".into(), root.to_owned());
+    assert!(crates.len() > 5, "{crates:?}");
+    crates
+}
+
+/// Returns the code of every file without its tests, by the crate's name and the path in its `src`.
+fn sources() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (name, folder) in crates() {
+        let root = folder.join("src");
+        for entry in walkdir::WalkDir::new(&root).into_iter().map(Result::unwrap) {
+            let path = entry.path().strip_prefix(&root).unwrap().to_str().unwrap();
+            let of_tests = ["/tests/", "/tests.rs", "_tests.rs", "/testing.rs", "/testserver.rs"];
+            if !path.ends_with(".rs") || of_tests.iter().any(|part| format!("/{path}").contains(part)) {
+                continue;
+            }
+            let text = fs_err::read_to_string(entry.path()).unwrap();
+            let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            found.insert(format!("{name}/{path}"), lines.collect::<Vec<_>>().join("\n"));
+        }
+    }
+    assert!(found.len() > 300, "{} files", found.len());
+    found
+}
+
+/// Returns what stands in the parentheses after each `call(`.
+fn arguments<'t>(code: &'t str, call: &str) -> Vec<&'t str> {
+    let after = code.match_indices(call).map(|(at, _)| &code[at + call.len()..]);
+    after.map(closed).collect()
+}
+
+/// Returns the text up to the parenthesis that closes the one before it.
+fn closed(text: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return text[..at].trim(),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    text
+}
+
+#[test]
+fn programs_start_only_where_they_are_expected_to() {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let sources = sources();
+    for (file, code) in &sources {
+        for program in arguments(code, "Command::new(") {
+            found.entry(program).or_default().insert(file);
+        }
+    }
+    let expected: BTreeMap<&str, BTreeSet<&str>> =
+        PROGRAMS.iter().map(|(program, files)| (*program, files.iter().copied().collect())).collect();
+    similar_asserts::assert_eq!(expected, found);
+}
+
+#[test]
+fn only_tests_run_code_without_trust() {
+    for (file, code) in sources() {
+        for call in ["runs_code_of_tests(", "trust_in_this_process("] {
+            let calls = code.replace(&format!("pub fn {call}"), "");
+            assert!(!calls.contains(call), "{file} calls `{call})`");
+        }
+    }
+}
+
+#[test]
+fn only_checked_files_of_a_workspace_are_used() {
+    let mut found = BTreeSet::new();
+    let sources = sources();
+    for (file, code) in sources.iter().filter(|(file, _)| !file.starts_with("rocmrpm-core/workspace/")) {
+        let calls = ["workspace.root.join(", "workspace_root.join(", "workspace().root.join("];
+        // A local variable of this name may be any folder: those of other modules are not listed.
+        let dirs = [
+            "rocmrpm/cli/",
+            "rocmrpm-core/closure/",
+            "rocmrpm-core/packages/",
+            "rocmrpm-core/pins/",
+            "rocmrpm-core/git/",
+        ];
+        let own = dirs.iter().any(|dir| file.starts_with(dir));
+        let calls = calls.iter().chain(own.then_some(&" root.join(")).chain(own.then_some(&"(root.join("));
+        let calls = calls.chain(own.then_some(&"&root.join(")).chain(own.then_some(&"self.root.join("));
+        for path in calls.flat_map(|call| arguments(code, call)) {
+            let literal =
+                path.trim_start_matches("format!(").strip_prefix('"').map(|text| text.trim_end_matches('"'));
+            match literal {
+                Some(path) => assert!(
+                    CHECKED.iter().any(|checked| path.starts_with(checked)),
+                    "{file} uses `{path}` of the workspace: add its folder to `FOLDERS` in \
+                     crates/rocmrpm-core/src/workspace/paths.rs, so that links in it are refused"
+                ),
+                None => drop(found.insert(file.as_str())),
+            }
+        }
+    }
+    let expected: BTreeSet<&str> = PATHS.iter().map(|(file, _)| *file).collect();
+    similar_asserts::assert_eq!(expected, found);
+}
+
+#[test]
+fn clippy_sees_what_goes_around_the_one_place_for_processes() {
+    let clippy = Path::new(env!("CARGO_MANIFEST_DIR")).join("clippy.toml");
+    let clippy = fs_err::read_to_string(clippy).unwrap();
+    for method in ["duct::cmd", "std::process::Command::new"] {
+        assert!(clippy.contains(&format!("path = \"{method}\"")), "{method}");
+    }
+    let sources = sources();
+    let mut expected: BTreeSet<String> = crates().keys().map(|name| format!("{name}/lib.rs")).collect();
+    for file in &expected {
+        assert!(sources[file].contains("warn(clippy::disallowed_methods"), "{file}");
+    }
+    expected.insert("rocmrpm-base/process.rs".into());
+    let found = sources.iter().filter(|(_, code)| code.contains("clippy::disallowed_methods"));
+    similar_asserts::assert_eq!(expected, found.map(|(file, _)| file.clone()).collect::<BTreeSet<_>>());
+}
+
+/// Cargo refuses circles between crates. What it cannot see is a library that learns what only the
+/// program, or only the core, should know.
+#[test]
+fn libraries_know_neither_the_terminal_nor_templates() {
+    for (name, folder) in crates() {
+        let manifest: toml::Table =
+            fs_err::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap();
+        let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
+        let uses = |name: &str| dependencies.is_some_and(|table| table.contains_key(name));
+        for library in ["annotate-snippets", "anstream", "anstyle", "clap", "clap_complete", "indicatif"] {
+            assert_eq!(uses(library), name == "rocmrpm", "{name}: {library}");
+        }
+        assert_eq!(uses("tera"), name == "rocmrpm-core", "{name}: tera");
+    }
+}

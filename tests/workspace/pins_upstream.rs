@@ -1,0 +1,554 @@
+//! `rocmrpm pins derive` and `rocmrpm pins check`, with stand-ins of upstream's sources:
+//! git repositories and an index on this disk. At the end, with a real sdist of vLLM.
+
+use crate::common::archive::tar_gz;
+use crate::common::{Index, Lab, Ran};
+
+/// The components that the stand-in workspace has.
+const COMPONENTS: [&str; 8] =
+    ["aotriton", "extra", "torch", "torchaudio", "torchvision", "triton", "triton-kernels", "vllm"];
+
+/// A workspace with upstream's sources beside it.
+struct Stand {
+    lab: Lab,
+    index: Index,
+}
+
+impl Stand {
+    /// Makes the sources that torch 2.11.0 leads to, and a base set that is older.
+    fn new() -> Self {
+        let lab = Lab::init();
+        for name in COMPONENTS {
+            lab.write(&format!("specs-templates/{name}/component.toml"), "memory-per-job = \"1 GB\"\n");
+            lab.write(&format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
+        }
+        let stand = Self { lab, index: Index::empty() };
+        let llvm = stand.commit("llvm", "llvmorg-22", &[(
+            "cmake/Modules/LLVMVersion.cmake",
+            "if(NOT DEFINED LLVM_VERSION_MAJOR)\n  set(LLVM_VERSION_MAJOR 22)\nendif()\nset(LLVM_VERSION_MINOR 1)\nset(LLVM_VERSION_PATCH 0)\n",
+        )]);
+        for version in ["3.5.1", "3.6.0"] {
+            let setup = format!(
+                "TRITON_VERSION = \"{version}\" + suffix()\nMIN_PYTHON = (3, 10)\nMAX_PYTHON = (3, 14)\n"
+            );
+            stand.commit(
+                "triton",
+                &format!("v{version}"),
+                &[("setup.py", &setup), ("cmake/llvm-hash.txt", &format!("{llvm}\n"))],
+            );
+        }
+        for (repository, tag) in [
+            ("vision", "v0.26.0"),
+            ("audio", "v2.11.0"),
+            ("aotriton", "0.11.2b"),
+            ("vision", "v0.28.0"),
+            ("vision", "v0.29.0"),
+        ] {
+            stand.commit(repository, tag, &[("version.txt", tag)]);
+        }
+        let aotriton = stand.lab.git_in(&stand.repository("aotriton"), &["rev-parse", "0.11.2b^{commit}"]);
+        for (version, triton) in [("2.11.0", "3.6.0"), ("2.14.0", "3.6.0")] {
+            let cmake = format!(
+                "if(NOT X)\n  set(__AOTRITON_VER \"0.11.2b\")\n  set(__AOTRITON_ROCM_LIST \"rocm6.2\" \"rocm7.2\")\n  set(__AOTRITON_CI_COMMIT \"{}\")\nendif()\n",
+                aotriton.trim()
+            );
+            stand.commit(
+                "torch",
+                &format!("v{version}"),
+                &[
+                    ("version.txt", &format!("{version}a0\n")),
+                    ("pyproject.toml", "[project]\nname = \"torch\"\nrequires-python = \">=3.10\"\n"),
+                    (".ci/docker/triton_version.txt", &format!("{triton}\n")),
+                    (".ci/docker/ci_commit_pins/triton.txt", "5f40dc89506d67ab8e7aa2b7c8cf1351f8b22f31\n"),
+                    ("cmake/External/aotriton.cmake", &cmake),
+                ],
+            );
+        }
+        stand.write_base();
+        stand
+    }
+
+    fn repository(&self, name: &str) -> std::path::PathBuf {
+        self.lab.dir().join("upstream").join(name)
+    }
+
+    /// Commits files to a repository and tags the commit, which it returns.
+    fn commit(&self, name: &str, tag: &str, files: &[(&str, &str)]) -> String {
+        let dir = self.repository(name);
+        fs_err::create_dir_all(&dir).unwrap();
+        self.lab.git_in(&dir, &["init", "--quiet", "--initial-branch=main"]);
+        for (path, text) in files {
+            let path = dir.join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        self.lab.git_in(&dir, &["add", "--all"]);
+        self.lab.git_in(&dir, &["commit", "--quiet", "--allow-empty", "--message", tag]);
+        self.lab.git_in(&dir, &["tag", tag]);
+        self.lab.git_in(&dir, &["rev-parse", "HEAD"]).trim().to_owned()
+    }
+
+    fn commit_of(&self, name: &str, tag: &str) -> String {
+        self.lab
+            .git_in(&self.repository(name), &["rev-parse", &format!("{tag}^{{commit}}")])
+            .trim()
+            .to_owned()
+    }
+
+    /// Writes a base set that pins versions which nobody has.
+    fn write_base(&self) {
+        let mut text = String::from("# About the file.\n\n");
+        for (component, repository, more) in [
+            ("aotriton", "aotriton", ""),
+            ("torch", "torch", "submodules = true\n"),
+            ("torchaudio", "audio", ""),
+            ("torchvision", "vision", ""),
+            ("triton", "triton", ""),
+        ] {
+            let git = self.repository(repository);
+            text += &format!("[{component}]\nversion = \"0.1\"\ngit = \"{}\"\n{more}\n", git.display());
+        }
+        text += &format!(
+            "[triton.sources.llvm]\ngit = \"{}\"\ncommit = \"{}\"\npaths = [\"cmake\"]\n\n",
+            self.repository("llvm").display(),
+            "0".repeat(40)
+        );
+        text += "# Nobody knows why.\n[extra]\nversion = \"1.0\" # as it is\npath = \"src/extra\"\n\n";
+        text += "[vllm]\nversion = \"0.1\"\nsdist = \"vllm\"\n";
+        self.lab.write("pins/stable.toml", &text);
+    }
+
+    /// Puts a vLLM on the index.
+    fn vllm(&self, version: &str, files: &[(&str, &str)]) {
+        self.index.add("vllm", version, &tar_gz(&format!("vllm-{version}"), files));
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.lab.run_with_index(&self.index, args)
+    }
+
+    fn sets(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs_err::read_dir(self.lab.path("pins"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// The files of a vLLM whose requirements name these versions of torch.
+fn vllm_files(pyproject: &str, rocm: &str, kernels: &str) -> Vec<(&'static str, String)> {
+    vec![
+        (
+            "pyproject.toml",
+            format!(
+                "[build-system]\nrequires = [\n    \"torch == {pyproject}\",\n]\n[project]\nrequires-python = \">=3.10,<3.15\"\n"
+            ),
+        ),
+        ("requirements/common.txt", "numpy\n".into()),
+        ("requirements/rocm.txt", "-r common.txt\n".into()),
+        (
+            "requirements/build/rocm.txt",
+            format!("torch=={rocm}\ntorchvision==0.26.0\ntorchaudio==2.11.0\ntriton==3.6.0\n"),
+        ),
+        (
+            "CMakeLists.txt",
+            format!(
+                "set(PYTHON_SUPPORTED_VERSIONS \"3.10\" \"3.14\")\nset(HIP_SUPPORTED_ARCHS \"gfx942;gfx1151\")\nset(TORCH_SUPPORTED_VERSION_ROCM \"{pyproject}\")\n"
+            ),
+        ),
+        (
+            "cmake/external_projects/triton_kernels.cmake",
+            format!(
+                "set(TAG \"v3.6.0\")\nFetchContent_Declare(triton_kernels\n  GIT_REPOSITORY {kernels}\n  GIT_TAG ${{TAG}})\n"
+            ),
+        ),
+        (
+            "docker/Dockerfile.rocm_base",
+            "ARG TORCH_VERSION=2.13.0+rocm10.0.0\nARG PYTORCH_VISION_BRANCH=\"v0.24.1\"\n".into(),
+        ),
+    ]
+}
+
+fn borrowed<'a>(files: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    files.iter().map(|(path, text)| (*path, text.as_str())).collect()
+}
+
+fn agreeing(stand: &Stand) -> Vec<(&'static str, String)> {
+    let files = vllm_files("2.11.0", "2.11.0", &stand.repository("triton").display().to_string());
+    stand.vllm("0.20.2", &borrowed(&files));
+    files
+}
+
+#[test]
+fn a_set_follows_from_vllm_down_to_llvm() {
+    let stand = Stand::new();
+    agreeing(&stand);
+    let derived = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
+    stand.run(&derived).exits(0).says(&["Derived pins/new.toml: 8 components, 7 from"]);
+    let text = stand.lab.read("pins/new.toml");
+    for line in [
+        "# vllm 0.20.2, pyproject.toml:3: torch == 2.11.0\n",
+        "# vllm 0.20.2, requirements/build/rocm.txt:1: torch==2.11.0\n",
+        "# not followed: vllm 0.20.2, docker/Dockerfile.rocm_base:1: TORCH_VERSION=2.13.0+rocm10.0.0\n",
+        "# torch 2.11.0, .ci/docker/triton_version.txt:1: 3.6.0\n",
+        "# torch 2.11.0, cmake/External/aotriton.cmake:2: __AOTRITON_VER 0.11.2b\nversion = \"0.11.2b\"\n",
+        "submodules = true\n",
+        "# tag v2.11.0\n",
+        "# triton 3.6.0, setup.py:3: MAX_PYTHON = (3, 14)\npython = \">=3.10, <3.15\"\n",
+        "# triton 3.6.0, cmake/llvm-hash.txt:1: ",
+        "# LLVM, cmake/Modules/LLVMVersion.cmake:2: 22.1.0\n",
+        "paths = [\"cmake\"]\n",
+        "# vllm 0.20.2, cmake/external_projects/triton_kernels.cmake:1: GIT_TAG v3.6.0\n",
+        "# carried over from pins/stable.toml: nothing that was read speaks of it\n# Nobody knows why.\n[extra]\nversion = \"1.0\" # as it is\n",
+        "python = \">=3.10, <3.15\"\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(!text.contains("About the file"), "{text}");
+    for (repository, tag) in [
+        ("torch", "v2.11.0"),
+        ("triton", "v3.6.0"),
+        ("vision", "v0.26.0"),
+        ("audio", "v2.11.0"),
+        ("aotriton", "0.11.2b"),
+        ("llvm", "llvmorg-22"),
+    ] {
+        let commit = format!("commit = \"{}\"", stand.commit_of(repository, tag));
+        assert!(text.contains(&commit), "{repository}\n{text}");
+    }
+    let headers: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+    assert_eq!(
+        headers,
+        [
+            "[aotriton]",
+            "[extra]",
+            "[torch]",
+            "[torchaudio]",
+            "[torchvision]",
+            "[triton]",
+            "[triton.sources.llvm]",
+            "[triton-kernels]",
+            "[vllm]"
+        ]
+    );
+    // The same again is the same, and from the cache alone too.
+    stand.run(&derived).exits(0).says(&["Unchanged pins/new.toml"]);
+    stand.run(&["pins", "check", "--pins", "new", "--offline"]).exits(0).says(&[
+        "Checked pins/new.toml",
+        "0 errors, 1 warning;",
+        "torch 2.11.0 knows no ROCm above 7.2, and the provider amdrocm has ROCm 7.14",
+    ]);
+    let json =
+        stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--base", "new", "--offline", "--json"]);
+    let json = json.exits(0).json("rocmrpm/pins-derive/1");
+    assert_eq!(json["components"]["torch"]["followed"], "upstream");
+    assert_eq!(json["components"]["extra"]["followed"], "base");
+    assert!(json["text"].as_str().unwrap().contains("as in pins/new.toml, which has this version"));
+}
+
+#[test]
+fn a_set_follows_from_torch_alone() {
+    let stand = Stand::new();
+    let row = "# table of what goes together: torch 2.11.0: METADATA of torch and torchvision; pytorch/pytorch#174105\n";
+    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints(&[
+        &format!("{row}version = \"0.26.0\"\n"),
+        "[triton]\n\
+         # torch 2.11.0, .ci/docker/triton_version.txt:1: 3.6.0\n\
+         # upstream's own build has torch 2.11.0, .ci/docker/ci_commit_pins/triton.txt:1: 5f40dc89506d67ab8e7aa2b7c8cf1351f8b22f31\n\
+         version = \"3.6.0\"\n",
+        "speaks of it\n[vllm]\nversion = \"0.1\"\n",
+    ]);
+}
+
+#[test]
+fn contradictions_are_told_and_a_choice_decides() {
+    let stand = Stand::new();
+    let files = vllm_files("2.14.0", "2.11.0+rocm7.14.0", &stand.repository("triton").display().to_string());
+    stand.vllm("0.20.3", &borrowed(&files));
+    let derive = ["pins", "derive", "--from", "vllm=0.20.3", "--output", "new"];
+    stand.run(&derive).exits(1).says(&[
+        "upstream's files contradict each other about torch",
+        "vllm 0.20.3, pyproject.toml:3: torch: torch == 2.14.0",
+        "vllm 0.20.3, requirements/build/rocm.txt:1: torch: torch==2.11.0+rocm7.14.0",
+        "vllm 0.20.3, CMakeLists.txt:3: torch: TORCH_SUPPORTED_VERSION_ROCM 2.14.0",
+        "vllm 0.20.3, docker/Dockerfile.rocm_base:1: torch: TORCH_VERSION=2.13.0+rocm10.0.0",
+        "run it again with `--choose torch=2.14.0`, or begin with another version than vllm=0.20.3",
+    ]);
+    assert_eq!(stand.sets(), ["stable.toml"]);
+    let mut json = derive.to_vec();
+    json.push("--json");
+    let json = stand.run(&json).exits(1).json("rocmrpm/pins-derive/1");
+    let places = &json["contradictions"][0]["statements"];
+    assert_eq!(json["contradictions"][0]["about"], "torch");
+    assert_eq!(places.as_array().unwrap().len(), 4);
+    assert_eq!(
+        places[1],
+        serde_json::json!({
+            "about": "torch",
+            "says": "version",
+            "value": "2.11.0",
+            "written": "torch==2.11.0+rocm7.14.0",
+            "place": { "of": "vllm 0.20.3", "file": "requirements/build/rocm.txt", "line": 1 },
+            "weight": "demand",
+        })
+    );
+    assert_eq!(stand.sets(), ["stable.toml"]);
+    let mut chosen = derive.to_vec();
+    chosen.extend(["--choose", "torch=2.14.0"]);
+    stand.run(&chosen).exits(0);
+    let text = stand.lab.read("pins/new.toml");
+    for line in [
+        "# chosen: --choose torch=2.14.0\n",
+        "# not followed: vllm 0.20.3, requirements/build/rocm.txt:1: torch==2.11.0+rocm7.14.0\n",
+        // What the other file has was built against another torch.
+        "# named with another torch: vllm 0.20.3, requirements/build/rocm.txt:2: torchvision==0.26.0\n",
+        "version = \"0.29.0\"\n",
+        "--base stable --choose torch=2.14.0`.\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    for (choice, said) in [("tirch=1", "did you mean `torch`?"), ("vllm=1", "not derived")] {
+        let mut args = derive.to_vec();
+        args.extend(["--choose", choice]);
+        stand.run(&args).exits(2).says(&[said]);
+    }
+}
+
+#[test]
+fn what_is_out_of_reach_is_named_and_nothing_is_written() {
+    let stand = Stand::new();
+    agreeing(&stand);
+    fs_err::remove_dir_all(stand.repository("torch")).unwrap();
+    fs_err::remove_dir_all(stand.repository("aotriton")).unwrap();
+    let derive = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
+    stand.run(&derive).exits(30).says(&[
+        "the source of torch 2.11.0",
+        "what makes torch 2.11.0 immutable",
+        "aotriton, from cmake/External/aotriton.cmake",
+        "triton, from .ci/docker/triton_version.txt",
+        // The table still knows which one, but not its commit.
+        "what makes aotriton 0.11.2b immutable",
+    ]);
+    assert_eq!(stand.sets(), ["stable.toml"]);
+    let offline = Stand::new();
+    agreeing(&offline);
+    offline.run(&["pins", "derive", "--from", "vllm=0.20.2", "--offline"]).exits(30).says(&[
+        "the source of vllm 0.20.2 ",
+        "--offline",
+        "torch, from pyproject.toml",
+    ]);
+}
+
+#[test]
+fn bad_input_is_told() {
+    let stand = Stand::new();
+    let files = agreeing(&stand);
+    stand
+        .run(&["pins", "derive", "--from", "vllm=0.99"])
+        .exits(3)
+        .says(&["no sdist of `vllm` 0.99", "0.20.2"]);
+    stand.run(&["pins", "derive", "--from", "torch=9.9"]).exits(3).says(&["v2.11.0"]);
+    stand
+        .run(&["pins", "derive", "--from", "extra=1"])
+        .exits(2)
+        .says(&["begin with one of vllm, torch, triton"]);
+    stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "../x"]).exits(2);
+    stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--base", "none"]).exits(2);
+    for (version, path, text, said) in [
+        ("0.20.4", "pyproject.toml", "[build-system\n", "pyproject.toml:1: this is not valid TOML"),
+        ("0.20.5", "pyproject.toml", "\u{0}\u{1}", "not valid TOML"),
+        ("0.20.6", "requirements/build/rocm.txt", "wheel\n", "it names none of torch"),
+        ("0.20.7", "CMakeLists.txt", "project(x)\n", "it does not set TORCH_SUPPORTED_VERSION_ROCM"),
+    ] {
+        let mut broken = files.clone();
+        broken.iter_mut().filter(|(name, _)| *name == path).for_each(|(_, old)| *old = text.to_owned());
+        stand.vllm(version, &borrowed(&broken));
+        let from = format!("vllm={version}");
+        stand
+            .run(&["pins", "derive", "--from", &from, "--output", "new"])
+            .exits(1)
+            .says(&[said, "--choose torch=VERSION"]);
+    }
+    let huge = "x".repeat(5 << 20);
+    let mut part: Vec<(&str, &str)> = borrowed(&files);
+    part.retain(|(path, _)| *path != "cmake/external_projects/triton_kernels.cmake");
+    part.push(("cmake/external_projects/triton_kernels.cmake", &huge));
+    stand.vllm("0.20.8", &part);
+    stand
+        .run(&["pins", "derive", "--from", "vllm=0.20.8"])
+        .exits(1)
+        .says(&["5242880 bytes", "--choose triton-kernels=VERSION"]);
+    // A choice takes the place of what the file would have said.
+    let kernels = format!(
+        "{}\n[triton-kernels]\nversion = \"0.1\"\ngit = \"{}\"\n",
+        stand.lab.read("pins/stable.toml"),
+        stand.repository("triton").display()
+    );
+    stand.lab.write("pins/stable.toml", &kernels);
+    let choose = "triton-kernels=3.6.0";
+    stand
+        .run(&["pins", "derive", "--from", "vllm=0.20.8", "--choose", choose])
+        .exits(0)
+        .says(&["warning: vllm 0.20.8, cmake/external_projects/triton_kernels.cmake: it has 5242880 bytes"])
+        .prints(&["# chosen: --choose triton-kernels=3.6.0\nversion = \"3.6.0\"\n"]);
+    assert_eq!(stand.sets(), ["stable.toml"]);
+}
+
+#[test]
+fn an_impossible_set_is_explained_with_both_places() {
+    let stand = Stand::new();
+    agreeing(&stand);
+    stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"]).exits(0);
+    let good = stand.lab.read("pins/stable.toml");
+    stand.run(&["pins", "check"]).exits(0);
+    let with = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from}");
+        stand.lab.write("pins/stable.toml", &good.replace(from, to));
+    };
+    with("version = \"3.6.0\"\n", "version = \"3.5.1\"\n");
+    stand.run(&["pins", "check"]).exits(1).says(&[
+        "torch 2.11.0 and vllm 0.20.2 wants triton 3.6.0, and the set has 3.5.1",
+        "pins/stable.toml:",
+        "torch 2.11.0, .ci/docker/triton_version.txt:1 says `3.6.0`",
+    ]);
+    with("version = \"0.26.0\"", "version = \"0.28.0\"");
+    stand.run(&["pins", "check"]).exits(1).says(&[
+        "vllm 0.20.2 wants torchvision 0.26.0, and the set has 0.28.0",
+        "version = \"0.28.0\"",
+        "requirements/build/rocm.txt:2",
+    ]);
+    let llvm = stand.commit_of("llvm", "llvmorg-22");
+    with(&format!("commit = \"{llvm}\""), &format!("commit = \"{}\"", "1".repeat(40)));
+    stand.run(&["pins", "check"]).exits(1).says(&["another commit of LLVM", "cmake/llvm-hash.txt:1"]);
+    // A workspace for a GPU that vLLM cannot be built for.
+    stand.lab.write("pins/stable.toml", &good);
+    stand.lab.replace("rocmrpm.toml", "gfx1151", "gfx1152");
+    let json = stand.run(&["pins", "check", "--json"]).exits(1).json("rocmrpm/pins-check/1");
+    let finding = &json["findings"][0];
+    assert_eq!(finding["rule"], "gpu-target");
+    assert_eq!(finding["file"], "pins/stable.toml");
+    assert!(finding["line"].as_u64().unwrap() > 1);
+    assert!(finding["upstream"][0].as_str().unwrap().starts_with("vllm 0.20.2, CMakeLists.txt:2 says"));
+    // A source that vanished is not looked at; the table still counts.
+    stand.lab.replace("rocmrpm.toml", "gfx1152", "gfx1151");
+    with("version = \"2.11.0\"\ngit", "version = \"2.10.0\"\ngit");
+    fs_err::remove_dir_all(stand.lab.dir().join("cache")).unwrap();
+    let ran = stand.run(&["pins", "check", "--offline"]).exits(1);
+    ran.says(&[
+        "not looked at: vllm 0.20.2: ",
+        "--offline",
+        "goes with torch ==2.11.0, and the set has 2.10.0",
+    ]);
+}
+
+#[test]
+fn chroot_provider_and_crates_are_looked_at() {
+    let stand = Stand::new();
+    agreeing(&stand);
+    stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"]).exits(0);
+    // The set's own ranges leave the components out; without one, nothing would.
+    stand.lab.replace("mock-configs/fedora-43.toml", "python = \"3.14\"", "python = \"3.15\"");
+    let left_out =
+        "vllm 0.20.2 allows Python >=3.10, <3.15, and the chroot fedora-43 has 3.15: it is left out";
+    stand.run(&["pins", "check"]).exits(0).says(&[left_out, "pyproject.toml:6 says"]);
+    let text = stand.lab.read("pins/stable.toml");
+    let (before, after) = text.split_at(text.rfind("python = ").unwrap());
+    stand.lab.write("pins/stable.toml", &format!("{before}{}", after.split_once('\n').unwrap().1));
+    stand.run(&["pins", "check"]).exits(1).says(&["error: vllm 0.20.2 allows Python >=3.10, <3.15"]);
+    // triton is left out by its range, unless the set says otherwise.
+    let wider = text.replace("(3, 14)\npython = \">=3.10, <3.15\"", "(3, 14)\npython = \">=3.10\"");
+    assert_ne!(wider, text);
+    stand.lab.write("pins/stable.toml", &wider);
+    stand.run(&["pins", "check"]).exits(0).says(&["warning: pins/stable.toml:", "is there a patch for it?"]);
+    stand.lab.write("pins/stable.toml", &text);
+    stand.lab.replace("mock-configs/fedora-43.toml", "python = \"3.15\"", "python = \"3.14\"");
+    stand.lab.replace("mock-configs/rocm/amdrocm.toml", "version = \"7.14\"", "version = \"6.1\"");
+    let too_old = "torch 2.11.0 needs ROCm 6.2 or newer, and the provider amdrocm has ROCm 6.1";
+    stand.run(&["pins", "check"]).exits(1).says(&[too_old, "cmake/External/aotriton.cmake:3 says"]);
+    // The Rust part: derived with its crates, and missed where a set has none.
+    stand.lab.replace("mock-configs/rocm/amdrocm.toml", "version = \"6.1\"", "version = \"7.2\"");
+    let mut files = vllm_files("2.11.0", "2.11.0", &stand.repository("triton").display().to_string());
+    files.push(("rust/Cargo.lock", "version = 4\n[[package]]\nname = \"a\"\n".into()));
+    files.push(("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95\"\n".into()));
+    stand.vllm("0.22.0", &borrowed(&files));
+    stand.run(&["pins", "derive", "--from", "vllm=0.22.0", "--output", "stable"]).exits(0);
+    let text = stand.lab.read("pins/stable.toml");
+    stand.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings"]);
+    let (without, crates) = text.split_once("[vllm.sources.crates]").unwrap();
+    assert!(crates.contains("rust/Cargo.lock: 1 crates"), "{crates}");
+    stand.lab.write("pins/stable.toml", without);
+    stand.run(&["pins", "check"]).exits(1).says(&["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
+    // Back to a version without Rust, the crates go.
+    stand.lab.write("pins/stable.toml", &text);
+    let back = stand.run(&["pins", "derive", "--from", "vllm=0.20.2"]).exits(0);
+    assert!(!back.stdout.contains("cargo-vendor"), "{}", back.stdout);
+}
+
+#[test]
+fn a_fork_of_torch_names_the_commits_beside_it() {
+    let stand = Stand::new();
+    let vision = stand.repository("vision").display().to_string();
+    let commit = stand.commit_of("vision", "v0.28.0");
+    let line = |os: &str, commit: &str| format!("{os}|pytorch|torchvision|main|{commit}|{vision}\n");
+    let both = line("ubuntu", &commit) + &line("centos", &commit);
+    let released = stand.commit_of("torch", "v2.11.0");
+    stand.commit("torch", "v2.11.0.1", &[("related_commits", &both)]);
+    // The tag of the release moves to the fork's commit.
+    let dir = stand.repository("torch");
+    stand.lab.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
+    assert_ne!(stand.commit_of("torch", "v2.11.0"), released);
+    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints(&[
+        &format!("# torch 2.11.0, related_commits:1: ubuntu|pytorch|torchvision|main|{commit}|"),
+        &format!("commit = \"{commit}\"\n"),
+        "version = \"0.26.0\"\n",
+    ]);
+    let differ = line("ubuntu", &commit) + &line("centos", &"2".repeat(40));
+    stand.commit("torch", "v2.11.0.2", &[("related_commits", &differ)]);
+    stand.lab.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
+    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(1).says(&[
+        "contradict each other about torchvision",
+        "related_commits:1",
+        "related_commits:2",
+    ]);
+}
+
+/// The real one: vLLM 0.33.0 names three versions of torch, in five places.
+#[test]
+fn the_real_vllm_contradicts_itself() {
+    let stand = Stand::new();
+    // What is large is downloaded once for all tests: real_prep.rs takes it from here.
+    let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocmrpm-cache");
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+        command.args(args).current_dir(stand.lab.root()).env("ROCMRPM_CACHE", &cache);
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, said) = run(&["pins", "derive", "--from", "vllm=0.33.0"]);
+    assert_eq!(code, Some(1), "{said}");
+    for line in [
+        "vllm 0.33.0, pyproject.toml:10: torch: torch == 2.14.0",
+        "vllm 0.33.0, requirements/build/rocm.txt:6: torch: torch==2.12.0+rocm7.14.0",
+        "vllm 0.33.0, requirements/build/rock.txt:6: torch: torch==2.12.0+rocm7.14.0",
+        "vllm 0.33.0, CMakeLists.txt:75: torch: TORCH_SUPPORTED_VERSION_ROCM 2.14.0",
+        "vllm 0.33.0, docker/Dockerfile.rocm_base:3: torch: TORCH_VERSION=2.13.0+rocm10.0.0",
+    ] {
+        assert!(said.contains(line), "{line}\n{said}");
+    }
+    let (code, text, said) = run(&["pins", "derive", "--from", "vllm=0.33.0", "--choose", "torch=2.14.0"]);
+    assert_eq!(code, Some(0), "{said}");
+    for line in [
+        "sha256 = \"f4c33c2503d52bb411146afa9618a4f48bed68912f617e6803ac8d76e4c74112\"\n",
+        "# vllm 0.33.0, pyproject.toml:34: requires-python = \">=3.11,<3.15\"\npython = \">=3.11, <3.15\"\n",
+        "# vllm 0.33.0, cmake/external_projects/triton_kernels.cmake:16: GIT_TAG 669b31acc1dd1b3fd93286afd5db67f65d9f7557\n\
+         commit = \"669b31acc1dd1b3fd93286afd5db67f65d9f7557\"\n",
+        "git = \"https://github.com/ROCm/triton\"\n",
+        "# vllm 0.33.0, docker/Dockerfile.rocm_base:7: TRITON_VERSION=3.8.0+git669b31ac\n",
+        "# vllm 0.33.0, rust/Cargo.lock: 624 crates\n# vllm 0.33.0, rust-toolchain.toml:2: channel = \"1.95\"\ncargo-vendor = \"rust/Cargo.lock\"\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}

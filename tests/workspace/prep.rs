@@ -1,0 +1,8 @@
+//! Preparing sources, patches and the offline audit, with small sources made here and
+//! the real rpmbuild, patch and git.
+
+mod audit;
+mod demo;
+mod patches;
+mod refresh;
+mod unpack;

@@ -1,0 +1,226 @@
+//! What upstream's own sources say to our specs: the sdists on the pip index that this
+//! machine's pip uses, unpacked by `%prep` with every edit and patch, for each pin set;
+//! and packages that need no GPU compiler, built from them. Needs the network, rpmbuild
+//! and what `tools/setup.sh` lists for tests.
+
+mod packages;
+mod vllm;
+
+use std::path::Path;
+
+use crate::support;
+use crate::support::{Parts, Workspace, names_in, text_of};
+
+const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Makes a workspace with this one component of the repository, as the pin set has
+/// it; what it requires is there as a stand-in.
+fn repository(component: &str, set: &str) -> Workspace {
+    let workspace = Workspace::new().with_shared_cache();
+    for folder in ["_shared", component] {
+        let from = Path::new(REPOSITORY).join("specs-templates").join(folder);
+        for name in names_in(&from) {
+            let text = std::fs::read(from.join(&name)).unwrap();
+            workspace.write(Path::new("specs-templates").join(folder).join(name), text);
+        }
+    }
+    let toml: toml::Table =
+        workspace.read(format!("specs-templates/{component}/component.toml")).parse().unwrap();
+    for required in toml.get("requires").and_then(toml::Value::as_array).into_iter().flatten() {
+        workspace.component(required.as_str().unwrap(), &Parts::default());
+    }
+    let pins = std::fs::read_to_string(Path::new(REPOSITORY).join("pins").join(format!("{set}.toml")));
+    let own = [format!("[{component}]"), format!("[{component}.")];
+    let mut ours = false;
+    let mut kept = workspace.read("pins/stable.toml");
+    for line in pins.unwrap().lines() {
+        if line.starts_with('[') {
+            ours = own.iter().any(|table| line.starts_with(table.as_str()));
+        }
+        if ours {
+            kept += &format!("{line}\n");
+        }
+    }
+    workspace.write("pins/stable.toml", kept);
+    workspace
+}
+
+/// Returns the names of the TOML files in a folder of the repository.
+fn tables(folder: &str) -> Vec<String> {
+    let names = names_in(&Path::new(REPOSITORY).join(folder)).into_iter();
+    let names: Vec<_> = names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+    assert!(!names.is_empty(), "{folder}");
+    names
+}
+
+/// Makes the repository's own workspace, in which a small folder stands for each source
+/// of this pin set that the pip index does not have.
+fn stack(set: &str) -> Workspace {
+    let workspace = Workspace::stack().with_shared_cache();
+    // In the place of crates, what `cargo vendor` says of them.
+    workspace.write(
+        "src/stand-in/.cargo/config.toml",
+        "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
+         [source.vendored-sources]\ndirectory = \"vendor\"\n",
+    );
+    workspace.write("src/stand-in/vendor/one/Cargo.toml", "");
+    let file = format!("pins/{set}.toml");
+    let mut pins: toml_edit::DocumentMut = workspace.read(&file).parse().unwrap();
+    for (_, pin) in pins.iter_mut() {
+        stand_in(pin.as_table_mut().unwrap());
+    }
+    workspace.write(file, pins.to_string());
+    // It holds for the sources that were replaced.
+    std::fs::remove_file(workspace.path(format!("pins/{set}.lock"))).unwrap();
+    workspace
+}
+
+fn stand_in(pin: &mut toml_edit::Table) {
+    let sources = pin.get_mut("sources").and_then(toml_edit::Item::as_table_mut);
+    for (_, source) in sources.into_iter().flat_map(toml_edit::Table::iter_mut) {
+        stand_in(source.as_table_mut().unwrap());
+    }
+    if !pin.contains_key("sdist") {
+        pin.retain(|key, _| ["version", "python", "sources"].contains(&key));
+        pin.insert("path", toml_edit::value("src/stand-in"));
+    }
+}
+
+/// Does something for each pin set of the repository, with its workspace.
+fn in_each_set(work: impl Fn(&str, &Workspace) + Sync) {
+    std::thread::scope(|scope| {
+        for set in tables("pins").into_iter().filter(|set| !set.ends_with(".generated")) {
+            let work = &work;
+            scope.spawn(move || work(&set, &stack(&set)));
+        }
+    });
+}
+
+/// Returns the components of a set that are built for a chroot.
+fn steps(workspace: &Workspace, choice: &[&str]) -> Vec<String> {
+    let plan = workspace.run(&[&["plan", "--json"], choice].concat());
+    let plan = plan.exits(0).json();
+    plan["steps"].as_array().unwrap().iter().map(|step| text_of(&step["component"])).collect()
+}
+
+/// rpmbuild needs each file that a spec names, so that none is missing in the pins.
+#[test]
+fn every_spec_becomes_a_source_package() {
+    in_each_set(|set, workspace| {
+        for chroot in tables("mock-configs").iter().filter(|name| *name != "host") {
+            let choice = ["--pins", set, "--chroot", chroot];
+            workspace.run(&[&["build", "--until", "srpm"], &choice[..]].concat()).exits(0);
+            let folder = workspace.path(format!("build/{chroot}/srpms"));
+            let mut steps = steps(workspace, &choice);
+            steps.sort();
+            assert_eq!(names_in(&folder), steps, "{set} for {chroot}");
+            for component in steps {
+                let files = names_in(&folder.join(&component));
+                let packages = files.iter().filter(|name| name.ends_with(".src.rpm")).count();
+                assert_eq!(packages, 1, "{set} for {chroot}: {component}: {files:?}");
+            }
+        }
+    });
+}
+
+/// `%prep` with every edit and patch, and what upstream would download.
+#[test]
+fn what_the_pip_index_has_is_prepared_and_needs_no_network() {
+    in_each_set(|set, workspace| {
+        let pins = toml_at(&workspace.path(format!("pins/{set}.toml")), &[]);
+        let mut components = steps(workspace, &["--pins", set]);
+        components.retain(|component| pins.get(component).is_some_and(|pin| pin.get("sdist").is_some()));
+        assert!(!components.is_empty(), "{set}");
+        for component in &components {
+            let run = |args: &[&str]| {
+                let ran = workspace.run(&[args, &[component, "--pins", set, "--json"]].concat());
+                ran.exits(0).json()
+            };
+            let prepared = run(&["prep"]);
+            let status = run(&["patch", "status"]);
+            let edits = status["components"][0]["edits"].as_array().unwrap().iter();
+            let applied = edits.filter(|edit| edit["state"] == "applies").count();
+            assert_eq!(prepared["edits"], applied, "{set} {component}: {status}");
+            run(&["audit", "offline"]);
+            if component == "vllm" {
+                vllm_is_what_the_pins_say(set, workspace, Path::new(&text_of(&prepared["folder"])));
+            }
+        }
+    });
+}
+
+/// Returns the requirements of a file of upstream's, without comments.
+fn requirements(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines = text.lines().map(|line| line.split(" #").next().unwrap_or_default().trim());
+    lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '-'])).map(str::to_owned).collect()
+}
+
+/// Returns a value of upstream's pyproject.toml, or of one of our files.
+fn toml_at(file: &Path, keys: &[&str]) -> toml::Value {
+    let text = std::fs::read_to_string(file).unwrap();
+    let table: toml::Table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    keys.iter().fold(toml::Value::Table(table), |value, key| value[*key].clone())
+}
+
+fn vllm_is_what_the_pins_say(set: &str, workspace: &Workspace, source: &Path) {
+    let pyproject = source.join("pyproject.toml");
+    let pin = toml_at(&workspace.path(format!("pins/{set}.toml")), &["vllm"]);
+
+    // What the pins say of Python is upstream's own word.
+    let requires = toml_at(&pyproject, &["project", "requires-python"]);
+    assert_eq!(text_of_toml(&pin["python"]).replace(' ', ""), text_of_toml(&requires).replace(' ', ""));
+
+    // All targets of component.toml are built where they are asked for.
+    let cmake = std::fs::read_to_string(source.join("CMakeLists.txt")).unwrap();
+    let line = cmake.lines().find(|line| line.starts_with("set(HIP_SUPPORTED_ARCHS ")).unwrap();
+    let upstream: Vec<&str> = line.split('"').nth(1).unwrap().split(';').collect();
+    let ours = toml_at(&workspace.path("specs-templates/vllm/component.toml"), &["gpu-targets"]);
+    for target in ours.as_array().unwrap() {
+        assert!(upstream.contains(&target.as_str().unwrap()), "{set}: {target} is not in {upstream:?}");
+    }
+
+    // One version of each distribution in a release: nothing is asked for exactly, but what the
+    // closure brings or leaves out, and what is for another machine.
+    let lock = workspace.path(format!("pins/{set}.requirements.lock"));
+    let lock = std::fs::read_to_string(lock).unwrap_or_default();
+    let decided = toml_at(&workspace.path("specs-templates/vllm/component.toml"), &["closure", "member"]);
+    let in_closure = |requirement: &str| {
+        let name = requirement.split(['[', '=', ' ']).next().unwrap_or_default().replace('_', "-");
+        let dropped =
+            |member: &toml::Value| member["name"].as_str() == Some(&name) && member.get("without").is_some();
+        lock.contains(&format!("\n{name}=="))
+            || !lock.is_empty() && decided.as_array().unwrap().iter().any(dropped)
+    };
+    for file in ["requirements/common.txt", "requirements/rocm.txt"] {
+        for requirement in requirements(&source.join(file)) {
+            let (requirement, marker) = requirement.split_once(';').unwrap_or((&requirement, ""));
+            let exact = requirement.contains("==") && marker.trim() != "platform_machine == \"s390x\"";
+            assert!(!exact || in_closure(requirement), "{set}, {file}: {requirement}");
+            assert!(!requirement.starts_with("setuptools") || !requirement.contains('<'), "{requirement}");
+        }
+    }
+    let build = toml_at(&pyproject, &["build-system", "requires"]).to_string();
+    assert!(build.contains("torch >= ") && !build.contains("ninja") && !build.contains('<'), "{build}");
+    // cargo, which runs in this folder, finds the crates and nothing of rustup's.
+    assert!(!source.join("rust-toolchain.toml").exists());
+    let crates = pin.get("sources").and_then(|sources| sources.get("crates")).is_some();
+    for file in ["rust/Cargo.lock", ".cargo/config.toml", "vendor/one/Cargo.toml"] {
+        assert_eq!(source.join(file).exists(), crates, "{set}: {file}");
+    }
+}
+
+fn text_of_toml(value: &toml::Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_edit_that_upstream_outran_stops_the_build() {
+    let workspace = repository("amdsmi", "stable");
+    workspace.replace("specs-templates/amdsmi/component.toml", "find = 'possible", "find = 'impossible");
+    let file = "amdsmi/amdsmi_wrapper.py";
+    workspace.run(&["prep", "amdsmi"]).exits(10).says([
+        "`amdsmi` failed in %prep: an edit of upstream's text does not match",
+        &format!("{file}: expected 1 times, found 0 times: impossible"),
+    ]);
+}

@@ -1,0 +1,314 @@
+//! The repository's own stack, each pin set for each chroot, as far as it can be proved
+//! without its sources: what is left out and why, that rpm, rpmlint and `rocmrpm lint`
+//! have nothing against a spec, that all it requires exists, that the locks hold. What
+//! the sources say is in `real_prep.rs`.
+//!
+//! Pin sets, chroots and components are those of the folders; there is no list here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::common;
+use crate::common::{Lab, REPOSITORY, Ran};
+use pep440_rs::{Version, VersionSpecifiers};
+use toml::{Table, Value};
+
+/// A pin set's specs for all chroots, in a copy of the workspace.
+struct Set {
+    name: String,
+    lab: Lab,
+}
+
+impl Set {
+    /// Returns each pin set of the repository in a copy of its own.
+    fn all() -> Vec<Self> {
+        let sets = sets().into_iter().map(|name| {
+            let lab = Lab::copy_of("");
+            lab.commit("Begin");
+            Self { name, lab }
+        });
+        sets.collect()
+    }
+
+    /// Runs a command for this set and a chroot.
+    fn run(&self, chroot: &str, args: &[&str]) -> Ran {
+        self.lab.run(&[args, &["--pins", &self.name, "--chroot", chroot]].concat())
+    }
+
+    /// Renders the specs for a chroot.
+    fn render(&self, chroot: &str) -> Vec<PathBuf> {
+        self.run(chroot, &["render"]).exits(0);
+        let specs = fs_err::read_dir(self.lab.path(&format!("build/{chroot}/specs"))).unwrap();
+        let mut specs: Vec<_> = specs.map(|entry| entry.unwrap().path()).collect();
+        specs.sort();
+        assert!(!specs.is_empty(), "{} for {chroot}", self.name);
+        specs
+    }
+
+    /// Returns the components beside vLLM, where that is built and its closure is not written.
+    fn without_closure(&self, chroot: &str) -> Option<Vec<String>> {
+        let plan = self.run(chroot, &["plan", "--json"]).exits(0);
+        let missing = plan.stderr.contains("closure of `vllm` is not written");
+        let plan = plan.json("rocmrpm/plan/1");
+        let names = plan["steps"].as_array().unwrap().iter().map(|step| step["component"].as_str().unwrap());
+        let others = names.filter(|name| *name != "vllm").map(str::to_owned).collect();
+        missing.then_some(others)
+    }
+
+    /// Reads a TOML file of the workspace.
+    fn toml(&self, file: &str) -> Table {
+        self.lab.read(file).parse().unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    /// Returns the components that the set pins, and those of its closure for a chroot.
+    fn pinned(&self, chroot: &str) -> BTreeSet<String> {
+        let default = self.toml("rocmrpm.toml")["stack"]["default-chroot"].as_str() == Some(chroot);
+        let stem = if default { self.name.clone() } else { format!("{}.{chroot}", self.name) };
+        let mut pinned: BTreeSet<_> =
+            self.toml(&format!("pins/{}.toml", self.name)).keys().cloned().collect();
+        let generated = format!("pins/{stem}.generated.toml");
+        if self.lab.path(&generated).is_file() {
+            pinned.extend(self.toml(&generated).keys().cloned());
+        }
+        pinned
+    }
+}
+
+/// Returns the names of the TOML files in a folder of the repository.
+fn tables(folder: &str) -> Vec<String> {
+    let entries = fs_err::read_dir(Path::new(REPOSITORY).join(folder)).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut names: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert!(!names.is_empty(), "{folder}");
+    names
+}
+
+/// Returns the pin sets of the repository, without what a closure brings with it.
+fn sets() -> Vec<String> {
+    tables("pins").into_iter().filter(|name| !name.ends_with(".generated")).collect()
+}
+
+/// Returns the chroots of a Fedora release: all but this machine.
+fn releases() -> Vec<String> {
+    tables("mock-configs").into_iter().filter(|name| name != "host").collect()
+}
+
+fn text<'a>(table: &'a Table, key: &str) -> &'a str {
+    table.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list(table: &Table, key: &str) -> Vec<String> {
+    let values = table.get(key).and_then(Value::as_array).into_iter().flatten();
+    values.map(|value| value.as_str().unwrap().to_owned()).collect()
+}
+
+/// Says of each component that has to be left out how the reason for it begins, from
+/// the workspace's files alone.
+fn reasons(set: &Set, chroot: &str) -> BTreeMap<String, String> {
+    let pins = set.toml(&format!("pins/{}.toml", set.name));
+    let wanted = list(set.toml("rocmrpm.toml")["stack"].as_table().unwrap(), "gpu-targets");
+    let chroot = set.toml(&format!("mock-configs/{chroot}.toml"));
+    let provider = set.toml(&format!("mock-configs/rocm/{}.toml", text(&chroot, "rocm-provider")));
+    let brought = list(&provider, "brings");
+    let of = |name: &str| set.toml(&format!("specs-templates/{name}/component.toml"));
+    let mut reasons = BTreeMap::new();
+    for (name, pin) in &pins {
+        let (pin, component) = (pin.as_table().unwrap(), of(name));
+        let python = VersionSpecifiers::from_str(text(pin, "python")).unwrap();
+        let has = Version::from_str(text(&chroot, "python"));
+        let targets = list(&component, "gpu-targets");
+        let reason = if brought.contains(name) {
+            format!("the ROCm provider `{}` brings it", text(&chroot, "rocm-provider"))
+        } else if has.is_ok_and(|has| !python.contains(&has)) {
+            "upstream allows Python ".to_owned()
+        } else if component.contains_key("gpu-targets") && !wanted.iter().any(|w| targets.contains(w)) {
+            "upstream supports none of the workspace's GPU targets".to_owned()
+        } else {
+            continue;
+        };
+        reasons.insert(name.clone(), reason);
+    }
+    // What requires something that nobody brings.
+    loop {
+        let lost = pins.keys().filter(|name| !reasons.contains_key(*name)).find_map(|name| {
+            let is_lost = |required: &String| reasons.contains_key(required) && !brought.contains(required);
+            let required = list(&of(name), "requires").into_iter().find(is_lost)?;
+            Some((name.clone(), format!("it requires `{required}`, which is left out")))
+        });
+        match lost {
+            Some((name, reason)) => reasons.insert(name, reason),
+            None => return reasons,
+        };
+    }
+}
+
+#[test]
+fn every_component_is_rendered_or_left_out_for_a_reason_that_is_true() {
+    let mut pinned = BTreeSet::new();
+    for set in Set::all() {
+        pinned.extend(set.toml(&format!("pins/{}.toml", set.name)).keys().cloned());
+        for chroot in releases() {
+            let place = format!("{} for {chroot}", set.name);
+            let specs = set.render(&chroot);
+            let plan = set.run(&chroot, &["plan", "--json"]).exits(0).json("rocmrpm/plan/1");
+            let component = |entry: &serde_json::Value| entry["component"].as_str().unwrap().to_owned();
+            let built: BTreeSet<_> = plan["steps"].as_array().unwrap().iter().map(component).collect();
+            assert_eq!(built.len(), specs.len(), "{place}: {specs:?}");
+            let expected = reasons(&set, &chroot);
+            let mut all: BTreeSet<_> = expected.keys().cloned().collect();
+            for left in plan["left-out"].as_array().unwrap() {
+                let (name, reason) = (component(left), left["reason"].as_str().unwrap());
+                let begins = expected.get(&name);
+                let begins = begins.unwrap_or_else(|| panic!("{place}: `{name}` is left out: {reason}"));
+                assert!(reason.starts_with(begins.as_str()), "{place}: `{name}`: {reason}, not {begins}");
+                assert!(!built.contains(&name), "{place}: {name}");
+            }
+            assert_eq!(plan["left-out"].as_array().unwrap().len(), expected.len(), "{place}");
+            all.extend(built);
+            assert_eq!(all, set.pinned(&chroot), "{place}");
+        }
+    }
+    let folders = fs_err::read_dir(Path::new(REPOSITORY).join("specs-templates")).unwrap();
+    let components: BTreeSet<_> = folders
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.starts_with('_') && name != "generated")
+        .collect();
+    assert_eq!(components, pinned, "each is in some pin set");
+}
+
+#[test]
+fn rpm_reads_every_spec_and_has_no_word_to_say() {
+    for set in Set::all() {
+        for chroot in tables("mock-configs") {
+            let config = set.toml(&format!("mock-configs/{chroot}.toml"));
+            let dist = format!("dist {}", text(&config, "dist"));
+            let fedora = format!("fedora {}", text(&config, "release"));
+            let defines = ["--define", dist.as_str(), "--define", fedora.as_str()];
+            for spec in set.render(&chroot) {
+                let arguments = if chroot == "host" { &[] } else { &defines[..] };
+                let parsed = common::rpmspec(&spec, &[&["-P"], arguments].concat());
+                for left in ["<{", "<@", "@>", "<#"] {
+                    assert!(!parsed.contains(left), "{} for {chroot}: `{left}`", spec.display());
+                }
+            }
+        }
+    }
+}
+
+/// Runs rpmlint on specs, with nothing configured but what is given.
+fn rpmlint(lab: &Lab, args: &[&str], specs: &[PathBuf]) -> (i32, String) {
+    let done = std::process::Command::new("rpmlint")
+        .args(args)
+        .args(specs)
+        .env("XDG_CONFIG_HOME", lab.dir().join("home"))
+        .env("LC_ALL", "C.UTF-8")
+        .output()
+        .unwrap_or_else(|error| panic!("rpmlint: {error} (package: rpmlint)"));
+    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    (done.status.code().unwrap(), said)
+}
+
+#[test]
+fn rpmlint_says_nothing_that_is_not_accepted_with_a_reason() {
+    let config = Path::new(REPOSITORY).join("tools/rpmlint.toml");
+    let strict = ["--strict", "--config", config.to_str().unwrap()];
+    let sets = Set::all();
+    let specs: Vec<PathBuf> =
+        sets.iter().flat_map(|set| releases().into_iter().flat_map(|chroot| set.render(&chroot))).collect();
+    let lab = &sets[0].lab;
+    let (code, said) = rpmlint(lab, &strict, &specs);
+    let counted = format!("{} specfiles checked; 0 errors, 0 warnings", specs.len());
+    assert!(code == 0 && said.contains(&counted), "{code}\n{said}");
+
+    // It does look: a mistake is told.
+    let wrong = sets[0].lab.path("wrong.spec");
+    fs_err::write(&wrong, fs_err::read_to_string(&specs[0]).unwrap().replace("\n%prep\n", "\n")).unwrap();
+    let (code, said) = rpmlint(lab, &strict, std::slice::from_ref(&wrong));
+    assert!(code != 0 && said.contains("no-%prep-section"), "{code}\n{said}");
+
+    // Each acceptance has its reason above it, and accepts something.
+    let text = fs_err::read_to_string(&config).unwrap();
+    let table: Table = text.parse().unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for filter in list(&table, "Filters") {
+        let at = lines.iter().position(|line| line.trim() == format!("'{filter}',"));
+        let at = at.unwrap_or_else(|| panic!("not on a line of its own: {filter}"));
+        assert!(lines[at - 1].trim().starts_with('#'), "no reason: {filter}");
+        let without = [&lines[..at], &lines[at + 1..]].concat().join("\n");
+        lab.write("rpmlint.toml", &without);
+        let config = lab.path("rpmlint.toml");
+        let (code, said) = rpmlint(lab, &["--strict", "--config", config.to_str().unwrap()], &specs);
+        assert_ne!(code, 0, "accepts nothing: {filter}\n{said}");
+    }
+}
+
+/// What `rocmrpm lint` found: severity, rule, and what it is about.
+fn findings(ran: &Ran) -> Vec<(String, String, String)> {
+    let document = ran.json("rocmrpm/lint/1");
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings.map(|f| (text(&f["severity"]), text(&f["id"]), text(&f["found"]))).collect()
+}
+
+#[test]
+fn lint_finds_no_mistake_and_everything_that_is_required() {
+    for set in Set::all() {
+        for chroot in releases() {
+            let place = format!("{} for {chroot}", set.name);
+            let mut specs = set.render(&chroot).len();
+            let mut ran = set.run(&chroot, &["lint", "--json"]);
+            if let Some(others) = set.without_closure(&chroot) {
+                let command = format!("`rocmrpm closure --pins {} --chroot {chroot} --write`", set.name);
+                ran.exits(3).says(&[&command]);
+                let others: Vec<&str> = others.iter().map(String::as_str).collect();
+                specs = others.len();
+                ran = set.run(&chroot, &[&["lint", "--json"], others.as_slice()].concat());
+            }
+            let found = findings(&ran);
+            let errors: Vec<_> = found.iter().filter(|(severity, ..)| severity == "error").collect();
+            assert!(errors.is_empty(), "{place}: {errors:#?}");
+            // Nor is there a requirement that nobody could look up.
+            let unknown: Vec<_> = found.iter().filter(|(_, id, _)| id == "requirement-unchecked").collect();
+            assert!(unknown.is_empty(), "{place}: {unknown:#?}");
+            let document = ran.exits(0).json("rocmrpm/lint/1");
+            assert_eq!(document["specs"].as_array().unwrap().len(), specs, "{place}");
+        }
+    }
+}
+
+/// The proof above is none where a chroot's packages are not known.
+#[test]
+fn lint_misses_a_package_that_a_release_does_not_have() {
+    let set = &Set::all()[0];
+    let template = "specs-templates/llama-cpp/llama-cpp-rocm.spec.tera";
+    set.lab.replace(template, "\n%description", "\nBuildRequires: rocmrpm-nobody-has-this\n\n%description");
+    for chroot in releases() {
+        let found = findings(&set.run(&chroot, &["lint", "llama-cpp", "--json"]).exits(1));
+        let missing = found
+            .iter()
+            .any(|(_, id, what)| id == "requirement-missing" && what.ends_with(" rocmrpm-nobody-has-this"));
+        assert!(missing, "{chroot}: {found:#?}");
+    }
+}
+
+#[test]
+fn the_locks_hold_without_a_cache_and_without_a_network() {
+    for set in Set::all() {
+        let file = format!("pins/{}.lock", set.name);
+        assert!(set.lab.path(&file).is_file(), "{file}");
+        let check = ["lock", "--check", "--offline", "--pins", set.name.as_str()];
+        set.lab.run(&check).exits(0).says(&["Checked", &file]);
+        // A commit that was changed since does not hold.
+        let pins = format!("pins/{}.toml", set.name);
+        let text = set.lab.read(&pins);
+        let commit = text.lines().find(|line| line.starts_with("commit = ")).unwrap();
+        let commit = commit.split('"').nth(1).unwrap();
+        set.lab.replace(&pins, commit, &"1".repeat(40));
+        assert_ne!(set.lab.run(&check).code, 0, "{file}");
+    }
+}

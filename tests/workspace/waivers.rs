@@ -1,0 +1,116 @@
+//! Waivers in component.toml: their mistakes with places, and what they do in a build.
+
+use crate::common::{Lab, project};
+use snapbox::{assert_data_eq, str};
+
+/// Returns a workspace with the component `hello`, whose component.toml ends so.
+fn with(toml: &str) -> Lab {
+    let lab = Lab::init();
+    for (path, text) in project("hello", "1.0") {
+        lab.write(&format!("src/hello/{path}"), &text);
+    }
+    lab.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
+    lab.write("specs-templates/hello/component.toml", toml);
+    lab
+}
+
+#[test]
+fn mistakes_in_waivers_are_told_with_their_places() {
+    let lab = with(
+        "[inspect]\ndevice-code = false\n\n[[inspect.waive]]\nrule = \"not-striped\"\nreason = \" \"\n\n\
+         [[inspect.waive]]\nfiles = \"*.so\"\nfound = \"\"\nreason = 1\n\n[[inspect.waive]]\nrule = \"banana\"\n",
+    );
+    let ran = lab.run(&["plan"]).exits(3);
+    assert_eq!(ran.stdout, "");
+    assert_data_eq!(
+        ran.stderr,
+        str![[r#"
+error: unknown rule `not-striped`
+ --> specs-templates/hello/component.toml:5:8
+  |
+5 | rule = "not-striped"
+  |        ^^^^^^^^^^^^^ not a rule of this kind
+  |
+  = help: did you mean `not-stripped`?
+
+error: `reason` must not be empty
+ --> specs-templates/hello/component.toml:6:10
+  |
+6 | reason = " "
+  |          ^^^ expected why the finding is accepted
+
+error: `rule` is missing in `[inspect.waive]`
+ --> specs-templates/hello/component.toml:8:1
+  |
+8 | [[inspect.waive]]
+  | ^^^^^^^^^^^^^^^^^ expected `rule`: a rule's ID, such as `library-missing`
+
+error: unknown key `files`
+ --> specs-templates/hello/component.toml:9:1
+  |
+9 | files = "*.so"
+  | ^^^^^ not a key of this table
+  |
+  = help: did you mean `file`?
+
+error: `found` must not be empty
+  --> specs-templates/hello/component.toml:10:9
+   |
+10 | found = ""
+   |         ^^ leave `found` out to accept any
+
+error: `reason` must be a string
+  --> specs-templates/hello/component.toml:11:10
+   |
+11 | reason = 1
+   |          ^ this is an integer
+
+error: `reason` is missing in `[inspect.waive]`
+  --> specs-templates/hello/component.toml:13:1
+   |
+13 | [[inspect.waive]]
+   | ^^^^^^^^^^^^^^^^^ expected `reason`: why the finding is accepted
+
+error: unknown rule `banana`
+  --> specs-templates/hello/component.toml:14:8
+   |
+14 | rule = "banana"
+   |        ^^^^^^^^ not a rule of this kind
+   |
+   = help: `rocmrpm explain` lists all rules
+
+error: 8 mistakes in the workspace's files
+
+"#]]
+    );
+    let lab = with("[inspect]\nwaive = \"not-stripped\"\n");
+    lab.run(&["plan"]).exits(3).says(&["`waive` must be an array of tables", "component.toml:2:9"]);
+}
+
+#[test]
+fn what_is_waived_lets_a_build_pass_and_is_told() {
+    let waiver =
+        "[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when it is called\"\n";
+    let lab = with(&format!("[inspect]\ndevice-code = true\n\n{waiver}"));
+    let ran = lab.run(&["build", "--chroot", "host", "--until", "rpm"]).exits(0);
+    ran.says(&[
+        "Waived hello: found no GPU code in",
+        "[device-code-absent], because: compiled when it is called",
+    ]);
+    let report: serde_json::Value =
+        serde_json::from_str(&lab.read("build/host/results/hello/inspection.json")).unwrap();
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert_eq!(report["waived"][0]["finding"]["id"], "device-code-absent");
+    assert_eq!(report["waived"][0]["place"], "specs-templates/hello/component.toml");
+}
+
+#[test]
+fn a_build_fails_with_a_waiver_that_matches_nothing() {
+    let lab = with("[[inspect.waive]]\nrule = \"not-stripped\"\nfile = \"*/hello.so\"\nreason = \"known\"\n");
+    let ran = lab.run(&["build", "--chroot", "host", "--until", "rpm"]).exits(1);
+    ran.says(&[
+        "`hello` did not pass inspection: 1 error",
+        "specs-templates/hello/component.toml: found a waiver of `not-stripped`, file `*/hello.so` that matches no finding",
+        "hint: remove the `[[inspect.waive]]` table",
+    ]);
+}

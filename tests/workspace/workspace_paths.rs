@@ -1,0 +1,108 @@
+//! Workspaces with links that lead out of them, as a clone can contain: nothing outside is read,
+//! written or deleted.
+
+use crate::common::Lab;
+use std::os::unix::fs::symlink;
+
+const SPEC: &str = "Name: <{ name }>
+Version: <{ version }>
+Release: <{ release }>
+Summary: A test
+License: MIT
+Source0: <{ source_url }>
+<@ for patch in patches @>Patch: <{ patch }>
+<@ endfor @>BuildArch: noarch
+
+%description
+A test.
+
+%files
+
+%changelog
+<{ changelog }>
+";
+
+/// Returns a committed workspace of the component `one`, and a folder beside it with `one/thesis`.
+fn lab() -> Lab {
+    let lab = Lab::init();
+    lab.write("pins/stable.toml", "[one]\nversion = \"1.0\"\npath = \"src/one\"\n");
+    lab.write("specs-templates/one/component.toml", "");
+    lab.write("specs-templates/one/one.spec.tera", SPEC);
+    lab.write("src/one/file.txt", "1\n");
+    lab.commit("Begin");
+    fs_err::create_dir_all(lab.dir().join("victim/one")).unwrap();
+    fs_err::write(lab.dir().join("victim/one/thesis"), "SECRET").unwrap();
+    lab
+}
+
+#[track_caller]
+fn is_untouched(lab: &Lab) {
+    let victim = lab.dir().join("victim");
+    let found: Vec<_> = walkdir::WalkDir::new(&victim).into_iter().map(Result::unwrap).collect();
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(fs_err::read_to_string(victim.join("one/thesis")).unwrap(), "SECRET");
+}
+
+#[test]
+fn a_link_below_build_is_not_followed() {
+    let commands: [&[&str]; 5] = [
+        &["lint", "--chroot", "host"],
+        &["render", "--chroot", "host"],
+        &["prep", "one", "--chroot", "host"],
+        &["build", "one", "--chroot", "host", "--until", "srpm"],
+        &["plan", "--chroot", "host"],
+    ];
+    let lab = lab();
+    for link in ["build", "build/host", "build/host/specs", "build/host/prep", "build/host/work"] {
+        fs_err::create_dir_all(lab.path(link).parent().unwrap()).unwrap();
+        symlink(lab.dir().join("victim"), lab.path(link)).unwrap();
+        for command in commands {
+            let message = format!("`{link}` is a link to `[LAB]/victim`");
+            lab.run(command).exits(3).says(&[&message, &format!("hint: remove the link: rm {link}")]);
+            is_untouched(&lab);
+        }
+        fs_err::remove_file(lab.path(link)).unwrap();
+    }
+    lab.run(commands[1]).exits(0);
+}
+
+#[test]
+fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
+    let lab = lab();
+    let victim = lab.dir().join("victim/one/thesis");
+    for link in ["specs-templates/one/leak.patch", "specs-templates/_shared/leak.tera", "pins/leak.toml"] {
+        fs_err::create_dir_all(lab.path(link).parent().unwrap()).unwrap();
+        symlink(&victim, lab.path(link)).unwrap();
+        for command in [
+            &["lint", "--chroot", "host"][..],
+            &["render", "--chroot", "host"],
+            &["build", "one", "--chroot", "host", "--until", "srpm"],
+        ] {
+            let message = format!("`{link}` is a link to `[LAB]/victim/one/thesis`, outside the workspace");
+            lab.run(command).exits(3).says(&[&message, &format!("rm {link}")]);
+        }
+        fs_err::remove_file(lab.path(link)).unwrap();
+    }
+    assert!(!lab.path("build").exists(), "something was written");
+    // A link inside the workspace is read.
+    lab.write("specs-templates/_shared/a.tera", "# shared\n");
+    symlink("a.tera", lab.path("specs-templates/_shared/b.tera")).unwrap();
+    lab.write("specs-templates/one/one.spec.tera", &format!("<@ include \"_shared/b.tera\" @>\n{SPEC}"));
+    lab.run(&["render", "--chroot", "host"]).exits(0);
+    assert!(lab.read("build/host/specs/one.spec").contains("# shared"));
+}
+
+#[test]
+fn init_writes_nothing_through_a_link() {
+    let lab = Lab::empty();
+    fs_err::create_dir(lab.dir().join("victim")).unwrap();
+    for link in ["mock-configs", "pins", "specs-templates"] {
+        symlink(lab.dir().join("victim"), lab.path(link)).unwrap();
+        let message = format!("`{link}` is a link to `[LAB]/victim`, outside the workspace");
+        lab.run(&["init", "--name", "lab"]).exits(3).says(&[&message, &format!("rm {link}")]);
+        fs_err::remove_file(lab.path(link)).unwrap();
+    }
+    assert_eq!(fs_err::read_dir(lab.dir().join("victim")).unwrap().count(), 0);
+    assert!(!lab.path("rocmrpm.toml").exists());
+    lab.run(&["init", "--name", "lab"]).exits(0);
+}
