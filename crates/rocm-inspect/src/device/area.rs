@@ -3,7 +3,6 @@
 //! back. Not what is in it.
 
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use memmap2::{Advice, MmapMut};
@@ -49,15 +48,8 @@ impl<'a> Area<'a> {
 #[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
 fn file(folder: &Path, length: usize) -> io::Result<MmapMut> {
     let file = tempfile::tempfile_in(folder)?;
-    // Written rather than left a hole: that is an error where the disk is full, and
-    // large writes take up pages faster than faults do.
-    let zeros = vec![0; (4 << 20).min(length)];
-    let mut at = 0;
-    while at < length {
-        let count = zeros.len().min(length - at);
-        file.write_all_at(&zeros[..count], at as u64)?;
-        at += count;
-    }
+    // A hole as yet: who populates it learns where the disk is full.
+    file.set_len(length as u64)?;
     // SAFETY: the file was made just now and has no name, so that nobody else changes
     // or cuts it.
     unsafe { MmapMut::map_mut(&file) }
