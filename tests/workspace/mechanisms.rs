@@ -72,7 +72,7 @@ const PATHS: &[(&str, &str)] = &[
     ("rocmrpm-core/packages/mod.rs", "the package tables, in mock-configs"),
     ("rocmrpm-core/pins/set_text.rs", "a pin set, in pins"),
     ("rocmrpm-core/sources/git.rs", "a repository on this machine, for git"),
-    ("rocm-inspect/sources/mod.rs", "a source, which `folder_in` checks"),
+    ("rocmrpm-core/sources/mod.rs", "a source, which `folder_in` checks"),
     ("rocmrpm-core/sources/submodules.rs", "a repository on this machine, for git"),
     ("rocmrpm-core/spec/history/read.rs", "a component's folder, a pin set or a chroot"),
 ];

@@ -2,6 +2,21 @@
 //! wrong with them. Nothing here prints, and nothing is extracted: archives are read as streams,
 //! files on disk are mapped. The crate knows no workspace, no command line and no builds: what a
 //! package should contain is passed in as [`Expectations`].
+//!
+//! ```no_run
+//! use rocm_inspect::{Depth, Expectations, GpuTarget, System, inspect};
+//!
+//! let expectations = Expectations {
+//!     gpu_targets: GpuTarget::parse("gfx1151").into_iter().collect(),
+//!     system: System::fedora(),
+//!     ..Expectations::default()
+//! };
+//! let report = inspect(&["torch.whl".into()], &expectations, Depth::Quick)?;
+//! for finding in &report.findings {
+//!     println!("{}: {finding}", finding.severity);
+//! }
+//! # Ok::<(), rocm_inspect::InspectError>(())
+//! ```
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -35,6 +50,8 @@ mod system;
 pub mod testing;
 
 use std::path::{Path, PathBuf};
+
+pub use rocmrpm_base::gpu::GpuTarget;
 
 pub use compare::{
     Change, Code, Comparison, Delta, FileChange, SizedFile, SubjectChange, TargetChange, compare,
