@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::PublishError;
 use super::missing;
-use super::tool::{Layout, failed, io, run};
-use crate::digest::Sha256;
+use super::tool::{Layout, failed, run};
 use crate::index::IndexError;
 use crate::index::place::{Package, Page, Place, Stored};
 use crate::process::{Command, Finished};
@@ -65,23 +64,8 @@ impl Rsync {
             "--out-format=%i %n",
         ];
         let finished = self.send(layout, &options, "compare files with")?;
-        let mut found = BTreeMap::new();
-        for line in String::from_utf8_lossy(&finished.stdout).lines() {
-            // Source: rsync(1), --itemize-changes: YXcstpoguax, where Y is what would be done, X is `f`
-            // for a file, and only `+` follows for one that is new.
-            let Some((item, path)) = line.split_once(' ') else { continue };
-            let path = path.trim_start();
-            let Some((done, rest)) = item.split_once('f').filter(|(done, _)| done.len() == 1) else {
-                continue;
-            };
-            let there = match done {
-                "." => There::Same,
-                _ if rest.starts_with('+') => There::Nothing,
-                _ => There::Other,
-            };
-            found.insert(path.to_owned(), there);
-        }
-        Ok(found)
+        let lines = String::from_utf8_lossy(&finished.stdout);
+        Ok(lines.lines().filter_map(compared).map(|(path, there)| (path.to_owned(), there)).collect())
     }
 
     fn compare_now(&self, packages: &[&Package]) -> Result<Vec<There>, PublishError> {
@@ -117,6 +101,20 @@ impl Rsync {
 /// other failure to enter it must not pass for an empty index.
 fn is_missing_folder(stderr: &str) -> bool {
     stderr.lines().any(|line| line.contains("change_dir") && line.contains("No such file"))
+}
+
+/// Reads a line of rsync's comparison: a file's path, and what the other side has there. Source:
+/// rsync(1), --itemize-changes: YXcstpoguax, where Y is what would be done, X is `f` for a file, and
+/// only `+` follows for one that is new.
+fn compared(line: &str) -> Option<(&str, There)> {
+    let (item, path) = line.split_once(' ')?;
+    let there = match item.as_bytes() {
+        [b'.', b'f', ..] => There::Same,
+        [_, b'f', b'+', ..] => There::Nothing,
+        [_, b'f', ..] => There::Other,
+        _ => return None,
+    };
+    Some((path.trim_start(), there))
 }
 
 /// Returns a layout whose list is a filter for these files and the folders that they are in.
@@ -157,12 +155,7 @@ impl Place for Rsync {
             return Ok(Vec::new());
         }
         let layout = self.fetch(paths)?;
-        let stored = |path: &String| match Sha256::of_file(&layout.tree().join(path)) {
-            Ok((sha256, size)) => Ok(Some(Stored { size, sha256 })),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(io("read a file")(error)),
-        };
-        Ok(paths.iter().map(stored).collect::<Result<_, _>>()?)
+        Ok(paths.iter().map(|path| layout.stored(path)).collect::<Result<_, _>>()?)
     }
 
     fn compare(&self, packages: &[Package]) -> Result<Vec<Option<Stored>>, IndexError> {
@@ -250,6 +243,29 @@ mod tests {
         assert!(!failed("Permission denied (13)"));
         assert!(!failed("Input/output error (5)"));
         assert!(!is_missing_folder("rsync: link_stat \"/srv/x/a\" failed: No such file or directory (2)\n"));
+    }
+
+    #[test]
+    fn lines_of_a_comparison_name_files_and_what_is_there() {
+        for (line, expected) in [
+            (">f+++++++++ packages/f a.whl", Some(("packages/f a.whl", There::Nothing))),
+            (".f          packages/a.whl", Some(("packages/a.whl", There::Same))),
+            (".f..t...... packages/a.whl", Some(("packages/a.whl", There::Same))),
+            (">fcst...... packages/a.whl", Some(("packages/a.whl", There::Other))),
+            ("<f.st...... a", Some(("a", There::Other))),
+            ("cd+++++++++ packages/f/", None),
+            ("*deleting   packages/f", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(compared(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_filter_names_files_and_the_folders_above_them() {
+        let layout = filter(&["a/b/c".to_owned(), "a/d".to_owned(), "e".to_owned()]).unwrap();
+        let list = fs_err::read_to_string(layout.list().unwrap()).unwrap();
+        assert_eq!(list.lines().collect::<Vec<_>>(), ["/a/", "/a/b/", "/a/b/c", "/a/d", "/e"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::origins::{self, Alternatives};
 use super::{Rule, RuleId, Severity, search_paths, symbols};
-use crate::inspect::closure::tree::{Elf, RPMS, Root, SITE_PACKAGES, WHEELS};
+use crate::inspect::closure::tree::{Elf, RPMS, Root, SITE_PACKAGES, WHEELS, is_below};
 use crate::inspect::closure::{Closure, Link};
 use crate::inspect::expectations::Expectations;
 use crate::inspect::facts::Subject;
@@ -242,10 +242,6 @@ fn is_rocm_itself(elf: &Elf<'_>, system: &System) -> bool {
         root => root != WHEELS,
     };
     by_name || sdk || place
-}
-
-fn is_below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 #[cfg(test)]
