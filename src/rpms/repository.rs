@@ -136,7 +136,8 @@ impl Repository {
         let signed =
             signer.is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
         let old = fs::read_to_string(self.dir.join(STAMP)).ok();
-        Ok(signed && old.is_some() && old == stamp(wanted, &self.dir, signer)?)
+        let now = stamp(wanted, &self.dir, signer)?;
+        Ok(signed && now.is_some() && old == now)
     }
 
     /// Returns whether createrepo_c may take over what the metadata here says of RPMs that keep their
@@ -424,6 +425,21 @@ mod tests {
         assert!(repo.refresh(&[one], None).unwrap().changed);
         assert_eq!(query(repo.dir(), &dir.path().join("cache")), ["one-1.0"]);
         assert!(!repo.dir().join(".rocmrpm-repository-dead").exists());
+    }
+
+    #[test]
+    fn a_repository_without_its_stamp_is_not_taken_for_current() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::at(dir.path().join("repo"));
+        let one = [package(dir.path(), "one")];
+        repo.refresh(&one, None).unwrap();
+        let copy = repo.dir().join("one-1.0-1.noarch.rpm");
+        fs::remove_file(&copy).unwrap();
+        fs::write(&copy, "of another time").unwrap();
+        assert!(repo.dir().join(STAMP).exists());
+        fs::remove_file(repo.dir().join(STAMP)).unwrap();
+        assert!(repo.refresh(&one, None).unwrap().changed);
+        assert_eq!(fs::read(&copy).unwrap(), fs::read(&one[0]).unwrap());
     }
 
     #[test]

@@ -383,6 +383,40 @@ fn words(said: &[u8]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// A key that does not expire, and its signature of `bytes`.
+    const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\
+        \n\
+        mDMEXgvhABYJKwYBBAHaRw8BAQdA8kyL1XFBEqdNzvCoIsZOVMTPDvdw8KY6ZJrz\n\
+        1gtGXz+0EUEgPGFAZXhhbXBsZS5vcmc+iJAEExYIADgWIQQMl3qCzbNvua1DziXK\n\
+        Eb6WFKkP/AUCXgvhAAIbAwULCQgHAgYVCgkICwIEFgIDAQIeAQIXgAAKCRDKEb6W\n\
+        FKkP/EHmAP9Bq7ulxbh3fw9i98Bx/OkRvhxPUZY6NJ6uz2l1yYZsxgD9GcnOrluQ\n\
+        mTAJuPvAxoHSxv4o63055DtQSDvCzO/UbwE=\n\
+        =hso2\n\
+        -----END PGP PUBLIC KEY BLOCK-----\n";
+    const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----\n\
+        \n\
+        iHUEABYIAB0WIQQMl3qCzbNvua1DziXKEb6WFKkP/AUCXgvhAAAKCRDKEb6WFKkP\n\
+        /OSjAQDgQAZEWyZhfoNXR4U96+LfCQ2OU9kh8xDax2RWWtk/egD+LevI2KGX7Exp\n\
+        KEaLW6zesYjsF0M1W3CLOVf4q0Ol9gc=\n\
+        =J0LI\n\
+        -----END PGP SIGNATURE-----\n";
+
+    #[test]
+    fn signatures_hold_for_one_key_and_content() {
+        let signed = |key: &str, bytes: &str, signature: &str| {
+            is_signed_by(key.as_bytes(), bytes.as_bytes(), signature.as_bytes()).ok()
+        };
+        for (key, bytes, signature, expected) in [
+            (KEY, "bytes", SIGNATURE, Some(true)),
+            (KEY, "other bytes", SIGNATURE, Some(false)),
+            (KEY, "bytes", "", Some(false)),
+            (KEY, "bytes", "no signature", Some(false)),
+            ("no key", "bytes", SIGNATURE, None),
+        ] {
+            assert_eq!(signed(key, bytes, signature), expected, "{bytes} {signature}");
+        }
+    }
+
     #[test]
     fn primary_keys_are_told_from_subkeys() {
         let listing = "sec:u:255:22:AA:1:::u:::scESC:::+::ed25519:::0:\nfpr:::::::::FIRST:\ngrp:::::::::G:\n\

@@ -300,3 +300,53 @@ pub(super) fn verify_file(pin: &Pin, fetched: &Fetched) -> Result<(), SourceErro
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Sha256;
+    use crate::sources::name::tests::pin;
+
+    fn file() -> Source {
+        Source::Url { url: "https://h/x.tar.gz".into(), sha256: None }
+    }
+
+    #[test]
+    fn the_size_of_the_locked_file_is_verified() {
+        let sha256 = Sha256::of_bytes("x");
+        let fetched =
+            Fetched { path: "x".into(), file_name: "x.tar.gz".into(), sha256, size: 7, top_folder: None };
+        // What is locked is known of the file with the locked digest only.
+        for (digest, size, right) in [
+            (Some(sha256), Some(7), true),
+            (Some(sha256), Some(8), false),
+            (Some(sha256), None, true),
+            (Some(Sha256::of_bytes("y")), Some(8), true),
+            (None, Some(8), true),
+        ] {
+            let mut pin = pin("1", file());
+            assert!(verify_file(&pin, &fetched).is_ok(), "not locked");
+            pin.evidence.0 = Some(Box::new(LockEntry { sha256: digest, size, ..LockEntry::default() }));
+            assert_eq!(verify_file(&pin, &fetched).is_ok(), right, "{digest:?} {size:?}");
+        }
+    }
+
+    #[test]
+    fn entries_are_whole_with_all_that_their_source_has() {
+        let git = |submodules| Source::Git { url: "x".into(), commit: None, submodules, paths: vec![] };
+        let none = LockEntry::default;
+        let tree = || LockEntry { tree: Some("x".into()), ..none() };
+        for (source, entry, whole) in [
+            (file(), none(), false),
+            (file(), LockEntry { size: Some(1), ..none() }, true),
+            (git(false), none(), false),
+            (git(false), tree(), true),
+            (git(true), tree(), false),
+            (git(true), LockEntry { submodules: Some([].into()), ..tree() }, true),
+            (git(false), LockEntry { submodules: Some([].into()), ..tree() }, false),
+            (Source::Folder { path: "x".into() }, none(), true),
+        ] {
+            assert_eq!(is_whole(&entry, &pin("1", source.clone())), whole, "{source:?} {entry:?}");
+        }
+    }
+}
