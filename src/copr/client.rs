@@ -460,6 +460,14 @@ mod tests {
     }
 
     #[test]
+    fn a_project_without_builds_is_an_empty_list() {
+        for (answer, expected) in [("", Some(0)), ("\n", Some(0)), ("[]", Some(0)), ("{", None)] {
+            let client = Client::answering("@g/p", &Silent, Box::new(|_| Ok(answer.to_owned())));
+            assert_eq!(client.builds().ok().map(|builds| builds.len()), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
     fn the_frontend_is_read_and_nothing_else() {
         let text = "[other]\ncopr_url = x\n[copr-cli]\ntoken = t\ncopr_url : https://a.example/\n";
         assert_eq!(frontend(text).as_deref(), Some("https://a.example"));

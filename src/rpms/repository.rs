@@ -443,6 +443,25 @@ mod tests {
     }
 
     #[test]
+    fn the_revision_is_the_time_of_the_newest_package_but_not_before_1980() {
+        let dir = tempfile::tempdir().unwrap();
+        let files: Vec<PathBuf> = [1, EPOCH_1980 + 5, EPOCH_1980 + 2]
+            .map(|seconds: i64| {
+                let path = dir.path().join(seconds.to_string());
+                let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.unsigned_abs());
+                fs::File::create(&path).unwrap().file().set_modified(time).unwrap();
+                path
+            })
+            .into();
+        for (count, expected) in [(0, EPOCH_1980), (1, EPOCH_1980), (2, EPOCH_1980 + 5), (3, EPOCH_1980 + 5)]
+        {
+            let wanted =
+                files[..count].iter().map(|path| (path.display().to_string(), path.as_path())).collect();
+            assert_eq!(newest(&wanted).unwrap(), expected, "{count}");
+        }
+    }
+
+    #[test]
     fn one_name_twice_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let one = package(dir.path(), "one");

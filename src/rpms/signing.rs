@@ -418,6 +418,59 @@ mod tests {
     }
 
     #[test]
+    fn reasons_not_to_sign_are_told_apart() {
+        let signer = Signer {
+            gpg: "gpg".into(),
+            fingerprint: "F".into(),
+            public: Vec::new(),
+            file_name: key_file("lab"),
+        };
+        let kind = |stderr: &str| {
+            let (stdout, stderr) = (Vec::new(), stderr.as_bytes().to_owned());
+            let elapsed = std::time::Duration::ZERO;
+            let finished = Finished { code: Some(2), signal: None, stdout, stderr, elapsed };
+            match signer.refused(&finished, "gpg", "sign") {
+                SigningError::WrongPassphrase { .. } => "wrong passphrase",
+                SigningError::Locked { .. } => "locked",
+                SigningError::Unusable { .. } => "unusable",
+                SigningError::Tool { words, .. } => {
+                    assert!(words.iter().all(|line| !line.starts_with("[GNUPG:]")), "{words:?}");
+                    "other"
+                }
+                error => panic!("{error}"),
+            }
+        };
+        for (stderr, expected) in [
+            ("gpg: signing failed: Bad passphrase", "wrong passphrase"),
+            ("[GNUPG:] BAD_PASSPHRASE 1", "wrong passphrase"),
+            ("gpg: signing failed: Inappropriate ioctl for device", "locked"),
+            ("gpg: signing failed: Screen or window too small", "locked"),
+            ("[GNUPG:] KEYEXPIRED 1577836800", "unusable"),
+            ("[GNUPG:] FAILURE sign 1\ngpg: signing failed: No space left on device", "other"),
+        ] {
+            assert_eq!(kind(stderr), expected, "{stderr}");
+        }
+        // Nothing to sign asks for no key.
+        signer.sign_rpms(&[]).unwrap();
+    }
+
+    #[test]
+    fn packages_are_verified_with_the_key_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("unsigned.rpm");
+        let package = rpm::PackageBuilder::new("demo", "1", "MIT", "noarch", "a demo").build().unwrap();
+        package.write_file(&path).unwrap();
+        let signer = Signer {
+            gpg: "gpg".into(),
+            fingerprint: "F".into(),
+            public: KEY.into(),
+            file_name: key_file("lab"),
+        };
+        let error = signer.verify(&[path]).unwrap_err();
+        assert!(matches!(error, SigningError::NotVerified { .. }), "{error}");
+    }
+
+    #[test]
     fn primary_keys_are_told_from_subkeys() {
         let listing = "sec:u:255:22:AA:1:::u:::scESC:::+::ed25519:::0:\nfpr:::::::::FIRST:\ngrp:::::::::G:\n\
                        uid:u::::1::H::A <a@b>::::::::::0:\nssb:u:255:18:BB:1::::::e:::+::cv25519::\n\

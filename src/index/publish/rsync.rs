@@ -234,6 +234,63 @@ impl Place for Rsync {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Sha256;
+    use crate::error::Diagnose;
+
+    #[test]
+    fn packages_and_pages_are_sent_compared_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Rsync::new(&dir.path().join("index").to_string_lossy());
+        let package = |path: &str, text: &str| {
+            let file = dir.path().join(Sha256::of_bytes(text).to_string());
+            fs_err::write(&file, text).unwrap();
+            let stored = Stored { size: text.len() as u64, sha256: Sha256::of_bytes(text) };
+            Package { path: path.into(), file, stored }
+        };
+        let (a, b) = (package("packages/a/a.whl", "a"), package("packages/b/b.whl", "b"));
+        let paths = [a.path.clone(), b.path.clone()];
+        assert_eq!(place.stored(&paths).unwrap(), [None, None], "no folder yet");
+        place.put_packages(std::slice::from_ref(&a)).unwrap();
+        assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None]);
+        assert_eq!(place.compare(&[a.clone(), b.clone()]).unwrap(), [Some(a.stored), None]);
+        let other = package("packages/a/a.whl", "other");
+        assert_eq!(place.compare(std::slice::from_ref(&other)).unwrap(), [Some(a.stored)]);
+        let error = place.put_packages(&[b.clone(), other]).unwrap_err();
+        assert!(matches!(error, IndexError::OtherDigest { .. }), "{error}");
+        assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None], "nothing is sent");
+
+        let page =
+            |path: &str, text: &str| Page { path: path.into(), bytes: text.into(), media_type: "text/html" };
+        let read = |path: &str| place.read(&[path.to_owned()]).unwrap().remove(0);
+        for text in ["one", "two"] {
+            let pages = [page("simple/a/index.html", text), page("simple/index.html", text)];
+            place.put_pages(&pages).unwrap();
+            assert_eq!(pages.map(|page| read(&page.path)), [Some(text.into()), Some(text.into())]);
+        }
+        place.remove(&["simple/a/index.html".to_owned(), "simple/b".to_owned()]).unwrap();
+        assert_eq!((read("simple/a/index.html"), read("simple/index.html")), (None, Some("two".into())));
+        assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None]);
+    }
+
+    #[test]
+    fn failures_of_rsync_are_not_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        // A file is in the place of the folder.
+        let root = dir.path().join("index");
+        fs_err::write(&root, "").unwrap();
+        let place = Rsync::new(&root.to_string_lossy());
+        let path = ["a".to_owned()];
+        let page = Page { path: "a".into(), bytes: Vec::new(), media_type: "text/html" };
+        let errors = [
+            place.read(&path).unwrap_err(),
+            place.stored(&path).unwrap_err(),
+            place.put_pages(&[page]).unwrap_err(),
+            place.remove(&path).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains("rsync"), "{error} {:?}", error.details());
+        }
+    }
 
     #[test]
     fn only_a_missing_folder_passes_for_an_empty_index() {

@@ -272,14 +272,21 @@ mod tests {
     #[test]
     fn without_a_note_defined_descriptors_are_counted() {
         // Name, section and the lowest byte of the value of each symbol.
-        let symbols =
-            [("a.kd", 1u16, 0u8), ("b.kd", 0x100, 0), ("other.kd", 0, 1), ("other.kd", 0, 0), ("a", 1, 1)];
+        let symbols = [
+            ("a.kd", 1u16, 0u8),
+            ("b.kd", 0x100, 0),
+            ("c.kd", 0x100, 0),
+            ("elsewhere.kd", 0, 1),
+            ("elsewhere.kd", 0, 0),
+            ("a", 1, 1),
+        ];
         let (mut table, mut names) = (vec![0; 24], vec![0]);
         for (name, section, value) in symbols {
             table.extend((names.len() as u32).to_le_bytes());
             table.extend([0, 0]);
             table.extend(section.to_le_bytes());
-            table.extend([value; 1].iter().chain(&[0; 15]));
+            table.push(value);
+            table.extend([0; 15]);
             names.extend(name.bytes().chain([0]));
         }
         let mut object = code_object("gfx1151", 64);
@@ -291,7 +298,7 @@ mod tests {
         }
         object[40..48].copy_from_slice(&start.to_le_bytes());
         object[58..62].copy_from_slice(&[64, 0, 2, 0]);
-        assert_eq!(kernels(&object, object.len() as u64), Some(2));
+        assert_eq!(kernels(&object, object.len() as u64), Some(3));
         // The table of a part of the object is out of reach.
         assert_eq!(kernels(&object, object.len() as u64 + 1), None);
     }

@@ -121,6 +121,7 @@ fn without_history_a_component_has_the_first_release() {
     let history = history(&workspace, &[]);
     let first = history.release(&stack, workspace.component("one").unwrap());
     assert_eq!((first.release.as_str(), first.dirty), ("1%{?dist}", false));
+    assert!(first.seconds >= EARLIEST);
     assert!(first.changelog.ends_with("- 1.0-1\n- Version 1.0\n"), "{}", first.changelog);
 }
 
@@ -160,6 +161,18 @@ fn the_changelog_names_what_is_not_committed() {
     let name = ComponentName::parse("one").unwrap();
     workspace.pins.pins.get_mut(&name).unwrap().value.overridden = true;
     assert_eq!(newest(&workspace), [who, "- Version 1.0 from the command line"]);
+}
+
+#[test]
+fn the_decisions_of_a_closure_concern_its_component_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workspace = workspace(dir.path(), "fedora-43");
+    let two = ComponentName::parse("two").unwrap();
+    workspace.components.get_mut(&two).unwrap().closure = Some(closure::testing::rules(&[]));
+    let mut history = history(&workspace, &[BEGIN]);
+    history.uncommitted.insert("specs-templates/generated/stable/closure.toml".into());
+    let dirty = |name: &str| release(&workspace, &history, name).contains("~dirty");
+    assert_eq!((dirty("one"), dirty("two")), (false, true));
 }
 
 #[test]
