@@ -317,16 +317,6 @@ mod tests {
     use crate::error::Diagnose;
 
     #[test]
-    fn the_cache_is_made_with_the_folders_above_it_for_the_user_only() {
-        let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path().join("a/b"));
-        for _ in 0..2 {
-            cache.create().unwrap();
-            assert_eq!(fs::metadata(&cache.dir).unwrap().mode() & 0o777, 0o700);
-        }
-    }
-
-    #[test]
     fn the_environment_says_where_the_cache_is() {
         let from = |vars: &[(&str, &str)]| {
             let vars: Vec<_> = vars.iter().map(|(k, v)| (k.to_string(), PathBuf::from(v))).collect();
