@@ -51,7 +51,7 @@ struct Envelope {
 }
 
 impl Manifest {
-    fn new(serial: u64, now: Timestamp, files: BTreeMap<String, Sha256>) -> Self {
+    pub(super) fn new(serial: u64, now: Timestamp, files: BTreeMap<String, Sha256>) -> Self {
         let text = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time).to_string();
         let expires = now.checked_add(LIFETIME).unwrap_or(now);
         let schema = SCHEMA.to_owned();

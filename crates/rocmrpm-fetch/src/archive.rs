@@ -175,11 +175,16 @@ mod tests {
             (&b"\xfd7zXZ\0..."[..], "a.tar.xz"),
             (b"\x28\xb5\x2f\xfd", "a.tar.zst"),
             (b"BZh9", "a.tar.bz2"),
+            (b"\xfd7zXZ\0", "a.txz"),
+            (b"BZh9", "a.tbz"),
+            (b"BZh9", "a.tbz2"),
+            (b"\x1f\x8b", "a.patch.gz"),
             (b"PK\x03\x04", "a.ZIP"),
+            (b"PK\x03\x04", "a.whl"),
             (b"anything", "a.patch"),
         ] {
             assert_eq!(check_bytes(bytes, name), Ok(None), "{name}");
-            if !name.ends_with("patch") {
+            if !name.ends_with(".patch") {
                 assert!(check_bytes(b"<html>", name).is_err(), "{name}");
             }
         }
@@ -194,6 +199,8 @@ mod tests {
         assert_eq!(check_bytes(b"\0\x01\xff", "x.xz").unwrap_err().begins, "the bytes 00 01 ff");
         // One printable byte makes no text of it.
         assert_eq!(check_bytes(b"A\x1b[2J\0", "x.xz").unwrap_err().begins, "the bytes 41 1b 5b 32 4a 00");
+        // What begins with an empty line is not shown as empty text.
+        assert_eq!(check_bytes(b"\n<html>", "x.xz").unwrap_err().begins, "the bytes 0a 3c 68 74 6d 6c 3e");
         assert_eq!(check_bytes(&gzip(html), "x.tar.gz").unwrap_err().expected, "a tar archive inside gzip");
         assert_eq!(check_bytes(&[0; 2048], "x.tar").unwrap_err().expected, "a tar archive");
     }
@@ -218,6 +225,19 @@ mod tests {
             let mut changed = tar.clone();
             changed[at] ^= 0xff;
             assert!(check_bytes(&changed, "x.tar").is_err(), "{at}");
+        }
+    }
+
+    #[test]
+    fn up_to_three_records_stand_before_the_first_member() {
+        let mut record = tar::Header::new_ustar();
+        record.set_entry_type(tar::EntryType::XGlobalHeader);
+        record.set_size(3);
+        record.set_cksum();
+        let record = [record.as_bytes(), &[b'x'; BLOCK][..]].concat();
+        for (count, folder) in [(0, true), (3, true), (4, false)] {
+            let tar = [record.repeat(count), tar_of("demo-1/a")].concat();
+            assert_eq!(check_bytes(&tar, "x.tar").ok().flatten().is_some(), folder, "{count}");
         }
     }
 

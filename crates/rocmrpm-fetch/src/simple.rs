@@ -99,4 +99,22 @@ mod tests {
             assert_eq!(path_of_url(other), None, "{other}");
         }
     }
+
+    #[test]
+    fn a_folder_has_the_files_that_its_pages_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let page = dir.path().join("index/demo-x/index.html");
+        let link = "<a href=\"../../demo_x-1.tar.gz\">demo_x-1.tar.gz</a>";
+        rocmrpm_base::files::write_atomically(&page, link).unwrap();
+        let cache = Cache::at(dir.path().join("cache"));
+        let index = dir.path().join("index").to_string_lossy().into_owned();
+        let names = |files: Result<Option<Vec<ProjectFile>>, SourceError>| {
+            files.unwrap().map(|files| files.into_iter().map(|file| file.name).collect::<Vec<_>>())
+        };
+        let expected = Some(vec!["demo_x-1.tar.gz".to_owned()]);
+        assert_eq!(names(project_files(&cache, &index, "Demo_x")), expected);
+        assert_eq!(names(project_files(&cache, &index, "other")), None);
+        assert_eq!(names(files_of_page(&page)), expected);
+        assert_eq!(names(files_of_page(&dir.path().join("none.html"))), None);
+    }
 }

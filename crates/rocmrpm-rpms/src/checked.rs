@@ -57,14 +57,11 @@ fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
         })
         .collect();
     entries.sort_unstable();
-    let mut free = 0;
     for (at, (offset, tag, kind, count)) in entries.iter().copied().enumerate() {
         let limit = entries.get(at + 1).map_or(data.len(), |next| next.0.min(data.len()));
         let wrong = || format!("has a damaged tag {tag}: {count} values of type {kind} at {offset}");
-        if offset < free || offset > data.len() {
-            return Err(wrong());
-        }
-        let room = limit.checked_sub(offset).ok_or_else(wrong)?;
+        // Up to where the next tag's values begin.
+        let room = data.get(offset..limit).ok_or_else(wrong)?;
         let size = match kind {
             1 | 2 | 7 => 1,
             3 => 2,
@@ -72,14 +69,14 @@ fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
             5 => 8,
             6 if count != 1 => return Err(wrong()),
             6 | 8 | 9 => {
-                let end = memchr::memchr_iter(0, &data[offset..limit]).nth(count - 1).ok_or_else(wrong)?;
-                free = offset + end + 1;
+                memchr::memchr_iter(0, room).nth(count - 1).ok_or_else(wrong)?;
                 continue;
             }
             _ => return Err(wrong()),
         };
-        let length = count.checked_mul(size).filter(|length| *length <= room).ok_or_else(wrong)?;
-        free = offset + length;
+        if count.checked_mul(size).is_none_or(|length| length > room.len()) {
+            return Err(wrong());
+        }
     }
     Ok(())
 }
@@ -124,6 +121,9 @@ mod tests {
             entry(1, 5, 16, 1),
             [entry(1, 4, 0, 1), entry(2, 4, 2, 1)].concat(),
             [entry(1, 6, 4, 1), entry(2, 8, 4, 2)].concat(),
+            [entry(1, 4, 0, 1), entry(2, 3, 0, 1)].concat(),
+            [entry(1, 8, 4, 2), entry(2, 7, 11, 1)].concat(),
+            [entry(1, 4, 0, 1), entry(2, 7, 17, 1)].concat(),
             [entry(1, 8, 4, 2), entry(2, 3, 6, 1)].concat(),
         ] {
             assert!(verify(&bad, data).is_err(), "{bad:?}");

@@ -56,8 +56,10 @@ fn ahead(mut stream: impl Read + Send + 'static) -> io::Result<Box<dyn Read>> {
             let more = matches!(read, Ok(length) if length > 0);
             // What was decompressed before an error is the reader's all the same.
             let sent = pieces.send(Ok(piece)).is_ok();
-            let told = read.map_or_else(|error| pieces.send(Err(error)).is_ok(), |_| true);
-            if !(more && sent && told) {
+            if let Err(error) = read {
+                let _ = pieces.send(Err(error));
+            }
+            if !(more && sent) {
                 return;
             }
         }

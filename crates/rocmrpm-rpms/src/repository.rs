@@ -136,7 +136,8 @@ impl Repository {
         let signed =
             signer.is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
         let old = fs::read_to_string(self.dir.join(STAMP)).ok();
-        Ok(signed && old.is_some() && old == stamp(wanted, &self.dir, signer)?)
+        let now = stamp(wanted, &self.dir, signer)?;
+        Ok(signed && now.is_some() && old == now)
     }
 
     /// Returns whether createrepo_c may take over what the metadata here says of RPMs that keep their
@@ -424,6 +425,40 @@ mod tests {
         assert!(repo.refresh(&[one], None).unwrap().changed);
         assert_eq!(query(repo.dir(), &dir.path().join("cache")), ["one-1.0"]);
         assert!(!repo.dir().join(".rocmrpm-repository-dead").exists());
+    }
+
+    #[test]
+    fn a_repository_without_its_stamp_is_not_taken_for_current() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::at(dir.path().join("repo"));
+        let one = [package(dir.path(), "one")];
+        repo.refresh(&one, None).unwrap();
+        let copy = repo.dir().join("one-1.0-1.noarch.rpm");
+        fs::remove_file(&copy).unwrap();
+        fs::write(&copy, "of another time").unwrap();
+        assert!(repo.dir().join(STAMP).exists());
+        fs::remove_file(repo.dir().join(STAMP)).unwrap();
+        assert!(repo.refresh(&one, None).unwrap().changed);
+        assert_eq!(fs::read(&copy).unwrap(), fs::read(&one[0]).unwrap());
+    }
+
+    #[test]
+    fn the_revision_is_the_time_of_the_newest_package_but_not_before_1980() {
+        let dir = tempfile::tempdir().unwrap();
+        let files: Vec<PathBuf> = [1, EPOCH_1980 + 5, EPOCH_1980 + 2]
+            .map(|seconds: i64| {
+                let path = dir.path().join(seconds.to_string());
+                let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.unsigned_abs());
+                fs::File::create(&path).unwrap().file().set_modified(time).unwrap();
+                path
+            })
+            .into();
+        for (count, expected) in [(0, EPOCH_1980), (1, EPOCH_1980), (2, EPOCH_1980 + 5), (3, EPOCH_1980 + 5)]
+        {
+            let wanted =
+                files[..count].iter().map(|path| (path.display().to_string(), path.as_path())).collect();
+            assert_eq!(newest(&wanted).unwrap(), expected, "{count}");
+        }
     }
 
     #[test]

@@ -383,6 +383,93 @@ fn words(said: &[u8]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// A key that does not expire, and its signature of `bytes`.
+    const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\
+        \n\
+        mDMEXgvhABYJKwYBBAHaRw8BAQdA8kyL1XFBEqdNzvCoIsZOVMTPDvdw8KY6ZJrz\n\
+        1gtGXz+0EUEgPGFAZXhhbXBsZS5vcmc+iJAEExYIADgWIQQMl3qCzbNvua1DziXK\n\
+        Eb6WFKkP/AUCXgvhAAIbAwULCQgHAgYVCgkICwIEFgIDAQIeAQIXgAAKCRDKEb6W\n\
+        FKkP/EHmAP9Bq7ulxbh3fw9i98Bx/OkRvhxPUZY6NJ6uz2l1yYZsxgD9GcnOrluQ\n\
+        mTAJuPvAxoHSxv4o63055DtQSDvCzO/UbwE=\n\
+        =hso2\n\
+        -----END PGP PUBLIC KEY BLOCK-----\n";
+    const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----\n\
+        \n\
+        iHUEABYIAB0WIQQMl3qCzbNvua1DziXKEb6WFKkP/AUCXgvhAAAKCRDKEb6WFKkP\n\
+        /OSjAQDgQAZEWyZhfoNXR4U96+LfCQ2OU9kh8xDax2RWWtk/egD+LevI2KGX7Exp\n\
+        KEaLW6zesYjsF0M1W3CLOVf4q0Ol9gc=\n\
+        =J0LI\n\
+        -----END PGP SIGNATURE-----\n";
+
+    #[test]
+    fn signatures_hold_for_one_key_and_content() {
+        let signed = |key: &str, bytes: &str, signature: &str| {
+            is_signed_by(key.as_bytes(), bytes.as_bytes(), signature.as_bytes()).ok()
+        };
+        for (key, bytes, signature, expected) in [
+            (KEY, "bytes", SIGNATURE, Some(true)),
+            (KEY, "other bytes", SIGNATURE, Some(false)),
+            (KEY, "bytes", "", Some(false)),
+            (KEY, "bytes", "no signature", Some(false)),
+            ("no key", "bytes", SIGNATURE, None),
+        ] {
+            assert_eq!(signed(key, bytes, signature), expected, "{bytes} {signature}");
+        }
+    }
+
+    #[test]
+    fn reasons_not_to_sign_are_told_apart() {
+        let signer = Signer {
+            gpg: "gpg".into(),
+            fingerprint: "F".into(),
+            public: Vec::new(),
+            file_name: key_file("lab"),
+        };
+        let kind = |stderr: &str| {
+            let (stdout, stderr) = (Vec::new(), stderr.as_bytes().to_owned());
+            let elapsed = std::time::Duration::ZERO;
+            let finished = Finished { code: Some(2), signal: None, stdout, stderr, elapsed };
+            match signer.refused(&finished, "gpg", "sign") {
+                SigningError::WrongPassphrase { .. } => "wrong passphrase",
+                SigningError::Locked { .. } => "locked",
+                SigningError::Unusable { .. } => "unusable",
+                SigningError::Tool { words, .. } => {
+                    assert!(words.iter().all(|line| !line.starts_with("[GNUPG:]")), "{words:?}");
+                    "other"
+                }
+                error => panic!("{error}"),
+            }
+        };
+        for (stderr, expected) in [
+            ("gpg: signing failed: Bad passphrase", "wrong passphrase"),
+            ("[GNUPG:] BAD_PASSPHRASE 1", "wrong passphrase"),
+            ("gpg: signing failed: Inappropriate ioctl for device", "locked"),
+            ("gpg: signing failed: Screen or window too small", "locked"),
+            ("[GNUPG:] KEYEXPIRED 1577836800", "unusable"),
+            ("[GNUPG:] FAILURE sign 1\ngpg: signing failed: No space left on device", "other"),
+        ] {
+            assert_eq!(kind(stderr), expected, "{stderr}");
+        }
+        // Nothing to sign asks for no key.
+        signer.sign_rpms(&[]).unwrap();
+    }
+
+    #[test]
+    fn packages_are_verified_with_the_key_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("unsigned.rpm");
+        let package = rpm::PackageBuilder::new("demo", "1", "MIT", "noarch", "a demo").build().unwrap();
+        package.write_file(&path).unwrap();
+        let signer = Signer {
+            gpg: "gpg".into(),
+            fingerprint: "F".into(),
+            public: KEY.into(),
+            file_name: key_file("lab"),
+        };
+        let error = signer.verify(&[path]).unwrap_err();
+        assert!(matches!(error, SigningError::NotVerified { .. }), "{error}");
+    }
+
     #[test]
     fn primary_keys_are_told_from_subkeys() {
         let listing = "sec:u:255:22:AA:1:::u:::scESC:::+::ed25519:::0:\nfpr:::::::::FIRST:\ngrp:::::::::G:\n\

@@ -109,6 +109,17 @@ fn stripped(members: &[(u32, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
+fn a_stripped_payload_has_the_content_of_hard_links_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = rpmbuild(dir.path(), "/usr/share/demo/[abc]", "echo text > a\nln a b\nln a c", "w.ufdio");
+    let mut package = rpm::Package::open(path).unwrap();
+    package.payload = stripped(&[(0, b""), (1, b""), (2, b"text\n")]);
+    let files = content(&written(dir.path(), &package)).unwrap();
+    let expected = [("/usr/share/demo/a", ""), ("/usr/share/demo/b", ""), ("/usr/share/demo/c", "text\n")];
+    assert_eq!(files, content_of(&expected));
+}
+
+#[test]
 fn a_stripped_payload_has_its_sizes_from_the_header() {
     let dir = tempfile::tempdir().unwrap();
     let mut package = package(&[("/a", b"first"), ("/b", b""), ("/c", b"third one")]);

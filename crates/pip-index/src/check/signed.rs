@@ -23,22 +23,31 @@ impl Report {
         now: Timestamp,
         digests: bool,
     ) -> Result<(), IndexError> {
-        let mut add = |id, found: String, remedy: &str| {
-            let (wheels, requirement, remedy) = (&[][..], None, remedy.to_owned());
-            self.add(Severity::Error, id, Found { wheels, requirement, found, remedy });
-        };
         let read = place.read(&[manifest::PATH.to_owned()])?.pop().flatten();
         let Some(bytes) = read else {
-            add("manifest-invalid", format!("it has no {}", manifest::PATH), ASK);
+            self.error("manifest-invalid", format!("it has no {}", manifest::PATH), ASK);
             return Ok(());
         };
         let manifest = match Manifest::verified(&bytes, public, &place.name()) {
             Err(error @ IndexError::Manifest { .. }) => {
-                add("manifest-invalid", error.to_string(), ASK);
+                self.error("manifest-invalid", error.to_string(), ASK);
                 return Ok(());
             }
             other => other?,
         };
+        self.check_verified(place, &manifest, seen, now, digests)
+    }
+
+    /// Checks an index by a manifest whose signature is valid.
+    fn check_verified(
+        &mut self,
+        place: &dyn Place,
+        manifest: &Manifest,
+        seen: &Seen,
+        now: Timestamp,
+        digests: bool,
+    ) -> Result<(), IndexError> {
+        let mut add = |id, found, remedy: &str| self.error(id, found, remedy);
         if !manifest.rest(now).is_some_and(|rest| rest.is_positive()) {
             let found = format!("the manifest expired on {}", manifest.expires());
             add("manifest-expired", found, "publish to the index again, which signs a new manifest");
@@ -50,7 +59,7 @@ impl Report {
                 seen.remember(manifest.serial)?;
             }
         }
-        for (path, wrong) in manifest::differences(&manifest, &manifest::read_pages(place)?) {
+        for (path, wrong) in manifest::differences(manifest, &manifest::read_pages(place)?) {
             add("manifest-differs", format!("{path} {wrong}"), ASK);
         }
         let packages: Vec<&String> =
@@ -65,5 +74,72 @@ impl Report {
             self.wheels = packages.iter().filter(|path| path.ends_with(".whl")).count();
         }
         Ok(())
+    }
+
+    fn error(&mut self, id: &'static str, found: String, remedy: &str) {
+        let (wheels, requirement, remedy) = (&[][..], None, remedy.to_owned());
+        self.add(Severity::Error, id, Found { wheels, requirement, found, remedy });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::Folder;
+    use python_packaging::environment::Environment;
+    use rocmrpm_base::digest::Sha256;
+
+    #[test]
+    fn a_manifest_is_checked_by_its_dates_serial_pages_and_packages() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Folder::new(&dir.path().join("index"));
+        let (wheel, page) = ("packages/a/a-1-py3-none-any.whl", "testing/simple/index.json");
+        for (path, text) in
+            [(wheel, "wheel"), (page, "{\"meta\": {\"api-version\": \"1.2\"}, \"projects\": []}")]
+        {
+            rocmrpm_base::files::write_atomically(&place.root().join(path), text).unwrap();
+        }
+        let digest = |path: &str| Sha256::of_file(&place.root().join(path)).unwrap().0;
+        let right = || [wheel, page].map(|path| (path.to_owned(), digest(path)));
+        let other = |path: &str| (path.to_owned(), Sha256::of_bytes("other"));
+        let [whl, json] = right();
+        let day = |days: i64| Timestamp::from_second(days * 86_400).unwrap();
+        for (what, serial, files, days, digests, expected) in [
+            ("valid", 7, right(), 89, true, &[][..]),
+            ("expired", 7, right(), 90, true, &["manifest-expired"]),
+            ("older", 6, right(), 89, true, &["rollback"]),
+            ("page", 7, [whl.clone(), other(page)], 89, true, &["manifest-differs"]),
+            ("package", 7, [other(wheel), json.clone()], 89, true, &["manifest-differs"]),
+            ("package, not read", 7, [other(wheel), json.clone()], 89, false, &[]),
+            (
+                "missing",
+                7,
+                [other("packages/b/b-1-py3-none-any.whl"), json.clone()],
+                89,
+                true,
+                &["manifest-differs"],
+            ),
+        ] {
+            let seen = Seen::of(dir.path(), what, false);
+            seen.remember(7).unwrap();
+            let manifest = Manifest::new(serial, Timestamp::UNIX_EPOCH, files.into());
+            let environment = Environment::new("3.14", "x86_64", None).unwrap();
+            let mut report = Report::empty("x".into(), &environment);
+            report.check_verified(&place, &manifest, &seen, day(days), digests).unwrap();
+            let found: Vec<&str> = report.findings.iter().map(|finding| finding.id).collect();
+            assert_eq!((found.as_slice(), report.wheels), (expected, 1), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_serial_number_that_was_checked_is_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Folder::new(&dir.path().join("index"));
+        let seen = Seen::of(dir.path(), "x", false);
+        let environment = Environment::new("3.14", "x86_64", None).unwrap();
+        let mut report = Report::empty("x".into(), &environment);
+        let manifest = Manifest::new(7, Timestamp::UNIX_EPOCH, [].into());
+        report.check_verified(&place, &manifest, &seen, Timestamp::UNIX_EPOCH, true).unwrap();
+        assert!(matches!(seen.check(6), Err(IndexError::Rollback { seen: 7, .. })));
     }
 }

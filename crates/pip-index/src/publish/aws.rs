@@ -141,14 +141,14 @@ impl Aws {
         // Pages are replaced, packages never: not even one that somebody put there after we looked.
         if cache == IMMUTABLE && *self.conditional.get_or_init(|| self.knows_conditions()) {
             let finished = run(command.clone().args(["--if-none-match", "*"]))?;
-            let said = String::from_utf8_lossy(&finished.stderr);
-            if finished.success() {
-                return self.answer(&finished);
-            } else if said.contains("PreconditionFailed") || said.contains("ConditionalRequestConflict") {
-                // Whoever was faster: what is there is looked at.
-                return Ok(Object::default());
-            } else if !said.contains("NotImplemented") {
-                return Err(failed("aws", &finished, "send a file to", &self.bucket.url()));
+            match Refusal::of(&String::from_utf8_lossy(&finished.stderr)) {
+                _ if finished.success() => return self.answer(&finished),
+                // Someone else was faster: what is there is looked at.
+                Refusal::Exists => return Ok(Object::default()),
+                Refusal::NoConditions => {}
+                Refusal::Other => {
+                    return Err(failed("aws", &finished, "send a file to", &self.bucket.url()));
+                }
             }
         }
         self.answer(&self.done(command, "send a file to")?)
@@ -244,6 +244,28 @@ impl Place for Aws {
     }
 }
 
+/// Why a service refuses to put an object on condition that there is none.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    /// There is one, or another client puts one at this moment.
+    Exists,
+    /// The service does not know conditions.
+    NoConditions,
+    Other,
+}
+
+impl Refusal {
+    /// Reads the words of `aws`. Source: Amazon S3 API Reference, "Error responses".
+    fn of(stderr: &str) -> Self {
+        match stderr {
+            _ if stderr.contains("PreconditionFailed") => Self::Exists,
+            _ if stderr.contains("ConditionalRequestConflict") => Self::Exists,
+            _ if stderr.contains("NotImplemented") => Self::NoConditions,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// Returns bytes in base64 with padding, as S3 has checksums. Source: RFC 4648, section 4.
 fn to_base64(bytes: &[u8]) -> String {
     let digits = text::base64(bytes, text::BASE64);
@@ -268,6 +290,19 @@ fn from_base64(text: &str) -> Option<Sha256> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn objects_that_exist_are_told_from_services_without_conditions() {
+        for (code, expected) in [
+            ("PreconditionFailed", Refusal::Exists),
+            ("ConditionalRequestConflict", Refusal::Exists),
+            ("NotImplemented", Refusal::NoConditions),
+            ("AccessDenied", Refusal::Other),
+        ] {
+            let words = format!("An error occurred ({code}) when calling the PutObject operation: x");
+            assert_eq!(Refusal::of(&words), expected, "{code}");
+        }
+    }
 
     #[test]
     fn base64_is_that_of_rfc_4648() {

@@ -93,10 +93,14 @@ impl Destination {
         })
     }
 
-    /// Tells what whoever publishes there has to know, if anything.
+    /// Returns what a publisher has to know about this destination, if anything.
     pub fn remark(&self) -> Option<&'static str> {
-        let rclone = matches!(self, Self::S3(_)) && find_program("aws").is_none();
-        rclone.then_some(
+        self.remark_by(find_program("aws").is_some())
+    }
+
+    /// Returns the remark for a machine with or without `aws`.
+    fn remark_by(&self, aws: bool) -> Option<&'static str> {
+        (matches!(self, Self::S3(_)) && !aws).then_some(
             "rclone cannot make objects that are named as folders: pip and uv need a service that answers \
              `simple/NAME/` with its `index.html`, as website endpoints do; `aws` makes such objects",
         )
@@ -144,6 +148,7 @@ mod tests {
         let parse = |text| Destination::parse(text, None).unwrap();
         assert_eq!(parse("a/b:c"), Destination::Folder("a/b:c".into()));
         assert_eq!(parse("./host:c"), Destination::Folder("./host:c".into()));
+        assert_eq!(parse("./a://b"), Destination::Folder("./a://b".into()));
         assert_eq!(parse("me@host:srv/index/"), Destination::Rsync("me@host:srv/index".into()));
         assert_eq!(parse("host:/"), Destination::Rsync("host:/".into()));
         assert_eq!(parse("host::module/x"), Destination::Rsync("host::module/x".into()));
@@ -215,6 +220,8 @@ mod tests {
             "s3://Bucket_/x",
             "s3://bucket/a/../b",
             "s3://bucket/a//b",
+            "s3://bucket/a\tb/c",
+            "s3://bucket/./b",
             "rsync://me:secret@h/m",
             "s3://k:secret@b",
         ] {
@@ -239,6 +246,19 @@ mod tests {
         let page = dir.path().join("simple/index.json");
         rocmrpm_base::files::write_atomically(&page, "{}").unwrap();
         assert!(matches!(destination.open(false), Err(IndexError::Mixed { published: false, .. })));
+    }
+
+    #[test]
+    fn buckets_without_aws_have_a_remark() {
+        for (text, aws, remarked) in [
+            ("s3://bucket", false, true),
+            ("s3://bucket", true, false),
+            ("host:x", false, false),
+            ("x", false, false),
+        ] {
+            let destination = Destination::parse(text, None).unwrap();
+            assert_eq!(destination.remark_by(aws).is_some(), remarked, "{text} {aws}");
+        }
     }
 
     #[test]

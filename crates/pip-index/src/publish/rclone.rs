@@ -209,6 +209,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_bucket_is_named_as_users_write_it_and_as_rclone_reads_it() {
+        let rclone = Rclone::new(Bucket::parse("bucket/a/", None).unwrap());
+        assert_eq!((rclone.name().as_str(), rclone.target("").as_str()), ("s3://bucket/a", ":s3:bucket/a"));
+        assert_eq!(rclone.target("b/c"), ":s3:bucket/a/b/c");
+    }
+
+    #[test]
     fn settings_of_the_environment_override_the_defaults() {
         let settings = |endpoint: Option<&str>, environment: &[(&str, &str)]| {
             let bucket = Bucket::parse("bucket", endpoint).unwrap();

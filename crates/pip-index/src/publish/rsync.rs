@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::PublishError;
 use super::missing;
-use super::tool::{Layout, failed, io, run};
+use super::tool::{Layout, failed, run};
 use crate::IndexError;
 use crate::place::{Package, Page, Place, Stored};
-use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::process::{Command, Finished};
 
 /// What the other side has under a name.
@@ -65,23 +64,8 @@ impl Rsync {
             "--out-format=%i %n",
         ];
         let finished = self.send(layout, &options, "compare files with")?;
-        let mut found = BTreeMap::new();
-        for line in String::from_utf8_lossy(&finished.stdout).lines() {
-            // Source: rsync(1), --itemize-changes: YXcstpoguax, where Y is what would be done, X is `f`
-            // for a file, and only `+` follows for one that is new.
-            let Some((item, path)) = line.split_once(' ') else { continue };
-            let path = path.trim_start();
-            let Some((done, rest)) = item.split_once('f').filter(|(done, _)| done.len() == 1) else {
-                continue;
-            };
-            let there = match done {
-                "." => There::Same,
-                _ if rest.starts_with('+') => There::Nothing,
-                _ => There::Other,
-            };
-            found.insert(path.to_owned(), there);
-        }
-        Ok(found)
+        let lines = String::from_utf8_lossy(&finished.stdout);
+        Ok(lines.lines().filter_map(compared).map(|(path, there)| (path.to_owned(), there)).collect())
     }
 
     fn compare_now(&self, packages: &[&Package]) -> Result<Vec<There>, PublishError> {
@@ -117,6 +101,20 @@ impl Rsync {
 /// other failure to enter it must not pass for an empty index.
 fn is_missing_folder(stderr: &str) -> bool {
     stderr.lines().any(|line| line.contains("change_dir") && line.contains("No such file"))
+}
+
+/// Reads a line of rsync's comparison: a file's path, and what the other side has there. Source:
+/// rsync(1), --itemize-changes: YXcstpoguax, where Y is what would be done, X is `f` for a file, and
+/// only `+` follows for one that is new.
+fn compared(line: &str) -> Option<(&str, There)> {
+    let (item, path) = line.split_once(' ')?;
+    let there = match item.as_bytes() {
+        [b'.', b'f', ..] => There::Same,
+        [_, b'f', b'+', ..] => There::Nothing,
+        [_, b'f', ..] => There::Other,
+        _ => return None,
+    };
+    Some((path.trim_start(), there))
 }
 
 /// Returns a layout whose list is a filter for these files and the folders that they are in.
@@ -157,12 +155,7 @@ impl Place for Rsync {
             return Ok(Vec::new());
         }
         let layout = self.fetch(paths)?;
-        let stored = |path: &String| match Sha256::of_file(&layout.tree().join(path)) {
-            Ok((sha256, size)) => Ok(Some(Stored { size, sha256 })),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(io("read a file")(error)),
-        };
-        Ok(paths.iter().map(stored).collect::<Result<_, _>>()?)
+        Ok(paths.iter().map(|path| layout.stored(path)).collect::<Result<_, _>>()?)
     }
 
     fn compare(&self, packages: &[Package]) -> Result<Vec<Option<Stored>>, IndexError> {
@@ -241,6 +234,63 @@ impl Place for Rsync {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rocmrpm_base::digest::Sha256;
+    use rocmrpm_base::error::Diagnose;
+
+    #[test]
+    fn packages_and_pages_are_sent_compared_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Rsync::new(&dir.path().join("index").to_string_lossy());
+        let package = |path: &str, text: &str| {
+            let file = dir.path().join(Sha256::of_bytes(text).to_string());
+            fs_err::write(&file, text).unwrap();
+            let stored = Stored { size: text.len() as u64, sha256: Sha256::of_bytes(text) };
+            Package { path: path.into(), file, stored }
+        };
+        let (a, b) = (package("packages/a/a.whl", "a"), package("packages/b/b.whl", "b"));
+        let paths = [a.path.clone(), b.path.clone()];
+        assert_eq!(place.stored(&paths).unwrap(), [None, None], "no folder yet");
+        place.put_packages(std::slice::from_ref(&a)).unwrap();
+        assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None]);
+        assert_eq!(place.compare(&[a.clone(), b.clone()]).unwrap(), [Some(a.stored), None]);
+        let other = package("packages/a/a.whl", "other");
+        assert_eq!(place.compare(std::slice::from_ref(&other)).unwrap(), [Some(a.stored)]);
+        let error = place.put_packages(&[b.clone(), other]).unwrap_err();
+        assert!(matches!(error, IndexError::OtherDigest { .. }), "{error}");
+        assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None], "nothing is sent");
+
+        let page =
+            |path: &str, text: &str| Page { path: path.into(), bytes: text.into(), media_type: "text/html" };
+        let read = |path: &str| place.read(&[path.to_owned()]).unwrap().remove(0);
+        for text in ["one", "two"] {
+            let pages = [page("simple/a/index.html", text), page("simple/index.html", text)];
+            place.put_pages(&pages).unwrap();
+            assert_eq!(pages.map(|page| read(&page.path)), [Some(text.into()), Some(text.into())]);
+        }
+        place.remove(&["simple/a/index.html".to_owned(), "simple/b".to_owned()]).unwrap();
+        assert_eq!((read("simple/a/index.html"), read("simple/index.html")), (None, Some("two".into())));
+        assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None]);
+    }
+
+    #[test]
+    fn failures_of_rsync_are_not_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        // A file is in the place of the folder.
+        let root = dir.path().join("index");
+        fs_err::write(&root, "").unwrap();
+        let place = Rsync::new(&root.to_string_lossy());
+        let path = ["a".to_owned()];
+        let page = Page { path: "a".into(), bytes: Vec::new(), media_type: "text/html" };
+        let errors = [
+            place.read(&path).unwrap_err(),
+            place.stored(&path).unwrap_err(),
+            place.put_pages(&[page]).unwrap_err(),
+            place.remove(&path).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains("rsync"), "{error} {:?}", error.details());
+        }
+    }
 
     #[test]
     fn only_a_missing_folder_passes_for_an_empty_index() {
@@ -250,6 +300,29 @@ mod tests {
         assert!(!failed("Permission denied (13)"));
         assert!(!failed("Input/output error (5)"));
         assert!(!is_missing_folder("rsync: link_stat \"/srv/x/a\" failed: No such file or directory (2)\n"));
+    }
+
+    #[test]
+    fn lines_of_a_comparison_name_files_and_what_is_there() {
+        for (line, expected) in [
+            (">f+++++++++ packages/f a.whl", Some(("packages/f a.whl", There::Nothing))),
+            (".f          packages/a.whl", Some(("packages/a.whl", There::Same))),
+            (".f..t...... packages/a.whl", Some(("packages/a.whl", There::Same))),
+            (">fcst...... packages/a.whl", Some(("packages/a.whl", There::Other))),
+            ("<f.st...... a", Some(("a", There::Other))),
+            ("cd+++++++++ packages/f/", None),
+            ("*deleting   packages/f", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(compared(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_filter_names_files_and_the_folders_above_them() {
+        let layout = filter(&["a/b/c".to_owned(), "a/d".to_owned(), "e".to_owned()]).unwrap();
+        let list = fs_err::read_to_string(layout.list().unwrap()).unwrap();
+        assert_eq!(list.lines().collect::<Vec<_>>(), ["/a/", "/a/b/", "/a/b/c", "/a/d", "/e"]);
     }
 
     #[test]

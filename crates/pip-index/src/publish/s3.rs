@@ -114,6 +114,9 @@ mod tests {
         for (length, valid) in [(2, false), (3, true), (63, true), (64, false)] {
             assert_eq!(Bucket::parse(&"a".repeat(length), None).is_ok(), valid, "{length}");
         }
+        for (name, valid) in [("my-bucket.1", true), ("my_bucket", false), ("My-bucket", false)] {
+            assert_eq!(Bucket::parse(name, None).is_ok(), valid, "{name}");
+        }
     }
 
     #[test]

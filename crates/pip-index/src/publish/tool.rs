@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::PublishError;
+use crate::folder::there;
+use crate::place::Stored;
+use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::IoError;
 use rocmrpm_base::parallel;
 use rocmrpm_base::process::{Command, Finished, last_lines};
@@ -99,13 +102,15 @@ impl Layout {
         Ok(path)
     }
 
-    /// Reads what a tool brought; `None` where it brought nothing.
+    /// Reads a file that a tool fetched; `None` if it fetched none.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, PublishError> {
-        match fs::read(self.tree().join(path)) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(io("read a page")(error)),
-        }
+        there(fs::read(self.tree().join(path))).map_err(io("read a page"))
+    }
+
+    /// Returns size and digest of a file that a tool fetched; `None` if it fetched none.
+    pub fn stored(&self, path: &str) -> Result<Option<Stored>, PublishError> {
+        let read = there(Sha256::of_file(&self.tree().join(path))).map_err(io("read a file"))?;
+        Ok(read.map(|(sha256, size)| Stored { size, sha256 }))
     }
 
     fn made(&mut self, path: &str) -> Result<PathBuf, PublishError> {
@@ -118,4 +123,21 @@ impl Layout {
 /// Returns a function for `map_err`.
 pub(super) fn io(action: &str) -> impl Fn(std::io::Error) -> PublishError {
     move |error| PublishError::Io(IoError::doing(action)(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_file_was_not_fetched() {
+        let mut layout = Layout::new().unwrap();
+        layout.write("a/file", b"x").unwrap();
+        let stored = Stored { size: 1, sha256: Sha256::of_bytes("x") };
+        assert_eq!(layout.read("a/file").unwrap(), Some(b"x".to_vec()));
+        assert_eq!(layout.stored("a/file").unwrap(), Some(stored));
+        assert_eq!((layout.read("b").unwrap(), layout.stored("b").unwrap()), (None, None));
+        // A folder cannot be read, not even by root.
+        assert!(layout.read("a").is_err() && layout.stored("a").is_err());
+    }
 }

@@ -268,6 +268,34 @@ mod tests {
     }
 
     #[test]
+    fn libraries_and_programs_are_told_from_modules() {
+        let elf =
+            |soname: Option<&str>| soname.map_or(HostElf::new(), |soname| HostElf::new().soname(soname));
+        let read = |name: &str, soname: Option<&str>| {
+            read(&[(name, elf(soname).needed("libc.so.6").build()), ("k-1.dist-info/RECORD", Vec::new())])
+                .unwrap()
+        };
+        for (name, soname, libraries, copied) in [
+            ("k/libk.so", None, &["libk.so"][..], false),
+            ("k/libk.so.1", Some("libk.so.1"), &["libk.so.1"], false),
+            ("k/libk.so.1.0", Some("libk.so.1"), &["libk.so.1", "libk.so.1.0"], false),
+            ("k/_C.cpython-314-x86_64-linux-gnu.so", None, &[], false),
+            ("k/_C.abi3.so", None, &[], false),
+            ("k/_C.abi3.so", Some("libC.so"), &["_C.abi3.so", "libC.so"], false),
+            ("k.libs/libz.so.1", None, &["libz.so.1"], true),
+            ("k/libz-12345678.so.1", None, &["libz-12345678.so.1"], true),
+            ("k.libs/_C.abi3.so", None, &[], false),
+            ("k/bin/program", None, &[], false),
+        ] {
+            let found = read(name, soname);
+            assert_eq!(Vec::from_iter(&found.libraries), libraries, "{name} {soname:?}");
+            assert_eq!((found.compiled, !found.copied.is_empty()), (true, copied), "{name}");
+            assert_eq!(found.outside["libc.so.6"], name);
+        }
+        assert!(!read("k/data.bin", None).compiled, "no name of an ELF file");
+    }
+
+    #[test]
     fn recognizes_copied_libraries() {
         for (name, copied) in
             [("libgomp-a34b3233.so.1.0.0", true), ("libz-ng.so.2", false), ("libarrow.so.2600", false)]

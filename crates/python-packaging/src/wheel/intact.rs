@@ -219,3 +219,65 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write as _};
+
+    use super::*;
+    use crate::wheel::read::open;
+
+    /// Returns an archive, and where its end record begins.
+    fn plain() -> (Vec<u8>, usize) {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for name in ["a", "b"] {
+            out.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            out.write_all(b"x").unwrap();
+        }
+        let bytes = out.finish().unwrap().into_inner();
+        let end = bytes.len() - END;
+        (bytes, end)
+    }
+
+    /// Returns the same archive with the records of zip64, and where they begin.
+    fn large() -> (Vec<u8>, usize) {
+        let (plain, end) = plain();
+        let count = u64::from(u16_at(&plain, end + 10));
+        let (size, start) = (u64::from(u32_at(&plain, end + 12)), u64::from(u32_at(&plain, end + 16)));
+        let mut bytes = plain[..end].to_vec();
+        bytes.extend(b"PK\x06\x06");
+        bytes.extend((END64 as u64 - 12).to_le_bytes());
+        bytes.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([count, count, size, start].map(u64::to_le_bytes).concat());
+        bytes.extend([&b"PK\x06\x07\0\0\0\0"[..], &(end as u64).to_le_bytes(), &[1, 0, 0, 0]].concat());
+        bytes.extend([&b"PK\x05\x06\0\0\0\0"[..], &[0xff; 12], &[0, 0]].concat());
+        (bytes, end)
+    }
+
+    fn is_intact(bytes: &[u8]) -> bool {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let file = fs_err::File::open(file.path()).unwrap();
+        open(&Source::new(file).unwrap()).is_ok()
+    }
+
+    #[test]
+    fn an_archive_of_either_size_ends_with_its_records() {
+        // Where signatures, sizes and places are; versions and numbers of disks do not matter.
+        let of_plain = [0..4, 12..22];
+        let of_large = [0..12, 40..60, 64..72, 96..98];
+        for (kind, (bytes, end), places) in [("plain", plain(), &of_plain[..]), ("zip64", large(), &of_large)]
+        {
+            assert!(is_intact(&bytes), "{kind}");
+            let with = |at: usize, more: &[u8]| [&bytes[..at], more, &bytes[at..]].concat();
+            assert!(!is_intact(&with(0, b"x")), "{kind}: before its members");
+            assert!(!is_intact(&with(end, b"x")), "{kind}: before its records");
+            assert!(!is_intact(&with(bytes.len(), b"x")), "{kind}: behind its records");
+            for at in places.iter().cloned().flatten() {
+                let mut changed = bytes.clone();
+                changed[end + at] ^= 1;
+                assert!(!is_intact(&changed), "{kind}: byte {at}");
+            }
+        }
+    }
+}

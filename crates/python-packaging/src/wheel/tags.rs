@@ -244,6 +244,14 @@ mod tests {
     }
 
     #[test]
+    fn wheels_without_machine_code_are_pure() {
+        for (platform, pure) in [("any", true), ("linux_x86_64", false), ("manylinux_2_28_x86_64", false)] {
+            let tags = Tags { pythons: ["py3".into()].into(), abi: "none".into(), platform: platform.into() };
+            assert_eq!(tags.pure(), pure, "{platform}");
+        }
+    }
+
+    #[test]
     fn contradictions_name_both_files() {
         let (arm, lib, api) = (&elf("aarch64", &[]), &elf("x86_64", &[]), &elf("x86_64", &["PyList_New"]));
         for files in [

@@ -274,3 +274,7 @@ fn changes(old: &str, new: &str) -> Vec<String> {
     let changed = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
     changed.take(MAX_CHANGES).map(|change| format!("{}{}", change.tag(), change.value().trim_end())).collect()
 }
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

@@ -163,7 +163,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn is_below(path: &str, folder: &str) -> bool {
+/// Returns whether a path is inside a folder.
+pub(crate) fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
@@ -258,6 +259,24 @@ mod tests {
         let folder = tree.folder(WHEELS, &format!("{}/../torch/lib", tree.elfs[1].folder())).unwrap();
         assert_eq!(tree.elf(WHEELS, &folder, "liba.so"), Some(0));
         assert_eq!(tree.elfs[2].place, "/lib/libc.so");
+    }
+
+    #[test]
+    fn the_loader_does_not_find_files_of_an_archive() {
+        let mut folder =
+            subject("folder", vec![elf("a.zip/liba.so"), elf("a.zip.d/libb.so"), elf("libc.so")]);
+        folder.contents.archives.insert("a.zip".into());
+        let mut wheel = subject("a-1.whl", vec![elf("a/x.zip/liba.so"), elf("a/libb.so")]);
+        wheel.contents.archives.insert("a/x.zip".into());
+        let subjects = [folder, wheel];
+        let tree = Tree::new(&subjects);
+        let roots: Vec<Root> = tree.elfs.iter().map(|elf| elf.root).collect();
+        assert_eq!(roots, [2, 2, 2, 3, WHEELS]);
+        for (path, folder, below) in
+            [("/a/b", "/a", true), ("/a", "/a", false), ("/ab", "/a", false), ("/b/a", "/a", false)]
+        {
+            assert_eq!(is_below(path, folder), below, "{path} {folder}");
+        }
     }
 
     #[test]

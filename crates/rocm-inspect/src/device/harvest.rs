@@ -146,8 +146,13 @@ impl Harvest {
     }
 
     pub(super) fn damaged(&mut self, offset: usize, what: String) {
+        self.note(Damage { elf: false, offset: offset as u64, what });
+    }
+
+    /// Notes damage, and one more than a walk goes on after: that the rest is not looked at.
+    pub(super) fn note(&mut self, damage: Damage) {
         if self.damage.len() <= MAX_DAMAGE {
-            self.damage.push(Damage { elf: false, offset: offset as u64, what });
+            self.damage.push(damage);
         }
     }
 
@@ -163,8 +168,7 @@ impl Harvest {
     pub(super) fn merge(&mut self, other: Self) {
         self.bundles += other.bundles;
         self.out_of_memory |= other.out_of_memory;
-        let left = (MAX_DAMAGE + 1).saturating_sub(self.damage.len());
-        self.damage.extend(other.damage.into_iter().take(left));
+        other.damage.into_iter().for_each(|damage| self.note(damage));
         other.code.into_iter().for_each(|(key, sum)| self.sum(key, sum));
         for (key, (count, place)) in other.mismatches {
             if self.mismatches.len() < MAX_DISTINCT {

@@ -180,6 +180,8 @@ fn descriptors(table: &Section, sections: &Sections<'_>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use goblin::elf::section_header::SHT_STRTAB;
+
     use super::*;
     use crate::testing::{code_object, flip_bytes, kernels_object};
 
@@ -265,6 +267,40 @@ mod tests {
             let bytes = [&b"\x82\xa1a"[..], value, b"\xaeamdhsa.kernels\x93"].concat();
             assert_eq!(in_metadata(&bytes), Some(3), "{value:02x?}");
         }
+    }
+
+    #[test]
+    fn without_a_note_defined_descriptors_are_counted() {
+        // Name, section and the lowest byte of the value of each symbol.
+        let symbols = [
+            ("a.kd", 1u16, 0u8),
+            ("b.kd", 0x100, 0),
+            ("c.kd", 0x100, 0),
+            ("elsewhere.kd", 0, 1),
+            ("elsewhere.kd", 0, 0),
+            ("a", 1, 1),
+        ];
+        let (mut table, mut names) = (vec![0; 24], vec![0]);
+        for (name, section, value) in symbols {
+            table.extend((names.len() as u32).to_le_bytes());
+            table.extend([0, 0]);
+            table.extend(section.to_le_bytes());
+            table.push(value);
+            table.extend([0; 15]);
+            names.extend(name.bytes().chain([0]));
+        }
+        let mut object = code_object("gfx1151", 64);
+        object.extend([&table[..], &names].concat());
+        let start = object.len() as u64;
+        for (kind, at, size) in [(SHT_SYMTAB, 64, table.len()), (SHT_STRTAB, 64 + table.len(), names.len())] {
+            object.extend([0, kind, 0, 0, 0, 0].map(u32::to_le_bytes).concat());
+            object.extend([at as u64, size as u64, 1, 0, 0].map(u64::to_le_bytes).concat());
+        }
+        object[40..48].copy_from_slice(&start.to_le_bytes());
+        object[58..62].copy_from_slice(&[64, 0, 2, 0]);
+        assert_eq!(kernels(&object, object.len() as u64), Some(3));
+        // The table of a part of the object is out of reach.
+        assert_eq!(kernels(&object, object.len() as u64 + 1), None);
     }
 
     #[test]

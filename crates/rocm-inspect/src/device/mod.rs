@@ -155,9 +155,7 @@ impl<'a> Device<'a> {
 
     /// Notes damage outside of GPU code.
     pub(super) fn damaged(&mut self, damage: Damage) {
-        if self.harvest.damage.len() <= MAX_DAMAGE {
-            self.harvest.damage.push(damage);
-        }
+        self.harvest.note(damage);
     }
 
     /// Decodes what is left to be decoded and returns what was gathered.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::origins::{self, Alternatives};
 use super::{Rule, RuleId, Severity, search_paths, symbols};
-use crate::closure::tree::{Elf, RPMS, Root, SITE_PACKAGES, WHEELS};
+use crate::closure::tree::{Elf, RPMS, Root, SITE_PACKAGES, WHEELS, is_below};
 use crate::closure::{Closure, Link};
 use crate::expectations::Expectations;
 use crate::facts::Subject;
@@ -242,10 +242,6 @@ fn is_rocm_itself(elf: &Elf<'_>, system: &System) -> bool {
         root => root != WHEELS,
     };
     by_name || sdk || place
-}
-
-fn is_below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 #[cfg(test)]

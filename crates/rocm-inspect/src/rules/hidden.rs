@@ -181,6 +181,25 @@ mod tests {
     }
 
     #[test]
+    fn names_of_packages_lead_to_the_distribution() {
+        let rpm = |name: &str| Subject { package: Some(name.into()), ..subject("x.rpm", vec![]) };
+        let unnamed = |file: &str| Subject { package: None, ..subject(file, vec![]) };
+        for (subject, expected) in [
+            (rpm("python3-vllm-rocm"), "vllm"),
+            (rpm("python3-Flash_Attn"), "flash-attn"),
+            (rpm("python-vllm"), "vllm"),
+            (rpm("vllm-rocm"), "vllm"),
+            (rpm("pythonic-vllm"), "pythonic-vllm"),
+            (rpm("vllm"), "vllm"),
+            (unnamed("flash-attn-1.0-1.fc43.x86_64.rpm"), "flash-attn"),
+            (unnamed("flash_attn-1.0-py3-none-any.whl"), "flash-attn"),
+            (unnamed("folder"), ""),
+        ] {
+            assert_eq!(distribution(&subject), expected, "{:?} {}", subject.package, subject.name);
+        }
+    }
+
+    #[test]
     fn a_copy_under_another_name_is_known_by_its_files() {
         let full = package("out/full", &["k/libk.so", "k/.kpack/a.kpack", "k/x.py"]);
         let copy = package("k-1.0-py3-none-any.whl", &["k/libk.so", "k/x.py", "k-1.0.dist-info/WHEEL"]);

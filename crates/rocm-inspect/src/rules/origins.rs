@@ -391,6 +391,20 @@ mod tests {
     }
 
     #[test]
+    fn in_a_folder_no_library_lies_where_the_loader_does_not_look() {
+        let mut program = library("bin/a", &["libgadget.so.3"]);
+        program.elf.as_mut().unwrap().interpreter = Some("/lib64/ld-linux-x86-64.so.2".into());
+        let files = [program, library("plugins/libgadget.so.3", &[])];
+        let missing = "error library-missing: NEEDED `libgadget.so.3`, which nothing has: it is in the set where \
+                       the loader does not look";
+        // Where its files will be installed is unknown.
+        let unknown = "warning library-unknown: NEEDED `libgadget.so.3`, which no table knows";
+        for (name, expected) in [("folder", unknown), ("a-1.whl", missing), ("a.rpm", missing)] {
+            assert_eq!(found(&[subject(name, files.to_vec())]), [expected], "{name}");
+        }
+    }
+
+    #[test]
     fn alternatives_of_one_library_are_no_error() {
         let files = || {
             vec![

@@ -352,6 +352,16 @@ mod tests {
     }
 
     #[test]
+    fn source_packages_have_a_folder_of_their_own() {
+        let demo = ComponentName::parse("demo").unwrap();
+        for (stage, folder) in
+            [(Stage::Spec, "b/srpms/demo"), (Stage::Srpm, "b/srpms/demo"), (Stage::Rpm, "b/results/demo")]
+        {
+            assert_eq!(Results::of(Path::new("b"), stage, &demo).dir(), Path::new(folder), "{stage:?}");
+        }
+    }
+
+    #[test]
     fn source_packages_are_not_binary_rpms() {
         assert!(is_binary_rpm("a-1-1.noarch.rpm"));
         assert!(!is_binary_rpm("a-1-1.src.rpm"));

@@ -414,6 +414,10 @@ mod tests {
             lasting("middle", &[], 10.0),
         ];
         assert_eq!(order_of(&mixed), ["long", "new", "middle", "short"]);
+        // Of an even number, the longer one in the middle.
+        let even =
+            [("new", None), ("20", Some(20.0)), ("5", Some(5.0)), ("1", Some(1.0)), ("90", Some(90.0))];
+        assert_eq!(order_of(&even.map(|(name, s)| lasting(name, &[], s))), ["90", "new", "20", "5", "1"]);
     }
 
     #[test]

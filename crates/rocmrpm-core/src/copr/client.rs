@@ -162,7 +162,7 @@ impl<'e> Client<'e> {
                     let Some(pause) = pauses.next() else { return Err(error) };
                     let text = format!("{error}; trying again in {pause} s");
                     self.events.event(Event::Warning(text));
-                    wait(Duration::from_secs(*pause))?;
+                    wait(Duration::from_secs(*pause), check_stop)?;
                 }
                 other => return other,
             }
@@ -390,15 +390,15 @@ pub(super) fn curl(url: &str, most: u64) -> Command {
     sources::curl(url, most).args(["--proto", protocols, "--proto-redir", "=https"]).arg(url)
 }
 
-/// Waits, unless we are asked to stop.
-fn wait(time: Duration) -> Result<(), CoprError> {
+/// Waits until `check_stop` fails.
+fn wait(time: Duration, check_stop: fn() -> Result<(), ProcessError>) -> Result<(), CoprError> {
     let until = std::time::Instant::now() + time;
-    while let Some(rest) = until.checked_duration_since(std::time::Instant::now()) {
+    loop {
         check_stop()?;
+        let now = std::time::Instant::now();
+        let Some(rest) = until.checked_duration_since(now) else { return Ok(()) };
         std::thread::sleep(rest.min(Duration::from_millis(100)));
     }
-    check_stop()?;
-    Ok(())
 }
 
 /// How long to wait until the next look at a build: at first, and at most. copr-cli itself
@@ -412,7 +412,7 @@ pub struct Looks(Duration);
 impl Looks {
     /// Waits until the next look, unless we are asked to stop.
     pub fn wait(&mut self) -> Result<(), CoprError> {
-        wait(self.0)?;
+        wait(self.0, check_stop)?;
         self.0 = (self.0 * 3 / 2).min(LOOKS.1);
         Ok(())
     }
@@ -450,6 +450,21 @@ mod tests {
         let (stdout, elapsed) = (Vec::new(), Duration::ZERO);
         let done = Finished { code: Some(code), signal: None, stdout, stderr, elapsed };
         client().explain("do it", &done)
+    }
+
+    #[test]
+    fn waiting_ends_when_a_stop_is_requested() {
+        wait(Duration::ZERO, || Ok(())).unwrap();
+        let error = wait(Duration::from_secs(5), || Err(ProcessError::Stopped)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Interrupted);
+    }
+
+    #[test]
+    fn a_project_without_builds_is_an_empty_list() {
+        for (answer, expected) in [("", Some(0)), ("\n", Some(0)), ("[]", Some(0)), ("{", None)] {
+            let client = Client::answering("@g/p", &Silent, Box::new(|_| Ok(answer.to_owned())));
+            assert_eq!(client.builds().ok().map(|builds| builds.len()), expected, "{answer:?}");
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl CoprBuilder<'_> {
         if source && let Some(remote) = Remote::find_source(self.client, build)? {
             logs = remote.logs(dir)?;
         }
-        let timed_out = logs.iter().any(|log| TIMEOUTS.iter().any(|word| text_of(log).contains(word)));
+        let timed_out = timed_out(&logs);
         let backend = logs.iter().find(|log| log.ends_with(BACKEND_LOG));
         let backend = backend.and_then(|log| backend_failure(&text_of(log)));
         Ok(Logs { log: log_of_failure(&logs, dir), timed_out, backend, source })
@@ -67,17 +67,28 @@ impl CoprBuilder<'_> {
         // What is installed on COPR's machines is Fedora's: a remedy for another system does not fit.
         let mut failure = Failure::from_log(name, &logs.log, (&spec, &job.spec.text), &job.retry);
         failure.remedy = failure.remedy.take().and_then(|remedy| without_debian(&remedy));
-        if let Some(Cause { kind, text, remedy }) = cause(sent.build, state, &logs) {
-            "COPR".clone_into(&mut failure.phase);
-            if logs.source || logs.backend.is_some() {
-                failure.lines = last_lines(text_of(&logs.log).as_bytes(), LINES);
-                failure.problems.clear();
-            }
-            (failure.kind, failure.cause, failure.remedy, failure.id) = (kind, Some(text), remedy, None);
+        if let Some(cause) = cause(sent.build, state, &logs) {
+            blame_copr(&mut failure, cause, &logs);
         }
         failure.lines.push(format!("the build on COPR: {}", self.client.build_page(sent.build)));
         Ok(failure.into())
     }
+}
+
+/// Returns whether COPR ended the build because of its time, by what it wrote into one of the logs.
+fn timed_out(logs: &[PathBuf]) -> bool {
+    logs.iter().map(|log| text_of(log)).any(|text| TIMEOUTS.iter().any(|words| text.contains(words)))
+}
+
+/// Replaces what a log seems to say of a failure by the cause that COPR gives. The lines of the build
+/// stay if it ran.
+fn blame_copr(failure: &mut Failure, Cause { kind, text, remedy }: Cause, logs: &Logs) {
+    "COPR".clone_into(&mut failure.phase);
+    if logs.source || logs.backend.is_some() {
+        failure.lines = last_lines(text_of(&logs.log).as_bytes(), LINES);
+        failure.problems.clear();
+    }
+    (failure.kind, failure.cause, failure.remedy, failure.id) = (kind, Some(text), remedy, None);
 }
 
 fn cause(build: u64, state: Option<State>, logs: &Logs) -> Option<Cause> {
@@ -137,5 +148,49 @@ mod tests {
         assert_eq!(kind(State::Failed, false, Some("createrepo failed"), false), Some(Kind::Network));
         assert_eq!(kind(State::Failed, false, None, true), Some(Kind::Build));
         assert_eq!(kind(State::Canceled, true, None, false), Some(Kind::Interrupted));
+    }
+
+    #[test]
+    fn any_log_shows_that_a_build_took_too_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs_err::write(&path, text).unwrap();
+            path
+        };
+        let plain = log("build.log", "Executing(%build)\n");
+        let backend = log("backend.log", "... Build timeouted\n");
+        let live = log("builder-live.log", "!! Copr timeout => sending INT\n");
+        for (logs, expected) in [
+            (vec![plain.clone(), backend], true),
+            (vec![live, plain.clone()], true),
+            (vec![plain], false),
+            (vec![dir.path().join("missing.log")], false),
+            (vec![], false),
+        ] {
+            assert_eq!(timed_out(&logs), expected, "{logs:?}");
+        }
+    }
+
+    #[test]
+    fn the_log_of_copr_replaces_lines_of_a_build_that_did_not_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("backend.log");
+        fs_err::write(&path, "1\n2\n3\n4\n5\nno disk\n").unwrap();
+        for (source, backend, replaced) in
+            [(true, None, true), (false, Some("no disk"), true), (false, None, false)]
+        {
+            let mut failure = Failure::from_log("one", &path, (Path::new("one.spec"), ""), "push");
+            failure.lines = vec!["error: bad".into()];
+            let logs =
+                Logs { log: path.clone(), timed_out: false, backend: backend.map(str::to_owned), source };
+            let cause = Cause { kind: Kind::Network, text: "COPR itself failed".into(), remedy: None };
+            blame_copr(&mut failure, cause, &logs);
+            let shown: &[&str] = if replaced { &["2", "3", "4", "5", "no disk"] } else { &["error: bad"] };
+            assert_eq!(failure.lines, shown);
+            let found =
+                (failure.phase.as_str(), failure.kind, failure.cause.as_deref(), failure.remedy.as_deref());
+            assert_eq!(found, ("COPR", Kind::Network, Some("COPR itself failed"), None));
+        }
     }
 }

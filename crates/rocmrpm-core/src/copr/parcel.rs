@@ -158,5 +158,8 @@ mod tests {
         assert_eq!(numbered(spec, 2).unwrap(), "Name: lib\nRelease:  5~dirty.2%{?dist}\n%prep\n");
         assert_eq!(numbered("release: 7\n", 3).unwrap(), "release: 7.3\n");
         assert_eq!(numbered("Name: x\n", 2), None);
+        // A subpackage can have a release of its own.
+        let spec = "Release: 5\n%package devel\nRelease: 9\n";
+        assert_eq!(numbered(spec, 2).unwrap(), "Release: 5.2\n%package devel\nRelease: 9\n");
     }
 }

@@ -118,6 +118,10 @@ mod tests {
         assert_eq!(Sent::read(dir.path(), "alice/rocm", "other"), None);
         assert_eq!(Sent::all(dir.path(), "alice/rocm"), BTreeMap::from([("k".to_owned(), sent)]));
         assert!(Sent::all(dir.path(), "bob/rocm").is_empty());
+        let older =
+            Sent { schema: "rocmrpm/copr/0".into(), ..Sent::read(dir.path(), "alice/rocm", "k").unwrap() };
+        older.write(dir.path(), "k").unwrap();
+        assert_eq!(Sent::read(dir.path(), "alice/rocm", "k"), None, "of another format");
     }
 
     #[test]

@@ -94,3 +94,42 @@ fn dependency(entry: &Value) -> Option<String> {
         None => Some(format!("copr://{}/{}", text("owner")?, text("projectname")?)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::CoprChroot;
+    use crate::workspace::testing::sample;
+
+    #[test]
+    fn users_get_the_repositories_that_all_chroots_have() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = sample(dir.path(), "fedora-43");
+        let lists = [&["https://all", "https://all", "https://one"][..], &["https://all"]];
+        let chroots = lists.map(|list| {
+            let mut chroot = workspace.copr.as_ref().unwrap().chroots[0].clone();
+            chroot.repositories = Some(list.iter().map(|url| (*url).to_owned()).collect());
+            chroot
+        });
+        let of = |chroots: &[CoprChroot]| {
+            let place = |chroot| Place { chroot, workspace: &workspace, macros: None };
+            of_users(&chroots.iter().map(place).collect::<Vec<_>>()).unwrap()
+        };
+        let (shared, notes) = of(&chroots);
+        assert_eq!(shared, ["https://all"]);
+        let [note] = &notes[..] else { panic!("{notes:?}") };
+        assert!(note.starts_with("fedora-43-x86_64: users have to add https://one themselves"), "{note}");
+        assert_eq!(of(&chroots[..1]), (vec!["https://all".into(), "https://one".into()], vec![]));
+    }
+
+    #[test]
+    fn dependencies_are_urls_or_projects() {
+        for (data, expected) in [
+            (serde_json::json!({"pattern": "https://a"}), Some("https://a")),
+            (serde_json::json!({"owner": "alice", "projectname": "lab"}), Some("copr://alice/lab")),
+            (serde_json::json!({"owner": "alice"}), None),
+        ] {
+            assert_eq!(dependency(&serde_json::json!({ "data": data })).as_deref(), expected, "{data}");
+        }
+    }
+}

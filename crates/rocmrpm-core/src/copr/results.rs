@@ -255,6 +255,61 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
+    use serde_json::json;
+
+    use crate::events::Silent;
+
+    /// Returns a client whose API gives this answer.
+    fn answering(answer: Value) -> Client<'static> {
+        Client::answering("alice/lab", &Silent, Box::new(move |_| Ok(answer.to_string())))
+    }
+
+    #[test]
+    fn results_lie_at_an_encrypted_url_that_copr_names() {
+        for (answer, expected) in [
+            (json!({"result_url": "https://r.example/x"}), Ok(Some("https://r.example/x/"))),
+            (json!({"result_url": "https://r.example/x/"}), Ok(Some("https://r.example/x/"))),
+            (json!({"result_url": ""}), Ok(None)),
+            (json!({"result_url": null}), Ok(None)),
+            (json!({}), Ok(None)),
+            (json!({"result_url": "http://r.example/x"}), Err(())),
+        ] {
+            let client = answering(answer.clone());
+            let url = |found: Result<Option<Remote<'_, '_>>, CoprError>| {
+                found.map(|found| found.map(|remote| remote.url)).map_err(drop)
+            };
+            let expected = expected.map(|url| url.map(str::to_owned));
+            assert_eq!(url(Remote::find(&client, 7, "fedora-43-x86_64")), expected, "{answer}");
+            assert_eq!(url(Remote::find_source(&client, 7)), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn refuses_names_of_packages_that_lead_out_of_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, arch) in [("../x", "noarch"), (".x", "noarch"), ("x", "noarch/../..")] {
+            let package = json!({"name": name, "version": "1", "release": "1", "arch": arch});
+            let client = answering(json!({"packages": [package]}));
+            let (chroot, url) = ("fedora-43-x86_64".to_owned(), "https://127.0.0.1:1/".to_owned());
+            let remote = Remote { client: &client, build: 7, chroot, url };
+            let error = remote.packages(dir.path()).unwrap_err().to_string();
+            assert!(error.contains("a package is called"), "{error}");
+        }
+    }
+
+    #[test]
+    fn packages_are_binary_rpms_or_the_mark_of_success() {
+        for (file, expected) in [
+            ("a-1-1.x86_64.rpm", true),
+            ("success", true),
+            ("a-1-1.src.rpm", false),
+            ("build.log.gz", false),
+            ("success.log", false),
+        ] {
+            assert_eq!(is_package(file), expected, "{file}");
+        }
+    }
+
     #[test]
     fn logs_are_read_packed_and_plain() {
         let dir = tempfile::tempdir().unwrap();

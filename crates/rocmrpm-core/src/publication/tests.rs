@@ -162,6 +162,30 @@ fn publishes_once_and_keeps_what_is_there() {
 }
 
 #[test]
+fn an_interrupted_publishing_leaves_what_readers_still_use() {
+    let (here, place) = (Here::new(), Memory::default());
+    here.package("one", "1").publish(&place);
+    let metadata = || {
+        let files = place.files.borrow();
+        files
+            .keys()
+            .filter(|path| path.starts_with("repodata/") && *path != REPOMD)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let first = metadata();
+    // Of the second one, readers do not see `repomd.xml`.
+    let second = here.package("two", "1").plan(&place, false).unwrap();
+    place.put_packages(&second.packages).unwrap();
+    place.put_pages(&second.pages[..1]).unwrap();
+    let third = here.package("three", "1").publish(&place);
+    assert_eq!((third.serial, third.removed()), (3, &[][..]));
+    assert!(first.iter().all(|path| metadata().contains(path)), "{first:?}");
+    here.package("four", "1").publish(&place);
+    assert!(!first.iter().any(|path| metadata().contains(path)), "{first:?}");
+}
+
+#[test]
 fn refuses_what_must_not_be_published() {
     let (here, place) = (Here::new(), Memory::default());
     assert!(matches!(here.plan(&place, false), Err(PublicationError::Nothing)));

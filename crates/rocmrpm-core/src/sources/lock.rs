@@ -243,38 +243,35 @@ impl Fetcher<'_> {
             }
             Err(error) => return Err(error),
         };
-        let moved = |what: String, locked: String, found: String| SourceError::Moved {
-            what,
-            locked,
-            found,
-            table: table.to_owned(),
-        };
-        match (&resolved, known, &pin.source) {
-            (
-                Resolved::Commit { commit, tag },
-                Some(LockEntry { commit: Some(locked), .. }),
-                Source::Git { url, .. },
-            ) if commit != locked => {
-                let tag = tag.as_deref().unwrap_or(&pin.version);
-                let what = format!("the tag `{tag}` of {}", url::shown(url));
-                Err(moved(what, format!("commit {locked}"), format!("commit {commit}")))
-            }
-            (Resolved::File { sha256, .. }, Some(LockEntry { sha256: Some(locked), .. }), _)
-                if sha256 != locked =>
-            {
-                let what = match &pin.source {
-                    Source::Url { url, .. } => format!("the file {}", url::shown(url)),
-                    Source::Wheel { file, .. } => format!("the wheel `{file}`"),
-                    _ => format!("the sdist of `{}` {}", pin.component, pin.version),
-                };
-                Err(moved(what, format!("sha256 {locked}"), format!("sha256 {sha256}")))
-            }
-            _ => {
-                resolved.settle(pin);
-                Ok(())
-            }
+        if let Some(moved) = known.and_then(|known| moved(table, pin, &resolved, known)) {
+            return Err(moved);
         }
+        resolved.settle(pin);
+        Ok(())
     }
+}
+
+/// Returns the error for a pin that leads to something else than what was locked.
+fn moved(table: &str, pin: &Pin, resolved: &Resolved, known: &LockEntry) -> Option<SourceError> {
+    let (what, locked, found) = match (resolved, &pin.source) {
+        (Resolved::Commit { commit, tag }, Source::Git { url, .. }) => {
+            let locked = known.commit.as_ref().filter(|locked| *locked != commit)?;
+            let tag = tag.as_deref().unwrap_or(&pin.version);
+            let what = format!("the tag `{tag}` of {}", url::shown(url));
+            (what, format!("commit {locked}"), format!("commit {commit}"))
+        }
+        (Resolved::File { sha256, .. }, source) => {
+            let locked = known.sha256.filter(|locked| locked != sha256)?;
+            let what = match source {
+                Source::Url { url, .. } => format!("the file {}", url::shown(url)),
+                Source::Wheel { file, .. } => format!("the wheel `{file}`"),
+                _ => format!("the sdist of `{}` {}", pin.component, pin.version),
+            };
+            (what, format!("sha256 {locked}"), format!("sha256 {sha256}"))
+        }
+        _ => return None,
+    };
+    Some(SourceError::Moved { what, locked, found, table: table.to_owned() })
 }
 
 /// Returns whether an entry has all that is found out of such a source.
@@ -298,5 +295,89 @@ pub(super) fn verify_file(pin: &Pin, fetched: &Fetched) -> Result<(), SourceErro
             locked: format!("{size} bytes"),
             found: format!("{} bytes", fetched.size),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Sha256;
+    use crate::sources::name::tests::pin;
+
+    fn file() -> Source {
+        Source::Url { url: "https://h/x.tar.gz".into(), sha256: None }
+    }
+
+    #[test]
+    fn the_size_of_the_locked_file_is_verified() {
+        let sha256 = Sha256::of_bytes("x");
+        let fetched =
+            Fetched { path: "x".into(), file_name: "x.tar.gz".into(), sha256, size: 7, top_folder: None };
+        // What is locked is known of the file with the locked digest only.
+        for (digest, size, right) in [
+            (Some(sha256), Some(7), true),
+            (Some(sha256), Some(8), false),
+            (Some(sha256), None, true),
+            (Some(Sha256::of_bytes("y")), Some(8), true),
+            (None, Some(8), true),
+        ] {
+            let mut pin = pin("1", file());
+            assert!(verify_file(&pin, &fetched).is_ok(), "not locked");
+            pin.evidence.0 = Some(Box::new(LockEntry { sha256: digest, size, ..LockEntry::default() }));
+            assert_eq!(verify_file(&pin, &fetched).is_ok(), right, "{digest:?} {size:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_or_file_that_changed_since_it_was_locked_is_an_error() {
+        let git =
+            || Source::Git { url: "https://h/x".into(), commit: None, submodules: false, paths: vec![] };
+        let wheel = || Source::Wheel { file: "a-1-py3-none-any.whl".into(), sha256: None };
+        let sdist = || Source::Sdist { project: "demo".into(), sha256: None };
+        let (old, new) = (Sha256::of_bytes("old"), Sha256::of_bytes("new"));
+        let file = |sha256| Resolved::File { url: None, sha256, size: 1 };
+        let commit = |commit: &str, tag: Option<&str>| {
+            let (commit, tag) = (commit.to_owned(), tag.map(str::to_owned));
+            Resolved::Commit { commit, tag }
+        };
+        let known = LockEntry { commit: Some("1a".into()), sha256: Some(old), ..LockEntry::default() };
+        for (source, resolved, what) in [
+            (git(), commit("2b", Some("v1")), Some("the tag `v1` of https://h/x")),
+            (git(), commit("2b", None), Some("the tag `1` of https://h/x")),
+            (git(), commit("1a", Some("v1")), None),
+            (self::file(), file(new), Some("the file https://h/x.tar.gz")),
+            (wheel(), file(new), Some("the wheel `a-1-py3-none-any.whl`")),
+            (sdist(), file(new), Some("the sdist of `demo` 1")),
+            (sdist(), file(old), None),
+            (Source::Folder { path: "x".into() }, Resolved::Folder, None),
+        ] {
+            let pin = pin("1", source);
+            let found = moved("demo", &pin, &resolved, &known).map(|error| match error {
+                SourceError::Moved { what, .. } => what,
+                error => panic!("{error}"),
+            });
+            assert_eq!(found.as_deref(), what, "{pin:?} {resolved:?}");
+            // What was not locked can be anything.
+            assert!(moved("demo", &pin, &resolved, &LockEntry::default()).is_none());
+        }
+    }
+
+    #[test]
+    fn entries_are_whole_with_all_that_their_source_has() {
+        let git = |submodules| Source::Git { url: "x".into(), commit: None, submodules, paths: vec![] };
+        let none = LockEntry::default;
+        let tree = || LockEntry { tree: Some("x".into()), ..none() };
+        for (source, entry, whole) in [
+            (file(), none(), false),
+            (file(), LockEntry { size: Some(1), ..none() }, true),
+            (git(false), none(), false),
+            (git(false), tree(), true),
+            (git(true), tree(), false),
+            (git(true), LockEntry { submodules: Some([].into()), ..tree() }, true),
+            (git(false), LockEntry { submodules: Some([].into()), ..tree() }, false),
+            (Source::Folder { path: "x".into() }, none(), true),
+        ] {
+            assert_eq!(is_whole(&entry, &pin("1", source.clone())), whole, "{source:?} {entry:?}");
+        }
     }
 }

@@ -340,6 +340,8 @@ mod tests {
             ("https://h/a", "../../../x"),
             ("https://h/a", "../"),
             ("git@h:a", "../../x"),
+            // Nothing is taken off the address of a server.
+            ("git@[::1]:a", "../../x"),
             ("https:///a", "../evil/x"),
             ("file:///a", "../b"),
             ("https://h/a", "ssh://-oProxyCommand=x/y"),

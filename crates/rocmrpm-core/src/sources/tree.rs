@@ -140,7 +140,55 @@ fn top_folder(dir: &Path) -> std::io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn the_digest_of_a_folder_changes_with_all_that_it_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let link = |to: &str, name: &str| fs_err::os::unix::fs::symlink(to, at(name)).unwrap();
+        let allow = |name: &str, mode| {
+            fs_err::set_permissions(at(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        fs_err::create_dir(at("folder")).unwrap();
+        let mut seen = BTreeSet::new();
+        let mut changed = || seen.insert(digest_of(dir.path()).unwrap().to_string());
+        assert!(changed(), "at first");
+        assert!(!changed(), "unchanged");
+        for name in ["top", "folder/inner"] {
+            fs_err::write(at(name), "x").unwrap();
+            allow(name, 0o644);
+            assert!(changed(), "{name} is new");
+            fs_err::write(at(name), "y").unwrap();
+            assert!(changed(), "content of {name}");
+            allow(name, 0o755);
+            assert!(changed(), "mode of {name}");
+        }
+        link("top", "link");
+        assert!(changed(), "a link");
+        fs_err::remove_file(at("link")).unwrap();
+        link("folder", "link");
+        assert!(changed(), "target of a link");
+        fs_err::rename(at("link"), at("other")).unwrap();
+        assert!(changed(), "name of a link");
+        fs_err::create_dir(at("empty")).unwrap();
+        assert!(changed(), "an empty folder");
+    }
+
+    #[test]
+    fn a_folder_alone_is_the_top_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = || top_folder(dir.path()).unwrap();
+        assert_eq!(top(), dir.path());
+        fs_err::create_dir(dir.path().join("a")).unwrap();
+        assert_eq!(top(), dir.path().join("a"));
+        fs_err::write(dir.path().join("b"), "").unwrap();
+        assert_eq!(top(), dir.path());
+        fs_err::remove_dir(dir.path().join("a")).unwrap();
+        assert_eq!(top(), dir.path(), "a file");
+    }
 
     #[test]
     fn only_files_of_the_source_are_read() {

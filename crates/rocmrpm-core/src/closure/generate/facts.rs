@@ -95,6 +95,30 @@ pub(super) struct SdistFacts {
     pub license_files: Vec<String>,
 }
 
+#[cfg(test)]
+impl SdistFacts {
+    /// Returns those of `x-1.tar.gz`, which has nothing special.
+    pub fn sample() -> Self {
+        let name = "x-1.tar.gz".to_owned();
+        Self {
+            file: LockedFile {
+                sha256: crate::digest::Sha256::of_bytes(&name),
+                name,
+                size: None,
+                metadata: None,
+            },
+            project: "x".into(),
+            top_folder: None,
+            build_requires: BTreeSet::new(),
+            packages: Vec::new(),
+            rust: None,
+            toolchain_files: Vec::new(),
+            extensions: false,
+            license_files: Vec::new(),
+        }
+    }
+}
+
 impl Facts {
     /// Looks at a member.
     pub fn of(
@@ -463,7 +487,10 @@ mod tests {
         };
         let plain = ["COPYING", "LICENSE-MIT", "LICENSE.txt", "LICENSE_Apache.md", "NOTICE"];
         assert_eq!(of(&plain), plain);
-        assert_eq!(of(&["LICENSE of x", "LICENSE%x", "-LICENSE", "LICENSE.py", "setup.py"]), [""; 0]);
+        assert_eq!(
+            of(&["LICENSE of x", "LICENSE%x", "-LICENSE", "LICENSE.py", "setup.py", "README.md", "PKG-INFO"]),
+            [""; 0]
+        );
         fs_err::create_dir(dir.path().join("docs")).unwrap();
         fs_err::write(dir.path().join("docs/LICENSE.rst"), "").unwrap();
         assert_eq!(of(&["setup.py"]), ["docs/LICENSE.rst"]);

@@ -335,28 +335,13 @@ mod tests {
     use crate::closure::LockedFile;
     use crate::digest::Sha256;
 
-    fn sdist() -> SdistFacts {
-        let file = LockedFile {
-            name: "x-1.tar.gz".into(),
-            sha256: Sha256::of_bytes("x"),
-            size: None,
-            metadata: None,
-        };
-        SdistFacts {
-            file,
-            project: "x".into(),
-            top_folder: None,
-            build_requires: [].into(),
-            packages: Vec::new(),
-            rust: None,
-            extensions: false,
-            toolchain_files: Vec::new(),
-            license_files: Vec::new(),
-        }
-    }
-
     fn facts() -> Facts {
-        Facts { built_from: Built::Sdist(sdist()), reason: String::new(), license: "MIT".into(), pure: true }
+        Facts {
+            built_from: Built::Sdist(SdistFacts::sample()),
+            reason: String::new(),
+            license: "MIT".into(),
+            pure: true,
+        }
     }
 
     #[test]
@@ -394,9 +379,9 @@ mod tests {
             all_features: false,
             features: Vec::new(),
         };
-        let rust = Built::Sdist(SdistFacts { rust: Some(project), ..sdist() });
+        let rust = Built::Sdist(SdistFacts { rust: Some(project), ..SdistFacts::sample() });
         for (built, expected) in [
-            (Built::Sdist(sdist()), ""),
+            (Built::Sdist(SdistFacts::sample()), ""),
             (rust, "LICENSE.dependencies"),
             (wheel(&[]), ""),
             (wheel(&["bundled(zlib)"]), "bundled"),
@@ -409,7 +394,7 @@ mod tests {
     #[test]
     fn sources_with_extension_modules_need_compilers() {
         let requires = |pure: bool| {
-            let sdist = SdistFacts { packages: vec!["cmake".into()], ..sdist() };
+            let sdist = SdistFacts { packages: vec!["cmake".into()], ..SdistFacts::sample() };
             let facts = Facts { built_from: Built::Sdist(sdist), pure, ..facts() };
             build_requires(&facts).join(" ")
         };

@@ -237,3 +237,28 @@ find %{buildroot}%{prefix} -type d -exec chmod 0755 {} +
 find %{buildroot}%{prefix} -type f -exec chmod 0644 {} +
 find %{buildroot}%{prefix} -type f -name '*.so*' -exec chmod 0755 {} +
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::SdistFacts;
+    use super::*;
+    use crate::closure::testing::sample;
+
+    #[test]
+    fn members_without_a_wheel_need_what_builds_them() {
+        let (closure, ..) = sample();
+        let [member, other] = ["hub", "starlette"].map(|name| &closure.members[name]);
+        let facts = |pure: bool, backend: &str| {
+            let (build_requires, packages) = ([backend.to_owned()].into(), vec!["cmake".to_owned()]);
+            let built_from = Built::Sdist(SdistFacts { build_requires, packages, ..SdistFacts::sample() });
+            Facts { built_from, reason: String::new(), license: "MIT".into(), pure }
+        };
+        let required = |members: &[(&Member, Facts)]| Vec::from_iter(build_requires(members)).join(" ");
+        assert_eq!(required(&[]), "");
+        assert_eq!(required(&[(member, facts(true, "flit-core"))]), "cmake python3dist(flit-core)");
+        assert_eq!(
+            required(&[(member, facts(true, "flit-core")), (other, facts(false, "setuptools"))]),
+            "cmake gcc gcc-c++ python3dist(flit-core) python3dist(setuptools)"
+        );
+    }
+}

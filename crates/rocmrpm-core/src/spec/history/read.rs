@@ -156,13 +156,18 @@ fn log(repository: &Repository<'_>, paths: &[String]) -> Result<Vec<Commit>, Rep
     let log = log.args(["--no-renames", "--relative", "--ignore-submodules=none", "--no-ext-diff"]);
     let output = log.arg("--").args(paths).output().map_err(repository.failed())?;
     let mut commits = parse_log(&String::from_utf8_lossy(&output));
-    // Dates must not rise towards the past, or rpm refuses the changelog.
+    order_dates(&mut commits);
+    Ok(commits)
+}
+
+/// Lowers dates that rise towards the past, and raises those before the earliest: rpm refuses such a
+/// changelog.
+fn order_dates(commits: &mut [Commit]) {
     let mut latest = i64::MAX;
-    for commit in &mut commits {
+    for commit in commits {
         commit.seconds = commit.seconds.clamp(EARLIEST, latest.max(EARLIEST));
         latest = commit.seconds;
     }
-    Ok(commits)
 }
 
 /// Reads the output of `git log`. NUL, which separates the fields, is the only character that git
@@ -248,6 +253,23 @@ mod tests {
         let changes: Vec<_> = commits[0].changes.iter().map(|(path, id)| (&**path, id.as_deref())).collect();
         assert_eq!(changes, [(":odd", None), ("src/a b", Some(blob.as_str()))]);
         assert_eq!((commits[1].seconds, commits[1].author.as_str()), (EARLIEST, ""));
+    }
+
+    #[test]
+    fn dates_do_not_rise_towards_the_past() {
+        for (seconds, expected) in [
+            ([9, 7, 8, 5], [9, 7, 7, 5]),
+            ([5, 9, 8, 7], [5, 5, 5, 5]),
+            ([9, -1, 8, 5], [9, 0, 0, 0]),
+            ([i64::MAX - EARLIEST, 3, 2, 1], [i64::MAX - EARLIEST, 3, 2, 1]),
+        ] {
+            let (one, author) = (hash('1'), "A\0a@example.org\0x\0\0");
+            let log: String = seconds.iter().map(|s| format!("{one}\0{}\0{author}", EARLIEST + s)).collect();
+            let mut commits = parse_log(&log);
+            order_dates(&mut commits);
+            let found: Vec<i64> = commits.iter().map(|commit| commit.seconds - EARLIEST).collect();
+            assert_eq!(found, expected, "{seconds:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! What a history means for Release, decided on commits that are given.
 
 use super::*;
+use crate::closure;
 use crate::git::testing;
+use crate::workspace::ClosureRules;
+use crate::workspace::document::At;
 use crate::workspace::testing::sample as workspace;
 
 #[test]
@@ -107,6 +110,85 @@ fn an_uncommitted_file_concerns_the_component_and_what_requires_it() {
         history.uncommitted.insert(path.into());
         let dirty = |name: &str| release(&workspace, &history, name).contains("~dirty");
         assert_eq!((dirty("one"), dirty("two")), (one, two), "{path}");
+    }
+}
+
+#[test]
+fn without_history_a_component_has_the_first_release() {
+    let dir = tempfile::tempdir().unwrap();
+    let workspace = workspace(dir.path(), "fedora-43");
+    let stack = Stack::new(&workspace).unwrap();
+    let history = history(&workspace, &[]);
+    let first = history.release(&stack, workspace.component("one").unwrap());
+    assert_eq!((first.release.as_str(), first.dirty), ("1%{?dist}", false));
+    assert!(first.seconds >= EARLIEST);
+    assert!(first.changelog.ends_with("- 1.0-1\n- Version 1.0\n"), "{}", first.changelog);
+}
+
+#[test]
+fn only_changed_pins_that_are_not_committed_make_a_component_dirty() {
+    let dir = tempfile::tempdir().unwrap();
+    let workspace = workspace(dir.path(), "fedora-43");
+    let name = ComponentName::parse("two").unwrap();
+    for (version, uncommitted, dirty) in
+        [("7", true, false), ("8", true, true), ("7", false, false), ("8", false, false)]
+    {
+        let mut history = history(&workspace, &[BEGIN]);
+        let mut changed = workspace.clone();
+        changed.pins.pins.get_mut(&name).unwrap().value.version = version.into();
+        for path in ["pins/stable.toml", "pins/stable.lock", "pins/stable.generated.toml"] {
+            history.uncommitted = uncommitted.then(|| path.to_owned()).into_iter().collect();
+            let found = release(&changed, &history, "two").contains("~dirty");
+            assert_eq!(found, dirty, "{version} {uncommitted} {path}");
+            assert!(!release(&changed, &history, "one").contains("~dirty"), "the pin of another component");
+        }
+    }
+}
+
+#[test]
+fn the_changelog_names_what_is_not_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workspace = workspace(dir.path(), "fedora-43");
+    let mut history = history(&workspace, &[BEGIN]);
+    history.uncommitted.insert("src/one/a".into());
+    let newest = |workspace: &Workspace| {
+        let stack = Stack::new(workspace).unwrap();
+        let release = history.release(&stack, workspace.component("one").unwrap());
+        release.changelog.lines().take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let who = "* Mon Jan 01 1990 rocmrpm <rocmrpm@localhost> - 1.0-2~dirty";
+    assert_eq!(newest(&workspace), [who, "- Changes that are not committed"]);
+    let name = ComponentName::parse("one").unwrap();
+    workspace.pins.pins.get_mut(&name).unwrap().value.overridden = true;
+    assert_eq!(newest(&workspace), [who, "- Version 1.0 from the command line"]);
+}
+
+#[test]
+fn the_decisions_of_a_closure_concern_its_component_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workspace = workspace(dir.path(), "fedora-43");
+    let two = ComponentName::parse("two").unwrap();
+    workspace.components.get_mut(&two).unwrap().closure = Some(closure::testing::rules(&[]));
+    let mut history = history(&workspace, &[BEGIN]);
+    history.uncommitted.insert("specs-templates/generated/stable/closure.toml".into());
+    let dirty = |name: &str| release(&workspace, &history, name).contains("~dirty");
+    assert_eq!((dirty("one"), dirty("two")), (false, true));
+}
+
+#[test]
+fn rpms_of_a_closure_are_older_than_a_releases_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workspace = workspace(dir.path(), "fedora-43");
+    let names = ["one", "two"].map(|name| ComponentName::parse(name).unwrap());
+    let [one, two] = names;
+    let at = |value: &str| At { value: value.to_owned(), span: 0..0 };
+    workspace.components.get_mut(&two).unwrap().generated = Some(at("one"));
+    for (runtime, expected) in [("one-runtime", "0.1%{?dist}"), ("two", "1%{?dist}")] {
+        let rules = ClosureRules { runtime: Some(at(runtime)), ..closure::testing::rules(&[]) };
+        workspace.components.get_mut(&one).unwrap().closure = Some(rules);
+        let history = history(&workspace, &[BEGIN]);
+        assert_eq!(release(&workspace, &history, "two"), expected, "{runtime}");
+        assert_eq!(release(&workspace, &history, "one"), "1%{?dist}");
     }
 }
 
