@@ -14,8 +14,7 @@ pub fn best(mut work: impl FnMut()) -> Duration {
     (0..RUNS).map(|_| time(&mut work)).min().unwrap()
 }
 
-/// Returns the shortest time of each of two, run in turns, so that what else the machine does
-/// meets both.
+/// Returns the shortest time of each of two, run alternately, so that other load affects both.
 #[allow(dead_code, reason = "not every benchmark compares")]
 pub fn best_of_both(mut one: impl FnMut(), mut other: impl FnMut()) -> (Duration, Duration) {
     one();

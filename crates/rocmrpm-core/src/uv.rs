@@ -18,7 +18,7 @@ use python_packaging::environment::Environment;
 const PLATFORMS: [(u32, u32); 11] =
     [(2, 28), (2, 31), (2, 32), (2, 33), (2, 34), (2, 35), (2, 36), (2, 37), (2, 38), (2, 39), (2, 40)];
 
-/// The file with uv's settings, in its folder.
+/// The file name of uv's settings.
 const CONFIG: &str = "uv.toml";
 
 /// How many of uv's last lines an error shows.
@@ -38,7 +38,7 @@ pub(crate) enum Failure {
     },
     /// uv is not there or could not be run.
     Process(ProcessError),
-    /// Its settings cannot be written.
+    /// Could not write its settings.
     Io(IoError),
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn compile(
     indexes: &[String],
     args: &[&str],
 ) -> Result<String, Failure> {
-    // URLs go by a file, which only this user can read; arguments everybody can.
+    // URLs can contain passwords. Only this user can read the file, but anyone can read arguments.
     let config = folder.join(CONFIG);
     fs::write(&config, settings(indexes))
         .map_err(|error| Failure::Io(IoError::doing("write settings for uv")(error)))?;
@@ -117,9 +117,10 @@ pub(crate) fn compile(
     Err(Failure::Refused { said, why })
 }
 
-/// Returns the settings that name the indexes (uv's settings, "index"). What the default index
-/// said holds for ten minutes and its files for good, as PyPI says itself, whatever a mirror says:
-/// a closure may be resolved twice, with mostly the same questions.
+/// Returns the settings of the indexes (uv's settings, "index"). uv caches pages of the default
+/// index for ten minutes and its files without limit, as PyPI's own headers ask it to. Mirrors often
+/// send no such headers, and resolving a closure can take a second run of uv, which would then
+/// request every page and file again.
 fn settings(indexes: &[String]) -> String {
     let mut text = String::new();
     for (at, index) in indexes.iter().enumerate() {

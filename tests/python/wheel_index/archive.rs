@@ -14,7 +14,8 @@ const RPM: &str = "ROCMRPM_TEST_RPM";
 
 /// Runs one of these tests as a process of its own, prepared by some lines of shell.
 fn alone(test: &str, rpm: &Path, prepare: &str) {
-    let script = format!("{prepare}\nexec \"$0\" --exact archive::{test} --nocapture");
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let script = format!("{prepare}\nexec \"$0\" --exact {module}::{test} --nocapture");
     let this = std::env::current_exe().unwrap();
     let run = Command::new("sh").args(["-c", &script]).arg(this).env(RPM, rpm).run().unwrap();
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));

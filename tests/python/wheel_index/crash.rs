@@ -68,6 +68,7 @@ fn is_writer() -> bool {
 /// Starts this program again as a writer, under strace and on one processor, so that the steps
 /// come in one order.
 fn strace(options: &[&str], test: &str, work: &str, dir: &Path) -> std::process::ExitStatus {
+    let (_, module) = module_path!().split_once("::").unwrap();
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let first = allowed.trim().split([',', '-']).next().unwrap();
@@ -77,7 +78,7 @@ fn strace(options: &[&str], test: &str, work: &str, dir: &Path) -> std::process:
         .args(["-c", first, "strace", "-f", "-qq"])
         .args(options)
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--test-threads=1"])
+        .args(["--exact", &format!("{module}::{test}"), "--test-threads=1"])
         .env(WRITER, format!("{work}:{}", dir.display()))
         .env("TMPDIR", temporary)
         .output()
@@ -205,7 +206,7 @@ fn the_local_index_works_whenever_its_writer_is_killed() {
     if is_writer() {
         return;
     }
-    let test = "crash::the_local_index_works_whenever_its_writer_is_killed";
+    let test = "the_local_index_works_whenever_its_writer_is_killed";
     // From nothing; then one wheel kept, one more of its distribution, one built anew under the
     // same name, one distribution gone.
     let new: [(&str, &str, &str); 4] = [
@@ -229,7 +230,7 @@ fn a_published_index_works_whenever_its_writer_is_killed() {
     if is_writer() {
         return;
     }
-    let test = "crash::a_published_index_works_whenever_its_writer_is_killed";
+    let test = "a_published_index_works_whenever_its_writer_is_killed";
     let publish = |dir: &Path| {
         folder(dir, "new", &[("kept", "1.0", "Requires-Dist: other\n"), ("other", "1.0", "")]);
         act("add", dir);
@@ -249,7 +250,7 @@ fn adding_one_wheel_opens_that_wheel_and_its_pages_alone() {
     if is_writer() {
         return;
     }
-    let test = "crash::adding_one_wheel_opens_that_wheel_and_its_pages_alone";
+    let test = "adding_one_wheel_opens_that_wheel_and_its_pages_alone";
     let dir = tempfile::tempdir().unwrap();
     let others: Vec<String> = (0..40).map(|at| format!("other{}", at % 20)).collect();
     let many: Vec<_> =

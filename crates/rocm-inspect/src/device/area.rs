@@ -48,7 +48,7 @@ impl<'a> Area<'a> {
 #[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
 fn file(folder: &Path, length: usize) -> io::Result<MmapMut> {
     let file = tempfile::tempfile_in(folder)?;
-    // A hole as yet: who populates it learns where the disk is full.
+    // The file is sparse: populating the mapping allocates it, and fails if the disk is full.
     file.set_len(length as u64)?;
     // SAFETY: the file was made just now and has no name, so that nobody else changes
     // or cuts it.

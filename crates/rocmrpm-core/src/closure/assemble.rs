@@ -121,8 +121,8 @@ fn known(
     Ok(known)
 }
 
-/// Records the digests of the wheels' METADATA in a lock, so that no others are taken for them
-/// later. Those that `old` has of the same wheels hold already.
+/// Records the digests of the wheels' METADATA in a lock, so that later runs refuse other METADATA.
+/// Digests that `old` has for the same wheels apply now.
 pub(super) fn record_metadata(
     lock: &mut Lock,
     old: Option<&Lock>,

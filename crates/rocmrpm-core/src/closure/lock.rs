@@ -48,7 +48,7 @@ const FIELDS: [&str; 6] = ["component", "chroot", "python", "arch", "not-after",
 const OWN: &str = "# of the stack: ";
 /// What stands before the name of a file.
 const FILE: &str = "# file: ";
-/// What stands before the digest of the METADATA of the file above it.
+/// The prefix of the digest of the METADATA of the file on the line above.
 const METADATA: &str = "# metadata: sha256:";
 
 impl Lock {
@@ -148,8 +148,8 @@ impl Lock {
     }
 }
 
-/// What is written of a file before its digest.
-struct Stated {
+/// The comment lines of a file, which precede its digest.
+struct FileLines {
     name: String,
     size: Option<u64>,
     metadata: Option<Sha256>,
@@ -159,8 +159,8 @@ struct Stated {
 #[derive(Default)]
 struct Reading {
     packages: Vec<Locked>,
-    /// The files of the next requirement, whose digests follow it.
-    files: Vec<Stated>,
+    /// The files of the next requirement.
+    files: Vec<FileLines>,
     /// The requirement whose digests follow.
     open: Option<(String, Version, Vec<Sha256>)>,
 }
@@ -186,11 +186,12 @@ impl Reading {
         } else if let Some(file) = said.strip_prefix(FILE) {
             let (name, size) = file.split_once(' ').map_or((file, None), |(name, size)| (name, Some(size)));
             let size = size.map(|size| size.parse().map_err(|_| format!("`{}` is no size", visible(size))));
-            self.files.push(Stated { name: name.to_owned(), size: size.transpose()?, metadata: None });
+            self.files.push(FileLines { name: name.to_owned(), size: size.transpose()?, metadata: None });
         } else if let Some(digest) = said.strip_prefix(METADATA) {
             let file = self.files.last_mut().filter(|file| file.metadata.is_none());
-            let file = file.ok_or("this digest of METADATA belongs to no file")?;
-            let digest = Sha256::parse(digest).ok_or("this is no digest of METADATA with 64 digits")?;
+            let file = file.ok_or("this METADATA digest follows no file")?;
+            let digest =
+                Sha256::parse(digest).ok_or("expected a METADATA digest of 64 hexadecimal digits")?;
             file.metadata = Some(digest);
         } else if !said.is_empty() && !said.starts_with('#') {
             let (name, version) = pin(said)?;
@@ -221,7 +222,7 @@ impl Reading {
             return Err(format!("`{name}` has {names} files and {digests} digests"));
         }
         let (mut wheel, mut sdist) = (None, None);
-        for (Stated { name: file, size, metadata }, sha256) in files.into_iter().zip(hashes) {
+        for (FileLines { name: file, size, metadata }, sha256) in files.into_iter().zip(hashes) {
             let slot = if file.ends_with(".whl") { &mut wheel } else { &mut sdist };
             check_file(&file, &name, &version)?;
             if slot.replace(LockedFile { name: file, sha256, size, metadata }).is_some() {
@@ -330,8 +331,8 @@ mod tests {
             ("a-b==1.0 \\", "a-b=1.0 \\", "a-b==1.0 ", "no `name==version`"),
             ("a-b==1.0", "A_b==1.0", "a-b==1.0 ", "not the normalized name"),
             ("# file: a-b-1.0.tar.gz\n", "", "a-b==1.0 ", "1 files and 2 digests"),
-            ("# file: a_b-1.0-py3-none-any.whl 3\n", "", "# metadata", "belongs to no file"),
-            ("# metadata: sha256:", "# metadata: sha256:0", "# metadata", "no digest of METADATA"),
+            ("# file: a_b-1.0-py3-none-any.whl 3\n", "", "# metadata", "follows no file"),
+            ("# metadata: sha256:", "# metadata: sha256:0", "# metadata", "expected a METADATA digest"),
             ("py3-none-any.whl 3", "py3-none-any.whl x", "whl 3", "`x` is no size"),
             ("# file: a_b-1.0-py3", "# file: ../a_b-1.0-py3", "a-b==1.0 ", "not a file's name"),
             ("# file: a_b-1.0-py3", "# file: a_b-1.1-py3", "a-b==1.0 ", "not a file of a-b 1.0"),

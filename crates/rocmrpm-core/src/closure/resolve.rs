@@ -47,7 +47,7 @@ pub fn graph(
     let none = ClosureRules::default();
     let rules = component.closure.as_ref().unwrap_or(&none);
     let upgrade = how.upgrade;
-    // The one may unpack the component's source while the other asks the index.
+    // One unpacks the component's source while the other downloads from the index.
     let (root, own) = parallel::both(
         || roots::stated(workspace, component, rules, fetcher),
         || own::of_stack(stack, component, &environment, fetcher, upgrade == Upgrade::All),
@@ -70,7 +70,7 @@ pub fn graph(
         if upgrade == Upgrade::None && old.inputs == question.inputs(old) {
             let graph = assemble::graph(&question, old, Some(&shown), fetcher)?;
             let mut lock = old.clone();
-            // Locks of older versions have no digests of METADATA.
+            // Older versions of rocmrpm wrote no digests of METADATA.
             if !how.offline && assemble::wheels(&lock.packages).any(|wheel| wheel.metadata.is_none()) {
                 assemble::record_metadata(&mut lock, Some(old), fetcher)?;
             }

@@ -14,7 +14,7 @@ use super::cache::Scratch;
 use super::curl::{self, Ended, Piece};
 use super::download::{self, Request};
 use super::index::{self, ProjectFile};
-use super::partial::Partial;
+use super::partial::PartialFile;
 use super::url::{self, Credentials};
 use super::{Fetcher, SourceError, sdist_info};
 use crate::digest::Sha256;
@@ -27,7 +27,7 @@ use crate::wheel;
 /// distribution format recommends, and then the list of the members.
 const TAIL: u64 = 64 << 10;
 
-/// How much of a wheel is fetched in parts, in bytes. What needs more is fetched whole.
+/// A wheel of which more than this many bytes are needed is downloaded as a whole.
 const MAX_PARTS: usize = 16 << 20;
 
 /// How large METADATA may be, in bytes. The largest real ones have some hundred thousand.
@@ -47,8 +47,8 @@ pub struct Distribution {
     pub file: String,
     /// Its digest.
     pub sha256: Sha256,
-    /// The digest of its METADATA, where it is known: others are refused then, and these need no
-    /// index if the cache has them.
+    /// The digest of its METADATA, if known. Other METADATA are then an error, and cached METADATA
+    /// with this digest are used without asking an index.
     pub metadata: Option<Sha256>,
 }
 
@@ -150,12 +150,13 @@ impl Fetcher<'_> {
         self.cache().packed(recipe).map_or(Ok(None), |digest| self.text_of(&digest))
     }
 
-    /// Returns a text of the cache; `None` if it was damaged, so that it is fetched again.
+    /// Returns a text from the cache, or `None` if it is damaged, so that the caller downloads it
+    /// again.
     fn text_of(&self, digest: &Sha256) -> Result<Option<String>, SourceError> {
         let action = || IoError::doing("read METADATA from the cache");
         let file = fs::File::open(self.cache().path_of(digest)).map_err(action())?;
         let mut bytes = Vec::new();
-        // The digest may be that of a whole distribution.
+        // A lock from an untrusted workspace can contain the digest of a large file.
         file.take(MAX_METADATA).read_to_end(&mut bytes).map_err(action())?;
         Ok(String::from_utf8(bytes).ok().filter(|text| Sha256::of_bytes(text) == *digest))
     }
@@ -260,8 +261,7 @@ impl Fetcher<'_> {
         Ok(())
     }
 
-    /// Fetches the ends of wheels, and reads METADATA there or in other parts that are fetched
-    /// then.
+    /// Downloads the ends of wheels, and then the other parts that METADATA are in.
     fn read_parts(
         &self,
         wanted: &[&Distribution],
@@ -282,25 +282,28 @@ impl Fetcher<'_> {
         Ok(())
     }
 
-    /// Reads METADATA in a wheel that has `whole` bytes, of which `tail` has the last: what else is
-    /// needed is fetched. `None` where that cannot be had, or is too much.
+    /// Reads the METADATA of a wheel of `whole` bytes, whose last bytes are in `tail`, and downloads
+    /// the other parts that this takes. Returns `None` if the server does not send them or if
+    /// they are too large.
     fn read_in_parts(
         &self,
         file: &ProjectFile,
         tail: &Path,
         whole: u64,
     ) -> Result<Option<String>, SourceError> {
-        let mut wheel = Partial::new(whole);
+        let mut wheel = PartialFile::new(whole);
         let bytes = fs::read(tail).map_err(IoError::doing("read the end of a wheel"))?;
         let Some(start) = whole.checked_sub(bytes.len() as u64) else { return Ok(None) };
-        wheel.add(start, bytes);
+        wheel.insert(start, bytes);
         let (url, own) = url::split_credentials(&file.url);
         let credentials = own.or(self.credentials_for(&url)?);
         loop {
             if let Ok(text) = wheel::metadata_in(&mut wheel) {
                 return Ok(Some(text));
             }
-            let Some(part) = wheel.missing().filter(|_| wheel.here() < MAX_PARTS) else { return Ok(None) };
+            let Some(part) = wheel.missing().filter(|_| wheel.downloaded() < MAX_PARTS) else {
+                return Ok(None);
+            };
             let scratch = self.cache().scratch()?;
             let to = scratch.path().join("part");
             let piece = Piece { url: url.clone(), credentials: credentials.as_ref(), to: to.clone() };
@@ -313,7 +316,7 @@ impl Fetcher<'_> {
             if bytes.len() as u64 != part.end - part.start {
                 return Ok(None);
             }
-            wheel.add(part.start, bytes);
+            wheel.insert(part.start, bytes);
         }
     }
 
