@@ -9,6 +9,7 @@ use super::record::{
     BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
     target_names, work_dir,
 };
+use super::run::Installable;
 use super::shelf::Shelf;
 use super::stage::Stage;
 use super::{Builder, BuiltRpms, Job};
@@ -32,6 +33,7 @@ pub(super) struct Way<'a> {
     pub events: &'a dyn Events,
     pub until: Stage,
     pub timeout: Option<Duration>,
+    pub installable: Installable,
     pub shelf: &'a Shelf<'a>,
 }
 

@@ -23,13 +23,13 @@ pub mod patch;
 mod paths;
 pub mod pin;
 pub mod pins;
-pub mod range;
 mod read;
 mod releases;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use crate::index::outside::IndexSource;
+pub use crate::range::{VersionRange, compare};
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use closure::{
     AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberRule, Place, WrittenClosure, YANKED,
@@ -39,7 +39,7 @@ pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use error::WorkspaceError;
 pub use flavour::{Container, Containers, Flavour, PackagesFrom};
-pub use generated::{CLOSURE_FILE, GENERATED, GENERATED_PINS};
+pub use generated::{CLOSURE_FILE, GENERATED, GENERATED_PINS, closure_not_written};
 pub use load::{MANIFEST, Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};
 pub use manifest::{Manifest, PublishedRepository, RocmSource};
@@ -48,5 +48,4 @@ pub use patch::Patch;
 pub use paths::{PathError, check_inputs};
 pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
-pub use range::{VersionRange, compare};
 pub use releases::today;
