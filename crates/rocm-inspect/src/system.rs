@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::report::Depth;
+use super::finding::Depth;
 use super::{elf, image, libraries};
 use rocmrpm_base::canonical::Canonical;
 use rocmrpm_base::names::Soname;

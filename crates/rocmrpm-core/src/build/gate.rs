@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::component::{ComponentError, Way, rpm_count};
+use super::component::{Way, rpm_count};
+use super::error::ComponentError;
 use super::record::{REPORT, Results};
 use super::system::system;
 use super::{Job, Stage};

@@ -3,9 +3,11 @@
 //! build is explained.
 
 mod component;
+mod error;
 mod failure;
 mod gate;
 mod host;
+mod lock;
 mod mock;
 mod record;
 mod release;
@@ -16,19 +18,21 @@ mod shelf;
 mod stage;
 mod system;
 
-pub use component::{Built, ComponentError};
+pub use component::Built;
 pub(crate) use component::{command_again, enter_again, lay_out};
+pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub use failure::fuzzing;
 pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
 pub use gate::{expectations, inspect_wheels};
 pub use host::{HostBuilder, build_root};
+pub use lock::BuildLock;
 pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};
 pub use requires::{HostNeeds, needs_of};
 pub(crate) use run::surroundings;
-pub use run::{BuildLock, Estimate, Installable, Options, Outcome, Prepared, Run, prepare, run};
+pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
 pub use shelf::{refresh_repository, result_rpms};
 pub use stage::Stage;
@@ -38,14 +42,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::duration;
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Error, IoError, Kind};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::process::ProcessError;
 use crate::spec::Rendered;
+use crate::stack::Stack;
 use crate::template::TemplateError;
 use crate::workspace::Component;
+
+/// A check of the RPMs that were built of a component.
+pub type Installable = fn(&Stack<'_>, &Component, &[PathBuf]) -> Result<(), Error>;
 
 /// Everything a builder needs to build one component.
 pub struct Job<'a> {

@@ -2,21 +2,20 @@
 //! component built, and the repository kept in step.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Builder;
 use super::component::{Built, Way};
 use super::gate;
+use super::lock::BuildLock;
 use super::record::Results;
 use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::shelf::Shelf;
 use super::stage::Stage;
+use super::{Builder, Installable};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
-use crate::files;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
@@ -35,9 +34,6 @@ pub struct Options {
     /// Refuses packages that cannot be installed, before they become results.
     pub installable: Installable,
 }
-
-/// A check of the RPMs that were built of a component.
-pub type Installable = fn(&Stack<'_>, &Component, &[PathBuf]) -> Result<(), Error>;
 
 /// Everything that is known before anything is built.
 pub struct Prepared<'s, 'w> {
@@ -351,29 +347,6 @@ pub fn run(
 fn requires(component: &Component, until: Stage) -> Vec<&str> {
     let requires = component.requires.iter().map(|at| at.value.as_str());
     requires.filter(|_| until > Stage::Srpm).collect()
-}
-
-/// Keeps two runs from working in the same build folder at the same time. It ends
-/// with the process, however that ends.
-#[derive(Debug)]
-pub struct BuildLock(#[expect(dead_code, reason = "it is held, not used")] files::Lock);
-
-impl BuildLock {
-    /// Takes the lock of a workspace's build folder for the chosen chroot.
-    pub fn take(workspace: &Workspace) -> Result<Self, Error> {
-        Self::take_in(&workspace.build_dir())
-    }
-
-    /// Takes the lock of a folder that only one run may work in.
-    pub fn take_in(dir: &Path) -> Result<Self, Error> {
-        let path = dir.join(".lock");
-        let refused = || IoError::doing(format!("lock `{}`", path.display()));
-        fs_err::create_dir_all(dir).map_err(refused())?;
-        files::try_lock(&path).map_err(refused())?.map(Self).ok_or_else(|| {
-            let message = format!("another rocmrpm is working in `{}`", dir.display());
-            Error::new(Kind::Environment, message).hinted("wait until it is done, or use another chroot")
-        })
-    }
 }
 
 #[cfg(test)]
