@@ -8,21 +8,12 @@ use super::closure::WrittenClosure;
 use super::component::Component;
 use super::document::{At, File};
 use super::error::WorkspaceError;
-use super::load::Workspace;
+use super::layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS};
 use super::lock::Lock;
 use super::pins::{Overrides, PinSet};
 use super::read::read_components;
 use crate::error::{Problem, Problems};
 use crate::names::ComponentName;
-
-/// The folder below `specs-templates/` of what `rocmrpm closure --write` writes.
-pub const GENERATED: &str = "generated";
-
-/// The file beside them that the component's own spec is rendered with.
-pub const CLOSURE_FILE: &str = "closure.toml";
-
-/// What the names of the pin sets that it writes end with, before `.toml`.
-pub const GENERATED_PINS: &str = ".generated";
 
 /// Returns what the files of a closure begin with. What the release has decides over it, so
 /// that another chroot than the default one has files of its own.
@@ -89,21 +80,4 @@ pub(super) fn add_generated(
         component.requires.extend(required.collect::<Vec<_>>());
     }
     Ok(Some(closure))
-}
-
-/// Returns the problem of a component whose Python closure is not written for the chosen pin set
-/// and chroot: its package would require what nothing provides.
-pub fn closure_not_written(workspace: &Workspace, selected: &[&Component]) -> Option<Problem> {
-    let component = selected.iter().find(|component| component.closure.is_some())?;
-    if workspace.closure.is_some() && workspace.closure_lock().is_file() {
-        return None;
-    }
-    let (name, pins, chroot) = (&component.name, &workspace.pins.name, &workspace.chroot.name);
-    let message = format!("the Python closure of `{name}` is not written for the pins of {pins} on {chroot}");
-    let start = component.file.text.find("[closure]");
-    let span = start.map(|start| start..start + "[closure]".len());
-    let label = "dnf would not find all that its package requires";
-    let problem = component.file.problem(span.clone().unwrap_or(0..0), message, label);
-    let help = format!("`rocmrpm closure --pins {pins} --chroot {chroot} --write` writes it");
-    Some(Problem { span, help: Some(help), ..problem })
 }
