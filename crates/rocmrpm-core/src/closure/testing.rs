@@ -1,5 +1,7 @@
 //! Closures for tests, written down in a few words.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::str::FromStr;
 
 use pep440_rs::Version;
