@@ -10,7 +10,6 @@ use crate::build::{
     BuildLock, Options, Outcome, Prepared, Results, Run, Stage, check_locks, prepare, result_rpms,
     run as run_plan,
 };
-use crate::closure::earlier;
 use crate::error::{Error, IoError, Kind, Problem, Problems};
 use crate::events::{Event, Events};
 use crate::index;
@@ -18,12 +17,13 @@ use crate::machine;
 use crate::names::{ComponentName, nearest};
 use crate::outputs;
 use crate::process::{check_stop, own_program, quote};
+use crate::proof;
 use crate::report::{Progress, Shell, Style, count, human_size, show_error};
 use crate::rpms::name_of_file;
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
 use crate::text::file_url;
-use crate::workspace::{Component, Workspace};
+use crate::workspace::{Component, Workspace, closure_not_written};
 
 pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     // What a component requires takes part in building its RPMs, not in what comes before.
     let select = if args.until > Stage::Srpm { context::components } else { context::named };
     let selected = select(&stack, &args.components)?;
-    let unwritten = earlier::not_written(&workspace, &selected);
+    let unwritten = closure_not_written(&workspace, &selected);
     let unwritten = unwritten.filter(|_| args.until > Stage::Srpm && !workspace.chroot.is_host());
     if let Some(problem) = unwritten {
         return Err(Problems(vec![problem]).into());
@@ -70,7 +70,12 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         drop(progress);
         return render_specs(&prepared, args.json, shell);
     };
-    let options = Options { until: args.until, keep_going: args.keep_going, timeout: args.timeout };
+    let options = Options {
+        until: args.until,
+        keep_going: args.keep_going,
+        timeout: args.timeout,
+        installable: proof::provided,
+    };
     let done = run_plan(&lock, &prepared, builder.as_ref(), &fetcher, options, events)?;
     let outputs =
         if done.complete() { Some(make_outputs(&lock, &stack, args.until, events, shell)?) } else { None };

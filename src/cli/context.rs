@@ -9,7 +9,7 @@ use crate::error::{Error, Problems};
 use crate::process::find_program;
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
-use crate::workspace::{Component, IndexSource, Selection, Workspace};
+use crate::workspace::{Component, IndexSource, Selection, Workspace, closure_not_written};
 
 /// Reads the workspace with the chosen chroot, pin set and overrides.
 pub fn workspace(dir: &Path, choice: &Choice, overrides: &[(String, String)]) -> Result<Workspace, Error> {
@@ -59,7 +59,7 @@ pub fn check_closures<'w>(
     let mut problems = Problems::default();
     for workspace in workspaces.into_iter().filter(|workspace| !workspace.chroot.is_host()) {
         let stack = Stack::new(workspace)?;
-        problems.0.extend(earlier::not_written(workspace, &components(&stack, names)?));
+        problems.0.extend(closure_not_written(workspace, &components(&stack, names)?));
         problems.0.extend(earlier::held_back(workspace)?);
     }
     if problems.0.is_empty() { Ok(()) } else { Err(problems.into()) }

@@ -34,8 +34,7 @@ A test.
 ";
 
 /// Definitions that the host builder brings for machines whose rpm lacks Fedora's.
-const FALLBACK_MACROS: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/crates/rocmrpm-core/src/build/fallback.macros");
+const FALLBACK_MACROS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/rocmrpm-core/src/fallback.macros");
 
 /// The first commit's date, in seconds since 1970: 2026-01-05 12:00 UTC.
 const FIRST_COMMIT: i64 = 1_767_614_400;

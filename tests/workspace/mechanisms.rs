@@ -29,7 +29,12 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"rclone\"", &["pip-index/publish/rclone.rs"]),
     (
         "\"rpm\"",
-        &["rocmrpm-core/build/host.rs", "rocmrpm-core/copr/results.rs", "rocmrpm-core/verify/packages.rs"],
+        &[
+            "rocmrpm-core/build/host.rs",
+            "rocmrpm-core/copr/results.rs",
+            "rocmrpm-core/macros.rs",
+            "rocmrpm-core/verify/packages.rs",
+        ],
     ),
     (
         "\"rpmbuild\"",
@@ -99,12 +104,23 @@ fn sources() -> BTreeMap<String, String> {
         let root = folder.join("src");
         for entry in walkdir::WalkDir::new(&root).into_iter().map(Result::unwrap) {
             let path = entry.path().strip_prefix(&root).unwrap().to_str().unwrap();
-            let of_tests = ["/tests/", "/tests.rs", "_tests.rs", "/testing.rs", "/testserver.rs"];
-            if !path.ends_with(".rs") || of_tests.iter().any(|part| format!("/{path}").contains(part)) {
+            let of_tests = [
+                "/tests/",
+                "/tests.rs",
+                "_tests.rs",
+                "/testing.rs",
+                "/testserver.rs",
+                "/fuzzing.rs",
+                "rocm-inspect/hostile.rs",
+                "rocm-inspect/sample.rs",
+            ];
+            let shown = format!("/{name}/{path}");
+            if !path.ends_with(".rs") || of_tests.iter().any(|part| shown.contains(part)) {
                 continue;
             }
             let text = fs_err::read_to_string(entry.path()).unwrap();
-            let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+            let tests = ["\n#[cfg(test)]\nmod tests {", "\n#[cfg(test)]\npub(super) mod tests {"];
+            let code = tests.iter().fold(text.as_str(), |code, start| code.split(start).next().unwrap());
             let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
             found.insert(format!("{name}/{path}"), lines.collect::<Vec<_>>().join("\n"));
         }
@@ -222,4 +238,129 @@ fn libraries_know_neither_the_terminal_nor_templates() {
         }
         assert_eq!(uses("tera"), name == "rocmrpm-core", "{name}: tera");
     }
+}
+
+/// Debug output follows the names in the code, so a key or a record made of it changes when something
+/// is renamed. Keys are made with `rocmrpm_base::canonical`; messages use `Display`.
+#[test]
+fn no_code_outside_tests_formats_debug_output() {
+    for (file, code) in sources() {
+        for format in [":?}", ":#?}", "dbg!("] {
+            let line = code.lines().find(|line| line.contains(format));
+            assert!(line.is_none(), "{file} formats debug output: {}", line.unwrap_or_default().trim());
+        }
+    }
+}
+
+/// The uses of one top-level module by others: for each user, the file that shows it.
+type Uses<'a> = BTreeMap<String, BTreeMap<String, &'a str>>;
+
+/// Returns which top-level module of a crate uses which other one, in code without tests.
+fn uses<'a>(krate: &str, sources: &'a BTreeMap<String, String>) -> Uses<'a> {
+    let prefix = format!("{krate}/");
+    let files: Vec<(&str, &str)> = sources
+        .iter()
+        .filter_map(|(file, code)| Some((file.strip_prefix(&prefix)?, code.as_str())))
+        .collect();
+    let top = |file: &str| file.split('/').next().unwrap().trim_end_matches(".rs").to_owned();
+    let modules: BTreeSet<String> = files.iter().map(|(file, _)| top(file)).collect();
+    let mut uses = Uses::new();
+    for (file, code) in files.iter().filter(|(file, _)| !["lib.rs", "main.rs"].contains(file)) {
+        // How many modules a file's code is in: so many `super` lead to the crate's root.
+        let depth = file.trim_end_matches("/mod.rs").split('/').count();
+        let from_root = ["crate::".to_owned(), "super::".repeat(depth)];
+        let mut paths = Vec::new();
+        for start in from_root {
+            for (at, _) in code.match_indices(&start) {
+                let before = code[..at].chars().next_back();
+                if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+                    paths.extend(first_names(&code[at + start.len()..]));
+                }
+            }
+        }
+        let own = top(file);
+        for name in paths.into_iter().filter(|name| modules.contains(*name) && *name != own) {
+            uses.entry(own.clone()).or_default().insert(name.to_owned(), file);
+        }
+    }
+    uses
+}
+
+/// Returns the first name of a path, or of each path in the braces of a `use`.
+fn first_names(path: &str) -> Vec<&str> {
+    let name = |text: &'_ str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let Some(list) = path.strip_prefix('{') else { return vec![&path[..name(path)]] };
+    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                let part = list[start..at].trim_start();
+                names.push(&part[..name(part)]);
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Returns a way from a module back to itself, the shortest one.
+fn way_back(uses: &Uses<'_>, module: &str) -> Option<Vec<String>> {
+    let mut ways = vec![vec![module.to_owned()]];
+    let mut seen = BTreeSet::new();
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            for next in uses.get(way.last().unwrap()).into_iter().flat_map(BTreeMap::keys) {
+                let way = [&way[..], std::slice::from_ref(next)].concat();
+                if next == module {
+                    return Some(way);
+                }
+                if seen.insert(next.clone()) {
+                    longer.push(way);
+                }
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+#[test]
+fn no_circle_between_the_modules_of_a_crate() {
+    let sources = sources();
+    let mut found = Vec::new();
+    for krate in crates().keys() {
+        let uses = uses(krate, &sources);
+        let circles = uses.keys().filter_map(|module| way_back(&uses, module));
+        let Some(shortest) = circles.min_by_key(Vec::len) else { continue };
+        let steps = shortest.windows(2).map(|step| {
+            let [user, used] = step else { unreachable!("a window of two") };
+            format!("  {user} uses {used} in {krate}/{}", uses[user][used])
+        });
+        found.push(format!("{krate}: {}\n{}", shortest.join(" -> "), steps.collect::<Vec<_>>().join("\n")));
+    }
+    assert!(found.is_empty(), "modules use each other in a circle:\n{}", found.join("\n"));
+}
+
+#[test]
+fn circles_between_modules_are_found() {
+    let files = [
+        ("x/lib.rs", "mod a;\nmod b;\nmod c;\n"),
+        ("x/a.rs", "use crate::{\n    b::{One, Two},\n    d,\n};\n"),
+        ("x/b/mod.rs", "use super::c::Three;\n"),
+        ("x/b/deep.rs", "use super::Own;\nuse super::super::c;\n"),
+        ("x/c.rs", "fn f() -> crate::a::Four { todo!() }\n"),
+        ("x/d.rs", "use std::fmt;\n"),
+    ];
+    let sources = files.map(|(file, code)| (file.to_owned(), code.to_owned())).into();
+    let uses = uses("x", &sources);
+    assert_eq!(way_back(&uses, "a").unwrap(), ["a", "b", "c", "a"]);
+    assert_eq!(way_back(&uses, "d"), None);
+    assert_eq!(uses["b"].keys().collect::<Vec<_>>(), ["c"]);
 }

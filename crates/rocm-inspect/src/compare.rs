@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::facts::{DeviceCode, ElfFacts, FileFacts, Subject};
+use super::finding::Finding;
 use super::pairs::{self, Pairs};
-use super::report::{Finding, Report};
+use super::report::Report;
 use rocmrpm_base::names::Soname;
 
 /// The name and version of a serialised [`Comparison`].
@@ -302,7 +303,7 @@ mod tests {
 
     use super::*;
     use crate::facts::{Compression, Storage, Symbols};
-    use crate::report::{Depth, Judgement};
+    use crate::finding::{Depth, Judgement};
     use crate::rules::RULES;
     use crate::testing::{device_code, gpu, subject};
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::facts::Storage;
-use super::report::{Depth, SCHEMA};
+use super::finding::Depth;
+use super::report::SCHEMA;
 
 /// The part of a serialised report that is read back.
 #[derive(Deserialize)]
@@ -52,7 +53,8 @@ pub fn kernels_in(json: &[u8]) -> BTreeMap<String, u64> {
 mod tests {
     use super::*;
     use crate::facts::{DeviceCode, FileFacts, Subject};
-    use crate::report::{Judgement, Report};
+    use crate::finding::Judgement;
+    use crate::report::Report;
     use crate::testing::{device_code, gpu, subject};
 
     fn with(name: &str, codes: &[(&str, Storage, Option<u64>)]) -> Subject {

@@ -6,7 +6,7 @@ use goblin::elf::header::ELFMAG;
 use super::code_object::{EM_AMDGPU, Sections};
 use super::device::Device;
 use super::facts::{Damage, ElfFacts, FileFacts, Storage};
-use super::report::Depth;
+use super::finding::Depth;
 use super::{ar, bundle, ccob, data_files, elf, kpack};
 
 /// Where bundles stand in the section that is made for them.

@@ -28,6 +28,7 @@ mod elf;
 mod expectations;
 mod facts;
 mod file;
+mod finding;
 #[cfg(test)]
 mod hostile;
 mod image;
@@ -63,7 +64,8 @@ pub use facts::{
     KpackArchive, KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target,
     Unread, WrongHash,
 };
-pub use report::{Depth, Finding, Need, Origin, Report, RuleId, SCHEMA, Severity, Waived};
+pub use finding::{Depth, Finding, Need, Origin, RuleId, Severity, Waived};
+pub use report::{Report, SCHEMA};
 pub use rules::{RULES, RULES_VERSION, Rule, Served, Shortfall, Verdict, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};
 

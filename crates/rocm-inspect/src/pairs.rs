@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::{FileFacts, Subject};
-use super::report::Finding;
+use super::finding::Finding;
 
 /// What corresponds, and what has no counterpart; each in the order of its list.
 #[derive(Debug)]

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::facts::*;
-use super::report::{Depth, Finding, Judgement, Need, Origin, Report, Waived};
+use super::finding::{Depth, Finding, Judgement, Need, Origin, Waived};
+use super::report::Report;
 use super::testing::subject;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::gpu::GpuTarget;

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::facts::{DeviceCode, FileFacts, Storage, Subject, Unread};
-use super::report::Judgement;
+use super::finding::Judgement;
 use super::sample::sample;
 use super::testing::{HostElf, Method, aligned, bundle, ccob, code_object, device_code, gpu, subject};
 use super::{Depth, Expectations, Report, SCHEMA, inspect};

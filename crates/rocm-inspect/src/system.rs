@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::report::Depth;
+use super::finding::Depth;
 use super::{elf, image, libraries};
+use rocmrpm_base::canonical::Canonical;
 use rocmrpm_base::names::Soname;
 use rocmrpm_base::process::{Command, ProcessError, find_program};
 
@@ -16,6 +17,15 @@ pub enum SearchPathTag {
     Rpath,
     /// `DT_RUNPATH`: searched after `LD_LIBRARY_PATH`, for the file's own needs alone.
     Runpath,
+}
+
+impl Canonical for SearchPathTag {
+    fn write(&self, text: &mut String) {
+        text.push_str(match self {
+            Self::Rpath => "Rpath",
+            Self::Runpath => "Runpath",
+        });
+    }
 }
 
 /// Whose ROCm a system has.

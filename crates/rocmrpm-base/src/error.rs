@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::process::ProcessError;
+use crate::stop;
 
 /// What an error means for the process: its exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +228,7 @@ pub fn kind_of_io(error: &std::io::Error) -> Kind {
 /// Returns remedies for what the file system said.
 pub fn hints_of_io(error: &std::io::Error) -> Vec<String> {
     match error.kind() {
-        std::io::ErrorKind::Interrupted => ProcessError::Stopped.hints(),
+        std::io::ErrorKind::Interrupted => vec![stop::HINT.into()],
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
             vec!["free some space and run the same command again; it goes on where it stopped".into()]
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags};
 
-use crate::process::check_stop;
+use crate::stop::{Stopped, stop_requested};
 
 /// How often one who waits for a lock tries to take it.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
@@ -24,7 +24,9 @@ pub fn lock(path: &Path) -> io::Result<Lock> {
         if let Some(lock) = try_lock(path)? {
             return Ok(lock);
         }
-        check_stop().map_err(|stopped| io::Error::new(io::ErrorKind::Interrupted, stopped))?;
+        if stop_requested() {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, Stopped));
+        }
         std::thread::sleep(LOCK_LOOK);
     }
 }

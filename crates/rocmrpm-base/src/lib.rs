@@ -4,6 +4,7 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+pub mod canonical;
 pub mod digest;
 pub mod duration;
 pub mod error;
@@ -18,6 +19,7 @@ pub mod names;
 pub mod ownership;
 pub mod parallel;
 pub mod process;
+mod stop;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;

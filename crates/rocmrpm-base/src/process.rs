@@ -6,19 +6,17 @@ mod packages;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::duration;
 use crate::error::{Diagnose, Kind};
+use crate::stop;
 use crate::trust::{self, TrustError};
 use environment::Environment;
 
+pub use crate::stop::{catch_signals, stop_requested};
+pub use crate::text::quote;
 pub use packages::install_hint;
-
-/// How often the user or the system asked us to stop. Signals belong to the
-/// process, so this does too.
-static STOP_REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 /// Programs that run code of what they read, whatever they are asked to do: specs have scripts and
 /// macros, mock's configs are Python, and source distributions have build scripts.
@@ -26,24 +24,6 @@ const RUN_CODE: &[&str] = &["mock", "rpmbuild", "rpmspec", "uv"];
 
 /// How long a child may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(15);
-
-/// Counts the signals that ask a process to end, a closed terminal's among them, from
-/// now on instead of dying from them. Called once, by the binary.
-pub fn catch_signals() -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
-    std::thread::Builder::new().spawn(move || {
-        for _ in signals.forever() {
-            STOP_REQUESTS.fetch_add(1, Ordering::SeqCst);
-        }
-    })?;
-    Ok(())
-}
-
-/// Returns whether the user or the system asked us to stop.
-pub fn stop_requested() -> bool {
-    STOP_REQUESTS.load(Ordering::SeqCst) > 0
-}
 
 /// Returns an error if we were asked to stop.
 pub fn check_stop() -> Result<(), ProcessError> {
@@ -91,7 +71,7 @@ pub enum ProcessError {
     #[error(transparent)]
     Trust(TrustError),
     /// We were asked to stop.
-    #[error("stopped on request")]
+    #[error("{}", stop::Stopped)]
     Stopped,
 }
 
@@ -110,7 +90,7 @@ impl Diagnose for ProcessError {
         match self {
             Self::Missing { program } => vec![install_hint(program)],
             Self::Trust(error) => error.hints(),
-            Self::Stopped => vec!["run the same command again; it goes on where it stopped".into()],
+            Self::Stopped => vec![stop::HINT.into()],
             _ => Vec::new(),
         }
     }
@@ -367,7 +347,7 @@ impl Command {
                 Ok(None) => {}
                 Err(source) => return Err(start_error(source)),
             }
-            let requests = STOP_REQUESTS.load(Ordering::SeqCst);
+            let requests = stop::requests();
             if end.is_none() && requests > 0 {
                 end = Some(ProcessError::Stopped);
             } else if end.is_none()
@@ -564,16 +544,6 @@ pub fn own_program() -> String {
     }
     let here = std::env::current_dir().unwrap_or_default();
     quote(&own.strip_prefix(&here).unwrap_or(&own).to_string_lossy())
-}
-
-/// Quotes a word for a POSIX shell where it needs it.
-pub fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 #[cfg(test)]

@@ -129,6 +129,16 @@ pub fn base64(bytes: &[u8], digits: &[u8; 64]) -> String {
     text
 }
 
+/// Quotes a word for a POSIX shell where it needs it.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

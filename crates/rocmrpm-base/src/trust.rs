@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Diagnose, IoError, Kind};
 use crate::files;
 use crate::ownership;
-use crate::process::quote;
-use crate::text::visible;
+use crate::text::{quote, visible};
 
 /// The format of the list.
 const SCHEMA: &str = "rocmrpm/trust/1";

@@ -12,6 +12,8 @@ pub mod container;
 pub mod copr;
 mod git;
 pub mod lint;
+mod lint_rules;
+mod macros;
 pub mod osv;
 pub mod outputs;
 pub mod packages;
@@ -20,6 +22,7 @@ pub mod pins;
 pub mod prep;
 pub mod proof;
 pub mod publication;
+mod range;
 pub mod reproduce;
 pub mod requirements;
 pub mod sources;
@@ -35,6 +38,7 @@ pub use pip_index as index;
 use python_packaging::wheel;
 use rocm_inspect as inspect;
 use rocmrpm_base::{
-    digest, duration, error, events, files, gpu, limits, machine, names, ownership, parallel, process, text,
+    canonical, digest, duration, error, events, files, gpu, limits, machine, names, ownership, parallel,
+    process, text,
 };
 use rocmrpm_rpms as rpms;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tera::{ErrorKind, Tera};
 
 use crate::error::{Diagnose, Kind, Problem};
-use crate::workspace::compare;
+use crate::range::compare;
 
 /// Templates by name, ready to render.
 pub struct Templates {

@@ -6,12 +6,45 @@ use std::collections::HashMap;
 use rpm::{FileFlags, FileType, IndexTag, PackageMetadata};
 
 use super::payload::Member;
-use super::read::{Entry, EntryKind};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::text::visible;
 
 /// `PATH_MAX` on Linux.
 const MAX_PATH: usize = 4096;
+
+/// One file of an RPM's payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The absolute path on the installed system.
+    pub path: String,
+    /// The permission bits.
+    pub permissions: u16,
+    /// The size in bytes that the header states.
+    pub size: u64,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The digest that the header states for a regular file (`FILEDIGESTS`); `None`
+    /// where it states none or one of another algorithm.
+    pub sha256: Option<Sha256>,
+    /// A number that all files have in common that are hard links to each other; `None`
+    /// for a file that has one name only.
+    pub hard_link: Option<usize>,
+}
+
+/// What kind of file a payload entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file with content.
+    Regular,
+    /// A regular file that is listed but not in the payload (`%ghost`).
+    Ghost,
+    /// A symbolic link with its target as written.
+    Symlink(String),
+    /// A folder.
+    Directory,
+    /// A device, socket or pipe.
+    Special,
+}
 
 /// The files of one package.
 pub(super) struct Files {

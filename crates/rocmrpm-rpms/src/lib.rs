@@ -16,7 +16,8 @@ pub mod tags;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Entry, EntryKind, Header, files, for_each_file, header};
+pub use files::{Entry, EntryKind};
+pub use read::{Header, files, for_each_file, header};
 pub use relations::{PackagedFile, Relation, Relations, Required, write_headers};
 
 use std::path::{Path, PathBuf};

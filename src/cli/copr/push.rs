@@ -13,7 +13,7 @@ use crate::error::{Error, Kind};
 use crate::events::Events;
 use crate::names::ComponentName;
 use crate::process::own_program;
-use crate::proof::prove;
+use crate::proof::{prove, provided};
 use crate::report::{Progress, Shell, Style, Table};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
@@ -110,7 +110,8 @@ impl Push<'_> {
             let graph = resolve::written(&stack, &fetcher, events)?;
             install::show(&prove(&stack, graph.as_ref(), &fetcher, events)?, &workspace.chroot.name, shell)?;
         }
-        let options = Options { until: Stage::Rpm, keep_going: args.keep_going, timeout: None };
+        let options =
+            Options { until: Stage::Rpm, keep_going: args.keep_going, timeout: None, installable: provided };
         let done = run_plan(&lock, &prepared, &builder, &fetcher, options, events)?;
         let code = build::report_failures(&done, shell);
         if code == 0 {

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use self::tree::{Elf, RPMS, Root, Tree, WHEELS};
 use super::facts::Subject;
+use super::finding::{Need, Origin};
 use super::libraries;
-use super::report::{Need, Origin};
 use super::system::{DEFAULT_FOLDERS, System};
 use rocmrpm_base::names::Soname;
 use rocmrpm_base::names::normalized;

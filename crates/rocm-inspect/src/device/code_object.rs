@@ -7,7 +7,7 @@ use goblin::elf::section_header::SHT_NOBITS;
 use super::entry_id::known_target;
 use super::metadata;
 use crate::facts::KernelCode;
-use crate::report::Depth;
+use crate::finding::Depth;
 use rocmrpm_base::gpu::GpuTarget;
 
 /// How many of a code object's first bytes tell what it is: an ELF64 header.

@@ -16,7 +16,7 @@ use super::ccob::{self, Header, Stream};
 use super::code_object;
 use super::harvest::{Examined, Harvest, Place};
 use crate::facts::Storage;
-use crate::report::Depth;
+use crate::finding::Depth;
 use rocmrpm_base::parallel;
 
 /// How much is read at a time.

@@ -25,8 +25,8 @@ use self::bundle::{Broken, Table};
 use self::ccob::Header;
 use self::code_object::{EM_AMDGPU, HEAD, Kernels, Object};
 use super::facts::{Damage, Storage, Target};
+use super::finding::Depth;
 use super::image;
-use super::report::Depth;
 
 /// Where bundles begin in a section, as the section's own alignment demands.
 const ALIGNMENT: usize = 4096;

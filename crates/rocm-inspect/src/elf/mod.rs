@@ -22,7 +22,7 @@ use raw::{Raw, string};
 
 use super::code_object::EM_AMDGPU;
 use super::facts::{Damage, ElfFacts, ElfKind};
-use super::report::Depth;
+use super::finding::Depth;
 
 // Linux refuses programs with more than 1170 program headers; object files reach
 // some 100,000 sections.

@@ -14,7 +14,7 @@ use super::dynamic::Dynamic;
 use super::places::{Places, apart, is_table, without};
 use super::raw::Raw;
 use crate::facts::{ElfFacts, Mention};
-use crate::report::Depth;
+use crate::finding::Depth;
 
 const MAX_LIBRARIES: usize = 256;
 const MAX_MENTIONS: usize = 320;

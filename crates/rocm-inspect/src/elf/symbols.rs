@@ -13,7 +13,7 @@ use super::Sections;
 use super::dynamic::{DT_MIPS_SYMTABNO, Dynamic};
 use super::raw::{Raw, string};
 use crate::facts::{Damage, ElfFacts};
-use crate::report::Depth;
+use crate::finding::Depth;
 
 // Names of C++ templates reach some 10,000 bytes; all names of the largest library
 // known (libtensorflow_cc) some 100 MB, of which undefined ones are few.

@@ -11,7 +11,7 @@ use super::table::{Contents, Entry, HEADER, open, target};
 use crate::bundle::Broken;
 use crate::code_object::{self, Kernels, Object};
 use crate::facts::{Damage, DeviceCode, FileFacts, Mismatch, Storage, Target};
-use crate::report::Depth;
+use crate::finding::Depth;
 use rocmrpm_base::text::visible;
 
 /// The first bytes of an archive.

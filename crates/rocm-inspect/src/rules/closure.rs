@@ -9,8 +9,8 @@ use crate::closure::tree::{Elf, RPMS, Root, SITE_PACKAGES, WHEELS, is_below};
 use crate::closure::{Closure, Link};
 use crate::expectations::Expectations;
 use crate::facts::Subject;
+use crate::finding::{Finding, Origin};
 use crate::libraries::{RocmName, rocm_library, rocm_stem};
-use crate::report::{Finding, Origin};
 use crate::system::{DEFAULT_FOLDERS, System};
 
 pub(super) const MIXED: Rule = Rule {

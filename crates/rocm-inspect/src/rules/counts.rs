@@ -7,7 +7,7 @@ use super::served::Shortfall;
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{DeviceCode, FileFacts, KernelCode, Storage, Subject, Target};
-use crate::report::Finding;
+use crate::finding::Finding;
 use rocmrpm_base::gpu::GpuTarget;
 
 /// A sibling with fewer kernels says nothing about how many there should be.

@@ -3,7 +3,7 @@
 
 use super::{Rule, RuleId, Severity};
 use crate::facts::{Damage, FileFacts, Subject};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 pub(super) const BUNDLE: Rule = Rule {
     id: RuleId("bundle-damaged"),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::placement::module_path;
 use super::{Rule, RuleId, Severity};
 use crate::facts::{Subject, SubjectKind};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 pub(super) const LOST: Rule = Rule {
     id: RuleId("hidden-folder-lost"),

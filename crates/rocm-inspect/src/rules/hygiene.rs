@@ -5,7 +5,7 @@
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{ElfFacts, ElfKind, FileFacts, HeaderFault, Mention, Subject, SubjectKind};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 pub(super) const NOT_STRIPPED: Rule = Rule {
     id: RuleId("not-stripped"),

@@ -8,7 +8,7 @@ use super::placement::{Installed, Place, Placement};
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{FileFacts, KpackArchive, KpackReference, Subject, Target};
-use crate::report::Finding;
+use crate::finding::Finding;
 use rocmrpm_base::gpu::GpuTarget;
 
 pub(super) const UNRESOLVED: Rule = Rule {

@@ -4,7 +4,7 @@
 use super::{Rule, RuleId, Severity, search_paths};
 use crate::expectations::Expectations;
 use crate::facts::{FileFacts, Subject, SubjectKind};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 const WHY_BUILD: &str = "the folder does not exist where the package is installed, or somebody else can create it \
                          there and put a library into it; and the package differs with every build folder";

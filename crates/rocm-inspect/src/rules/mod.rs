@@ -27,7 +27,7 @@ pub use served::{Served, Shortfall, Verdict};
 
 use super::expectations::Expectations;
 use super::facts::{FileFacts, Subject};
-use super::report::{Finding, Judgement, RuleId, Severity};
+use super::finding::{Finding, Judgement, RuleId, Severity};
 use rocmrpm_base::text::visible;
 
 /// What a rule is about.

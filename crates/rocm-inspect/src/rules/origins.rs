@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::{Rule, RuleId, Severity};
 use crate::closure::tree::{Elf, Root, WHEELS};
 use crate::closure::{Closure, Link};
+use crate::finding::{Finding, Origin};
 use crate::libraries::{rocm_stem, without_digest};
-use crate::report::{Finding, Origin};
 use crate::system::System;
 
 pub(super) const MISSING: Rule = Rule {

@@ -2,7 +2,7 @@
 
 use super::{Rule, RuleId, Severity};
 use crate::facts::{Subject, SubjectKind};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 pub(super) const OUTSIDE: Rule = Rule {
     id: RuleId("path-outside"),

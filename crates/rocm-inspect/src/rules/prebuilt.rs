@@ -2,7 +2,7 @@
 //! is at hand.
 
 use super::{RuleId, counts, damage, origins, targets};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 const OTHER_BUILD: &str =
     "use a build whose targets include this GPU, or ask the project to add it to its list of targets";

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{DeviceCode, Subject, Target};
-use crate::report::Finding;
+use crate::finding::Finding;
 use rocmrpm_base::gpu::GpuTarget;
 
 pub(super) const FALSE: Rule = Rule {

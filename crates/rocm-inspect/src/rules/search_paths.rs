@@ -9,7 +9,7 @@ use crate::closure::tree::{RPMS, SITE_PACKAGES, WHEELS, normal};
 use crate::closure::{Closure, after_origin};
 use crate::expectations::Expectations;
 use crate::facts::{ElfFacts, FileFacts, Subject, SubjectKind};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::system::SearchPathTag;
 use crate::system::{DEFAULT_FOLDERS, System};
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{Rule, RuleId, Severity};
 use crate::closure::tree::{Elf, Root};
 use crate::closure::{Closure, Link};
+use crate::finding::{Finding, Origin};
 use crate::libraries::{rocm_owner, rocm_stem, vendor};
-use crate::report::{Finding, Origin};
 use crate::system::{System, dotted, split_version};
 
 pub(super) const UNDERLINKED: Rule = Rule {

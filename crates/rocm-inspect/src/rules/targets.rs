@@ -7,7 +7,7 @@ use super::served::{Unit, units};
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{DeviceCode, FileFacts, Storage, Subject, Target};
-use crate::report::Finding;
+use crate::finding::Finding;
 use rocmrpm_base::gpu::GpuTarget;
 
 pub(super) const MISSING: Rule = Rule {

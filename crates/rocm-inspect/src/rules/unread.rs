@@ -2,7 +2,7 @@
 
 use super::{Rule, RuleId, Severity};
 use crate::facts::{Subject, Unread};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 pub(super) const FILE: Rule = Rule {
     id: RuleId("file-unread"),

@@ -3,7 +3,7 @@
 
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Waiver;
-use crate::report::{Finding, Waived};
+use crate::finding::{Finding, Waived};
 use rocmrpm_base::text::covers;
 
 pub(super) const UNUSED: Rule = Rule {

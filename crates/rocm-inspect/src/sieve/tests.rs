@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::file::facts;
+use crate::finding::Depth;
 use crate::image::{MemberError, sieved};
-use crate::report::Depth;
 use crate::testing::{Method, aligned, bundle, ccob, code_object, flip_bytes};
 
 const TEXT: usize = 0x2000;

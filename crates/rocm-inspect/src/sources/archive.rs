@@ -17,8 +17,8 @@ use super::{rpm, tar, wheel, with_cause};
 use crate::InspectError;
 use crate::facts::{Contents, Subject, SubjectKind, Unread};
 use crate::file::facts;
+use crate::finding::Depth;
 use crate::image::{self, Image, MemberError, Taking};
-use crate::report::Depth;
 use rocmrpm_base::parallel;
 use rocmrpm_base::process::check_stop;
 

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::error::ComponentError;
 use super::record::{
     BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
     target_names, work_dir,
 };
 use super::shelf::Shelf;
 use super::stage::Stage;
-use super::{Builder, BuiltRpms, Job};
-use crate::error::{Diagnose, Error, IoError, Kind};
+use super::{Builder, BuiltRpms, Installable, Job};
+use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
-use crate::inspect::{Finding, Report};
 use crate::process::{check_stop, end_leftovers, own_program, quote};
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
@@ -32,6 +32,7 @@ pub(super) struct Way<'a> {
     pub events: &'a dyn Events,
     pub until: Stage,
     pub timeout: Option<Duration>,
+    pub installable: Installable,
     pub shelf: &'a Shelf<'a>,
 }
 
@@ -44,103 +45,8 @@ pub struct Built {
     pub summary: String,
 }
 
-/// Why a component was built and yet not accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum ComponentError {
-    /// The inspection found errors.
-    #[error("`{component}` did not pass inspection: {}", count(report))]
-    Findings {
-        /// Which component.
-        component: String,
-        /// Everything that was found.
-        report: Box<Report>,
-        /// Where the whole report is.
-        path: PathBuf,
-        /// The folder with the build's logs.
-        logs: PathBuf,
-        /// The command that tries again.
-        retry: String,
-    },
-    /// Wheels have errors that the RPMs which they were made from do not have.
-    #[error("the wheels of `{component}` did not pass inspection")]
-    Wheels {
-        /// Which component.
-        component: String,
-        /// What is wrong with them alone.
-        errors: Vec<Finding>,
-    },
-    /// Another component brings the same package.
-    #[error("`{component}` makes the package `{package}`, as `{other}` does")]
-    SamePackage {
-        /// The component that was built.
-        component: String,
-        /// The component that has the package already.
-        other: String,
-        /// The RPM's file name.
-        package: String,
-    },
-    /// The build succeeded without a package.
-    #[error("`{component}` was built, but no RPM came of it")]
-    NoRpms {
-        /// Which component.
-        component: String,
-    },
-}
-
 pub(super) fn rpm_count(n: usize) -> String {
     format!("{n} RPM{}", if n == 1 { "" } else { "s" })
-}
-
-fn count(report: &Report) -> String {
-    match report.errors().count() {
-        1 => "1 error".to_owned(),
-        n => format!("{n} errors"),
-    }
-}
-
-impl Diagnose for ComponentError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Findings { .. } | Self::Wheels { .. } => Kind::Findings,
-            Self::SamePackage { .. } => Kind::Config,
-            Self::NoRpms { .. } => Kind::Build,
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Findings { report, .. } => report.errors().map(ToString::to_string).collect(),
-            Self::Wheels { errors, .. } => errors.iter().map(ToString::to_string).collect(),
-            Self::SamePackage { .. } | Self::NoRpms { .. } => Vec::new(),
-        }
-    }
-
-    fn hints(&self) -> Vec<String> {
-        match self {
-            Self::Findings { report, path, logs, retry, .. } => {
-                let mut hints: Vec<String> = report.errors().map(|finding| finding.remedy.clone()).collect();
-                hints.dedup();
-                // The rule about waivers cannot be waived, and says all in its remedy.
-                if let Some(finding) = report.errors().find(|finding| finding.id.as_str() != "waiver-unused")
-                {
-                    hints.push(format!("why, and how to waive it: {} explain {}", own_program(), finding.id));
-                }
-                hints.push(format!("the whole report: {}", path.display()));
-                hints.push(format!("the build's logs: {}", logs.display()));
-                hints.push(format!("to try again: {retry}"));
-                hints
-            }
-            Self::Wheels { errors, .. } => {
-                let mut hints: Vec<String> = errors.iter().map(|finding| finding.remedy.clone()).collect();
-                hints.dedup();
-                hints
-            }
-            Self::SamePackage { other, .. } => vec![format!(
-                "take it out of one of the two templates; if it moved here, build `{other}` first"
-            )],
-            Self::NoRpms { .. } => vec!["does the template have a `%files` section?".into()],
-        }
-    }
 }
 
 impl Way<'_> {

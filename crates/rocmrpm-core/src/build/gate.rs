@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::component::{ComponentError, Way, rpm_count};
+use super::component::{Way, rpm_count};
+use super::error::ComponentError;
 use super::record::{REPORT, Results};
 use super::system::system;
 use super::{Job, Stage};
+use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::events::Event;
 use crate::files;
 use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, Waived};
 use crate::process::check_stop;
-use crate::proof;
 use crate::stack::{KeyInputs, Stack, Step};
 use crate::workspace::{Component, Workspace};
 
@@ -72,13 +73,13 @@ pub(super) fn inputs(workspace: &Workspace, component: &Component, until: Stage)
     let mut inputs = KeyInputs::default();
     if until > Stage::Srpm {
         inputs.add("set of rules", RULES_VERSION);
-        inputs.add("promise of device code", format!("{:?}", component.device_code));
+        inputs.add("promise of device code", canonical(&component.device_code));
         let Workspace { chroot, provider, .. } = workspace;
         let sonames: Vec<_> = provider.capabilities.values().map(|one| (&one.runtime, &one.soname)).collect();
         let known = (&chroot.libraries, &chroot.symbol_versions, sonames, &provider.search_path_tag);
-        inputs.add("table of libraries", Sha256::of_bytes(format!("{known:?}")));
+        inputs.add("table of libraries", Sha256::of_bytes(canonical(&known)));
         let waivers = component.waivers.iter();
-        let waivers = waivers.map(|w| format!("{:?}", (&w.rule, &w.file, &w.found, &w.reason)));
+        let waivers = waivers.map(|w| canonical(&(&w.rule, &w.file, &w.found, &w.reason)));
         inputs.add("list of waivers", waivers.collect::<String>());
     }
     inputs
@@ -109,7 +110,7 @@ impl Way<'_> {
         }
         if !report.has_errors() {
             // Before the judgement: what is not provided today may be tomorrow.
-            proof::provided(self.stack, component, &rpms)?;
+            (self.installable)(self.stack, component, &rpms)?;
         }
         let seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         keep(waiting, &report, step, seconds).map_err(IoError::doing(format!("write {REPORT}")))?;
@@ -219,5 +220,35 @@ mod tests {
         assert_eq!(again.changed_since(&after), ["table of libraries"]);
         // A source package is not inspected.
         assert_eq!(inputs(&workspace, &plain, Stage::Srpm), KeyInputs::default());
+    }
+
+    #[test]
+    fn the_inputs_of_a_judgement_are_pinned() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut workspace = sample(dir.path(), "fedora-43");
+        workspace.chroot.libraries.insert("liba.so.1".into(), "a".into());
+        workspace.chroot.symbol_versions.insert("GLIBC".into(), "2.42".into());
+        let runtime = workspace.provider.capabilities.entry("hip".into()).or_default();
+        runtime.runtime = Some("rocm-hip".into());
+        runtime.soname = Some(crate::names::Soname::new("libamdhip64.so.7"));
+        workspace.provider.search_path_tag = Some(crate::inspect::SearchPathTag::Runpath);
+        let text = "[inspect]\ndevice-code = true\n[[inspect.waive]]\nrule = \"elf-damaged\"\n\
+                    file = \"*/a.so\"\nreason = \"it is \\\"so\\\"\"\n";
+        let folder = dir.path().join("specs-templates/one");
+        fs_err::write(folder.join("component.toml"), text).unwrap();
+        let component = Component::read(&folder, "one", &mut Vec::new()).unwrap().unwrap();
+        let known = r#"({"liba.so.1": "a"}, {"GLIBC": "2.42"}, [(Some("rocm-hip"), Some(Soname("libamdhip64.so.7")))], Some(Runpath))"#;
+        let expected = [
+            (
+                "list of waivers".to_owned(),
+                r#"("elf-damaged", Some("*/a.so"), None, "it is \"so\"")"#.to_owned(),
+            ),
+            ("promise of device code".to_owned(), "Some(true)".to_owned()),
+            ("set of rules".to_owned(), RULES_VERSION.to_string()),
+            ("table of libraries".to_owned(), Sha256::of_bytes(known).to_string()),
+        ];
+        let found = inputs(&workspace, &component, Stage::Rpm);
+        let found: Vec<_> = found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        similar_asserts::assert_eq!(found, expected);
     }
 }

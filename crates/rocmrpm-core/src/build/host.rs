@@ -10,13 +10,11 @@ use super::{BuildError, Builder, BuiltRpms, Job};
 use crate::digest::Sha256;
 use crate::gpu::GpuTarget;
 use crate::machine;
+use crate::macros::{FALLBACK_MACROS, macro_path};
 use crate::process::{BUILD_MARK, Command, ProcessError, find_program, quote};
 use crate::spec::rocm_version;
 use crate::text::file_url;
 use crate::workspace::{Chroot, Component, Workspace};
-
-/// Definitions that apply where the machine's own macro files have none.
-pub(crate) const FALLBACK_MACROS: &str = include_str!("fallback.macros");
 
 /// Where programs are looked for during a build: the distribution's folders, so
 /// that nothing from a user's home takes part.
@@ -25,11 +23,6 @@ const BUILD_PATH: &str = "/usr/bin:/usr/sbin:/bin:/sbin";
 /// rpmbuild's exit code where generated BuildRequires are missing. Source: rpm,
 /// build/build.c, `RPMRC_MISSINGBUILDREQUIRES`; rpmbuild(1), "-br".
 const MISSING_BUILDREQUIRES: i32 = 11;
-
-/// rpm's macro files where `rpm --showrc` does not tell them. Source: rpm's
-/// man page rpm-config(5).
-const DEFAULT_MACRO_PATH: &str = "/usr/lib/rpm/macros:/usr/lib/rpm/macros.d/macros.*:\
-     /usr/lib/rpm/platform/%{_target}/macros:/usr/lib/rpm/fileattrs/*.attr:/etc/rpm/macros.*:/etc/rpm/macros";
 
 /// What finds the relations of packages in their files. Source: rpm, fileattrs/elf.attr and
 /// fileattrs/pythondist.attr.
@@ -274,22 +267,6 @@ fn refuse_path(dir: &Path) -> Result<(), BuildError> {
 pub(super) fn gpu_defines(macros: &[String], targets: &[GpuTarget]) -> Vec<String> {
     let list = targets.iter().map(GpuTarget::as_str).collect::<Vec<_>>().join(";");
     macros.iter().flat_map(|name| ["--define".to_owned(), format!("{name} \"{list}\"")]).collect()
-}
-
-/// Returns what `--macros` of rpm's programs takes, so that they read [`FALLBACK_MACROS`] from this
-/// file before the machine's own: the last definition of a macro wins.
-pub(crate) fn macro_path(fallback: &Path) -> Result<String, ProcessError> {
-    Ok(format!("{}:{}", fallback.display(), system_macro_path()?))
-}
-
-/// Returns rpm's own macro files, the user's left out.
-fn system_macro_path() -> Result<String, ProcessError> {
-    let text = Command::new("rpm").arg("--showrc").text()?;
-    let told = text.lines().find_map(|line| line.strip_prefix("Macro path:"));
-    let path = told.map_or(DEFAULT_MACRO_PATH, str::trim);
-    let parts: Vec<&str> =
-        path.split(':').filter(|part| !part.starts_with('~') && !part.is_empty()).collect();
-    Ok(parts.join(":"))
 }
 
 impl Builder for HostBuilder {

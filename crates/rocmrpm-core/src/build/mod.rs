@@ -3,9 +3,11 @@
 //! build is explained.
 
 mod component;
+mod error;
 mod failure;
 mod gate;
 mod host;
+mod lock;
 mod mock;
 mod record;
 mod release;
@@ -16,20 +18,21 @@ mod shelf;
 mod stage;
 mod system;
 
-pub use component::{Built, ComponentError};
+pub use component::Built;
 pub(crate) use component::{command_again, enter_again, lay_out};
+pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub use failure::fuzzing;
 pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
 pub use gate::{expectations, inspect_wheels};
-pub(crate) use host::{FALLBACK_MACROS, macro_path};
 pub use host::{HostBuilder, build_root};
+pub use lock::BuildLock;
 pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};
 pub use requires::{HostNeeds, needs_of};
 pub(crate) use run::surroundings;
-pub use run::{BuildLock, Estimate, Options, Outcome, Prepared, Run, prepare, run};
+pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
 pub use shelf::{refresh_repository, result_rpms};
 pub use stage::Stage;
@@ -38,16 +41,19 @@ pub use system::system;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::copr::CoprError;
 use crate::duration;
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Error, IoError, Kind};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::process::ProcessError;
 use crate::spec::Rendered;
+use crate::stack::Stack;
 use crate::template::TemplateError;
 use crate::workspace::Component;
+
+/// A check of the RPMs that were built of a component.
+pub type Installable = fn(&Stack<'_>, &Component, &[PathBuf]) -> Result<(), Error>;
 
 /// Everything a builder needs to build one component.
 pub struct Job<'a> {
@@ -178,9 +184,9 @@ pub enum BuildError {
     /// A template of the workspace is wrong.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// COPR does not do what it is asked.
+    /// A service that builds elsewhere does not do what it is asked.
     #[error(transparent)]
-    Remote(#[from] CoprError),
+    Remote(RemoteError),
     /// The packages of an earlier build root are not to be had.
     #[error(transparent)]
     Hermetic(#[from] HermeticError),
@@ -193,6 +199,29 @@ pub enum BuildError {
     /// The file system refuses.
     #[error("cannot prepare the build")]
     Io(#[from] std::io::Error),
+}
+
+/// The error of a builder that is not on this machine.
+#[derive(Debug)]
+pub struct RemoteError(Box<dyn Diagnose>);
+
+impl RemoteError {
+    /// Takes the builder's own error.
+    pub fn new(error: impl Diagnose) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl std::fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for RemoteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
 }
 
 impl From<Failure> for BuildError {
@@ -210,7 +239,7 @@ impl Diagnose for BuildError {
             Self::Missing { .. } => Kind::MissingTool,
             Self::TimedOut { .. } => Kind::Timeout,
             Self::Template(error) => error.kind(),
-            Self::Remote(error) => error.kind(),
+            Self::Remote(error) => error.0.kind(),
             Self::Hermetic(error) => error.kind(),
             Self::Earlier(error) => error.kind(),
             Self::Process(error) => error.kind(),
@@ -223,7 +252,7 @@ impl Diagnose for BuildError {
             Self::Environment { hint, .. } | Self::Chroot { hint, .. } | Self::Missing { hint, .. } => {
                 vec![hint.clone()]
             }
-            Self::Remote(error) => error.hints(),
+            Self::Remote(error) => error.0.hints(),
             Self::TimedOut { component, log, retry, .. } => vec![
                 format!(
                     "give it more time: `timeout` in the component.toml of `{component}`, or `--timeout`"

@@ -428,4 +428,43 @@ mod tests {
         results.write_json("build.json", &other).unwrap();
         assert!(results.record().unwrap().is_none());
     }
+
+    /// Wheels carry the digest of this file, and are made again if it changes.
+    #[test]
+    fn the_bytes_of_a_record_are_pinned() {
+        let sha256 = Sha256::of_bytes("x");
+        let file = FileRecord { file: "a.rpm".into(), sha256, size: 1 };
+        let mut inputs = KeyInputs::default();
+        inputs.add("spec", "y");
+        let record = BuildRecord {
+            schema: SCHEMA.into(),
+            component: "demo".into(),
+            version: "1".into(),
+            release: "2".into(),
+            dirty: false,
+            source_date_epoch: 3,
+            key: sha256,
+            inputs,
+            chroot: "host".into(),
+            builder: "mock".into(),
+            stage: "rpm".into(),
+            gpu_targets: vec!["gfx1151".into()],
+            rocm: None,
+            sources: vec![file.clone()],
+            outputs: vec![file],
+            buildroot: vec!["bash-5".into()],
+            unchecked_build_requires: vec!["c".into()],
+        };
+        let file = format!(r#"[{{"file":"a.rpm","sha256":"{sha256}","size":1}}]"#);
+        let expected = format!(
+            "{{{}{},{},{}{file}{}{file}{}}}",
+            r#""schema":"rocmrpm/build/2","component":"demo","version":"1","release":"2","dirty":false,"#,
+            format_args!(r#""source_date_epoch":3,"key":"{sha256}""#),
+            r#""inputs":{"spec":"y"},"chroot":"host","builder":"mock","stage":"rpm""#,
+            r#""gpu_targets":["gfx1151"],"rocm":null,"sources":"#,
+            r#","outputs":"#,
+            r#","buildroot":["bash-5"],"unchecked_build_requires":["c"]"#
+        );
+        assert_eq!(serde_json::to_string(&record).unwrap(), expected);
+    }
 }

@@ -2,26 +2,25 @@
 //! component built, and the repository kept in step.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Builder;
 use super::component::{Built, Way};
 use super::gate;
+use super::lock::BuildLock;
 use super::record::Results;
 use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::shelf::Shelf;
 use super::stage::Stage;
-use crate::closure::earlier;
+use super::{Builder, Installable};
+use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
-use crate::files;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
 use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, Stack, Verdict};
-use crate::workspace::{Component, Workspace, today};
+use crate::workspace::{Chroot, Component, Provider, Workspace, closure_not_written, today};
 
 /// What a run is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +31,8 @@ pub struct Options {
     pub keep_going: bool,
     /// How long one build may take, whatever its component says.
     pub timeout: Option<Duration>,
+    /// Refuses packages that cannot be installed, before they become results.
+    pub installable: Installable,
 }
 
 /// Everything that is known before anything is built.
@@ -184,7 +185,7 @@ pub fn prepare<'s, 'w>(
     }
     let mut warnings: Vec<String> = history.warning.iter().cloned().collect();
     warnings.extend(workspace.end_of_life(&workspace.chroot, today()));
-    let unwritten = earlier::not_written(workspace, &selected);
+    let unwritten = closure_not_written(workspace, &selected);
     warnings.extend(unwritten.map(|Problem { message, help, .. }| {
         [Some(message), help].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }));
@@ -241,20 +242,26 @@ pub(crate) fn surroundings(
     inputs: &mut KeyInputs,
 ) {
     let (chroot, provider) = (&stack.workspace.chroot, &stack.workspace.provider);
-    let repositories: Vec<_> =
-        chroot.repositories.iter().map(|r| (&r.id, &r.url, &r.gpg_key, r.priority)).collect();
-    let system = (&chroot.release, &chroot.arch, &chroot.python, &chroot.dist, &chroot.base_config);
-    let definition = format!("{:?}", (system, &chroot.macros, repositories));
-    inputs.add("chroot", Sha256::of_bytes(definition));
+    inputs.add("chroot", Sha256::of_bytes(chroot_text(chroot)));
     if !chroot.additional_packages.is_empty() {
         let packages: Vec<&str> = chroot.additional_packages.iter().map(|at| at.value.as_str()).collect();
         inputs.add("additional packages", packages.join(" "));
     }
-    let definition = format!("{:?}", (&provider.prefix, &provider.version, &provider.gpu_macros));
-    inputs.add("ROCm provider", Sha256::of_bytes(definition));
+    inputs.add("ROCm provider", Sha256::of_bytes(provider_text(provider)));
     let targets: Vec<_> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     inputs.add("GPU targets", targets.join(" "));
     inputs.add("builder", builder.identity());
+}
+
+fn chroot_text(chroot: &Chroot) -> String {
+    let repositories: Vec<_> =
+        chroot.repositories.iter().map(|r| (&r.id, &r.url, &r.gpg_key, r.priority)).collect();
+    let system = (&chroot.release, &chroot.arch, &chroot.python, &chroot.dist, &chroot.base_config);
+    canonical(&(system, &chroot.macros, repositories))
+}
+
+fn provider_text(provider: &Provider) -> String {
+    canonical(&(&provider.prefix, &provider.version, &provider.gpu_macros))
 }
 
 /// Builds what the plan calls stale.
@@ -288,8 +295,9 @@ pub fn run(
     }
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len() });
-        let Options { until, timeout, .. } = options;
-        let way = Way { stack, workspace, builder, fetcher, events, until, timeout, shelf: &shelf };
+        let Options { until, timeout, installable, .. } = options;
+        let way =
+            Way { stack, workspace, builder, fetcher, events, until, timeout, installable, shelf: &shelf };
         let tasks = prepared.tasks();
         let results = run_tasks(&tasks, builder.limits(), options.keep_going, |task, jobs| {
             let started = Instant::now();
@@ -341,25 +349,31 @@ fn requires(component: &Component, until: Stage) -> Vec<&str> {
     requires.filter(|_| until > Stage::Srpm).collect()
 }
 
-/// Keeps two runs from working in the same build folder at the same time. It ends
-/// with the process, however that ends.
-#[derive(Debug)]
-pub struct BuildLock(#[expect(dead_code, reason = "it is held, not used")] files::Lock);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::testing::sample;
+    use crate::workspace::{Repository, RocmVersion};
 
-impl BuildLock {
-    /// Takes the lock of a workspace's build folder for the chosen chroot.
-    pub fn take(workspace: &Workspace) -> Result<Self, Error> {
-        Self::take_in(&workspace.build_dir())
-    }
-
-    /// Takes the lock of a folder that only one run may work in.
-    pub fn take_in(dir: &Path) -> Result<Self, Error> {
-        let path = dir.join(".lock");
-        let refused = || IoError::doing(format!("lock `{}`", path.display()));
-        fs_err::create_dir_all(dir).map_err(refused())?;
-        files::try_lock(&path).map_err(refused())?.map(Self).ok_or_else(|| {
-            let message = format!("another rocmrpm is working in `{}`", dir.display());
-            Error::new(Kind::Environment, message).hinted("wait until it is done, or use another chroot")
-        })
+    #[test]
+    fn the_chroot_and_provider_of_a_build_key_are_pinned() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut workspace = sample(dir.path(), "fedora-43");
+        workspace.chroot.macros.insert("debug_package".into(), "%{nil}".into());
+        workspace.chroot.repositories.push(Repository {
+            id: "rocm".into(),
+            url: "https://example.org/$basearch".into(),
+            gpg_key: String::new(),
+            priority: 90,
+        });
+        workspace.provider.gpu_macros.push("rocm_gpu_list".into());
+        assert_eq!(
+            chroot_text(&workspace.chroot),
+            r#"(("43", "x86_64", "3.14", ".fc43", "fedora-43-x86_64.cfg"), {"debug_package": "%{nil}"}, [("rocm", "https://example.org/$basearch", "", 90)])"#
+        );
+        assert_eq!(provider_text(&workspace.provider), r#"("/usr", Known("6.4"), ["rocm_gpu_list"])"#);
+        workspace.provider.version = RocmVersion::Header("/opt/rocm/include/v.h".into());
+        workspace.provider.gpu_macros.clear();
+        assert_eq!(provider_text(&workspace.provider), r#"("/usr", Header("/opt/rocm/include/v.h"), [])"#);
     }
 }

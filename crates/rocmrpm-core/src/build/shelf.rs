@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::component::ComponentError;
+use super::error::ComponentError;
+use super::lock::BuildLock;
 use super::record::Results;
 use super::release;
-use super::run::BuildLock;
 use super::stage::Stage;
 use crate::error::{Error, IoError};
 use crate::names::ComponentName;

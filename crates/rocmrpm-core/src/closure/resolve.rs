@@ -471,4 +471,17 @@ mod tests {
         assert!(refused(|lock| lock.arch = "aarch64".into()).contains("the architecture `aarch64`"));
         assert!(refused(|lock| lock.component = "two".into()).contains("the component `two`"));
     }
+
+    #[test]
+    fn the_inputs_of_a_lock_are_pinned() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = sample(dir.path(), "fedora-43");
+        let rules = testing::rules(&[("ray", Some(Place::Dropped), "x")]);
+        let offers = testing::offers(&[("numpy", "2")]);
+        let cutoff = cutoff(Some("2026-05-10"), &["torch"]);
+        let question = question(&workspace, &rules, &offers, "Requires-Dist: numpy\n", cutoff);
+        let text = "rocmrpm closure 2\none fedora-43 3.14 x86_64 none\nnot-after 2026-05-10\n\
+                    not-after torch 2026-01-01\nnumpy\nwithout ray\noffer numpy 2\n";
+        assert_eq!(question.inputs(&lock(&[("numpy", "2")])), Sha256::of_bytes(text));
+    }
 }

@@ -19,6 +19,7 @@ use super::results::Remote;
 use super::sending::header;
 use super::state::State;
 use crate::build::{BuildError, Builder, BuiltRpms, HostBuilder, Job, Limits};
+use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::events::{Event, Events};
 use crate::names::ComponentName;
@@ -140,17 +141,21 @@ impl<'w> CoprBuilder<'w> {
     }
 }
 
+/// Returns the settings that packages are built with.
+fn settings_text(project: &CoprProject, chroot: &CoprChroot) -> String {
+    let CoprProject { network, bootstrap, isolation, .. } = project;
+    let CoprChroot { repositories, packages, .. } = chroot;
+    canonical(&(network, bootstrap, isolation, repositories, packages))
+}
+
 impl Builder for CoprBuilder<'_> {
     fn name(&self) -> &'static str {
         "copr"
     }
 
     fn identity(&self) -> String {
-        let CoprProject { network, bootstrap, isolation, .. } = self.project;
-        let CoprChroot { name, repositories, packages, .. } = self.chroot;
-        let settings = format!("{:?}", (network, bootstrap, isolation, repositories, packages));
-        let settings = crate::digest::Sha256::of_bytes(settings);
-        format!("COPR {}, {}, settings {settings}", self.project.full_name(), name.value)
+        let settings = Sha256::of_bytes(settings_text(self.project, self.chroot));
+        format!("COPR {}, {}, settings {settings}", self.project.full_name(), self.chroot.name.value)
     }
 
     fn ready(&self) -> Result<(), BuildError> {
@@ -214,5 +219,23 @@ impl Builder for CoprBuilder<'_> {
     fn build_roots(&self, _: &Job<'_>) -> Vec<String> {
         // mock's, as COPR's builders use it.
         vec!["/builddir".to_owned()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::testing::sample;
+
+    #[test]
+    fn the_settings_in_a_copr_key_are_pinned() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut project = sample(dir.path(), "fedora-43").copr.unwrap();
+        let mut chroot = project.chroots.remove(0);
+        assert_eq!(settings_text(&project, &chroot), r#"(false, "default", "default", None, [])"#);
+        chroot.repositories = Some(vec!["https://example.org/r".into()]);
+        chroot.packages.push("git".into());
+        let expected = r#"(false, "default", "default", Some(["https://example.org/r"]), ["git"])"#;
+        assert_eq!(settings_text(&project, &chroot), expected);
     }
 }

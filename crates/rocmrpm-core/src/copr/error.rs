@@ -1,5 +1,6 @@
 //! Why COPR does not do what it is asked, told apart by what the user can do about it.
 
+use crate::build::{BuildError, RemoteError};
 use crate::error::{Diagnose, Kind};
 use crate::process::{ProcessError, own_program};
 use crate::rpms::signing::SigningError;
@@ -134,6 +135,12 @@ impl CoprError {
     /// Returns whether the same call may succeed a little later.
     pub(super) fn passes(&self) -> bool {
         matches!(self, Self::Server { .. } | Self::Damaged { .. })
+    }
+}
+
+impl From<CoprError> for BuildError {
+    fn from(error: CoprError) -> Self {
+        Self::Remote(RemoteError::new(error))
     }
 }
 

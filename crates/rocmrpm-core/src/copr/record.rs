@@ -137,4 +137,12 @@ mod tests {
         fs_err::write(dir.path().join("k.tar"), "y").unwrap();
         assert_ne!(content("Release: 1"), first);
     }
+
+    #[test]
+    fn the_bytes_of_a_record_are_pinned() {
+        let key = Sha256::of_bytes("x");
+        let sent = Sent { before: vec![5], ..Sent::new("alice/rocm", 7, key, "1-1.fc43") };
+        let expected = r#"{"schema":"rocmrpm/copr-build/2","project":"alice/rocm","build":7,"key":"KEY","version_release":"1-1.fc43","settled":false,"before":[5]}"#;
+        assert_eq!(serde_json::to_string(&sent).unwrap(), expected.replace("KEY", &key.to_string()));
+    }
 }

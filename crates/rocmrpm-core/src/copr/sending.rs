@@ -15,6 +15,7 @@ use crate::build::{BuildError, Builder as _, Job};
 use crate::digest::Sha256;
 use crate::events::Event;
 use crate::rpms;
+use crate::workspace::Workspace;
 use crate::workspace::copr::MAX_TIMEOUT;
 
 /// A build that an earlier run sent.
@@ -67,19 +68,7 @@ impl<'w> CoprBuilder<'w> {
 
     /// Returns the digest of sources and of all settings that they are built with.
     pub(super) fn key(&self, content: Sha256) -> Sha256 {
-        let (chroot, provider) = (&self.workspace.chroot, &self.workspace.provider);
-        let targets = self.workspace.manifest.gpu_targets.iter().map(|target| target.as_str());
-        let targets: Vec<_> = targets.collect();
-        let packages: Vec<_> = chroot.additional_packages.iter().map(|at| &at.value).collect();
-        let all = json!([
-            content.to_string(),
-            self.identity(),
-            chroot.macros,
-            provider.gpu_macros,
-            targets,
-            packages
-        ]);
-        Sha256::of_bytes(all.to_string())
+        Sha256::of_bytes(key_text(content, &self.identity(), self.workspace))
     }
 
     /// Returns the number that the build has among those of its version and release: that of an
@@ -202,10 +191,35 @@ impl<'w> CoprBuilder<'w> {
     }
 }
 
+fn key_text(content: Sha256, builder: &str, workspace: &Workspace) -> String {
+    let Workspace { chroot, provider, manifest, .. } = workspace;
+    let targets: Vec<_> = manifest.gpu_targets.iter().map(|target| target.as_str()).collect();
+    let packages: Vec<_> = chroot.additional_packages.iter().map(|at| &at.value).collect();
+    json!([content.to_string(), builder, chroot.macros, provider.gpu_macros, targets, packages]).to_string()
+}
+
 /// Reads an SRPM's header.
 pub(super) fn header(srpm: &Path) -> Result<rpms::Header, BuildError> {
     rpms::header(srpm).map_err(|error| BuildError::Environment {
         message: format!("cannot read the SRPM `{}`: {error}", srpm.display()),
         hint: "run the command again".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::testing::sample;
+
+    #[test]
+    fn the_key_of_what_is_sent_is_pinned() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut workspace = sample(dir.path(), "fedora-43");
+        workspace.chroot.macros.insert("a".into(), "%{b}".into());
+        workspace.provider.gpu_macros.push("rocm_gpu_list".into());
+        let content = Sha256::of_bytes("x");
+        let expected = format!(r#"["{content}","COPR","MACROS",["rocm_gpu_list"],["gfx1151"],[]]"#)
+            .replace("\"MACROS\"", r#"{"a":"%{b}"}"#);
+        assert_eq!(key_text(content, "COPR", &workspace), expected);
+    }
 }

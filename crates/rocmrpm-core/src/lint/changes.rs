@@ -7,38 +7,8 @@ use std::path::Path;
 use super::expand::SOURCES;
 use super::exports::{is_comment, shell_words};
 use super::{Finding, Spec, finding};
-use crate::inspect::{Rule, RuleId, Severity};
-
-pub(super) const SED: Rule = Rule {
-    id: RuleId::new("sed-silent"),
-    severity: Severity::Error,
-    what: "a script changes upstream's files in place without telling whether anything matched; in a spec that is \
-           no component's, a warning",
-    why: "when upstream changes the line, the command matches nothing, ends with success, and the package is built \
-          without the change",
-    incident: "Fedora's python-torch replaces gfx908 by gfx1151 in a list of Blas.cpp by sed: once that list has \
-               changed, nothing happens and nothing says so",
-    mend: "make it an `[[edit]]` of component.toml, which stops the build when it does not match as often as declared, \
-           or a patch",
-};
-
-pub(super) const PATCH: Rule = Rule {
-    id: RuleId::new("patch-undocumented"),
-    severity: Severity::Error,
-    what: "a patch does not say where it comes from or when it can go",
-    why: "who updates the pin has to know whether upstream has the change by now, and whom to ask",
-    incident: "",
-    mend: "end the patch's message with `Origin: own` or a URL, and `Drop-When:` with the condition",
-};
-
-pub(super) const EDIT: Rule = Rule {
-    id: RuleId::new("edit-undocumented"),
-    severity: Severity::Warning,
-    what: "an edit does not say why it is made or when it can go",
-    why: "who updates the pin has to know whether it is still needed",
-    incident: "",
-    mend: "give the `[[edit]]` its `reason` and `drop-when`",
-};
+use crate::inspect::Severity;
+use crate::lint_rules::{EDIT, PATCH, SED};
 
 /// What edits in place: the program, and the options that say so.
 const IN_PLACE: &[(&str, &[&str])] =

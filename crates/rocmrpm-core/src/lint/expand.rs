@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::build::{FALLBACK_MACROS, macro_path};
 use crate::error::IoError;
+use crate::macros::{FALLBACK_MACROS, macro_path};
 use crate::process::{Command, ProcessError};
 use crate::spec::sections::Sections;
 use crate::workspace::Chroot;

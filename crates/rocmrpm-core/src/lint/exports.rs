@@ -3,43 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Spec, finding};
-use crate::inspect::{Rule, RuleId, Severity};
+use crate::lint_rules::{DIFFER, HSA_OVERRIDE, UNREAD};
 use crate::names::nearest;
 use crate::spec::TARGET_VARIABLES;
 use crate::spec::sections::Line;
-
-pub(super) const UNREAD: Rule = Rule {
-    id: RuleId::new("export-unread"),
-    severity: Severity::Warning,
-    what: "%build exports a variable that nothing in upstream's source names",
-    why: "a misspelt variable, or one that upstream has dropped, has no effect, and nobody notices: the build goes on \
-          with the default",
-    incident: "Fedora's python-triton exports TRITON_BUILD_WITH_CLANG_LD; triton's setup.py reads \
-               TRITON_BUILD_WITH_CLANG_LLD",
-    mend: "correct the name, or remove the export",
-};
-
-pub(super) const DIFFER: Rule = Rule {
-    id: RuleId::new("exports-differ"),
-    severity: Severity::Error,
-    what: "two of %generate_buildrequires, %build and %install export a variable with different values",
-    why: "the build system configures itself anew in each of them: what is installed is then not what was built, or \
-          needs what was not asked for",
-    incident: "Fedora's python-torch sets its GPU targets in %build and again in %install; from June to August 2026 \
-               %build had others than were meant",
-    mend: "export the same value in each section, best from one place that all of them include",
-};
-
-pub(super) const HSA_OVERRIDE: Rule = Rule {
-    id: RuleId::new("hsa-override"),
-    severity: Severity::Error,
-    what: "HSA_OVERRIDE_GFX_VERSION is set in a build",
-    why: "it makes the runtime take a GPU for another one. In a build it decides what a GPU of the build machine is \
-          taken for, and a package must not depend on that; on a user's machine it hides that code for the GPU is \
-          missing",
-    incident: "",
-    mend: "remove it and name the GPU targets",
-};
 
 /// Variables that compilers, linkers and build systems read themselves. Sources: their
 /// manuals, sections on the environment; HIP's and clang's documentation.

@@ -13,43 +13,17 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+pub use crate::lint_rules::RULES;
 pub use expand::{ExpandError, expand};
 pub use requires::add_own;
 pub use words::{Words, words_of};
 
 use crate::inspect::{self, Rule, RuleId, Severity, Waiver};
+use crate::lint_rules::WAIVER_UNUSED;
 use crate::packages::{Packages, PackagesError};
 use crate::spec::sections::Sections;
 use crate::text::{covers, visible};
 use crate::workspace::{Edit, Patch};
-
-/// The rules for specs. [`inspect::RULES`] are those for what comes of them.
-pub const RULES: &[Rule] = &[
-    requires::MISSING,
-    requires::OUTDATED,
-    requires::UNCHECKED,
-    requires::NO_FILES,
-    exports::UNREAD,
-    exports::DIFFER,
-    exports::HSA_OVERRIDE,
-    text::GPU_LIST,
-    text::OPT_ROCM,
-    text::NETWORK,
-    changes::SED,
-    changes::PATCH,
-    changes::EDIT,
-    WAIVER_UNUSED,
-];
-
-const WAIVER_UNUSED: Rule = Rule {
-    id: RuleId::new("lint-waiver-unused"),
-    severity: Severity::Warning,
-    what: "a waiver of a lint rule matches no finding",
-    why: "what it accepted is gone, or its rule, file or text is misspelt; with another pin set or chroot it may \
-          still match, which is why this is no error",
-    incident: "",
-    mend: "remove the `[[lint.waive]]` table, or correct its `rule`, `file` and `found`",
-};
 
 /// Returns all rules there are, by group: those of the inspection, then those for specs.
 pub fn rule_groups() -> Vec<(&'static str, &'static [Rule])> {

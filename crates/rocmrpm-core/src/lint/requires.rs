@@ -3,48 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Finding, Spec, finding};
-use crate::inspect::{Rule, RuleId, Severity};
+use crate::lint_rules::{MISSING, NO_FILES, OUTDATED, UNCHECKED};
 use crate::packages::{Answer, Packages, PackagesError, split};
 use crate::spec::sections::Sections;
-
-pub(super) const MISSING: Rule = Rule {
-    id: RuleId::new("requirement-missing"),
-    severity: Severity::Error,
-    what: "a BuildRequires or Requires that neither the chroot's release, its ROCm provider nor the stack satisfies",
-    why: "the build stops before it begins, or the package cannot be installed",
-    incident: "Fedora's python-torch requires python3dist(yaml) where the project's name is pyyaml",
-    mend: "correct the name or the version, package what is missing, or do without it; `rocmrpm lint --live` asks the \
-           repositories instead of the package tables, which are as old as their first lines say",
-};
-
-pub(super) const OUTDATED: Rule = Rule {
-    id: RuleId::new("requirement-outdated"),
-    severity: Severity::Warning,
-    what: "a BuildRequires or Requires wants a newer version than the package table has",
-    why: "the table is of the day on which the release was branched; an update may have brought that version since, \
-          or not, and then the build stops before it begins",
-    incident: "",
-    mend: "ask the repositories with `rocmrpm lint --live`, or do with the older version",
-};
-
-pub(super) const UNCHECKED: Rule = Rule {
-    id: RuleId::new("requirement-unchecked"),
-    severity: Severity::Info,
-    what: "requirements of which it is not known whether anything satisfies them",
-    why: "package tables have names alone: not files, libraries, pkgconfig() and cmake() names",
-    incident: "",
-    mend: "name packages where that says the same, or use `rocmrpm lint --live`, which asks the repositories",
-};
-
-pub(super) const NO_FILES: Rule = Rule {
-    id: RuleId::new("requires-without-files"),
-    severity: Severity::Error,
-    what: "a package without %files requires, provides or conflicts with something",
-    why: "without %files the package is not made, so nothing that stands in its description has an effect",
-    incident: "Fedora's python-torch has Requires on amdsmi in its main package, of which only the subpackage \
-               python3-torch is made",
-    mend: "move the line behind the `%package` that it is meant for",
-};
 
 /// Tags that say something of a package that is made.
 const RELATIONS: &[&str] =

@@ -3,38 +3,8 @@
 
 use super::exports::{is_comment, shell_words};
 use super::{Finding, Spec, finding};
-use crate::inspect::{Rule, RuleId, Severity};
+use crate::lint_rules::{GPU_LIST, NETWORK, OPT_ROCM};
 use crate::spec::sections::Line;
-
-pub(super) const GPU_LIST: Rule = Rule {
-    id: RuleId::new("gpu-list-fixed"),
-    severity: Severity::Warning,
-    what: "a GPU target stands in a spec or template instead of coming from the workspace's list",
-    why: "when the workspace's targets change, this place keeps the old ones: a package for the wrong GPUs, or for \
-          fewer than were meant",
-    incident: "Fedora's python-torch had PYTORCH_ROCM_ARCH=gfx1151 in its %build for two months of 2026",
-    mend: "use `gpu_targets` in the template, `{gpu-targets}` in component.toml",
-};
-
-pub(super) const OPT_ROCM: Rule = Rule {
-    id: RuleId::new("opt-rocm-in-usr"),
-    severity: Severity::Error,
-    what: "/opt/rocm in a spec whose ROCm is installed in /usr",
-    why: "the folder is not there: a path that is searched is searched in vain, one that is linked or installed to \
-          belongs to nobody",
-    incident: "pytorch/pytorch#149805: a header looked for where AMD's packages have it",
-    mend: "use `rocm.prefix`, `rocm.libdir` or `rocm.llvm_bin` of the provider",
-};
-
-pub(super) const NETWORK: Rule = Rule {
-    id: RuleId::new("network-in-build"),
-    severity: Severity::Error,
-    what: "a program that fetches something from the network is called in a build",
-    why: "mock and COPR build without network, so that the build stops there; where it has one, what is fetched is \
-          pinned by nobody",
-    incident: "pytorch/pytorch#149803: a checkout of NCCL during the build",
-    mend: "name what is fetched as a source in the pin set, and tell the build where it lies",
-};
 
 /// Programs that fetch, with the words of which one must follow; none: always.
 const FETCHERS: &[(&str, &[&str])] = &[

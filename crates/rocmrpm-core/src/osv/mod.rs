@@ -32,6 +32,7 @@ pub enum Ecosystem {
     #[serde(rename = "npm")]
     Npm,
     /// Go's modules.
+    #[serde(rename = "Go")]
     Go,
 }
 

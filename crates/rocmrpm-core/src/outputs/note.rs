@@ -139,4 +139,14 @@ mod tests {
         fs_err::write(&file, "another").unwrap();
         assert_eq!(reasons("1", &[("torch", "2.0+a.1")]), ["a.whl is gone or changed on disk"]);
     }
+
+    #[test]
+    fn the_bytes_of_a_note_are_pinned() {
+        let requires = BTreeMap::from([("torch".to_owned(), Some("2".to_owned())), ("x".to_owned(), None)]);
+        let note = Note::new(KeyInputs::default(), requires, KeyInputs::default(), Vec::new());
+        assert_eq!(
+            serde_json::to_string(&note).unwrap(),
+            r#"{"schema":"rocmrpm/wheels/2","made_from":{},"requires":{"torch":"2","x":null},"judged_by":{},"wheels":[]}"#
+        );
+    }
 }

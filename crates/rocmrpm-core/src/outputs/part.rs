@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::build::{BuildRecord, Results, Stage};
+use crate::build::{BuildRecord, FileRecord, Results, Stage};
+use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::events::Events;
@@ -123,17 +124,14 @@ impl<'w> Part<'w> {
     /// Lists everything that decides over the bytes of the wheels, apart from the versions of
     /// what they require. How they are judged is not among it.
     pub fn inputs(&self) -> KeyInputs {
-        let binary = |file: &str| file.ends_with(".rpm") && !file.ends_with(".src.rpm");
-        let packages = self.record.outputs.iter().filter(|output| binary(&output.file));
-        let packages: Vec<_> = packages.map(|output| (&output.file, output.sha256)).collect();
         let mut inputs = KeyInputs::default();
-        inputs.add("set of packages", Sha256::of_bytes(format!("{packages:?}")));
+        inputs.add("set of packages", Sha256::of_bytes(packages_text(&self.record.outputs)));
         inputs.add("label", &self.label);
         inputs.add("date", self.record.source_date_epoch);
         inputs.add("rocmrpm", env!("CARGO_PKG_VERSION"));
-        inputs.add("Python", format!("{:?}", self.python));
-        inputs.add("source of ROCm", format!("{:?} {}", self.source, self.rocm));
-        inputs.add("list of files left out", format!("{:?}", self.leave_out));
+        inputs.add("Python", python_text(self.python));
+        inputs.add("source of ROCm", rocm_text(self.source, &self.rocm));
+        inputs.add("list of files left out", left_out_text(&self.leave_out));
         inputs
     }
 
@@ -165,6 +163,24 @@ impl<'w> Part<'w> {
             events,
         }
     }
+}
+
+fn packages_text(outputs: &[FileRecord]) -> String {
+    let binary = |file: &str| file.ends_with(".rpm") && !file.ends_with(".src.rpm");
+    let packages = outputs.iter().filter(|output| binary(&output.file));
+    canonical(&packages.map(|output| (&output.file, output.sha256)).collect::<Vec<_>>())
+}
+
+fn python_text(version: Option<(u32, u32)>) -> String {
+    canonical(&version)
+}
+
+fn rocm_text(source: RocmSource, version: &str) -> String {
+    format!("{} {version}", canonical(&source))
+}
+
+fn left_out_text(patterns: &[String]) -> String {
+    canonical(patterns)
 }
 
 /// Returns what the RPMs of this record were built from. The wheel's module does not know
@@ -225,5 +241,19 @@ mod tests {
         {
             assert_eq!(release_number(release), number, "{release}");
         }
+    }
+
+    #[test]
+    fn the_inputs_of_a_wheel_are_pinned() {
+        let digest = Sha256::of_bytes("x");
+        let output = |file: &str| FileRecord { file: file.to_owned(), sha256: digest, size: 1 };
+        let outputs = [output("a-1.x86_64.rpm"), output("a-1.src.rpm"), output("a.spec")];
+        let packages = format!(r#"[("a-1.x86_64.rpm", Sha256({digest}))]"#);
+        assert_eq!(packages_text(&outputs), packages);
+        assert_eq!(python_text(Some((3, 14))), "Some((3, 14))");
+        assert_eq!(python_text(None), "None");
+        assert_eq!(rocm_text(RocmSource::System, "7.2"), "System 7.2");
+        assert_eq!(rocm_text(RocmSource::RocmSdk, "7.2"), "RocmSdk 7.2");
+        assert_eq!(left_out_text(&["*/a.so".to_owned(), "b".to_owned()]), r#"["*/a.so", "b"]"#);
     }
 }

@@ -2,11 +2,13 @@
 //! this machine, in `build/<chroot>/prep/<component>/`. Nothing is built. What is read
 //! in them is not known here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::build::{BuildLock, Builder, FileRecord, HostBuilder, Job, build_root, command_again, lay_out};
+use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
@@ -184,7 +186,7 @@ fn key(
     spec: &Rendered,
     builder: &HostBuilder,
 ) -> Result<Sha256, Error> {
-    let mut text = format!("{}\n{}\n{:?}\n", spec.digest, builder.identity(), workspace.chroot.macros);
+    let mut text = surroundings(spec.digest, &builder.identity(), &workspace.chroot.macros);
     for (name, identity) in sources::identities(pin, &workspace.root)? {
         text.push_str(&format!("{name} {identity}\n"));
     }
@@ -194,6 +196,11 @@ fn key(
         text.push_str(&format!("{} {digest}\n", patch.file_name));
     }
     Ok(Sha256::of_bytes(text))
+}
+
+/// Returns the part of the key's text that is not about sources and patches.
+fn surroundings(spec: Sha256, builder: &str, macros: &BTreeMap<String, String>) -> String {
+    format!("{spec}\n{builder}\n{}\n", canonical(macros))
 }
 
 /// Finds the source's top folder in rpm's build folder: `BUILD/<name>`, or, from rpm
@@ -231,5 +238,13 @@ mod tests {
         }
         let found = ["old", "new", "other", "two"].map(|build| top_folder(&at(build), "x-1").unwrap());
         assert_eq!(found, ["old/x-1", "new/p-1-build/x-1", "other/y", "two"].map(at));
+    }
+
+    #[test]
+    fn the_surroundings_in_a_prep_key_are_pinned() {
+        let digest = Sha256::of_bytes("x");
+        let macros = BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "\"2\"".to_owned())]);
+        let expected = format!("{digest}\nrpmbuild\n{}\n", r#"{"a": "1", "b": "\"2\""}"#);
+        assert_eq!(surroundings(digest, "rpmbuild", &macros), expected);
     }
 }

@@ -18,7 +18,7 @@ use crate::workspace::{Component, Workspace};
 
 /// Refuses RPMs of a component that require what nothing provides, or that conflict with others.
 /// Reads headers only.
-pub(crate) fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> Result<(), Error> {
+pub fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> Result<(), Error> {
     let workspace = stack.workspace;
     let own = read(rpms)?;
     let mut target = Target::of(workspace)?;

@@ -12,7 +12,7 @@ mod unpack;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub(crate) use built::provided;
+pub use built::provided;
 pub use check::{Conflict, Findings, Unmet, check};
 pub use pack::{Basis, Packed};
 pub use target::Target;

@@ -7,9 +7,10 @@ use fs_err as fs;
 
 use super::submodules::{Finder, Part};
 use super::{Fetcher, SourceError, file_name, join, not_pinned, pack, pinned_commit, source_dir, url};
+use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::workspace::pin::{Pin, Source};
+use crate::workspace::pin::{LockEntry, Pin, Source};
 
 /// What a commit is, beyond its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +27,7 @@ impl Fetcher<'_> {
             return Err(not_pinned(pin, "commit"));
         };
         let (commit, prefix) = (pinned_commit(pin, commit)?, source_dir(pin));
-        // What the lock says is part of it, so that another lock is verified anew.
-        let known = pin.evidence.0.as_ref().map(|entry| (&entry.tree, &entry.submodules));
-        let recipe =
-            format!("git archive 3\n{commit}\n{prefix}\nsubmodules {submodules}\n{paths:?}\n{known:?}\n");
+        let recipe = recipe(commit, &prefix, *submodules, paths, pin.evidence.0.as_deref());
         if let Some(digest) = self.packed(&recipe)? {
             return Ok(digest);
         }
@@ -99,6 +97,20 @@ impl Fetcher<'_> {
     }
 }
 
+/// Returns what decides over the archive. What the lock has is part of it, so that another lock is
+/// verified again.
+fn recipe(
+    commit: &str,
+    prefix: &str,
+    submodules: bool,
+    paths: &[String],
+    locked: Option<&LockEntry>,
+) -> String {
+    let paths = canonical(paths);
+    let locked = canonical(&locked.map(|entry| (&entry.tree, &entry.submodules)));
+    format!("git archive 3\n{commit}\n{prefix}\nsubmodules {submodules}\n{paths}\n{locked}\n")
+}
+
 /// Compares a commit with what was recorded of it.
 fn verify(pin: &Pin, facts: &Facts) -> Result<(), SourceError> {
     let Some(entry) = &pin.evidence.0 else { return Ok(()) };
@@ -122,4 +134,26 @@ fn verify(pin: &Pin, facts: &Facts) -> Result<(), SourceError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recipe_of_an_archive_is_pinned() {
+        let paths = ["a".to_owned(), "b c".to_owned()];
+        assert_eq!(
+            recipe("0f", "x-1", false, &paths, None),
+            "git archive 3\n0f\nx-1\nsubmodules false\n[\"a\", \"b c\"]\nNone\n"
+        );
+        let submodules = BTreeMap::from([("third_party/y".to_owned(), "1e".to_owned())]);
+        let locked =
+            LockEntry { tree: Some("2d".into()), submodules: Some(submodules), ..LockEntry::default() };
+        assert_eq!(
+            recipe("0f", "x-1", true, &[], Some(&locked)),
+            "git archive 3\n0f\nx-1\nsubmodules true\n[]\n\
+             Some((Some(\"2d\"), Some({\"third_party/y\": \"1e\"})))\n"
+        );
+    }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::crates::{Failed, Named, cargo, crates_error};
 use super::{Fetcher, SourceError, identity};
+use crate::canonical::canonical;
 use crate::error::Kind;
 use crate::text::visible;
 use crate::workspace::pin::Pin;
@@ -36,6 +37,22 @@ pub struct CargoProject {
     pub all_features: bool,
     /// Whether the default ones are not.
     pub no_default_features: bool,
+}
+
+impl CargoProject {
+    /// Returns what decides over the crates.
+    fn recipe(&self, source: &str, arch: &str) -> String {
+        let Self { lock_file, manifest, features, all_features, no_default_features } = self;
+        format!(
+            "linked crates 2\nCargoProject {{ lock_file: {}, manifest: {}, features: {}, all_features: {}, \
+             no_default_features: {} }} of {source}\n{arch}\n",
+            canonical(lock_file),
+            canonical(manifest),
+            canonical(features),
+            canonical(all_features),
+            canonical(no_default_features)
+        )
+    }
 }
 
 /// How `cargo tree` is asked to print a package, and its licence. Source: cargo-tree(1),
@@ -76,8 +93,7 @@ impl Fetcher<'_> {
     ) -> Result<Vec<LinkedCrate>, SourceError> {
         let CargoProject { lock_file, manifest, features, .. } = project;
         let error = |reason: String| crates_error(of, lock_file, reason, Vec::new(), Kind::Config);
-        let recipe =
-            format!("linked crates 2\n{project:?} of {}\n{arch}\n", identity(of, self.workspace_root())?);
+        let recipe = project.recipe(&identity(of, self.workspace_root())?, arch);
         let known = self.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
         if let Some(crates) = known {
             return Ok(crates);
@@ -134,5 +150,23 @@ mod tests {
             linked("error of some kind\n").unwrap_err(),
             "`cargo tree` says `error of some kind`, which is not understood"
         );
+    }
+
+    #[test]
+    fn the_recipe_and_the_answer_are_pinned() {
+        let project = CargoProject {
+            lock_file: "Cargo.lock".into(),
+            manifest: "py/Cargo.toml".into(),
+            features: vec!["a".into(), "b".into()],
+            all_features: false,
+            no_default_features: true,
+        };
+        assert_eq!(
+            project.recipe("sha256:0f", "x86_64"),
+            "linked crates 2\nCargoProject { lock_file: \"Cargo.lock\", manifest: \"py/Cargo.toml\", \
+             features: [\"a\", \"b\"], all_features: false, no_default_features: true } of sha256:0f\nx86_64\n"
+        );
+        let linked = LinkedCrate { name: "a".into(), version: "1".into(), license: None };
+        assert_eq!(serde_json::to_string(&linked).unwrap(), r#"{"name":"a","version":"1","license":null}"#);
     }
 }

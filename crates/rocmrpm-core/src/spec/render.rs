@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::exclude::requires_pattern;
 use super::history::{History, Release};
-use crate::closure::generate::requires_pattern;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Kind, Problem};
 use crate::machine;

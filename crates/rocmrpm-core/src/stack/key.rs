@@ -87,4 +87,15 @@ mod tests {
         let inputs = inputs(&[("spec", "x"), ("source", "y")]);
         assert_eq!((inputs.get("spec"), inputs.get("patch")), (Some("x"), None));
     }
+
+    /// A build of PyTorch takes days, and is done again if its key changes.
+    #[test]
+    fn the_bytes_of_a_key_and_of_its_inputs_are_pinned() {
+        let inputs = inputs(&[("spec", "x"), ("GPU targets", "gfx1151")]);
+        assert_eq!(
+            inputs.key().to_string(),
+            "64afdf9469a5c9d112eb3a05f0a0f85025601a5994ea6bc556ba1344d4ecbb0e"
+        );
+        assert_eq!(serde_json::to_string(&inputs).unwrap(), r#"{"GPU targets":"gfx1151","spec":"x"}"#);
+    }
 }

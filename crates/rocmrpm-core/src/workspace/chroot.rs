@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::document::{At, File, Table};
 use super::flavour;
 use super::manifest::{plain, text};
+use crate::canonical::Canonical;
 use crate::error::{Error, Kind, Problem};
 use crate::inspect::SearchPathTag;
 use crate::names::Soname;
@@ -303,6 +304,19 @@ pub enum RocmVersion {
     Known(String),
     /// A header of the machine has it, as `HIP_VERSION_MAJOR` and `HIP_VERSION_MINOR`.
     Header(String),
+}
+
+impl Canonical for RocmVersion {
+    fn write(&self, text: &mut String) {
+        let (word, value) = match self {
+            Self::Known(version) => ("Known", version),
+            Self::Header(path) => ("Header", path),
+        };
+        text.push_str(word);
+        text.push('(');
+        value.write(text);
+        text.push(')');
+    }
 }
 
 /// One capability, such as `hip`, as a provider's packages have it.

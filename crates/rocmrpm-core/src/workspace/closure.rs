@@ -5,9 +5,9 @@ use jiff::civil::Date;
 
 use super::document::{At, Table};
 use super::edit::{is_inside, versions};
-use super::range::VersionRange;
 use crate::names::nearest;
 use crate::names::normalized;
+use crate::range::VersionRange;
 
 /// Where a member of a closure comes from when the component is installed as an RPM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

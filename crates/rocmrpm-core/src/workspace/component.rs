@@ -15,7 +15,7 @@ use crate::duration;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
 use crate::inspect::{RULES, Rule, Waiver};
-use crate::lint;
+use crate::lint_rules;
 use crate::names::{ComponentName, is_plain, nearest};
 use crate::text::visible;
 
@@ -180,7 +180,9 @@ impl Component {
                 device_code,
                 waivers,
                 lint_waivers: root
-                    .table("lint", |lint| lint.tables("waive", |waive| waiver(waive, file, lint::RULES)))
+                    .table("lint", |lint| {
+                        lint.tables("waive", |waive| waiver(waive, file, lint_rules::RULES))
+                    })
                     .unwrap_or_default()
                     .into_iter()
                     .flatten()

@@ -2,7 +2,7 @@
 //! edit does to a text. Which file it is in is the caller's business.
 
 use super::document::{At, Table};
-use super::range::VersionRange;
+use crate::range::VersionRange;
 
 /// One edit: a text within a line that becomes another.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::paths::PathError;
+use super::path_error::PathError;
 use crate::error::{Diagnose, Kind, Problem, Problems};
 use crate::names::nearest;
 

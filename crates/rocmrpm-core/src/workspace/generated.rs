@@ -8,20 +8,12 @@ use super::closure::WrittenClosure;
 use super::component::Component;
 use super::document::{At, File};
 use super::error::WorkspaceError;
+use super::layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS};
 use super::lock::Lock;
 use super::pins::{Overrides, PinSet};
 use super::read::read_components;
 use crate::error::{Problem, Problems};
 use crate::names::ComponentName;
-
-/// The folder below `specs-templates/` of what `rocmrpm closure --write` writes.
-pub const GENERATED: &str = "generated";
-
-/// The file beside them that the component's own spec is rendered with.
-pub const CLOSURE_FILE: &str = "closure.toml";
-
-/// What the names of the pin sets that it writes end with, before `.toml`.
-pub const GENERATED_PINS: &str = ".generated";
 
 /// Returns what the files of a closure begin with. What the release has decides over it, so
 /// that another chroot than the default one has files of its own.

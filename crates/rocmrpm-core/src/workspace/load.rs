@@ -12,6 +12,7 @@ use super::copr::CoprProject;
 use super::document::At;
 use super::error::WorkspaceError;
 use super::generated::{add_generated, closure_stem};
+use super::layout::MANIFEST;
 use super::manifest::Manifest;
 use super::paths;
 use super::pin::Pin;
@@ -20,9 +21,6 @@ use super::read::{Contents, read_pin_sets};
 use crate::error::Problems;
 use crate::names::ComponentName;
 use crate::ownership;
-
-/// The file that makes a folder a workspace.
-pub const MANIFEST: &str = "rocmrpm.toml";
 
 /// Which of a workspace's chroots and pin sets to use, and what to override.
 #[derive(Debug, Clone, Default)]

@@ -2,6 +2,7 @@
 
 use super::document::{At, File, Table};
 use super::flavour::{self, Containers};
+use crate::canonical::Canonical;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
 use crate::index::outside::IndexSource;
@@ -57,6 +58,15 @@ pub enum RocmSource {
     System,
     /// AMD's `rocm-sdk-*` wheels, in the same site-packages.
     RocmSdk,
+}
+
+impl Canonical for RocmSource {
+    fn write(&self, text: &mut String) {
+        text.push_str(match self {
+            Self::System => "System",
+            Self::RocmSdk => "RocmSdk",
+        });
+    }
 }
 
 impl Manifest {

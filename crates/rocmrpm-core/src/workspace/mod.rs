@@ -15,21 +15,24 @@ pub mod flavour;
 #[doc(hidden)]
 pub mod fuzzing;
 mod generated;
+mod layout;
 mod load;
 pub mod lock;
 pub mod manifest;
 pub mod offline;
 pub mod patch;
+mod path_error;
 mod paths;
 pub mod pin;
 pub mod pins;
-pub mod range;
 mod read;
 mod releases;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unwritten;
 
 pub use crate::index::outside::IndexSource;
+pub use crate::range::{VersionRange, compare};
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use closure::{
     AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberRule, Place, WrittenClosure, YANKED,
@@ -39,14 +42,15 @@ pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use error::WorkspaceError;
 pub use flavour::{Container, Containers, Flavour, PackagesFrom};
-pub use generated::{CLOSURE_FILE, GENERATED, GENERATED_PINS};
-pub use load::{MANIFEST, Selection, Workspace, find_root};
+pub use layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST};
+pub use load::{Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};
 pub use manifest::{Manifest, PublishedRepository, RocmSource};
 pub use offline::{By, Offline};
 pub use patch::Patch;
-pub use paths::{PathError, check_inputs};
+pub use path_error::PathError;
+pub use paths::check_inputs;
 pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
-pub use range::{VersionRange, compare};
 pub use releases::today;
+pub use unwritten::closure_not_written;

@@ -3,7 +3,7 @@
 
 use super::document::{At, Table};
 use super::edit::versions;
-use super::range::VersionRange;
+use crate::range::VersionRange;
 
 /// One declaration: what satisfies the download points in some files.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use super::document::File;
-use super::range::VersionRange;
 use crate::error::Problem;
+use crate::range::VersionRange;
 
 /// A patch of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]

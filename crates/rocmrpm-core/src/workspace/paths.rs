@@ -7,90 +7,16 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::WorkspaceError;
-use super::load::MANIFEST;
-use crate::ownership;
+use super::layout::{MANIFEST, MAX_FILE};
+use super::path_error::PathError;
 
 /// The folders that are read, beside [`MANIFEST`] and `Containerfile.*`. Sources in the workspace
 /// are checked where they are packed.
 const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
 
-/// How large a file may be that is read. The largest real ones are package tables, of 5 MB.
-const MAX_FILE: u64 = 64 << 20;
-
 /// The folders of `build/<chroot>` that have a folder for each component with unpacked sources in
 /// it, which may contain any links. Nothing below follows or writes through these.
 const UNPACKED: &[&str] = &["prep", "reproduce", "work"];
-
-/// Why a file of the workspace is not used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PathError {
-    /// A file that would be read lies elsewhere.
-    #[error("`{file}` is a link to `{}`, outside the workspace", target.display())]
-    Outside {
-        /// The file, below the workspace.
-        file: String,
-        /// What it leads to.
-        target: PathBuf,
-    },
-    /// A file that would be read is a device, a socket or a pipe.
-    #[error("`{file}` is neither a file nor a folder")]
-    Special {
-        /// The file.
-        file: String,
-    },
-    /// A file that would be read is too large.
-    #[error("`{file}` has {size} bytes; at most {MAX_FILE} are read")]
-    TooLarge {
-        /// The file.
-        file: String,
-        /// Its size.
-        size: u64,
-    },
-    /// Something that would be written or deleted lies elsewhere.
-    #[error("`{file}` is a link to `{}`; rocmrpm writes to and deletes in `build` and follows no links there", target.display())]
-    Output {
-        /// The link, below the workspace.
-        file: String,
-        /// What it leads to.
-        target: PathBuf,
-    },
-    /// Another user wrote the workspace.
-    #[error("`{}` belongs to another user (user ID {owner}), who could make you run any program", path.display())]
-    Owner {
-        /// The workspace.
-        root: PathBuf,
-        /// Its folder or its manifest.
-        path: PathBuf,
-        /// The owner.
-        owner: u32,
-    },
-}
-
-impl PathError {
-    /// Returns how to fix it.
-    pub(super) fn help(&self) -> String {
-        let word = |path: &Path| crate::process::quote(&path.to_string_lossy());
-        let file = |file: &str| word(Path::new(file));
-        match self {
-            Self::Outside { file: name, .. } => {
-                format!("put the file itself into the workspace, or remove the link: rm {}", file(name))
-            }
-            Self::Special { file: name } | Self::TooLarge { file: name, .. } => {
-                format!("remove it: rm {}", file(name))
-            }
-            Self::Output { file: name, target } => format!(
-                "remove the link: rm {}; to build on another file system, mount it: \
-                 mount --bind {} {}",
-                file(name),
-                word(target),
-                file(name)
-            ),
-            Self::Owner { root, .. } => {
-                format!("if you trust this user: export {}={}", ownership::TRUST, word(root))
-            }
-        }
-    }
-}
 
 /// Checks that every file of a workspace that is read is a regular file of bounded size below its
 /// root. A link that leads nowhere is left to what reads it.

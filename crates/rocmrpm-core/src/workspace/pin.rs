@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 
-use super::range::VersionRange;
+use crate::range::VersionRange;
 
 /// The version and source of one component in one pin set.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use super::document::{At, File, Table};
 use super::edit::is_inside;
 use super::lock::{Lock, commit, sha256};
 use super::pin::{Pin, Source};
-use super::range::VersionRange;
 use crate::error::Problem;
 use crate::names::{ComponentName, is_version};
+use crate::range::VersionRange;
 use crate::wheel::wheel_project;
 
 /// One coherent set of pins.

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 
 use super::chroot::Chroot;
 use super::load::Workspace;
-use super::range::compare;
+use crate::range::compare;
 
 impl Chroot {
     /// Compares the releases of two chroots of one distribution and architecture; `None` if no

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::build::BuildError;
 use crate::build::record::{BUILDROOT_LOCK, Results};
 use crate::build::stage::Stage;
+use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, IoError, Kind};
 use crate::files;
@@ -95,7 +96,7 @@ impl Package {
             None if self.is_local() => format!("{} {ground}", self.url),
             None => self.url.clone(),
         };
-        Sha256::of_bytes(format!("{:?}", (self.file_name(), &self.epoch, origin)))
+        Sha256::of_bytes(canonical(&(self.file_name(), &self.epoch, origin)))
     }
 
     fn is_local(&self) -> bool {
@@ -531,5 +532,18 @@ mod tests {
         let with = text(serde_json::json!({"pull_digest": "sha256:12", "image_digest": "34"}));
         assert!(with.contains("'registry.example.org:5000/fedora@sha256:12'"), "{with}");
         assert!(with.contains("['bootstrap_image_assert_digest'] = '34'"), "{with}");
+    }
+
+    #[test]
+    fn the_name_of_a_kept_package_is_pinned() {
+        let mut package: Package = serde_json::from_value(serde_json::json!({
+            "name": "a", "version": "1", "release": "2", "arch": "noarch", "epoch": null, "sigmd5": "0f",
+            "url": "file:///a.rpm",
+        }))
+        .unwrap();
+        let text = |text: &str| Sha256::of_bytes(text);
+        assert_eq!(package.key("ground"), text(r#"("a-1-2.noarch.rpm", None, "0f")"#));
+        (package.sigmd5, package.epoch) = (None, Some("3".into()));
+        assert_eq!(package.key("g"), text(r#"("a-1-2.noarch.rpm", Some("3"), "file:///a.rpm g")"#));
     }
 }

@@ -26,7 +26,6 @@ use crate::workspace::{
 pub use error::{GenerateError, Refused};
 use facts::{Built, Facts};
 use linked::Linked;
-pub use requires::pattern as requires_pattern;
 use requires::{Corrections, corrections};
 pub(super) use text::package;
 

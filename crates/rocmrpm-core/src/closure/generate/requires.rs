@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pep440_rs::{Operator, VersionSpecifier, VersionSpecifiers};
 
 use crate::closure::{Closure, Edge, version};
+use crate::spec::requires_pattern;
 use crate::workspace::Place;
 
 /// What differs from the automatic requirements of a distribution.
@@ -157,18 +158,8 @@ impl Corrections {
     /// Returns a regular expression for `__requires_exclude` that is true of exactly what rpm
     /// shall not require, as it stands in a spec; `None` where there is nothing.
     pub fn pattern(&self) -> Option<String> {
-        pattern(&self.never, &self.extras)
+        requires_pattern(&self.never, &self.extras)
     }
-}
-
-/// Returns a regular expression for `__requires_exclude`, as it stands in a spec: requirements
-/// on these distributions, with and without extras, and on extras of those.
-pub fn pattern(never: &[String], extras: &[String]) -> Option<String> {
-    let with = (!never.is_empty()).then(|| format!("({})(\\\\[[^]]+\\\\])?", never.join("|")));
-    let only = (!extras.is_empty()).then(|| format!("({})\\\\[[^]]+\\\\]", extras.join("|")));
-    let all: Vec<String> = with.into_iter().chain(only).collect();
-    // A requirement with several bounds begins with a parenthesis.
-    (!all.is_empty()).then(|| format!("\\\\(*python3(\\\\.[0-9]+)?dist\\\\(({})\\\\)", all.join("|")))
 }
 
 #[cfg(test)]
@@ -191,15 +182,5 @@ mod tests {
             let specifiers = VersionSpecifiers::from_str(python).unwrap();
             assert_eq!(requirement("a", &[&specifiers]), rpm, "{python}");
         }
-    }
-
-    #[test]
-    fn the_pattern_names_exactly_what_is_left_out() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(pattern(&[], &[]), None);
-        assert_eq!(
-            pattern(&names(&["a", "b-c"]), &names(&["d"])).unwrap(),
-            r"\\(*python3(\\.[0-9]+)?dist\\(((a|b-c)(\\[[^]]+\\])?|(d)\\[[^]]+\\])\\)"
-        );
     }
 }

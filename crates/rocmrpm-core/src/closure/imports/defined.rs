@@ -21,19 +21,24 @@ pub(super) type Modules = BTreeMap<String, BTreeSet<String>>;
 
 /// What is known of a module or of a name in it; of several answers the least counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub(super) enum State {
     /// It is there.
+    #[serde(rename = "defined")]
     Defined,
     /// A compiled module has it, or not.
+    #[serde(rename = "compiled")]
     Compiled,
     /// Code that runs on import makes it, or not.
+    #[serde(rename = "dynamic")]
     Dynamic,
     /// A file that cannot be read has it, or not.
+    #[serde(rename = "unread")]
     Unread,
     /// The module is there, and the name is not.
+    #[serde(rename = "missing")]
     Missing,
     /// The module is not there.
+    #[serde(rename = "no-module")]
     NoModule,
 }
 
@@ -222,5 +227,15 @@ mod tests {
         ] {
             assert_eq!(top_of_member(path).as_deref(), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn the_words_of_a_kept_answer_are_pinned() {
+        let states =
+            [State::Defined, State::Compiled, State::Dynamic, State::Unread, State::Missing, State::NoModule];
+        assert_eq!(
+            serde_json::to_string(&states).unwrap(),
+            r#"["defined","compiled","dynamic","unread","missing","no-module"]"#
+        );
     }
 }

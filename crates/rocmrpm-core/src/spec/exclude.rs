@@ -1,0 +1,26 @@
+//! What the RPMs of a component shall not require, although their Python metadata do.
+
+/// Returns a regular expression for `__requires_exclude`, as it stands in a spec: requirements
+/// on these distributions, with and without extras, and on extras of those.
+pub fn requires_pattern(never: &[String], extras: &[String]) -> Option<String> {
+    let with = (!never.is_empty()).then(|| format!("({})(\\\\[[^]]+\\\\])?", never.join("|")));
+    let only = (!extras.is_empty()).then(|| format!("({})\\\\[[^]]+\\\\]", extras.join("|")));
+    let all: Vec<String> = with.into_iter().chain(only).collect();
+    // A requirement with several bounds begins with a parenthesis.
+    (!all.is_empty()).then(|| format!("\\\\(*python3(\\\\.[0-9]+)?dist\\\\(({})\\\\)", all.join("|")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_names_exactly_what_is_left_out() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(requires_pattern(&[], &[]), None);
+        assert_eq!(
+            requires_pattern(&names(&["a", "b-c"]), &names(&["d"])).unwrap(),
+            r"\\(*python3(\\.[0-9]+)?dist\\(((a|b-c)(\\[[^]]+\\])?|(d)\\[[^]]+\\])\\)"
+        );
+    }
+}
