@@ -2,6 +2,29 @@
 //! wrong with them. Nothing here prints, and nothing is extracted: archives are read as streams,
 //! files on disk are mapped. The crate knows no workspace, no command line and no builds: what a
 //! package should contain is passed in as [`Expectations`].
+//!
+//! ```no_run
+//! use std::path::PathBuf;
+//!
+//! use rocm_inspect::formats::{TextOptions, to_text};
+//! use rocm_inspect::{Depth, Expectations, System, inspect};
+//!
+//! let expectations = Expectations { system: System::fedora(), ..Expectations::default() };
+//! let report = inspect(&[PathBuf::from("package.whl")], &expectations, Depth::Deep)?;
+//! let options = TextOptions { verbose: false, color: false, explain: "rocm-inspect --explain" };
+//! print!("{}", to_text(&report, options));
+//! assert!(!report.has_errors());
+//! # Ok::<(), rocm_inspect::InspectError>(())
+//! ```
+//!
+//! [`inspect_bytes`] returns the contents of a single file that is already in memory:
+//!
+//! ```
+//! use rocm_inspect::{Depth, inspect_bytes};
+//!
+//! let facts = inspect_bytes("libx.so", b"\x7fELF, but not really", Depth::Quick);
+//! assert!(!facts.damage.is_empty());
+//! ```
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -13,6 +36,7 @@ mod elf;
 mod expectations;
 mod facts;
 mod file;
+pub mod formats;
 #[cfg(test)]
 mod hostile;
 mod image;
@@ -55,6 +79,7 @@ use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary
 use rocmrpm_base::error::{Diagnose, Kind};
 use rocmrpm_base::process::ProcessError;
 use rocmrpm_base::text::visible;
+#[cfg(feature = "rpm")]
 use rocmrpm_rpms::RpmError;
 
 /// Inspects everything at `paths` and judges it as one set: RPMs, wheels, tar archives,
@@ -155,6 +180,7 @@ pub enum InspectError {
         path: PathBuf,
     },
     /// An RPM cannot be read.
+    #[cfg(feature = "rpm")]
     #[error(transparent)]
     Rpm(#[from] RpmError),
     /// A wheel cannot be read.
@@ -240,6 +266,7 @@ impl Diagnose for InspectError {
             | Self::Damaged { .. }
             | Self::Member { .. }
             | Self::TooLarge { .. } => Kind::Usage,
+            #[cfg(feature = "rpm")]
             Self::Rpm(error) => error.kind(),
             Self::Io(_) | Self::NoRoom { .. } | Self::OutOfMemory { .. } | Self::Changed { .. } => {
                 Kind::Environment
@@ -251,6 +278,7 @@ impl Diagnose for InspectError {
     fn hints(&self) -> Vec<String> {
         let test = |path: &Path| vec![format!("`unzip -t {}` tests the archive", path.display())];
         match self {
+            #[cfg(feature = "rpm")]
             Self::Rpm(error) => error.hints(),
             Self::Process(error) => error.hints(),
             Self::Wheel { path, .. } => test(path),

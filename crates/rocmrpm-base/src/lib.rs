@@ -12,12 +12,15 @@ pub mod files;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
 pub mod gpu;
+pub mod html;
 pub mod limits;
 pub mod machine;
 pub mod names;
 pub mod ownership;
 pub mod parallel;
 pub mod process;
+pub mod style;
+pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
