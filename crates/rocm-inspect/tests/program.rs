@@ -42,7 +42,7 @@ no findings
 #[test]
 fn fails_if_a_report_has_errors() {
     let dir = tempfile::tempdir().unwrap();
-    library(dir.path(), &[]);
+    library(dir.path(), &["-Wl,--enable-new-dtags,-rpath,lib"]);
     let output = run(dir.path(), &["--gpu-target", "gfx1151", "--json", "--deep", "libx.so"]);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -52,7 +52,8 @@ fn fails_if_a_report_has_errors() {
     assert_eq!(json["findings"][0]["severity"], "error");
     let text = run(dir.path(), &["--gpu-target=gfx1151", "libx.so"]);
     let text = String::from_utf8(text.stdout).unwrap();
-    let id = json["findings"][0]["id"].as_str().unwrap();
+    let id = "runpath-relative";
+    assert_eq!(json["findings"][0]["id"], id);
     assert!(text.contains(&format!("why       rocm-inspect --explain {id}\n")), "{text}");
     let explained = run(dir.path(), &["--explain", id]);
     assert!(String::from_utf8(explained.stdout).unwrap().starts_with(&format!("{id} (error)\n\nwhat: ")));
