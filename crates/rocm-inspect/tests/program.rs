@@ -1,5 +1,7 @@
 //! The `rocm-inspect` program on real and damaged files.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 
