@@ -18,7 +18,7 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-.PHONY: help quickstart test compiled lab lab-test copr-test lab-llama lab-vllm bench fuzz build install clean
+.PHONY: help quickstart test compiled lab lab-test copr-test lab-llama lab-vllm bench survey fuzz build install clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -40,6 +40,8 @@ test: ## install what is missing, run every check and test
 compiled:
 	MAKEFLAGS= cargo clippy --all-targets --locked -- -D warnings
 	MAKEFLAGS= cargo test --locked --no-run --quiet
+	cargo package --locked --offline --quiet --no-verify --allow-dirty \
+	    -p md5-lanes -p rocmrpm-base -p rocmrpm-rpms -p rocm-inspect
 
 lab: ## make the laboratory, a Fedora 43 from Debian's packages; minutes, cached
 	@bash tools/setup.sh test
@@ -74,6 +76,12 @@ bench: ## measure speed beside other tools, on real wheels; takes some minutes
 	cargo bench --locked --bench wheel
 	cargo bench --locked --bench index
 	cargo bench --locked --bench growth
+
+survey: ## inspect published wheels with GPU code, and write crates/rocm-inspect/survey/README.md
+	@bash tools/setup.sh build
+	cargo build --release --locked -p rocm-inspect
+	$(PYTHON) -B crates/rocm-inspect/survey/survey.py --program target/release/rocm-inspect \
+	    --reports target/survey
 
 FUZZ_SECONDS ?= 60
 fuzz: ## run each fuzz target for FUZZ_SECONDS, by default 60; FUZZ_TARGETS="elf lock" selects

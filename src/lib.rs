@@ -11,7 +11,9 @@ pub mod report;
 
 pub use python_packaging::wheel;
 pub use rocm_inspect as inspect;
-pub use rocmrpm_base::{digest, duration, error, events, files, gpu, machine, names, process, text, trust};
+pub use rocmrpm_base::{
+    digest, duration, error, events, files, gpu, html, machine, names, process, style, table, text, trust,
+};
 pub use rocmrpm_core::{
     audit, build, closure, container, copr, index, lint, osv, outputs, packages, patches, pins, prep, proof,
     publication, reproduce, requirements, sources, spec, stack, template, verify, workspace,

@@ -8,11 +8,10 @@ use crate::build;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::gpu::GpuTarget;
+use crate::inspect::formats::{TextOptions, to_github, to_html, to_junit, to_text};
 use crate::inspect::{Depth, Expectations, System, compare, inspect};
 use crate::names::nearest;
-use crate::report::{
-    Shell, comparison_text, inspection_github, inspection_html, inspection_junit, inspection_text, uncolored,
-};
+use crate::report::{Shell, comparison_text, uncolored};
 use crate::stack::Stack;
 use crate::workspace::{MANIFEST, Selection, Workspace, find_root};
 use args::ReportFormat;
@@ -31,10 +30,13 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
     let text = match args.format {
         _ if args.json => json(&report)?,
         ReportFormat::Json => json(&report)?,
-        ReportFormat::Text => inspection_text(&report, args.verbose),
-        ReportFormat::Html => inspection_html(&report),
-        ReportFormat::Junit => inspection_junit(&report),
-        ReportFormat::Github => inspection_github(&report),
+        ReportFormat::Text => {
+            let options = TextOptions { verbose: args.verbose, color: true, explain: "rocmrpm explain" };
+            to_text(&report, options)
+        }
+        ReportFormat::Html => to_html(&report),
+        ReportFormat::Junit => to_junit(&report),
+        ReportFormat::Github => to_github(&report),
     };
     write(args, text, shell)?;
     Ok(if report.has_errors() { Kind::Findings.exit_code() } else { 0 })

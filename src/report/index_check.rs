@@ -1,7 +1,7 @@
 //! The check of an index as text for a terminal: what was checked, then the findings,
 //! then one line that says how it went. It reads the same without colour.
 
-use super::shell::{Style, count};
+use super::{Style, count};
 use crate::index::check::Report;
 use crate::inspect::Severity;
 use crate::text::visible;

@@ -4,9 +4,7 @@
 mod closure;
 mod comparison;
 mod errors;
-mod html;
 mod index_check;
-mod inspection;
 mod install;
 mod lint;
 mod offline;
@@ -17,7 +15,6 @@ mod proof;
 mod reproduction;
 mod rules;
 mod shell;
-mod table;
 mod verify;
 
 pub use closure::{
@@ -29,7 +26,6 @@ pub use comparison::comparison_text;
 pub(crate) use errors::snippet;
 pub use errors::{show_error, show_problems};
 pub use index_check::index_check_text;
-pub use inspection::{inspection_github, inspection_html, inspection_junit, inspection_text};
 pub use install::{install_json, install_notes, install_summary};
 pub use lint::lint_text;
 pub use offline::offline_text;
@@ -39,6 +35,8 @@ pub use progress::Progress;
 pub use proof::{proof_summary, proof_text};
 pub use reproduction::reproduction_text;
 pub use rules::{cause_text, causes_text, rule_text, rules_text};
-pub use shell::{Shell, Style, count, human_size, human_time, uncolored};
-pub use table::Table;
+pub use shell::Shell;
 pub use verify::verify_text;
+
+pub use crate::style::{Style, count, human_size, human_time, uncolored};
+pub use crate::table::Table;

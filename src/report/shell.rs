@@ -5,51 +5,8 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 
-use anstyle::{AnsiColor, Color};
-
 use crate::error::{Error, IoError};
-
-/// What a piece of text means; its colour follows from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// Something went well, or is under way.
-    Good,
-    /// Something is wrong.
-    Bad,
-    /// Something should be known.
-    Warning,
-    /// A remedy, a name.
-    Hint,
-    /// Less important than the rest.
-    Dim,
-    /// More important than the rest.
-    Bold,
-}
-
-impl Style {
-    fn ansi(self) -> anstyle::Style {
-        let color = |color: AnsiColor| anstyle::Style::new().bold().fg_color(Some(Color::Ansi(color)));
-        match self {
-            Style::Good => color(AnsiColor::Green),
-            Style::Bad => color(AnsiColor::Red),
-            Style::Warning => color(AnsiColor::Yellow),
-            Style::Hint => color(AnsiColor::Cyan),
-            Style::Dim => anstyle::Style::new().dimmed(),
-            Style::Bold => anstyle::Style::new().bold(),
-        }
-    }
-
-    /// Returns the text in this style; streams that want no colour drop it again.
-    pub fn paint(self, text: impl Display) -> String {
-        let style = self.ansi();
-        format!("{style}{text}{style:#}")
-    }
-}
-
-/// Returns text for a file, which has no colors whatever the terminal wants.
-pub fn uncolored(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
-}
+use crate::style::Style;
 
 /// The process's streams. Shared between threads.
 pub struct Shell {
@@ -133,46 +90,5 @@ impl Shell {
     /// Registers the progress bars, or takes them away.
     pub(super) fn set_bars(&self, bars: Option<indicatif::MultiProgress>) {
         *self.bars.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = bars;
-    }
-}
-
-/// Writes a duration as people say it: `1.2s`, `3m 05s`, `1h 02m`.
-pub fn human_time(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match whole {
-        _ if seconds < 59.95 => format!("{seconds:.1}s"),
-        0..3600 => format!("{}m {:02}s", whole / 60, whole % 60),
-        _ => format!("{}h {:02}m", whole / 3600, whole % 3600 / 60),
-    }
-}
-
-/// Writes a size as people say it: `512 B`, `16.0 kB`, `1.2 GB`; decimal units, as
-/// dnf and curl have them.
-pub fn human_size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "kB", "MB", "GB"] {
-        if value < 999.95 || unit == "GB" {
-            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1000.0;
-    }
-    format!("{bytes} B")
-}
-
-/// Writes a count with its noun: `1 wheel`, `2 wheels`.
-pub fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_and_sizes_read_well() {
-        let times: Vec<_> = [0.04, 59.94, 59.96, 185.0, 3720.0].map(human_time).into();
-        assert_eq!(times, ["0.0s", "59.9s", "1m 00s", "3m 05s", "1h 02m"]);
-        let sizes: Vec<_> = [0, 999, 1000, 16_000, 999_999, 3_400_000_000].map(human_size).into();
-        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "16.0 kB", "1.0 MB", "3.4 GB"]);
     }
 }

@@ -4,18 +4,26 @@
 //! package should contain is passed in as [`Expectations`].
 //!
 //! ```no_run
-//! use rocm_inspect::{Depth, Expectations, GpuTarget, System, inspect};
+//! use std::path::PathBuf;
 //!
-//! let expectations = Expectations {
-//!     gpu_targets: GpuTarget::parse("gfx1151").into_iter().collect(),
-//!     system: System::fedora(),
-//!     ..Expectations::default()
-//! };
-//! let report = inspect(&["torch.whl".into()], &expectations, Depth::Quick)?;
-//! for finding in &report.findings {
-//!     println!("{}: {finding}", finding.severity);
-//! }
+//! use rocm_inspect::formats::{TextOptions, to_text};
+//! use rocm_inspect::{Depth, Expectations, System, inspect};
+//!
+//! let expectations = Expectations { system: System::fedora(), ..Expectations::default() };
+//! let report = inspect(&[PathBuf::from("package.whl")], &expectations, Depth::Deep)?;
+//! let options = TextOptions { verbose: false, color: false, explain: "rocm-inspect --explain" };
+//! print!("{}", to_text(&report, options));
+//! assert!(!report.has_errors());
 //! # Ok::<(), rocm_inspect::InspectError>(())
+//! ```
+//!
+//! [`inspect_bytes`] returns the contents of a single file that is already in memory:
+//!
+//! ```
+//! use rocm_inspect::{Depth, inspect_bytes};
+//!
+//! let facts = inspect_bytes("libx.so", b"\x7fELF, but not really", Depth::Quick);
+//! assert!(!facts.damage.is_empty());
 //! ```
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
@@ -29,6 +37,7 @@ mod expectations;
 mod facts;
 mod file;
 mod finding;
+pub mod formats;
 #[cfg(test)]
 mod hostile;
 mod image;
@@ -74,6 +83,7 @@ use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary
 use rocmrpm_base::error::{Diagnose, Kind};
 use rocmrpm_base::process::ProcessError;
 use rocmrpm_base::text::visible;
+#[cfg(feature = "rpm")]
 use rocmrpm_rpms::RpmError;
 
 /// Inspects everything at `paths` and judges it as one set: RPMs, wheels, tar archives,
@@ -174,6 +184,7 @@ pub enum InspectError {
         path: PathBuf,
     },
     /// An RPM cannot be read.
+    #[cfg(feature = "rpm")]
     #[error(transparent)]
     Rpm(#[from] RpmError),
     /// A wheel cannot be read.
@@ -259,6 +270,7 @@ impl Diagnose for InspectError {
             | Self::Damaged { .. }
             | Self::Member { .. }
             | Self::TooLarge { .. } => Kind::Usage,
+            #[cfg(feature = "rpm")]
             Self::Rpm(error) => error.kind(),
             Self::Io(_) | Self::NoRoom { .. } | Self::OutOfMemory { .. } | Self::Changed { .. } => {
                 Kind::Environment
@@ -270,6 +282,7 @@ impl Diagnose for InspectError {
     fn hints(&self) -> Vec<String> {
         let test = |path: &Path| vec![format!("`unzip -t {}` tests the archive", path.display())];
         match self {
+            #[cfg(feature = "rpm")]
             Self::Rpm(error) => error.hints(),
             Self::Process(error) => error.hints(),
             Self::Wheel { path, .. } => test(path),

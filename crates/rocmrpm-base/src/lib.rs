@@ -13,6 +13,7 @@ pub mod files;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
 pub mod gpu;
+pub mod html;
 pub mod limits;
 pub mod machine;
 pub mod names;
@@ -20,6 +21,8 @@ pub mod ownership;
 pub mod parallel;
 pub mod process;
 mod stop;
+pub mod style;
+pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;

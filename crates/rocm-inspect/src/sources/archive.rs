@@ -12,8 +12,10 @@ use std::thread;
 use fs_err as fs;
 
 use super::packed::Packed;
+#[cfg(feature = "rpm")]
+use super::rpm;
 use super::subject::digest;
-use super::{rpm, tar, wheel, with_cause};
+use super::{tar, wheel, with_cause};
 use crate::InspectError;
 use crate::facts::{Contents, Subject, SubjectKind, Unread};
 use crate::file::facts;
@@ -160,7 +162,13 @@ impl<'a> Members<'a> {
 
     fn once(&mut self, kind: SubjectKind, subject: &mut Subject) -> Result<(), InspectError> {
         match kind {
+            #[cfg(feature = "rpm")]
             SubjectKind::Rpm => rpm::walk(self, subject),
+            #[cfg(not(feature = "rpm"))]
+            SubjectKind::Rpm => Err(InspectError::Damaged {
+                path: self.archive.to_owned(),
+                what: "this program was built without the feature `rpm`".to_owned(),
+            }),
             SubjectKind::Tar => tar::walk(self, subject),
             _ => wheel::walk(self, subject),
         }

@@ -3,6 +3,7 @@
 
 mod archive;
 mod packed;
+#[cfg(feature = "rpm")]
 mod rpm;
 mod subject;
 mod tar;

@@ -11,13 +11,13 @@ use crate::closure::place::package;
 use crate::closure::why::chains;
 use crate::closure::{Closure, Edge, Member};
 use crate::digest::Sha256;
-use crate::report::html::{capital, escape};
+use crate::html::{PAGE_STYLE, capital, escape};
 use crate::report::{count, human_size};
 use crate::text::{BASE64, base64};
 use crate::workspace::Place;
 
-/// What all pages share, and what this one has beyond it.
-const STYLE: &str = concat!(include_str!("../../inspection/html/page.css"), include_str!("page.css"));
+/// The style of this page beyond the style of all pages.
+const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Width by height of the drawing of sizes.
@@ -56,7 +56,7 @@ pub fn closure_html(closure: &Closure) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'sha256-{script}='\">\n\
-         <title>{title} - rocmrpm closure</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{}\
+         <title>{title} - rocmrpm closure</title>\n<style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n{}\
          <main id=\"top\">\n{}{}{}{sections}\
          <p id=\"nothing\" class=\"lead\" hidden>No member is called so.</p>\n\
          <footer>Written by rocmrpm {}. <code>rocmrpm closure why NAME</code> tells the same of one member.</footer>\n\

@@ -1,7 +1,6 @@
-//! Tables on a terminal: columns as wide as their widest cell, nothing drawn
-//! around them.
+//! Tables on a terminal: columns as wide as their widest cell, without borders.
 
-use super::Style;
+use crate::style::Style;
 use crate::text::visible;
 
 /// Rows of cells with a header.
@@ -26,7 +25,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(|(style, cell)| (style, visible(&cell))).collect());
     }
 
-    /// Returns the table as text, each line ended.
+    /// Returns the table as text, with a line feed at the end of each line.
     pub fn text(&self) -> String {
         let columns = self.header.len();
         let width = |column: usize| {
@@ -63,7 +62,7 @@ mod tests {
         table.row(["a", "x"]);
         table.row(["longer", ""]);
         table.row(["b\u{1b}[2J", "y"]);
-        let plain = anstream::adapter::strip_str(&table.text()).to_string();
+        let plain = crate::style::uncolored(&table.text());
         assert_eq!(plain, "NAME        WHAT\na           x\nlonger\nb\\u{1b}[2J  y\n");
     }
 }

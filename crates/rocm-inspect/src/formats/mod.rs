@@ -1,6 +1,6 @@
-//! How an inspection is shown: what all formats say in the same words, such as
-//! sums for each target, groups of findings and verdicts. Each format has a file of
-//! its own; neither reading nor judging is done here.
+//! Reports as text, HTML, JUnit XML, and GitHub workflow commands. JSON is what `serde` makes of a
+//! [`Report`]. This file has what the formats share: sums for each target, groups of findings, and
+//! verdicts.
 
 mod github;
 mod html;
@@ -9,16 +9,16 @@ mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use github::inspection_github;
-pub use html::inspection_html;
-pub use junit::inspection_junit;
-pub use text::inspection_text;
+pub use github::to_github;
+pub use html::to_html;
+pub use junit::to_junit;
+pub use text::{TextOptions, to_text};
 
-use super::count;
-use crate::gpu::GpuTarget;
-use crate::inspect::{
+use crate::{
     Compression, DeviceCode, FileFacts, Finding, Need, Report, Severity, Storage, Subject, Target, Waived,
 };
+use rocmrpm_base::gpu::GpuTarget;
+use rocmrpm_base::style::count;
 
 /// GPU code of one target, summed over all places that are of the same use.
 #[derive(Debug, Clone, PartialEq, Eq)]

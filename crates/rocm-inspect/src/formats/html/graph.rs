@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::escape;
-use crate::inspect::{Need, Origin, Report};
-use crate::report::count;
-use crate::report::inspection::{folder, number};
+use crate::formats::{folder, number};
+use crate::{Need, Origin, Report};
+use rocmrpm_base::style::count;
 
 /// How many files are drawn one by one, and how many nodes each side has at most.
 const MAX_FILES: usize = 20;
@@ -272,7 +272,7 @@ fn shape(origin: Origin, x: usize, y: usize) -> String {
 
 /// Cuts a label to a number of characters: paths at their beginning, names in the middle.
 fn shortened(label: &str, most: usize, keep_end: bool) -> String {
-    let label = crate::text::visible(label);
+    let label = rocmrpm_base::text::visible(label);
     let chars: Vec<char> = label.chars().collect();
     if chars.len() <= most {
         return label;

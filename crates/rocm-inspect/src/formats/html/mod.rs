@@ -6,17 +6,15 @@ mod details;
 mod graph;
 
 use super::{TargetSum, is_wanted, number, severity_count, sums, tally, total_size};
-use crate::inspect::{Depth, Report, Served, Severity, Subject};
-use crate::report::html::escape;
-use crate::report::{count, human_size};
-
-const STYLE: &str = include_str!("page.css");
+use crate::{Depth, Report, Served, Severity, Subject};
+use rocmrpm_base::html::{PAGE_STYLE, escape};
+use rocmrpm_base::style::{count, human_size};
 
 /// How many subjects have a table of targets of their own.
 const MAX_TABLES: usize = 30;
 
 /// Returns a report as a self-contained HTML page.
-pub fn inspection_html(report: &Report) -> String {
+pub fn to_html(report: &Report) -> String {
     let title = match report.subjects.as_slice() {
         [] => "Nothing was inspected".to_owned(),
         [one] => one.name.clone(),
@@ -35,7 +33,7 @@ pub fn inspection_html(report: &Report) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title} - rocmrpm inspect</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{}\
+         <title>{title} - rocmrpm inspect</title>\n<style>\n{PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n{}\
          <footer>Written by rocmrpm {}. <code>rocmrpm explain RULE</code> has more on each rule.</footer>\n\
          </main>\n</body>\n</html>\n",
         parts.concat(),

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{mark, prose};
-use crate::inspect::{ElfFacts, FileFacts, Finding, Need, Relro, Report, Severity, Storage, rule};
-use crate::report::html::{capital, escape};
-use crate::report::inspection::{
-    Group, groups, is_wanted, list, needs_by_file, number, partial, place, severity_word,
-};
-use crate::report::{count, human_size};
+use crate::formats::{Group, groups, is_wanted, list, needs_by_file, number, partial, place, severity_word};
+use crate::{ElfFacts, FileFacts, Finding, Need, Relro, Report, Severity, Storage, rule};
+use rocmrpm_base::html::{capital, escape};
+use rocmrpm_base::style::{count, human_size};
 
 /// How many places of a rule a card shows, and how many files the page lists.
 const MAX_PLACES: usize = 8;

@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::inspect::sample::sample;
+use crate::sample::sample;
 
-fn plain(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
+fn written(report: &Report, verbose: bool) -> String {
+    to_text(report, TextOptions { verbose, color: false, explain: "rocmrpm explain" })
 }
 
 /// Gives `input` to a program for Python and returns what it prints.
@@ -28,13 +28,13 @@ fn python(program: &str, input: &str) -> String {
 
 #[test]
 fn the_text_reads_like_this() {
-    let text = plain(&inspection_text(&sample(), false));
-    snapbox::assert_data_eq!(text, snapbox::file!["../../../tests/golden/inspection/sample.txt"].raw());
+    let text = written(&sample(), false);
+    snapbox::assert_data_eq!(text, snapbox::file!["../../../../tests/golden/inspection/sample.txt"].raw());
 }
 
 #[test]
 fn the_verbose_text_hides_nothing() {
-    let (short, text) = (inspection_text(&sample(), false), plain(&inspection_text(&sample(), true)));
+    let (short, text) = (written(&sample(), false), written(&sample(), true));
     for part in ["Kernels_39_gfx1151.kdb", "Kernels_37_gfx1100.co", "8f2c1de07a4e5b6690aa", "partial RELRO"] {
         assert!(text.contains(part), "{part}");
         assert!(!short.contains(part), "{part}");
@@ -45,16 +45,14 @@ fn the_verbose_text_hides_nothing() {
 #[test]
 fn a_terminal_is_given_no_control_character_of_strangers() {
     let report = sample();
-    for text in
-        [plain(&inspection_text(&report, true)), inspection_github(&report), inspection_junit(&report)]
-    {
+    for text in [written(&report, true), to_github(&report), to_junit(&report)] {
         assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'));
     }
 }
 
 #[test]
 fn lines_of_text_fit_a_wide_terminal() {
-    let text = plain(&inspection_text(&sample(), true));
+    let text = written(&sample(), true);
     // What has no space cannot be broken.
     for line in text.lines().filter(|line| !line.contains("<script>")) {
         assert!(line.chars().count() <= 100, "{} characters: {line}", line.chars().count());
@@ -63,14 +61,14 @@ fn lines_of_text_fit_a_wide_terminal() {
 
 #[test]
 fn workflow_commands_read_like_this() {
-    let text = inspection_github(&sample());
-    snapbox::assert_data_eq!(text, snapbox::file!["../../../tests/golden/inspection/sample.github"].raw());
+    let text = to_github(&sample());
+    snapbox::assert_data_eq!(text, snapbox::file!["../../../../tests/golden/inspection/sample.github"].raw());
 }
 
 #[test]
 fn each_finding_is_one_workflow_command_and_nothing_else_is() {
     let report = sample();
-    let text = inspection_github(&report);
+    let text = to_github(&report);
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
     assert_eq!(commands.len(), report.findings.len() + 2, "and the group's two");
     assert!(!text.contains("##["));
@@ -78,8 +76,8 @@ fn each_finding_is_one_workflow_command_and_nothing_else_is() {
 
 #[test]
 fn junit_reads_like_this() {
-    let text = inspection_junit(&sample());
-    snapbox::assert_data_eq!(text, snapbox::file!["../../../tests/golden/inspection/sample.xml"].raw());
+    let text = to_junit(&sample());
+    snapbox::assert_data_eq!(text, snapbox::file!["../../../../tests/golden/inspection/sample.xml"].raw());
 }
 
 /// The elements, their order and attributes as in Jenkins' `junit-10.xsd`, and counts
@@ -115,7 +113,7 @@ for suite in root:
 print(*counts(root))
 "#;
     let report = sample();
-    let printed = python(program, &inspection_junit(&report));
+    let printed = python(program, &to_junit(&report));
     // 85 files, five subjects as a whole, two rules about the set; errors in three files
     // and in one rule about the set.
     assert_eq!(printed, format!("{} {}\n", 85 + 5 + 2, 3 + 1));
@@ -128,11 +126,11 @@ fn a_report_without_findings_is_good_in_every_format() {
     report.waived.clear();
     report.gpu_targets.truncate(1);
     serve_all(&mut report);
-    let text = plain(&inspection_text(&report, false));
+    let text = written(&report, false);
     assert!(text.ends_with("\nno findings | gfx1151: served exactly\n"), "{text}");
-    assert!(!inspection_junit(&report).contains("<failure"));
-    assert!(!inspection_github(&report).contains("::error"));
-    assert!(inspection_html(&report).contains("Nothing speaks against using this"));
+    assert!(!to_junit(&report).contains("<failure"));
+    assert!(!to_github(&report).contains("::error"));
+    assert!(to_html(&report).contains("Nothing speaks against using this"));
 }
 
 /// The tags close, and nothing is loaded or run: all attributes are known ones.
@@ -168,25 +166,25 @@ assert "url(" not in text and "@import" not in text
 print("<script>alert('x')</script>\\u{202e}\"&\\u{1b}[31m,50%:\\n::error::.so" in text)
 print(*sorted(page.seen & {"svg", "title", "table", "details", "article", "h1", "h2"}))
 "#;
-    let printed = python(program, &inspection_html(&sample()));
+    let printed = python(program, &to_html(&sample()));
     assert_eq!(printed, "True\narticle details h1 h2 svg table title\n");
 }
 
 #[test]
 fn the_page_shows_what_was_asked_for_and_is_not_there() {
     let mut report = sample();
-    assert!(!inspection_html(&report).contains("asked for, missing"), "SPIR-V serves everything");
+    assert!(!to_html(&report).contains("asked for, missing"), "SPIR-V serves everything");
     for file in report.subjects.iter_mut().flat_map(|s| &mut s.files) {
         file.device.retain(|code| matches!(code.target, Target::Gpu(_)));
     }
-    let page = inspection_html(&report);
+    let page = to_html(&report);
     assert_eq!(page.matches("asked for, missing").count(), 1, "gfx1201 alone");
 }
 
 #[test]
 fn the_page_has_every_finding_library_and_reason() {
     let report = sample();
-    let page = inspection_html(&report);
+    let page = to_html(&report);
     for need in &report.needs {
         assert!(page.contains(&need.library), "{}", need.library);
     }
@@ -206,7 +204,7 @@ fn large_graphs_are_cut_and_say_so() {
     for (n, need) in report.needs.iter_mut().enumerate() {
         need.by = Some(format!("package{n}"));
     }
-    let page = inspection_html(&report);
+    let page = to_html(&report);
     let graph = page.split("aria-labelledby=\"graph-title\"").nth(1).unwrap().split("</svg>").next().unwrap();
     assert!(graph.len() < 60_000, "{} bytes", graph.len());
     assert!(graph.contains("and 280 more, see the table"));
@@ -225,11 +223,11 @@ fn serve_all(report: &mut Report) {
 fn the_headline_of_every_format_says_what_is_not_served() {
     let report = sample();
     let partly = "gfx1151: served in 1 of 2 files";
-    let text = plain(&inspection_text(&report, false)).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = written(&report, false).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&format!("1 waived | {partly}")), "{text}");
-    assert!(inspection_junit(&report).contains(partly));
-    assert!(inspection_github(&report).contains(partly));
-    assert!(inspection_html(&report).contains("<span class=\"error\">served in 1 of 2 files</span>"));
+    assert!(to_junit(&report).contains(partly));
+    assert!(to_github(&report).contains(partly));
+    assert!(to_html(&report).contains("<span class=\"error\">served in 1 of 2 files</span>"));
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["verdicts"][0]["served"], "partly");
 }

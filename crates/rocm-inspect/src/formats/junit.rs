@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{findings_by_place, severity_word, tally, verdict_line, waived_by_place};
-use crate::inspect::{Finding, Report, Severity, Subject, Waived};
-use crate::text::{escaped, visible};
+use crate::{Finding, Report, Severity, Subject, Waived};
+use rocmrpm_base::text::{escaped, visible};
 
 /// A test case: errors make it fail, what else there is to say stands in its output.
 struct Case {
@@ -21,7 +21,7 @@ struct Case {
 /// findings are output, since a CI must not fail on them. The order of elements
 /// is that of the schema that Jenkins publishes (`junit-10.xsd`); the result has no
 /// time stamp, so that the same files give the same bytes.
-pub fn inspection_junit(report: &Report) -> String {
+pub fn to_junit(report: &Report) -> String {
     let findings = findings_by_place(report);
     let waived = waived_by_place(report);
     let mut suites = Vec::new();

@@ -2,12 +2,12 @@
 //! stands beside the change that caused it, and a short summary in the log.
 
 use super::{place, severity_word, tally, verdict_line};
-use crate::inspect::{Finding, Report, Severity, SubjectKind};
-use crate::text::visible;
+use crate::{Finding, Report, Severity, SubjectKind};
+use rocmrpm_base::text::visible;
 
 /// Returns a report as workflow commands, worst finding first: GitHub shows ten of
 /// each kind in a step.
-pub fn inspection_github(report: &Report) -> String {
+pub fn to_github(report: &Report) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         text.push_str(&command(report, finding));

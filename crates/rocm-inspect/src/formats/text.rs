@@ -1,5 +1,5 @@
-//! An inspection as text for a terminal: what each subject holds, then the findings,
-//! then one line that says how it went. It reads the same without colour.
+//! A report as text for a terminal: the contents of each subject, then the findings, then a line
+//! with the result. It reads the same without color.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,10 @@ use super::{
     Group, TargetSum, folder, groups, is_data, is_wanted, needs_by_file, number, order, partial, place,
     severity_word, sums, tally, verdict_line,
 };
-use crate::inspect::{
-    FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule,
-};
-use crate::report::{Style, Table, count, human_size};
-use crate::text::visible;
+use crate::{FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule};
+use rocmrpm_base::style::{Style, count, human_size, uncolored};
+use rocmrpm_base::table::Table;
+use rocmrpm_base::text::visible;
 
 /// How wide lines are at most, where they can be broken.
 const WIDTH: usize = 96;
@@ -26,9 +25,25 @@ const MAX_SHOWN: usize = 20;
 /// From how many files of data on in a folder they are shown as one.
 const MANY_DATA: usize = 4;
 
-/// Returns a report as text for a terminal. `verbose` shows every file and every
-/// place of a finding, and what else is known of ELF files.
-pub fn inspection_text(report: &Report, verbose: bool) -> String {
+/// How [`to_text`] writes a report.
+#[derive(Debug, Clone, Copy)]
+pub struct TextOptions<'a> {
+    /// Shows every file and every place of a finding, and details of ELF files.
+    pub verbose: bool,
+    /// Colors the text with escape sequences.
+    pub color: bool,
+    /// The command that explains a rule, to which the rule's ID is added.
+    pub explain: &'a str,
+}
+
+/// Returns a report as text for a terminal.
+pub fn to_text(report: &Report, options: TextOptions<'_>) -> String {
+    let text = colored(report, options);
+    if options.color { text } else { uncolored(&text) }
+}
+
+fn colored(report: &Report, options: TextOptions<'_>) -> String {
+    let verbose = options.verbose;
     let mut text = String::new();
     let needs = needs_by_file(report);
     for subject in &report.subjects {
@@ -36,7 +51,7 @@ pub fn inspection_text(report: &Report, verbose: bool) -> String {
         text.push('\n');
     }
     for group in groups(report) {
-        text.push_str(&group_text(report, &group, verbose));
+        text.push_str(&group_text(report, &group, options));
         text.push('\n');
     }
     for waived in &report.waived {
@@ -344,7 +359,7 @@ fn needs_text(file: &FileFacts, needs: &[&Need]) -> String {
     text + &row("needs", 6, rest.collect())
 }
 
-fn group_text(report: &Report, group: &Group<'_>, verbose: bool) -> String {
+fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> String {
     let style = match group.severity {
         Severity::Error => Style::Bad,
         Severity::Warning => Style::Warning,
@@ -372,7 +387,7 @@ fn group_text(report: &Report, group: &Group<'_>, verbose: bool) -> String {
         }
     }
     let places = if alike.len() > 1 { MAX_ALIKE } else { MAX_PLACES };
-    let (groups, places) = if verbose { (usize::MAX, usize::MAX) } else { (MAX_PLACES, places) };
+    let (groups, places) = if options.verbose { (usize::MAX, usize::MAX) } else { (MAX_PLACES, places) };
     let mut before = None;
     let mut shown = 0;
     for findings in alike.iter().take(groups) {
@@ -414,7 +429,7 @@ fn group_text(report: &Report, group: &Group<'_>, verbose: bool) -> String {
             text.push_str(&row(label, 2, words(value)));
         }
     }
-    text + &row("why", 2, words(&format!("rocmrpm explain {}", group.id)))
+    text + &row("why", 2, words(&format!("{} {}", options.explain, group.id)))
 }
 
 /// A label and what belongs to it, broken into lines; nothing where there is nothing.

@@ -1,0 +1,186 @@
+//! The `rocm-inspect` program.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rocm_inspect::formats::{TextOptions, to_text};
+use rocm_inspect::{Depth, Expectations, InspectError, Report, System, inspect, rule};
+use rocmrpm_base::error::{Diagnose, Kind};
+use rocmrpm_base::gpu::GpuTarget;
+use rocmrpm_base::text::visible;
+
+const HELP: &str = "\
+Inspect ELF files, RPMs, wheels, and folders for AMD GPU code and linkage
+
+Usage: rocm-inspect [OPTIONS] FILE...
+
+Arguments:
+  FILE...                RPMs, wheels, tar archives, folders, ELF files, code objects; judged as
+                         one set
+
+Options:
+      --gpu-target TARGET  GPU target that the set must serve, such as gfx1151 (can be repeated)
+      --deep               Decode all GPU code: verify hashes and flags, count kernels
+      --json               Print the report as JSON
+  -v, --verbose            Show every file and every finding
+      --explain RULE       Explain a rule and how to fix what it finds
+  -h, --help               Print help
+  -V, --version            Print version
+
+Exit codes: 0 no errors found, 1 errors found, 2 wrong usage or unreadable file
+";
+
+/// What the command line asks for.
+enum Request {
+    Print(String),
+    Inspect(Options),
+}
+
+#[derive(Default)]
+struct Options {
+    paths: Vec<PathBuf>,
+    gpu_targets: Vec<GpuTarget>,
+    depth: Depth,
+    json: bool,
+    verbose: bool,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            // Nothing is left to do if stderr is closed.
+            let _ = write!(std::io::stderr(), "{}", failure.text);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// An error as stderr shows it, and its exit code.
+struct Failure {
+    text: String,
+    code: u8,
+}
+
+impl Failure {
+    fn usage(message: &str) -> Self {
+        let text = format!("error: {message}\nhelp: run `rocm-inspect --help`\n");
+        Self { text, code: Kind::Usage.exit_code() }
+    }
+
+    fn io(doing: &str, error: &std::io::Error) -> Self {
+        Self { text: format!("error: {doing}: {error}\n"), code: Kind::Environment.exit_code() }
+    }
+}
+
+impl From<InspectError> for Failure {
+    fn from(error: InspectError) -> Self {
+        let mut text = format!("error: {}\n", visible(&error.to_string()));
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            text.push_str(&format!("  caused by: {}\n", visible(&cause.to_string())));
+            source = cause.source();
+        }
+        for help in error.hints() {
+            text.push_str(&format!("help: {help}\n"));
+        }
+        Self { text, code: error.kind().exit_code() }
+    }
+}
+
+fn run() -> Result<u8, Failure> {
+    let options = match parse(std::env::args_os().skip(1))? {
+        Request::Print(text) => return print(&text).map(|()| 0),
+        Request::Inspect(options) => options,
+    };
+    let expectations = Expectations {
+        gpu_targets: options.gpu_targets,
+        system: System::fedora(),
+        ..Expectations::default()
+    };
+    let report = inspect(&options.paths, &expectations, options.depth)?;
+    print(&written(&report, options.json, options.verbose)?)?;
+    Ok(if report.has_errors() { Kind::Findings.exit_code() } else { 0 })
+}
+
+fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Request, Failure> {
+    let mut options = Options::default();
+    let mut only_paths = false;
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy().into_owned();
+        if only_paths || !text.starts_with('-') || text == "-" {
+            options.paths.push(argument.into());
+            continue;
+        }
+        let (name, attached) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (text.as_str(), None),
+        };
+        let mut value = || {
+            let next = attached.clone().or_else(|| arguments.next()?.into_string().ok());
+            next.ok_or_else(|| Failure::usage(&format!("`{name}` needs a value")))
+        };
+        match name {
+            "--gpu-target" => {
+                let value = value()?;
+                let target = GpuTarget::parse(&value);
+                let unknown = || Failure::usage(&format!("unknown GPU target `{}`", visible(&value)));
+                options.gpu_targets.push(target.ok_or_else(unknown)?);
+            }
+            "--explain" => return explanation(&value()?).map(Request::Print),
+            _ if attached.is_some() => return Err(unexpected(&text)),
+            "--" => only_paths = true,
+            "--deep" => options.depth = Depth::Deep,
+            "--json" => options.json = true,
+            "-v" | "--verbose" => options.verbose = true,
+            "-h" | "--help" => return Ok(Request::Print(HELP.to_owned())),
+            "-V" | "--version" => {
+                return Ok(Request::Print(format!("rocm-inspect {}\n", env!("CARGO_PKG_VERSION"))));
+            }
+            _ => return Err(unexpected(&text)),
+        }
+    }
+    if options.paths.is_empty() {
+        return Err(Failure::usage("no file to inspect"));
+    }
+    Ok(Request::Inspect(options))
+}
+
+fn unexpected(argument: &str) -> Failure {
+    Failure::usage(&format!("unexpected argument `{}`", visible(argument)))
+}
+
+fn explanation(id: &str) -> Result<String, Failure> {
+    let Some(rule) = rule(id) else {
+        return Err(Failure::usage(&format!("unknown rule `{}`", visible(id))));
+    };
+    let mut text = format!("{} ({})\n", rule.id, rule.severity);
+    let parts = [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("fix", rule.mend)];
+    for (name, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+        text.push_str(&format!("\n{name}: {part}\n"));
+    }
+    Ok(text)
+}
+
+fn written(report: &Report, json: bool, verbose: bool) -> Result<String, Failure> {
+    if json {
+        let text = serde_json::to_string_pretty(report);
+        return text
+            .map(|text| text + "\n")
+            .map_err(|error| Failure { text: format!("internal error: {error}\n"), code: 70 });
+    }
+    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    Ok(to_text(report, TextOptions { verbose, color, explain: "rocm-inspect --explain" }))
+}
+
+/// Writes to stdout. A reader that closes the pipe early, such as `head`, is not an error.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::io("cannot write to stdout", &error))
+        }
+        _ => Ok(()),
+    }
+}
