@@ -4,12 +4,10 @@
 #![allow(dead_code, reason = "every test file uses another part of this")]
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 
-pub mod archive;
-
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use archive::tar_gz;
+use crate::archive::tar_gz;
 use rocmrpm::process::Command;
 
 /// The folder of this repository.

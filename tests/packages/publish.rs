@@ -2,7 +2,7 @@
 //! tools and a real client. Needs rpmbuild, createrepo_c, rsync, aws, rclone, venv, and the pip
 //! index that this machine's pip is configured with.
 
-mod places;
+pub mod places;
 mod site;
 
 use crate::support;

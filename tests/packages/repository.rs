@@ -4,16 +4,13 @@
 //! is configured with.
 
 mod keyring;
-#[allow(dead_code, reason = "the tests of the index use the rest")]
-#[path = "publish/places.rs"]
-mod places;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::publish::places::{Files, Moto, Rsyncd, Where, killed_at};
 use crate::support::{Parts, Ran, Workspace, names_in, ran};
 use keyring::{Keyring, checksig};
-use places::{Files, Moto, Rsyncd, Where, killed_at};
 use rocmrpm::digest::Sha256;
 
 const USER: &str = "Test <test@example.org>";

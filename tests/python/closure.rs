@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::support::server::{Reply, TestServer};
 use crate::support::{Ran, Workspace, ran, wait_until};
-use crate::{support, tools};
+use crate::tools;
 use index::{Dist, Index, Lie};
 use rocmrpm::digest::Sha256;
 use rocmrpm::error::{Diagnose, Kind};
@@ -365,7 +365,7 @@ fn metadata_come_from_wherever_they_can_be_had() {
     index.put(
         "empty",
         "empty-1.0.tar.gz",
-        support::archive::tar_gz("empty-1.0", &[("big", &big)]),
+        crate::archive::tar_gz("empty-1.0", &[("big", &big)]),
         "",
         Lie::None,
     );

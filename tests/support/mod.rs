@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use rocmrpm::digest::Sha256;
 
-#[path = "../common/archive.rs"]
-pub mod archive;
 #[path = "../../crates/rocmrpm-core/src/sources/testserver.rs"]
 pub mod server;
 

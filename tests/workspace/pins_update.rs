@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::archive::tar_gz;
+use crate::archive::tar_gz;
 use crate::common::{Lab, Ran};
 use rocmrpm::digest::Sha256;
 use snapbox::{IntoData, assert_data_eq, str};

@@ -1,7 +1,7 @@
 //! `rocmrpm pins derive` and `rocmrpm pins check`, with stand-ins of upstream's sources:
 //! git repositories and an index on this disk. At the end, with a real sdist of vLLM.
 
-use crate::common::archive::tar_gz;
+use crate::archive::tar_gz;
 use crate::common::{Index, Lab, Ran};
 
 /// The components that the stand-in workspace has.

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::common::archive::tar_gz;
 use super::common::{Lab, Ran};
 use super::{Repository, SPEC, forget, lock_text, set_pins};
+use crate::archive::tar_gz;
 use crate::support::server::{Reply, TestServer};
 use rocmrpm::digest::Sha256;
 use rocmrpm::process::Command;

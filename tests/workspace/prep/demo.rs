@@ -2,8 +2,8 @@
 
 use rocmrpm::digest::Sha256;
 
+use crate::archive::tar_gz;
 use crate::common::Lab;
-use crate::common::archive::tar_gz;
 
 /// The spec's `%prep` as components have it.
 pub const PREP: &str = "%autosetup -p1 -n <{ source_dir }>\n<@ include \"_shared/edits.tera\" @>";
