@@ -1,13 +1,13 @@
-//! What guards against hostile input is in one place each, and nothing in the program or its crates goes around it. What
-//! clippy can see is in clippy.toml; here is what it cannot: which program is started, and which files
-//! of a workspace are used.
+//! Each guard against hostile input is in one place, and no code of the program or its crates goes
+//! around it. clippy.toml has what clippy can check; the tests here check which programs are started
+//! and which files of a workspace are used, and how crates and modules depend on each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Every program that rocmrpm starts, and the files that start it. A new line is a decision: does the
 /// program run code, or take commands, from what it reads? Then it belongs in `RUN_CODE` of
-/// crates/rocmrpm-base/src/process.rs. What is not in quotes stands in the code as is.
+/// crates/rocmrpm-base/src/process.rs. Text without quotes is what the code has.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"aws\"", &["pip-index/publish/aws.rs"]),
     ("\"bash\"", &["rocmrpm-core/build/host.rs"]),
@@ -129,7 +129,7 @@ fn sources() -> BTreeMap<String, String> {
     found
 }
 
-/// Returns what stands in the parentheses after each `call(`.
+/// Returns the text in the parentheses after each `call(`.
 fn arguments<'t>(code: &'t str, call: &str) -> Vec<&'t str> {
     let after = code.match_indices(call).map(|(at, _)| &code[at + call.len()..]);
     after.map(closed).collect()

@@ -143,7 +143,7 @@ impl Aws {
             let finished = run(command.clone().args(["--if-none-match", "*"]))?;
             match Refusal::of(&String::from_utf8_lossy(&finished.stderr)) {
                 _ if finished.success() => return self.answer(&finished),
-                // Someone else was faster: what is there is looked at.
+                // Another writer was faster: compare with what it wrote.
                 Refusal::Exists => return Ok(Object::default()),
                 Refusal::NoConditions => {}
                 Refusal::Other => {

@@ -149,7 +149,7 @@ impl Harvest {
         self.note(Damage { elf: false, offset: offset as u64, what });
     }
 
-    /// Notes damage, and one more than a walk goes on after: that the rest is not looked at.
+    /// Records damage. One entry beyond the limit records that the walk ended early.
     pub(super) fn note(&mut self, damage: Damage) {
         if self.damage.len() <= MAX_DAMAGE {
             self.damage.push(damage);

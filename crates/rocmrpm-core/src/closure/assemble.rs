@@ -128,20 +128,20 @@ pub(super) fn record_metadata(
     old: Option<&Lock>,
     fetcher: &Fetcher<'_>,
 ) -> Result<(), ClosureError> {
-    let known: BTreeMap<Sha256, Option<Sha256>> = old
-        .iter()
-        .flat_map(|old| wheels(&old.packages))
-        .map(|wheel| (wheel.sha256, wheel.metadata))
-        .collect();
-    for wheel in wheels_mut(&mut lock.packages) {
-        wheel.metadata = known.get(&wheel.sha256).copied().flatten();
+    let old = old.map_or(&[][..], |old| &old.packages);
+    let known: BTreeMap<Sha256, Sha256> =
+        wheels(old).filter_map(|wheel| Some((wheel.sha256, wheel.metadata?))).collect();
+    let mut files = files(lock);
+    for file in &mut files {
+        file.metadata = known.get(&file.sha256).copied();
     }
-    let files = files(lock);
     let texts = fetcher.metadata(&files)?;
     let found: BTreeMap<Sha256, Sha256> =
         files.iter().zip(texts).map(|(file, text)| (file.sha256, Sha256::of_bytes(text))).collect();
-    for wheel in wheels_mut(&mut lock.packages) {
-        wheel.metadata = found.get(&wheel.sha256).copied();
+    for locked in &mut lock.packages {
+        if let Origin::Index { wheel: Some(wheel), .. } = &mut locked.origin {
+            wheel.metadata = found.get(&wheel.sha256).copied();
+        }
     }
     Ok(())
 }
@@ -150,13 +150,6 @@ pub(super) fn record_metadata(
 pub(super) fn wheels(packages: &[Locked]) -> impl Iterator<Item = &LockedFile> {
     packages.iter().filter_map(|locked| match &locked.origin {
         Origin::Index { wheel, .. } => wheel.as_ref(),
-        Origin::Stack(_) => None,
-    })
-}
-
-fn wheels_mut(packages: &mut [Locked]) -> impl Iterator<Item = &mut LockedFile> {
-    packages.iter_mut().filter_map(|locked| match &mut locked.origin {
-        Origin::Index { wheel, .. } => wheel.as_mut(),
         Origin::Stack(_) => None,
     })
 }

@@ -295,8 +295,7 @@ impl Fetcher<'_> {
         let bytes = fs::read(tail).map_err(IoError::doing("read the end of a wheel"))?;
         let Some(start) = whole.checked_sub(bytes.len() as u64) else { return Ok(None) };
         wheel.insert(start, bytes);
-        let (url, own) = url::split_credentials(&file.url);
-        let credentials = own.or(self.credentials_for(&url)?);
+        let (url, credentials) = self.address(file)?;
         loop {
             if let Ok(text) = wheel::metadata_in(&mut wheel) {
                 return Ok(Some(text));
@@ -320,6 +319,13 @@ impl Fetcher<'_> {
         }
     }
 
+    /// Returns the URL of a file without credentials, and the credentials to request it with.
+    fn address(&self, file: &ProjectFile) -> Result<(String, Option<Credentials>), SourceError> {
+        let (url, own) = url::split_credentials(&file.url);
+        let credentials = own.or(self.credentials_for(&url)?);
+        Ok((url, credentials))
+    }
+
     /// Fetches a piece for each wheel without METADATA whose server is asked by HTTP.
     fn pieces(
         &self,
@@ -339,8 +345,8 @@ impl Fetcher<'_> {
         let mut credentials: Vec<Option<Credentials>> = Vec::new();
         let mut urls = Vec::new();
         for at in &some {
-            let (url, own) = url::split_credentials(&files[*at].url);
-            credentials.push(own.or(self.credentials_for(&url)?));
+            let (url, own) = self.address(&files[*at])?;
+            credentials.push(own);
             urls.push(url);
         }
         let pieces: Vec<Piece<'_>> = some
@@ -360,8 +366,7 @@ impl Fetcher<'_> {
 
     /// Fetches a whole distribution, verified, and reads its METADATA.
     fn read_whole(&self, one: &Distribution, file: &ProjectFile) -> Result<String, SourceError> {
-        let (url, own) = url::split_credentials(&file.url);
-        let credentials = own.or(self.credentials_for(&url)?);
+        let (url, credentials) = self.address(file)?;
         let request = Request {
             url: &url,
             credentials: credentials.as_ref(),
