@@ -25,8 +25,8 @@ help: ## list these commands
 
 quickstart: ## install what is missing, build rocmrpm, build examples/quickstart with it
 	@bash tools/setup.sh quickstart
-	cargo run --locked -- trust examples/quickstart
-	cargo run --locked -- -C examples/quickstart build --chroot host
+	cargo run --locked --bin rocmrpm -- trust examples/quickstart
+	cargo run --locked --bin rocmrpm -- -C examples/quickstart build --chroot host
 
 test: ## install what is missing, run every check and test
 	@bash tools/setup.sh test
@@ -34,6 +34,7 @@ test: ## install what is missing, run every check and test
 	@$(MAKE) --no-print-directory --jobs=2 lab compiled
 	cargo test --locked $(WITH_MOCK)
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
+	@$(MAKE) --no-print-directory quickstart
 	@$(ABOUT_MOCK)
 
 # Beside the laboratory, which leaves a core idle. cargo has no use for make's job server.
