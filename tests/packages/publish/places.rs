@@ -81,7 +81,7 @@ impl Where {
         }
         // The system's: tests are about what a distribution has.
         let real = Path::new("/usr/bin").join(tool);
-        assert!(real.exists(), "{tool} is missing; {}", rocmrpm::process::install_hint(tool));
+        assert!(real.exists(), "{tool} is missing; {}", rocmrpm::process::install_help(tool));
         std::os::unix::fs::symlink(&real, bin.join(tool)).unwrap();
         place.environment = vec![("PATH", bin.display().to_string())];
         place.environment.extend(CREDENTIALS.map(|(name, value)| (name, value.to_owned())));
