@@ -4,8 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-#[path = "../common/archive.rs"]
-mod archive;
 mod build;
 mod closure;
 mod container;

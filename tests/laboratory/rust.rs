@@ -10,7 +10,7 @@ use rocmrpm::digest::Sha256;
 use super::closure::{DNF, prepared};
 use super::lab;
 use super::support::{Ran, Workspace, names_in};
-use crate::archive::tar_gz;
+use crate::support::archive::tar_gz;
 
 /// The crate that both are linked from. How it says its licence was once allowed.
 const MINI: &[(&str, &str)] = &[

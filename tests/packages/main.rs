@@ -2,10 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-#[path = "../common/archive.rs"]
-mod archive;
-#[path = "../common/mod.rs"]
-mod common;
 mod gate;
 mod publish;
 mod repository;

@@ -44,7 +44,7 @@ fn start_and_sleep(workspace: &Workspace, name: &str) -> Running {
 fn a_signal_stops_the_build(signal: &str) {
     let workspace = Workspace::new();
     add_sleeper(&workspace, "first", "");
-    let before = workspace.files();
+    let before = workspace.sources();
     let running = start_and_sleep(&workspace, "first");
     running.signal(signal);
     running
@@ -55,7 +55,7 @@ fn a_signal_stops_the_build(signal: &str) {
     assert_ended(&workspace);
     workspace.assert_nothing_of("first");
     std::fs::remove_file(workspace.path("first.started")).unwrap();
-    assert_eq!(workspace.files(), before);
+    assert_eq!(workspace.sources(), before);
 
     workspace.write("go", "");
     workspace.build().exits(0).says(["Built first", "1 built, 0 fresh"]);

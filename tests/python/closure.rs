@@ -365,7 +365,7 @@ fn metadata_come_from_wherever_they_can_be_had() {
     index.put(
         "empty",
         "empty-1.0.tar.gz",
-        crate::archive::tar_gz("empty-1.0", &[("big", &big)]),
+        crate::support::archive::tar_gz("empty-1.0", &[("big", &big)]),
         "",
         Lie::None,
     );

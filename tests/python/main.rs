@@ -2,12 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-#[path = "../common/archive.rs"]
-mod archive;
 mod closure;
 mod closure_build;
-#[path = "../common/mod.rs"]
-mod common;
 #[path = "../real_wheels/fetch.rs"]
 mod fetch;
 mod index_manifest;

@@ -1,84 +1,131 @@
-//! What the end-to-end tests share: workspaces in temporary folders, and running
-//! rocmrpm in them as a user would. Nothing outside the temporary folder is touched.
+//! What the integration tests share: temporary workspaces, and rocmrpm and other programs run in
+//! them. Nothing outside of the temporary folder is touched.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, reason = "each test binary uses another part")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test's helpers may fail as the test may")]
 
+use std::borrow::BorrowMut;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rocmrpm::digest::Sha256;
 
+pub mod archive;
+mod index;
+mod ran;
 #[path = "../../crates/rocmrpm-core/src/sources/testserver.rs"]
 pub mod server;
 
-/// A workspace in a temporary folder, with a cache of its own.
+#[allow(unused_imports, reason = "each test binary uses another part")]
+pub use index::{Index, project, sdist};
+#[allow(unused_imports, reason = "each test binary uses another part")]
+pub use ran::{Ran, Running, processes_with, ran, wait_until};
+
+/// The folder of this repository.
+pub const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A spec template without scripts.
+pub const SPEC: &str = "Name: <{ name }>
+Version: <{ version }>
+Release: <{ release }>
+Summary: A test
+License: MIT
+Source0: <{ source_url }>
+BuildArch: noarch
+
+%description
+A test.
+
+%files
+
+%changelog
+<{ changelog }>
+";
+
+/// Definitions that the host builder brings for machines whose rpm lacks Fedora's.
+const FALLBACK_MACROS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/rocmrpm-core/src/fallback.macros");
+
+/// The first commit's date, in seconds since 1970: 2026-01-05 12:00 UTC.
+const FIRST_COMMIT: i64 = 1_767_614_400;
+
+/// A workspace in a temporary folder, and beside it a cache, a home folder, and a state folder.
+/// Removed when dropped.
 pub struct Workspace {
     holder: tempfile::TempDir,
-    cache: Option<PathBuf>,
+    environment: Environment,
+    commits: AtomicI64,
 }
 
-/// What a command came to.
-#[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Ran {
-    /// Fails unless the exit code is this one.
-    #[track_caller]
-    pub fn exits(&self, code: i32) -> &Self {
-        assert_eq!(self.code, Some(code), "{self}");
-        self
-    }
-
-    /// Fails unless stderr holds every one of these.
-    #[track_caller]
-    pub fn says<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
-        for part in parts {
-            let part = part.as_ref();
-            assert!(self.stderr.contains(part), "stderr does not say: {part}\n{self}");
-        }
-        self
-    }
-
-    /// Fails if stderr holds this.
-    #[track_caller]
-    pub fn never_says(&self, part: &str) -> &Self {
-        assert!(!self.stderr.contains(part), "stderr says: {part}\n{self}");
-        self
-    }
-
-    /// Takes the text after `help: <what>: ` out of stderr.
-    #[track_caller]
-    pub fn help(&self, what: &str) -> String {
-        let start = format!("help: {what}: ");
-        let line = self.stderr.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("no help {what}\n{self}")).to_owned()
-    }
-
-    /// Reads stdout as JSON.
-    #[track_caller]
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{self}"))
-    }
-}
-
-impl std::fmt::Display for Ran {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "exit code {:?}\nstdout:\n{}\nstderr:\n{}", self.code, self.stdout, self.stderr)
-    }
+/// What programs see of this machine.
+enum Environment {
+    /// Only PATH: no index, no git configuration, no home folder. Output names the temporary
+    /// folder `[HOLDER]`.
+    Isolated,
+    /// Everything, since builds need the machine's tools and its pip index; with the cache in
+    /// this folder, or in the temporary one.
+    Machine { cache: Option<PathBuf> },
 }
 
 impl Workspace {
+    fn in_environment(environment: Environment, holder: tempfile::TempDir) -> Self {
+        let workspace = Self { holder, environment, commits: AtomicI64::new(0) };
+        for name in ["workspace", "home", "cache"] {
+            std::fs::create_dir_all(workspace.holder().join(name)).unwrap();
+        }
+        workspace
+    }
+
+    fn isolated() -> Self {
+        Self::in_environment(Environment::Isolated, temporary())
+    }
+
+    fn on_machine() -> Self {
+        Self::in_environment(Environment::Machine { cache: None }, temporary())
+    }
+
+    /// Makes an empty folder, isolated.
+    pub fn empty() -> Self {
+        Self::isolated()
+    }
+
+    /// Makes a workspace with `rocmrpm init`, isolated.
+    pub fn init() -> Self {
+        let workspace = Self::isolated();
+        workspace.run(&["init", "--name", "test"]).exits(0);
+        workspace
+    }
+
+    /// Makes a workspace of these files, isolated.
+    pub fn with(files: &[(&str, &str)]) -> Self {
+        let workspace = Self::isolated();
+        for (path, text) in files {
+            workspace.write(path, text);
+        }
+        workspace
+    }
+
+    /// Copies a committed workspace, such as `examples/quickstart`, or this repository's own for
+    /// an empty path; isolated. Its builds and its git history are not copied.
+    pub fn copy_of(workspace: &str) -> Self {
+        let copied = Self::isolated();
+        copied.copy_from(&Path::new(REPOSITORY).join(workspace));
+        copied
+    }
+
+    fn copy_from(&self, from: &Path) {
+        for name in ["rocmrpm.toml", "pins", "specs-templates", "mock-configs", "copr", "src"] {
+            // The `src` of the repository is this program.
+            if from.join(name).exists() && (name != "src" || from != Path::new(REPOSITORY)) {
+                copy(&from.join(name), &self.path(name));
+            }
+        }
+    }
+
     /// Makes a workspace for the host without components.
     pub fn new() -> Self {
-        let holder = tempfile::Builder::new().prefix("rocmrpm-test-").tempdir().unwrap();
-        let workspace = Self { holder, cache: None };
+        let workspace = Self::on_machine();
         let rocm = "rocm-provider = \"host\"\n";
         workspace.write(
             "rocmrpm.toml",
@@ -95,8 +142,7 @@ impl Workspace {
 
     /// Makes a copy of `examples/quickstart` with these components alone.
     pub fn quickstart(components: &[&str]) -> Self {
-        let holder = tempfile::Builder::new().prefix("rocmrpm-test-").tempdir().unwrap();
-        let workspace = Self { holder, cache: None };
+        let workspace = Self::on_machine();
         copy(&quickstart_source(), &workspace.root());
         let pins = workspace.read("pins/stable.toml");
         let mut kept = String::new();
@@ -112,15 +158,10 @@ impl Workspace {
         workspace
     }
 
-    /// Makes a copy of this repository's own workspace.
+    /// Copies this repository's own workspace.
     pub fn stack() -> Self {
-        let holder = tempfile::Builder::new().prefix("rocmrpm-test-").tempdir().unwrap();
-        let workspace = Self { holder, cache: None };
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
-        workspace.write("rocmrpm.toml", std::fs::read(repository.join("rocmrpm.toml")).unwrap());
-        for name in ["pins", "specs-templates", "mock-configs"] {
-            copy(&repository.join(name), &workspace.root().join(name));
-        }
+        let workspace = Self::on_machine();
+        workspace.copy_from(Path::new(REPOSITORY));
         workspace
     }
 
@@ -134,8 +175,7 @@ impl Workspace {
             std::fs::remove_dir_all(&old).unwrap_or_else(|error| panic!("{}: {error}", old.display()));
         }
         let holder = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(store).unwrap();
-        let workspace = Self { holder, cache: None };
-        std::fs::create_dir_all(workspace.cache()).unwrap();
+        let workspace = Self::in_environment(Environment::Machine { cache: None }, holder);
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/workspace");
         copy(&own, &workspace.root());
         for shared in ["mock-configs/mock.cfg.tera", "mock-configs/rocm", "specs-templates/_shared"] {
@@ -144,22 +184,21 @@ impl Workspace {
         workspace
     }
 
-    /// Takes the cache that all such workspaces of these tests share, now and later:
-    /// what is large is downloaded once.
+    /// Uses a cache that such workspaces share, now and in later runs, so that large files are
+    /// downloaded once.
     pub fn with_shared_cache(self) -> Self {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocmrpm-cache");
-        Self { cache: Some(cache), ..self }
+        Self { environment: Environment::Machine { cache: Some(cache) }, ..self }
     }
 
     /// Returns the workspace's folder.
     pub fn root(&self) -> PathBuf {
-        // The system's word for it, as messages and build roots have it.
         self.holder().join("workspace")
     }
 
-    /// Returns the folder of the test, which holds the workspace and its cache.
-    pub fn holder(&self) -> PathBuf {
-        self.holder.path().canonicalize().unwrap()
+    /// Returns the temporary folder, which holds the workspace, the home folder, and the cache.
+    pub fn holder(&self) -> &Path {
+        self.holder.path()
     }
 
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -172,7 +211,10 @@ impl Workspace {
     }
 
     pub fn cache(&self) -> PathBuf {
-        self.cache.clone().unwrap_or_else(|| self.holder.path().join("cache"))
+        match &self.environment {
+            Environment::Machine { cache: Some(cache) } => cache.clone(),
+            _ => self.holder().join("cache"),
+        }
     }
 
     #[track_caller]
@@ -216,7 +258,7 @@ impl Workspace {
         );
     }
 
-    /// Returns rocmrpm in this workspace, with these arguments.
+    /// Returns the command that runs rocmrpm in this workspace.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
         command.args(args);
@@ -224,21 +266,50 @@ impl Workspace {
         command
     }
 
-    /// Gives a command the workspace as its folder and cache, and no terminal.
+    /// Runs a command in the workspace, with its environment and without a terminal.
     pub fn settle(&self, command: &mut Command) {
+        if matches!(self.environment, Environment::Isolated) {
+            command.env_clear().envs([
+                ("PATH", std::env::var_os("PATH").unwrap()),
+                ("HOME", self.holder().join("home").into()),
+                ("LC_ALL", "C.UTF-8".into()),
+                ("PIP_CONFIG_FILE", "/dev/null".into()),
+                ("PIP_INDEX_URL", "file:///nonexistent/simple".into()),
+                ("GIT_CONFIG_NOSYSTEM", "1".into()),
+                ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+            ]);
+        }
         command
             .current_dir(self.root())
             .env("ROCMRPM_CACHE", self.cache())
             // Some belong to the laboratory's user by then.
             .env("ROCMRPM_TRUST", self.root())
-            .env("XDG_STATE_HOME", self.holder.path().join("state"))
+            .env("XDG_STATE_HOME", self.holder().join("state"))
             .env_remove("SOURCE_DATE_EPOCH")
             .stdin(Stdio::null());
     }
 
-    /// Runs rocmrpm to its end.
+    /// Runs rocmrpm in the workspace.
     pub fn run(&self, args: &[&str]) -> Ran {
-        ran(&mut self.command(args))
+        self.outcome(self.command(args))
+    }
+
+    /// Runs rocmrpm in the workspace, with the package index in this folder.
+    pub fn run_with_index(&self, index: &Index, args: &[&str]) -> Ran {
+        self.outcome(self.command(args).env("PIP_INDEX_URL", index.url()))
+    }
+
+    /// Runs a command; the output of an isolated workspace names the temporary folder `[HOLDER]`.
+    pub fn outcome(&self, mut command: impl BorrowMut<Command>) -> Ran {
+        let ran = ran(command.borrow_mut());
+        match self.environment {
+            Environment::Isolated => {
+                let holder = self.holder().to_str().unwrap();
+                let stdout = ran.stdout.replace(holder, "[HOLDER]");
+                Ran { stdout, stderr: ran.stderr.replace(holder, "[HOLDER]"), ..ran }
+            }
+            Environment::Machine { .. } => ran,
+        }
     }
 
     /// Runs a line that the user is told to type, in the workspace.
@@ -327,18 +398,74 @@ impl Workspace {
         record
     }
 
-    /// Returns every file outside `build/` with its digest: what no command but
-    /// those that say so may change.
-    pub fn files(&self) -> BTreeMap<PathBuf, String> {
+    /// Returns every file of the workspace with its content, by path, without `.git`.
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         let entries =
-            walkdir::WalkDir::new(self.root()).into_iter().filter_entry(|e| e.file_name() != "build");
-        for entry in entries.map(Result::unwrap).filter(|e| e.file_type().is_file()) {
-            let digest = Sha256::of_file(entry.path()).unwrap().0.to_string();
-            files.insert(entry.into_path(), digest);
+            walkdir::WalkDir::new(self.root()).into_iter().filter_entry(|e| e.file_name() != ".git");
+        for entry in entries.map(Result::unwrap).filter(|entry| entry.file_type().is_file()) {
+            let name = entry.path().strip_prefix(self.root()).unwrap().to_string_lossy().into_owned();
+            files.insert(name, std::fs::read(entry.path()).unwrap());
         }
         files
     }
+
+    /// Returns every file outside of `build/`: only few commands may change them.
+    pub fn sources(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut files = self.files();
+        files.retain(|name, _| !name.starts_with("build/"));
+        files
+    }
+
+    /// Runs git in a folder, with authors and dates as seconds after 1970.
+    #[track_caller]
+    fn git_at(&self, dir: &Path, seconds: i64, args: &[&str]) -> String {
+        let mut command = Command::new("git");
+        self.settle(&mut command);
+        command.args(args).current_dir(dir);
+        for (role, email) in [("AUTHOR", "ada@example.org"), ("COMMITTER", "ci@example.org")] {
+            command
+                .env(format!("GIT_{role}_NAME"), "Ada Lovelace")
+                .env(format!("GIT_{role}_EMAIL"), email)
+                .env(format!("GIT_{role}_DATE"), format!("@{seconds} +0000"));
+        }
+        ran(&mut command).exits(0).stdout.clone()
+    }
+
+    /// Runs git in the workspace.
+    #[track_caller]
+    pub fn git(&self, args: &[&str]) -> String {
+        self.git_at(&self.root(), FIRST_COMMIT, args)
+    }
+
+    /// Runs git in another folder.
+    #[track_caller]
+    pub fn git_in(&self, dir: &Path, args: &[&str]) -> String {
+        self.git_at(dir, FIRST_COMMIT, args)
+    }
+
+    /// Commits everything in the workspace, a day after the commit before.
+    #[track_caller]
+    pub fn commit(&self, subject: &str) {
+        let day = self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commit_on(day, subject);
+    }
+
+    /// Commits everything in the workspace this many days after the first commit.
+    #[track_caller]
+    pub fn commit_on(&self, day: i64, subject: &str) {
+        if !self.path(".git").exists() {
+            self.git(&["init", "--quiet", "--initial-branch=main"]);
+        }
+        self.git(&["add", "--all"]);
+        self.git_at(&self.root(), FIRST_COMMIT + day * 86_400, &["commit", "--quiet", "--message", subject]);
+    }
+}
+
+/// Makes a folder that is named as build roots and messages name it, without links.
+fn temporary() -> tempfile::TempDir {
+    let above = std::env::temp_dir().canonicalize().unwrap();
+    tempfile::Builder::new().prefix("rocmrpm-test-").tempdir_in(above).unwrap()
 }
 
 /// Sections of a small template; what is empty is left out.
@@ -401,76 +528,6 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Runs a command to its end; its output is shown if the test fails.
-pub fn ran(command: &mut Command) -> Ran {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output =
-        command.output().unwrap_or_else(|error| panic!("{program}: {error}; {}", package_of(&program)));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let ran = Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
-    println!("$ {program} {:?}\n{ran}\n", command.get_args().collect::<Vec<_>>());
-    ran
-}
-
-fn package_of(program: &str) -> String {
-    rocmrpm::process::install_help(program)
-}
-
-/// A rocmrpm that is at work. Ended when dropped.
-pub struct Running {
-    child: Option<Child>,
-}
-
-impl Running {
-    pub fn signal(&self, name: &str) {
-        let id = self.child.as_ref().unwrap().id().to_string();
-        let sent = Command::new("sh").args(["-c", "kill -s $0 $1", name, &id]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    /// Waits for its end.
-    pub fn finish(mut self) -> Ran {
-        let output = self.child.take().unwrap().wait_with_output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let ran =
-            Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
-        println!("$ rocmrpm (in the background)\n{ran}\n");
-        ran
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// Waits until something is so; fails after half a minute.
-#[track_caller]
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Returns the ids of processes that have this among their arguments.
-pub fn processes_with(argument: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let id = entry.file_name().to_string_lossy().into_owned();
-        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if arguments.split(|byte| *byte == 0).any(|a| a == argument.as_bytes()) {
-            found.push(id);
-        }
-    }
-    found
-}
-
 /// Returns the names of a folder's entries, sorted.
 pub fn names_in(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
@@ -482,4 +539,36 @@ pub fn names_in(dir: &Path) -> Vec<String> {
 
 pub fn text_of(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Returns what `rpmspec` prints for a spec, with the macros that the host builder adds.
+#[track_caller]
+pub fn rpmspec(spec: &Path, args: &[&str]) -> String {
+    let showrc = ran(Command::new("rpm").arg("--showrc"));
+    showrc.exits(0);
+    let path = showrc.stdout.lines().find_map(|line| line.strip_prefix("Macro path:")).map_or(
+        "/usr/lib/rpm/macros:/usr/lib/rpm/macros.d/macros.*:/usr/lib/rpm/platform/%{_target}/macros",
+        str::trim,
+    );
+    let mut command = Command::new("rpmspec");
+    command.arg("--macros").arg(format!("{FALLBACK_MACROS}:{path}")).args(["--define", "dist .fc43"]);
+    let ran = ran(command.args(args).arg(spec).env("LC_ALL", "C.UTF-8"));
+    ran.exits(0);
+    // rpmspec reports some mistakes, such as a bad changelog, without failing.
+    assert_eq!(ran.stderr, "", "rpmspec {}", spec.display());
+    ran.stdout
+}
+
+/// Compares a text with the file of this name in `tests/golden/`; writes that file
+/// where `UPDATE_GOLDEN` is set.
+#[track_caller]
+pub fn golden(name: &str, actual: &str) {
+    let path = Path::new(REPOSITORY).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, actual).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{error}\nUPDATE_GOLDEN=1 cargo test writes it"));
+    similar_asserts::assert_eq!(wanted, actual, "{name}: UPDATE_GOLDEN=1 cargo test accepts the change");
 }

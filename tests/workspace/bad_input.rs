@@ -47,10 +47,10 @@ fn pin_file(workspace: &Workspace, name: &str, content: &[u8], digest: Sha256) -
 /// Fails unless a build changed nothing but `build/`, and there only logs.
 #[track_caller]
 fn build_fails(workspace: &Workspace, code: i32) -> Ran {
-    let before = workspace.files();
+    let before = workspace.sources();
     let ran = workspace.build();
     ran.exits(code);
-    assert_eq!(workspace.files(), before);
+    assert_eq!(workspace.sources(), before);
     workspace.assert_nothing_of("demo");
     ran
 }
@@ -256,12 +256,12 @@ fn a_missing_tool_is_named_with_its_packages() {
         let content = archive(10);
         pin_file(&workspace, "demo-1.0.tar.gz", &content, Sha256::of_bytes(&content));
         let path = programs_without(&workspace, &[tool]);
-        let before = workspace.files();
+        let before = workspace.sources();
         ran(workspace.command(&["build"]).env("PATH", path)).exits(40).says([
             format!("the program `{tool}` is not installed"),
             format!("help: on Fedora: {fedora}; on Debian: {debian}"),
         ]);
-        assert_eq!(workspace.files(), before);
+        assert_eq!(workspace.sources(), before);
         workspace.assert_nothing_of("demo");
         build_succeeds(&workspace);
     }

@@ -1,7 +1,7 @@
 //! Every command as a user meets it: what it writes to which stream, its exit code,
 //! what it leaves behind when it refuses.
 
-use crate::common::{Index, Lab, golden, project, rpmspec, sdist};
+use crate::support::{Index, Workspace, golden, project, rpmspec, sdist};
 
 const COMMANDS: &[&str] = &[
     "init",
@@ -40,29 +40,30 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// Returns a new workspace with the folder `src/hello`, which is not a component yet.
-fn with_source() -> Lab {
-    let lab = Lab::init();
+fn with_source() -> Workspace {
+    let workspace = Workspace::init();
     for (path, text) in project("hello", "1.0") {
-        lab.write(&format!("src/hello/{path}"), &text);
+        workspace.write(&format!("src/hello/{path}"), &text);
     }
-    lab
+    workspace
 }
 
 /// Returns the same workspace with the component `hello` added.
-fn with_hello() -> Lab {
-    let lab = with_source();
-    lab.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
-    lab
+fn with_hello() -> Workspace {
+    let workspace = with_source();
+    workspace.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
+    workspace
 }
 
 #[test]
 fn help_is_data_and_as_it_was() {
-    let lab = Lab::empty();
-    let mut all = lab.run(&["--help"]).exits(0).stdout;
+    let workspace = Workspace::empty();
+    let mut all = workspace.run(&["--help"]).exits(0).stdout.clone();
     for command in COMMANDS {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         assert!(all.contains(&format!("\n  {} ", words[words.len() - 2])), "{command} is not in the list");
-        let ran = lab.run(&words).exits(0);
+        let ran = workspace.run(&words);
+        ran.exits(0);
         assert_eq!(ran.stderr, "", "{command}");
         all += &format!("\n$ rocmrpm {command} --help\n{}", ran.stdout);
     }
@@ -71,13 +72,14 @@ fn help_is_data_and_as_it_was() {
 
 #[test]
 fn the_version_is_told() {
-    let ran = Lab::empty().run(&["--version"]).exits(0);
+    let ran = Workspace::empty().run(&["--version"]);
+    ran.exits(0);
     assert_eq!(ran.stdout, concat!("rocmrpm ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]
 fn misuse_exits_with_2_and_leaves_stdout_alone() {
-    let lab = Lab::init();
+    let workspace = Workspace::init();
     for (args, said) in [
         (&[][..], "Usage: rocmrpm"),
         (&["plna"], "'plan'"),
@@ -93,30 +95,32 @@ fn misuse_exits_with_2_and_leaves_stdout_alone() {
         (&["completions", "tcsh"], "possible values"),
         (&["build", "--color", "blue"], "always"),
     ] {
-        let ran = lab.run(args).exits(2).says(&[said]);
+        let ran = workspace.run(args);
+        ran.exits(2).says(&[said]);
         assert_eq!(ran.stdout, "", "{args:?}");
     }
 }
 
 #[test]
 fn completions_are_scripts_of_their_shell() {
-    let lab = Lab::empty();
+    let workspace = Workspace::empty();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = lab.run(&["completions", shell]).exits(0);
+        let ran = workspace.run(&["completions", shell]);
+        ran.exits(0);
         assert_eq!(ran.stderr, "", "{shell}");
         for word in COMMANDS.iter().flat_map(|command| command.split(' ')) {
             assert!(ran.stdout.contains(word), "{shell}: {word}");
         }
     }
-    lab.write("complete.bash", &lab.run(&["completions", "bash"]).stdout);
+    workspace.write("complete.bash", &workspace.run(&["completions", "bash"]).stdout);
     let check =
         rocmrpm::process::Command::new("bash").args(["-c", ". ./complete.bash && complete -p rocmrpm"]);
-    assert!(check.cwd(lab.root()).text().unwrap().contains("rocmrpm"));
+    assert!(check.cwd(workspace.root()).text().unwrap().contains("rocmrpm"));
 }
 
 #[test]
 fn a_reader_that_went_away_is_no_error() {
-    let lab = with_hello();
+    let workspace = with_hello();
     for args in ["completions bash", "--help", "plan --json", "doctor"] {
         let script = format!(
             "set -o pipefail; {{ sleep 0.3; exec '{}' {args}; }} | true",
@@ -124,8 +128,8 @@ fn a_reader_that_went_away_is_no_error() {
         );
         let output = std::process::Command::new("bash")
             .args(["-c", &script])
-            .current_dir(lab.root())
-            .env("ROCMRPM_CACHE", lab.dir().join("cache"))
+            .current_dir(workspace.root())
+            .env("ROCMRPM_CACHE", workspace.holder().join("cache"))
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -135,82 +139,89 @@ fn a_reader_that_went_away_is_no_error() {
 
 #[test]
 fn colours_only_where_they_are_wanted() {
-    let lab = with_hello();
-    let colored = |command: snapbox::cmd::Command| {
-        let ran = lab.outcome(command);
+    let workspace = with_hello();
+    let colored = |variables: &[(&str, &str)], args: &[&str]| {
+        let ran = workspace.outcome(workspace.command(args).envs(variables.iter().copied()));
         (ran.stdout.contains('\x1b'), ran.stderr.contains('\x1b'))
     };
     let unknown = ["plan", "--chroot", "x"];
-    assert_eq!(colored(lab.command(&["plan"])), (false, false), "neither stream is a terminal");
-    assert_eq!(colored(lab.command(&["plan", "--color", "always"])), (true, false));
-    assert_eq!(colored(lab.command(&["--color", "always", "plan", "--chroot", "x"])), (false, true));
-    assert_eq!(colored(lab.command(&["plan"]).env("CLICOLOR_FORCE", "1")), (true, false));
-    assert_eq!(colored(lab.command(&["--color=never", "plan"]).env("CLICOLOR_FORCE", "1")), (false, false));
-    assert_eq!(
-        colored(lab.command(&unknown).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1")),
-        (false, false)
-    );
-    assert_eq!(
-        colored(lab.command(&["plan", "--json", "--color", "always"])),
-        (false, false),
-        "JSON has none"
-    );
+    assert_eq!(colored(&[], &["plan"]), (false, false), "neither stream is a terminal");
+    assert_eq!(colored(&[], &["plan", "--color", "always"]), (true, false));
+    assert_eq!(colored(&[], &["--color", "always", "plan", "--chroot", "x"]), (false, true));
+    assert_eq!(colored(&[("CLICOLOR_FORCE", "1")], &["plan"]), (true, false));
+    assert_eq!(colored(&[("CLICOLOR_FORCE", "1")], &["--color=never", "plan"]), (false, false));
+    assert_eq!(colored(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &unknown), (false, false));
+    assert_eq!(colored(&[], &["plan", "--json", "--color", "always"]), (false, false), "JSON has none");
 }
 
 #[test]
 fn quiet_leaves_data_warnings_and_errors() {
-    let lab = with_hello();
-    let loud = lab.run(&["plan"]).exits(0);
-    let quiet = lab.run(&["plan", "-q"]).exits(0);
+    let workspace = with_hello();
+    let loud = workspace.run(&["plan"]);
+    loud.exits(0);
+    let quiet = workspace.run(&["plan", "-q"]);
+    quiet.exits(0);
     assert_eq!((quiet.stdout, quiet.stderr), (loud.stdout, String::new()));
     for args in [&["render"][..], &["lock"], &["render", "--check"], &["build", "--until", "sources"]] {
-        assert_ne!(lab.run(args).exits(0).stderr, "", "{args:?}");
-        assert_eq!(lab.run(&[args, &["--quiet"]].concat()).exits(0).stderr, "", "{args:?}");
+        assert_ne!(workspace.run(args).exits(0).stderr, "", "{args:?}");
+        assert_eq!(workspace.run(&[args, &["--quiet"]].concat()).exits(0).stderr, "", "{args:?}");
     }
-    lab.run(&["-q", "plan", "--chroot", "x"]).exits(2).says(&["error: there is no chroot `x`", "help: "]);
-    lab.replace("mock-configs/fedora-43.toml", "2026-12-02", "2020-01-01");
-    lab.run(&["-q", "plan"]).exits(0).says(&["warning: fedora-43 reached its end of life on 2020-01-01"]);
+    workspace
+        .run(&["-q", "plan", "--chroot", "x"])
+        .exits(2)
+        .says(&["error: there is no chroot `x`", "help: "]);
+    workspace.replace("mock-configs/fedora-43.toml", "2026-12-02", "2020-01-01");
+    workspace
+        .run(&["-q", "plan"])
+        .exits(0)
+        .says(&["warning: fedora-43 reached its end of life on 2020-01-01"]);
 }
 
 #[test]
 fn init_makes_a_workspace_and_touches_nothing_that_is_there() {
-    let lab = Lab::empty();
-    lab.write("pins/stable.toml", "# mine\n");
-    lab.run(&["init"]).exits(0).says(&["the workspace `workspace` in [LAB]/workspace", "`rocmrpm add NAME`"]);
-    assert_eq!(lab.read("pins/stable.toml"), "# mine\n");
-    lab.run(&["plan"]).exits(0);
-    lab.run(&["render"]).exits(0);
-    let before = lab.files();
-    lab.run(&["init"])
+    let workspace = Workspace::empty();
+    workspace.write("pins/stable.toml", "# mine\n");
+    workspace
+        .run(&["init"])
+        .exits(0)
+        .says(&["the workspace `workspace` in [HOLDER]/workspace", "`rocmrpm add NAME`"]);
+    assert_eq!(workspace.read("pins/stable.toml"), "# mine\n");
+    workspace.run(&["plan"]).exits(0);
+    workspace.run(&["render"]).exits(0);
+    let before = workspace.files();
+    workspace
+        .run(&["init"])
         .exits(2)
-        .says(&["error: `[LAB]/workspace` is a workspace already", "rocmrpm add NAME"]);
-    assert!(lab.files() == before);
+        .says(&["error: `[HOLDER]/workspace` is a workspace already", "rocmrpm add NAME"]);
+    assert!(workspace.files() == before);
     // Elsewhere, with several targets; a name that would need quotes is refused first.
     let named = |name| {
         let targets = ["--gpu-target", "gfx1151", "--gpu-target", "gfx942"];
-        lab.run(&[&["-C", "new/deep", "init", "--name", name], targets.as_slice()].concat())
+        workspace.run(&[&["-C", "new/deep", "init", "--name", name], targets.as_slice()].concat())
     };
     named("a \"b\"\nFROM evil").exits(2).says(&["cannot be the stack's name", "rocmrpm init --name NAME"]);
-    assert!(!lab.path("new/deep/rocmrpm.toml").exists());
+    assert!(!workspace.path("new/deep/rocmrpm.toml").exists());
     named("deep").exits(0);
-    lab.run(&["-C", "new/deep", "plan"]).exits(0);
-    assert!(lab.read("new/deep/rocmrpm.toml").contains("gpu-targets = [\"gfx1151\", \"gfx942\"]"));
+    workspace.run(&["-C", "new/deep", "plan"]).exits(0);
+    assert!(workspace.read("new/deep/rocmrpm.toml").contains("gpu-targets = [\"gfx1151\", \"gfx942\"]"));
 }
 
 #[test]
 fn init_refuses_an_unknown_target_before_it_writes() {
-    let lab = Lab::empty();
-    let ran = lab.run(&["init", "--gpu-target", "gfx1511"]).exits(2);
+    let workspace = Workspace::empty();
+    let ran = workspace.run(&["init", "--gpu-target", "gfx1511"]);
+    ran.exits(2);
     ran.says(&["error: unknown GPU target `gfx1511`", "help: did you mean `gfx1151`?"]);
-    assert_eq!(lab.files(), []);
+    assert!(workspace.files().is_empty());
 }
 
 #[test]
 fn add_takes_an_sdist_from_the_index() {
-    let lab = Lab::init();
+    let workspace = Workspace::init();
     let index = Index::with_hello("1.0");
     index.add("hello", "1.1", &sdist("hello", "1.1"));
-    let ran = lab.run_with_index(&index, &["add", "hello"]).exits(0);
+    let ran = workspace.run_with_index(&index, &["add", "hello"]);
+    ran.exits(0);
     assert_eq!(ran.stdout, "");
     ran.says(&[
         "Added specs-templates/hello/component.toml",
@@ -220,61 +231,64 @@ fn add_takes_an_sdist_from_the_index() {
     ]);
     let digest = rocmrpm::digest::Sha256::of_bytes(sdist("hello", "1.1"));
     let pin = format!("adds one.\n\n[hello]\nversion = \"1.1\"\nsdist = \"hello\"\nsha256 = \"{digest}\"\n");
-    assert!(lab.read("pins/stable.toml").ends_with(&pin), "{}", lab.read("pins/stable.toml"));
+    assert!(workspace.read("pins/stable.toml").ends_with(&pin), "{}", workspace.read("pins/stable.toml"));
     // What the project says of itself stands in the spec, percent signs included.
-    lab.run(&["render"]).exits(0);
-    let spec = lab.path("build/fedora-43/specs/python-hello.spec");
+    workspace.run(&["render"]).exits(0);
+    let spec = workspace.path("build/fedora-43/specs/python-hello.spec");
     let told = rpmspec(&spec, &["-q", "--srpm", "--qf", "%{version}|%{summary}|%{license}|%{url}"]);
     assert_eq!(told, "1.1|Says 100% hello|MIT|https://example.org/hello");
     // An older version by name, into the same set.
-    lab.run_with_index(&index, &["add", "hello-old", "--sdist", "hello", "--version", "1.0"]).exits(0);
-    lab.run_with_index(&index, &["build", "--until", "sources", "--chroot", "host"]).exits(0);
+    workspace.run_with_index(&index, &["add", "hello-old", "--sdist", "hello", "--version", "1.0"]).exits(0);
+    workspace.run_with_index(&index, &["build", "--until", "sources", "--chroot", "host"]).exits(0);
 }
 
 #[test]
 fn add_takes_git_tags_and_urls() {
-    let lab = Lab::init();
-    let upstream = lab.dir().join("upstream");
+    let workspace = Workspace::init();
+    let upstream = workspace.holder().join("upstream");
     fs_err::create_dir(&upstream).unwrap();
     fs_err::write(upstream.join("CMakeLists.txt"), "project(x)\n").unwrap();
     for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "x"], &["tag", "v2.0"]] {
-        lab.git_in(&upstream, args);
+        workspace.git_in(&upstream, args);
     }
     let url = format!("file://{}", upstream.display());
-    lab.run(&["add", "lib", "--git", &url, "--version", "2.0"]).exits(0).says(&["lib-rocm.spec.tera"]);
-    let commit = lab.git_in(&upstream, &["rev-parse", "HEAD"]);
-    assert!(lab.read("pins/stable.toml").contains(&format!("commit = \"{}\"", commit.trim())));
+    workspace.run(&["add", "lib", "--git", &url, "--version", "2.0"]).exits(0).says(&["lib-rocm.spec.tera"]);
+    let commit = workspace.git_in(&upstream, &["rev-parse", "HEAD"]);
+    assert!(workspace.read("pins/stable.toml").contains(&format!("commit = \"{}\"", commit.trim())));
 
-    fs_err::write(lab.dir().join("hello-1.0.tar.gz"), sdist("hello", "1.0")).unwrap();
-    let url = format!("file://{}/hello-{{version}}.tar.gz", lab.dir().display());
-    lab.run(&["add", "hello", "--url", &url, "--version", "1.0"]).exits(0).says(&["python-hello.spec.tera"]);
+    fs_err::write(workspace.holder().join("hello-1.0.tar.gz"), sdist("hello", "1.0")).unwrap();
+    let url = format!("file://{}/hello-{{version}}.tar.gz", workspace.holder().display());
+    workspace
+        .run(&["add", "hello", "--url", &url, "--version", "1.0"])
+        .exits(0)
+        .says(&["python-hello.spec.tera"]);
     assert!(
-        lab.read("pins/stable.toml").contains(&format!("url = \"{url}\"")),
+        workspace.read("pins/stable.toml").contains(&format!("url = \"{url}\"")),
         "the version stays a placeholder"
     );
-    lab.run(&["render"]).exits(0);
+    workspace.run(&["render"]).exits(0);
     for name in ["lib-rocm", "python-hello"] {
-        rpmspec(&lab.path(&format!("build/fedora-43/specs/{name}.spec")), &["-P"]);
+        rpmspec(&workspace.path(&format!("build/fedora-43/specs/{name}.spec")), &["-P"]);
     }
 }
 
 #[test]
 fn add_takes_a_folder_as_a_shell_completes_it() {
     for spelling in ["src/hello", "./src/hello", "src/hello/", "[ROOT]/src/hello"] {
-        let lab = with_source();
-        let path = spelling.replace("[ROOT]", lab.root().to_str().unwrap());
-        lab.run(&["add", "hello", "--path", &path, "--version", "1.0"]).exits(0);
-        assert!(lab.read("pins/stable.toml").contains("path = \"src/hello\"\n"), "{path}");
-        lab.run(&["plan"]).exits(0).prints(&["hello      1.0-1    build"]);
+        let workspace = with_source();
+        let path = spelling.replace("[ROOT]", workspace.root().to_str().unwrap());
+        workspace.run(&["add", "hello", "--path", &path, "--version", "1.0"]).exits(0);
+        assert!(workspace.read("pins/stable.toml").contains("path = \"src/hello\"\n"), "{path}");
+        workspace.run(&["plan"]).exits(0).prints(&["hello      1.0-1    build"]);
     }
 }
 
 #[test]
 fn what_add_refuses_leaves_nothing_behind() {
-    let lab = with_hello();
+    let workspace = with_hello();
     let index = Index::with_hello("1.0");
     index.add("page", "1.0", b"<html>not an archive</html>");
-    let before = lab.files();
+    let before = workspace.files();
     for (args, code, said) in [
         (&["Hello World"][..], 2, "`Hello World` cannot be a component's name"),
         (&["../x"], 2, "`../x` cannot be a component's name"),
@@ -297,51 +311,54 @@ fn what_add_refuses_leaves_nothing_behind() {
         (&["h2", "--pins", "stabel"], 2, "did you mean `stable`?"),
         (&["page"], 3, "page-1.0.tar.gz"),
     ] {
-        let ran = lab.run_with_index(&index, &[&["add"], args].concat()).exits(code).says(&["error: ", said]);
+        let ran = workspace.run_with_index(&index, &[&["add"], args].concat());
+        ran.exits(code).says(&["error: ", said]);
         assert_eq!(ran.stdout, "", "{args:?}");
-        assert!(lab.files() == before, "{args:?} left something behind");
+        assert!(workspace.files() == before, "{args:?} left something behind");
     }
 }
 
 /// From an empty folder to a package, and what a change does.
 #[test]
 fn a_newcomers_first_package() {
-    let lab = with_hello();
-    let plan = lab.run(&["plan", "--chroot", "host"]).exits(0);
+    let workspace = with_hello();
+    let plan = workspace.run(&["plan", "--chroot", "host"]);
+    plan.exits(0);
     plan.prints(&[
         "WAVE  COMPONENT  VERSION  PLAN   WHY\n1     hello      1.0-1    build  it was never built\n",
     ]);
     let build = ["build", "--chroot", "host", "--until", "rpm"];
-    let ran = lab.run(&build).exits(0);
+    let ran = workspace.run(&build);
+    ran.exits(0);
     assert_eq!(ran.stdout, "");
-    let ran = ran.says(&["Built hello 1 RPM", "Finished 1 built, 0 fresh", "build/host/repository"]);
+    ran.says(&["Built hello 1 RPM", "Finished 1 built, 0 fresh", "build/host/repository"]);
     assert!(!ran.stderr.contains("error"), "{}", ran.stderr);
     let rpm = "build/host/results/hello/python3-hello-1.0-1.x86_64.rpm";
-    let ran = ran.says(&[rpm, "rocmrpm inspect build/host/results/hello/*.rpm"]);
-    assert!(lab.path(rpm).exists(), "{}", ran.stderr);
-    lab.run(&["inspect", rpm]).exits(0).prints(&["python3-hello-1.0-1.x86_64", "no findings"]);
+    ran.says(&[rpm, "rocmrpm inspect build/host/results/hello/*.rpm"]);
+    assert!(workspace.path(rpm).exists(), "{}", ran.stderr);
+    workspace.run(&["inspect", rpm]).exits(0).prints(&["python3-hello-1.0-1.x86_64", "no findings"]);
 
-    lab.run(&["plan", "--chroot", "host"]).exits(0).prints(&["fresh  nothing changed"]);
-    let built = fs_err::metadata(lab.path(rpm)).unwrap().modified().unwrap();
-    lab.run(&build).exits(0).says(&["Finished 0 built, 1 fresh"]);
-    assert_eq!(fs_err::metadata(lab.path(rpm)).unwrap().modified().unwrap(), built);
+    workspace.run(&["plan", "--chroot", "host"]).exits(0).prints(&["fresh  nothing changed"]);
+    let built = fs_err::metadata(workspace.path(rpm)).unwrap().modified().unwrap();
+    workspace.run(&build).exits(0).says(&["Finished 0 built, 1 fresh"]);
+    assert_eq!(fs_err::metadata(workspace.path(rpm)).unwrap().modified().unwrap(), built);
 
-    let why = |lab: &Lab| {
-        let plan = lab.run(&["plan", "--chroot", "host", "--json"]).exits(0).json("rocmrpm/plan/2");
+    let why = |workspace: &Workspace| {
+        let plan = workspace.run(&["plan", "--chroot", "host", "--json"]).exits(0).document("rocmrpm/plan/2");
         plan["steps"][0]["reasons"].to_string()
     };
-    lab.replace("src/hello/hello/__init__.py", "hello", "good morning");
-    assert_eq!(why(&lab), "[\"source changed\"]");
-    lab.replace("rocmrpm.toml", "gfx1151\"]", "gfx1151\", \"gfx1100\"]");
-    assert!(why(&lab).contains("GPU targets changed"), "{}", why(&lab));
-    lab.run(&build).exits(0).says(&["Finished 1 built, 0 fresh"]);
-    fs_err::remove_file(lab.path(rpm)).unwrap();
-    assert!(why(&lab).contains("python3-hello-1.0-1.x86_64.rpm"), "{}", why(&lab));
+    workspace.replace("src/hello/hello/__init__.py", "hello", "good morning");
+    assert_eq!(why(&workspace), "[\"source changed\"]");
+    workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1151\", \"gfx1100\"]");
+    assert!(why(&workspace).contains("GPU targets changed"), "{}", why(&workspace));
+    workspace.run(&build).exits(0).says(&["Finished 1 built, 0 fresh"]);
+    fs_err::remove_file(workspace.path(rpm)).unwrap();
+    assert!(why(&workspace).contains("python3-hello-1.0-1.x86_64.rpm"), "{}", why(&workspace));
 }
 
 #[test]
 fn json_documents_name_their_schema_and_stand_alone() {
-    let lab = with_hello();
+    let workspace = with_hello();
     for (args, schema) in [
         (&["plan", "--json"][..], "rocmrpm/plan/2"),
         (&["wheel", "--json"], "rocmrpm/wheel/1"),
@@ -349,17 +366,18 @@ fn json_documents_name_their_schema_and_stand_alone() {
         (&["doctor", "--json"], "rocmrpm/doctor/2"),
         (&["inspect", "--json", "src"], "rocmrpm/inspection/4"),
     ] {
-        lab.outcome(lab.command(args)).json(schema);
+        workspace.run(args).document(schema);
     }
-    let plan = lab.run(&["plan", "--json"]).json("rocmrpm/plan/2");
+    let plan = workspace.run(&["plan", "--json"]).document("rocmrpm/plan/2");
     let step = &plan["steps"][0];
     assert_eq!(plan["chroot"], "fedora-43");
     assert_eq!((plan["stale"].as_u64(), step["wave"].as_u64()), (Some(1), Some(1)));
     assert_eq!(step["reasons"][0], "it was never built");
     // A failed build is a document too; the error itself is on stderr.
-    lab.replace("specs-templates/hello/python-hello.spec.tera", "Summary: ", "Sumary: ");
-    let ran = lab.run(&["build", "--chroot", "host", "--until", "srpm", "--json"]).exits(3);
-    let run = ran.json("rocmrpm/run/2");
+    workspace.replace("specs-templates/hello/python-hello.spec.tera", "Summary: ", "Sumary: ");
+    let ran = workspace.run(&["build", "--chroot", "host", "--until", "srpm", "--json"]);
+    ran.exits(3);
+    let run = ran.document("rocmrpm/run/2");
     assert_eq!(
         (run["complete"].as_bool(), &run["components"][0]["outcome"]),
         (Some(false), &"failed".into())
@@ -370,44 +388,46 @@ fn json_documents_name_their_schema_and_stand_alone() {
 
 #[test]
 fn inspect_says_what_it_cannot_read() {
-    let lab = Lab::init();
-    lab.write("notes.txt", "hello\n");
-    lab.write("broken.rpm", "\u{feff}no RPM");
-    lab.write("broken.whl", "no wheel");
+    let workspace = Workspace::init();
+    workspace.write("notes.txt", "hello\n");
+    workspace.write("broken.rpm", "\u{feff}no RPM");
+    workspace.write("broken.whl", "no wheel");
     for (path, said) in [
         ("nosuch", "nosuch: no such file or folder"),
         ("notes.txt", "notes.txt: neither an RPM, a wheel, a tar archive, an ELF file, a code object"),
         ("broken.rpm", "broken.rpm"),
         ("broken.whl", "broken.whl"),
     ] {
-        let ran = lab.run(&["inspect", path]);
-        assert!(matches!(ran.code, 1..=3), "{path}: {ran:?}");
+        let ran = workspace.run(&["inspect", path]);
+        assert!(matches!(ran.code, Some(1..=3)), "{path}: {ran:?}");
         assert_eq!(ran.stdout, "", "{path}");
         ran.says(&["error: ", said]);
     }
-    lab.run(&["inspect", "--gpu-target", "gfx1511", "src"]).exits(2).says(&["did you mean `gfx1151`?"]);
+    workspace.run(&["inspect", "--gpu-target", "gfx1511", "src"]).exits(2).says(&["did you mean `gfx1151`?"]);
     // Outside of any workspace it works as well.
     let bin = env!("CARGO_BIN_EXE_rocmrpm");
-    let ran = lab.outcome(lab.command(&["inspect", bin]).current_dir(lab.dir())).exits(0);
+    let ran = workspace.outcome(workspace.command(&["inspect", bin]).current_dir(workspace.holder()));
+    ran.exits(0);
     ran.prints(&["rocmrpm", "libc.so.6", "no findings"]);
     // A file has no colors, whatever the terminal gets.
     for color in ["--color=never", "--color=always"] {
-        lab.run(&["inspect", color, bin, "--output", "inspection.txt"]).exits(0);
-        let text = lab.read("inspection.txt");
+        workspace.run(&["inspect", color, bin, "--output", "inspection.txt"]).exits(0);
+        let text = workspace.read("inspection.txt");
         assert!(text.contains("no findings") && !text.contains('\u{1b}'), "{text}");
     }
     // A mistake in the workspace is told, though only its targets are needed.
-    lab.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
-    lab.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:4:"]);
+    workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
+    workspace.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:4:"]);
 }
 
 #[test]
 fn doctor_tells_what_is_missing_and_how_to_get_it() {
-    let lab = Lab::empty();
-    let command =
-        lab.command(&["doctor"]).env("PATH", lab.dir()).env("PIP_INDEX_URL", "https://me:secret@h/simple");
-    let ran = lab.outcome(command).exits(40);
-    let ran = ran.prints(&[
+    let workspace = Workspace::empty();
+    let mut command = workspace.command(&["doctor"]);
+    command.env("PATH", workspace.holder()).env("PIP_INDEX_URL", "https://me:secret@h/simple");
+    let ran = workspace.outcome(command);
+    ran.exits(40);
+    ran.prints(&[
         "rpmbuild",
         "missing",
         "`dnf install rpm-build`",
@@ -416,14 +436,20 @@ fn doctor_tells_what_is_missing_and_how_to_get_it() {
     ]);
     assert!(!ran.stdout.contains("secret"), "{}", ran.stdout);
     assert_eq!(ran.stderr, "");
-    lab.run(&["doctor"]).exits(0).prints(&["rpmbuild", "there", "file:///nonexistent/simple", "[LAB]/cache"]);
+    workspace.run(&["doctor"]).exits(0).prints(&[
+        "rpmbuild",
+        "there",
+        "file:///nonexistent/simple",
+        "[HOLDER]/cache",
+    ]);
 }
 
 #[test]
 fn a_workspace_in_git_needs_git() {
-    let lab = with_hello();
-    lab.commit("Begin");
-    let ran = lab.outcome(lab.command(&["render"]).env("PATH", "/nonexistent")).exits(40);
+    let workspace = with_hello();
+    workspace.commit("Begin");
+    let ran = workspace.outcome(workspace.command(&["render"]).env("PATH", "/nonexistent"));
+    ran.exits(40);
     ran.says(&[
         "error: cannot read the git history",
         "the program `git` is not installed",
@@ -433,15 +459,20 @@ fn a_workspace_in_git_needs_git() {
 
 #[test]
 fn container_prints_or_writes_the_same() {
-    let lab = with_hello();
-    lab.run(&["container"]).exits(3).says(&["no component names packages for the image", "[container]"]);
-    lab.write("specs-templates/hello/component.toml", "[container]\npackages = [\"python3-hello\"]\n");
-    let printed = lab.run(&["container", "--print"]).exits(0);
-    assert!(!lab.path("Containerfile.fedora43").exists());
-    assert_eq!(lab.run(&["container"]).exits(0).says(&["Rendered Containerfile.fedora43"]).stdout, "");
-    assert_eq!(lab.read("Containerfile.fedora43"), printed.stdout);
-    lab.run(&["container"]).exits(0).says(&["Unchanged Containerfile.fedora43"]);
-    lab.run(&["container", "--chroot", "host"])
+    let workspace = with_hello();
+    workspace
+        .run(&["container"])
+        .exits(3)
+        .says(&["no component names packages for the image", "[container]"]);
+    workspace.write("specs-templates/hello/component.toml", "[container]\npackages = [\"python3-hello\"]\n");
+    let printed = workspace.run(&["container", "--print"]);
+    printed.exits(0);
+    assert!(!workspace.path("Containerfile.fedora43").exists());
+    assert_eq!(workspace.run(&["container"]).exits(0).says(&["Rendered Containerfile.fedora43"]).stdout, "");
+    assert_eq!(workspace.read("Containerfile.fedora43"), printed.stdout);
+    workspace.run(&["container"]).exits(0).says(&["Unchanged Containerfile.fedora43"]);
+    workspace
+        .run(&["container", "--chroot", "host"])
         .exits(3)
         .says(&["has no `container-image`", "mock-configs/host.toml"]);
 }

@@ -1,7 +1,7 @@
 //! `rocmrpm explain`: all rules, one rule, a rule that does not exist; and the page
 //! that documents them.
 
-use crate::common::{Lab, golden};
+use crate::support::{Workspace, golden};
 use rocmrpm::build::{CauseKind, Pattern, Phase, causes};
 use rocmrpm::inspect::{RULES, Rule};
 use rocmrpm::lint::{self, rule_groups};
@@ -9,7 +9,8 @@ use snapbox::{assert_data_eq, str};
 
 #[test]
 fn all_rules_are_listed_by_group() {
-    let ran = Lab::empty().run(&["explain"]).exits(0);
+    let ran = Workspace::empty().run(&["explain"]);
+    ran.exits(0);
     assert_eq!(ran.stderr, "");
     for (group, rules) in rule_groups() {
         assert!(ran.stdout.contains(&group.to_uppercase()), "{group}\n{}", ran.stdout);
@@ -23,7 +24,8 @@ fn all_rules_are_listed_by_group() {
 
 #[test]
 fn one_rule_is_told_with_a_waiver_to_paste() {
-    let ran = Lab::empty().run(&["explain", "text-relocations"]).exits(0);
+    let ran = Workspace::empty().run(&["explain", "text-relocations"]);
+    ran.exits(0);
     assert_data_eq!(
         ran.stdout,
         str![[r#"
@@ -57,56 +59,59 @@ to waive it, in component.toml
 
 #[test]
 fn every_rule_can_be_explained() {
-    let lab = Lab::empty();
+    let workspace = Workspace::empty();
     for rule in RULES.iter().chain(lint::RULES) {
-        let ran = lab.run(&["explain", rule.id.as_str()]).exits(0);
+        let ran = workspace.run(&["explain", rule.id.as_str()]);
+        ran.exits(0);
         assert!(ran.stdout.starts_with(&format!("{} ({})\n", rule.id, rule.severity)), "{}", ran.stdout);
     }
     for unused in ["waiver-unused", "lint-waiver-unused"] {
-        lab.run(&["explain", unused]).exits(0).prints(&["cannot be waived"]);
+        workspace.run(&["explain", unused]).exits(0).prints(&["cannot be waived"]);
     }
-    lab.run(&["explain", "sed-silent"]).exits(0).prints(&["[[lint.waive]]\n  rule = \"sed-silent\""]);
+    workspace.run(&["explain", "sed-silent"]).exits(0).prints(&["[[lint.waive]]\n  rule = \"sed-silent\""]);
 }
 
 #[test]
 fn a_rule_that_does_not_exist_is_an_error_with_the_nearest() {
-    let lab = Lab::empty();
-    let ran = lab.run(&["explain", "gpu-target-mising"]).exits(2);
+    let workspace = Workspace::empty();
+    let ran = workspace.run(&["explain", "gpu-target-mising"]);
+    ran.exits(2);
     assert_eq!(ran.stdout, "");
     assert_eq!(
         ran.stderr,
         "error: there is no rule `gpu-target-mising`, and no cause of failed builds\n\nhelp: did you mean `gpu-target-missing`?\n"
     );
-    lab.run(&["explain", "banana"]).exits(2).says(&["help: `rocmrpm explain` lists all of them"]);
+    workspace.run(&["explain", "banana"]).exits(2).says(&["help: `rocmrpm explain` lists all of them"]);
 }
 
 #[test]
 fn json_has_the_same() {
-    let lab = Lab::empty();
-    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/2");
+    let workspace = Workspace::empty();
+    let all = workspace.run(&["explain", "--json"]).exits(0).document("rocmrpm/rules/2");
     let ids: Vec<_> =
         all["rules"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap()).collect();
     let expected: Vec<_> = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str()).collect();
     assert_eq!(ids, expected);
-    let one = lab.run(&["explain", "executable-stack", "--json"]).exits(0).json("rocmrpm/rules/2");
+    let one = workspace.run(&["explain", "executable-stack", "--json"]).exits(0).document("rocmrpm/rules/2");
     let rules = one["rules"].as_array().unwrap();
     assert_eq!(rules.len(), 1);
     assert_eq!((&rules[0]["group"], &rules[0]["severity"]), (&"hygiene".into(), &"error".into()));
     assert!(rules[0]["incident"].as_str().unwrap().contains("ROCm/clr#22"));
-    let one = lab.run(&["explain", "waiver-unused", "--json"]).exits(0).json("rocmrpm/rules/2");
+    let one = workspace.run(&["explain", "waiver-unused", "--json"]).exits(0).document("rocmrpm/rules/2");
     assert!(one["rules"][0]["incident"].is_null());
 }
 
 #[test]
 fn causes_of_failed_builds_are_listed_and_told() {
-    let lab = Lab::empty();
-    let all = lab.run(&["explain"]).exits(0);
+    let workspace = Workspace::empty();
+    let all = workspace.run(&["explain"]);
+    all.exits(0);
     for cause in causes() {
         let listed = all.stdout.lines().any(|line| line.split_whitespace().next() == Some(cause.id.as_str()));
         assert!(listed, "{} is not listed", cause.id);
         assert!(RULES.iter().chain(lint::RULES).all(|rule| rule.id.as_str() != cause.id), "{}", cause.id);
     }
-    lab.run(&["explain", "disk-full"]).exits(0).prints(&[
+    workspace.run(&["explain", "disk-full"]).exits(0).prints(&[
         "disk-full (environment)",
         "the disk is full",
         "*No space left on device*",
@@ -114,14 +119,14 @@ fn causes_of_failed_builds_are_listed_and_told() {
         "free some space",
         "seen\n",
     ]);
-    let one = lab.run(&["explain", "disk-full", "--json"]).exits(0).json("rocmrpm/rules/2");
+    let one = workspace.run(&["explain", "disk-full", "--json"]).exits(0).document("rocmrpm/rules/2");
     assert_eq!(one["rules"].as_array().unwrap().len(), 0);
     let found = &one["causes"][0];
     assert_eq!((&found["id"], &found["kind"]), (&"disk-full".into(), &"environment".into()));
     assert_eq!(found["phases"], serde_json::json!([]));
-    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/2");
+    let all = workspace.run(&["explain", "--json"]).exits(0).document("rocmrpm/rules/2");
     assert_eq!(all["causes"].as_array().unwrap().len(), causes().len());
-    lab.run(&["explain", "disk-ful"]).exits(2).says(&["did you mean `disk-full`?"]);
+    workspace.run(&["explain", "disk-ful"]).exits(2).says(&["did you mean `disk-full`?"]);
 }
 
 /// The page is made of the catalogue.

@@ -1,8 +1,8 @@
 //! Release and changelog as they follow from the git history of pins, templates and
 //! sources. Every spec that comes of it is read by rpm.
 
-use crate::common;
-use crate::common::Lab;
+use crate::support;
+use crate::support::Workspace;
 
 const SPEC: &str = "Name: <{ name }>
 Version: <{ version }>
@@ -26,69 +26,69 @@ const PINS: &str =
     "[one]\nversion = \"1.0\"\npath = \"src/one\"\n\n[two]\nversion = \"7\"\npath = \"src/two/\"\n";
 
 /// Returns a workspace of two components, without git.
-fn plain() -> Lab {
-    let lab = Lab::init();
-    lab.write("pins/stable.toml", PINS);
+fn plain() -> Workspace {
+    let workspace = Workspace::init();
+    workspace.write("pins/stable.toml", PINS);
     for name in ["one", "two"] {
-        lab.write(&format!("specs-templates/{name}/component.toml"), "");
-        lab.write(&format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
-        lab.write(&format!("src/{name}/file.txt"), "1\n");
+        workspace.write(&format!("specs-templates/{name}/component.toml"), "");
+        workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
+        workspace.write(&format!("src/{name}/file.txt"), "1\n");
     }
-    lab
+    workspace
 }
 
 /// Returns the same workspace with everything committed once.
-fn committed() -> Lab {
-    let lab = plain();
-    lab.commit("Begin");
-    lab
+fn committed() -> Workspace {
+    let workspace = plain();
+    workspace.commit("Begin");
+    workspace
 }
 
 /// What rpm reads in a rendered spec: `VERSION-RELEASE`, then a line per changelog
 /// entry, newest first: `DAY VERSION-RELEASE TEXT`.
 #[track_caller]
-fn history_with(lab: &Lab, name: &str, args: &[&str]) -> Vec<String> {
-    lab.run(&[&["render"], args].concat()).exits(0);
-    let spec = lab.path(&format!("build/fedora-43/specs/{name}.spec"));
-    common::rpmspec(&spec, &["-P"]);
-    let head = common::rpmspec(&spec, &["-q", "--qf", "%{version}-%{release}\\n"]);
+fn history_with(workspace: &Workspace, name: &str, args: &[&str]) -> Vec<String> {
+    workspace.run(&[&["render"], args].concat()).exits(0);
+    let spec = workspace.path(&format!("build/fedora-43/specs/{name}.spec"));
+    support::rpmspec(&spec, &["-P"]);
+    let head = support::rpmspec(&spec, &["-q", "--qf", "%{version}-%{release}\\n"]);
     let format = "[%{changelogtime:day} %{changelogname} | %{changelogtext}\\n]";
-    let entries = common::rpmspec(&spec, &["-q", "--qf", format]);
+    let entries = support::rpmspec(&spec, &["-q", "--qf", format]);
     let entries = entries.lines().map(|line| line.replace("Ada Lovelace <ada@example.org> - ", ""));
     head.lines().map(str::to_owned).chain(entries).collect()
 }
 
 #[track_caller]
-fn history(lab: &Lab, name: &str) -> Vec<String> {
-    history_with(lab, name, &[])
+fn history(workspace: &Workspace, name: &str) -> Vec<String> {
+    history_with(workspace, name, &[])
 }
 
 const BY_US: &str = "rocmrpm <rocmrpm@localhost> - ";
 
 #[test]
 fn without_git_the_release_is_1() {
-    let lab = plain();
+    let workspace = plain();
     let wanted = ["1.0-1.fc43".to_owned(), format!("Mon Jan 01 1990 {BY_US}1.0-1 | - Version 1.0")];
-    assert_eq!(history(&lab, "one"), wanted);
+    assert_eq!(history(&workspace, "one"), wanted);
 }
 
 #[test]
 fn the_release_counts_what_concerns_the_component() {
-    let lab = committed();
-    assert_eq!(history(&lab, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
+    let workspace = committed();
+    assert_eq!(history(&workspace, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
 
-    lab.write("specs-templates/one/one.spec.tera", &SPEC.replace("A test.", "A better test."));
-    lab.commit("Describe it better");
-    lab.write("README.md", "unrelated\n");
-    lab.commit("Say what this is");
-    lab.write("src/two/file.txt", "2\n");
-    lab.commit("Change the other source");
-    lab.write("src/one/file.txt", "2\n");
-    lab.commit("Change the source");
-    lab.write("specs-templates/_shared/header.tera", "# shared\n");
-    lab.commit("Change what all specs share");
+    workspace.write("specs-templates/one/one.spec.tera", &SPEC.replace("A test.", "A better test."));
+    workspace.commit("Describe it better");
+    workspace.write("README.md", "unrelated\n");
+    workspace.commit("Say what this is");
+    workspace.write("src/two/file.txt", "2\n");
+    workspace.commit("Change the other source");
+    workspace.write("src/one/file.txt", "2\n");
+    workspace.commit("Change the source");
+    workspace.write("specs-templates/_shared/header.tera", "# shared\n");
+    workspace.commit("Change what all specs share");
     assert_eq!(
-        history(&lab, "one"),
+        history(&workspace, "one"),
         [
             "1.0-4.fc43",
             "Sat Jan 10 2026 1.0-4 | - Change what all specs share",
@@ -98,7 +98,7 @@ fn the_release_counts_what_concerns_the_component() {
         ]
     );
     assert_eq!(
-        history(&lab, "two"),
+        history(&workspace, "two"),
         [
             "7-3.fc43",
             "Sat Jan 10 2026 7-3 | - Change what all specs share",
@@ -110,13 +110,13 @@ fn the_release_counts_what_concerns_the_component() {
 
 #[test]
 fn a_new_version_begins_at_1_again() {
-    let lab = committed();
-    lab.write("src/one/file.txt", "2\n");
-    lab.commit("Change the source");
-    lab.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
-    lab.commit("one 1.1");
+    let workspace = committed();
+    workspace.write("src/one/file.txt", "2\n");
+    workspace.commit("Change the source");
+    workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
+    workspace.commit("one 1.1");
     assert_eq!(
-        history(&lab, "one"),
+        history(&workspace, "one"),
         [
             "1.1-1.fc43",
             "Wed Jan 07 2026 1.1-1 | - one 1.1",
@@ -124,91 +124,97 @@ fn a_new_version_begins_at_1_again() {
             "Mon Jan 05 2026 1.0-1 | - Begin",
         ]
     );
-    assert_eq!(history(&lab, "two")[0], "7-1.fc43", "the pin of another component is none of its business");
-    lab.replace("pins/stable.toml", "src/one\"", "src/two\"");
-    lab.commit("Take another source");
-    assert_eq!(history(&lab, "one")[0], "1.1-2.fc43", "the same version from elsewhere");
+    assert_eq!(
+        history(&workspace, "two")[0],
+        "7-1.fc43",
+        "the pin of another component is none of its business"
+    );
+    workspace.replace("pins/stable.toml", "src/one\"", "src/two\"");
+    workspace.commit("Take another source");
+    assert_eq!(history(&workspace, "one")[0], "1.1-2.fc43", "the same version from elsewhere");
 }
 
 #[test]
 fn a_version_that_comes_back_has_its_count_begin_anew() {
-    let lab = committed();
-    lab.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
-    lab.commit("one 1.1");
-    lab.replace("pins/stable.toml", "\"1.1\"", "\"1.0\"");
-    lab.commit("Back to 1.0");
-    assert_eq!(history(&lab, "one")[..2], ["1.0-1.fc43", "Wed Jan 07 2026 1.0-1 | - Back to 1.0"]);
+    let workspace = committed();
+    workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
+    workspace.commit("one 1.1");
+    workspace.replace("pins/stable.toml", "\"1.1\"", "\"1.0\"");
+    workspace.commit("Back to 1.0");
+    assert_eq!(history(&workspace, "one")[..2], ["1.0-1.fc43", "Wed Jan 07 2026 1.0-1 | - Back to 1.0"]);
 }
 
-type Change = fn(&Lab);
+type Change = fn(&Workspace);
 
 #[test]
 fn what_is_not_committed_is_dirty() {
     let changes: [(&str, Change); 4] = [
-        ("template", |lab| lab.write("specs-templates/one/one.spec.tera", &format!("{SPEC}\n"))),
-        ("patch", |lab| lab.write("specs-templates/one/new.patch", "x\n")),
-        ("source", |lab| lab.write("src/one/new.txt", "x\n")),
-        ("pin", |lab| lab.replace("pins/stable.toml", "src/one", "src/two")),
+        ("template", |workspace| {
+            drop(workspace.write("specs-templates/one/one.spec.tera", format!("{SPEC}\n")))
+        }),
+        ("patch", |workspace| drop(workspace.write("specs-templates/one/new.patch", "x\n"))),
+        ("source", |workspace| drop(workspace.write("src/one/new.txt", "x\n"))),
+        ("pin", |workspace| workspace.replace("pins/stable.toml", "src/one", "src/two")),
     ];
     for (what, change) in changes {
-        let lab = committed();
-        change(&lab);
+        let workspace = committed();
+        change(&workspace);
         let wanted = format!("Mon Jan 05 2026 {BY_US}1.0-2~dirty | - Changes that are not committed");
-        let found = history(&lab, "one");
+        let found = history(&workspace, "one");
         assert_eq!(found, ["1.0-2~dirty.fc43", &wanted, "Mon Jan 05 2026 1.0-1 | - Begin"], "{what}");
-        assert_eq!(history(&lab, "two")[0], "7-1.fc43", "{what}");
-        lab.commit("Commit it");
-        assert_eq!(history(&lab, "one")[0], "1.0-2.fc43", "{what}");
+        assert_eq!(history(&workspace, "two")[0], "7-1.fc43", "{what}");
+        workspace.commit("Commit it");
+        assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43", "{what}");
     }
 }
 
 #[test]
 fn a_version_that_is_not_committed_is_a_dirty_first_release() {
-    let lab = committed();
-    lab.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
-    let found = history(&lab, "one");
+    let workspace = committed();
+    workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
+    let found = history(&workspace, "one");
     assert_eq!(found[0], "1.1-1~dirty.fc43");
-    lab.commit("one 1.1");
-    assert_eq!(history(&lab, "one")[0], "1.1-1.fc43");
+    workspace.commit("one 1.1");
+    assert_eq!(history(&workspace, "one")[0], "1.1-1.fc43");
 }
 
 #[test]
 fn an_overridden_pin_is_dirty_wherever_it_shows() {
-    let lab = committed();
+    let workspace = committed();
     let wanted = format!("Mon Jan 05 2026 {BY_US}1.2-1~dirty | - Version 1.2 from the command line");
-    assert_eq!(history_with(&lab, "one", &["--pin", "one=1.2"])[..2], ["1.2-1~dirty.fc43", &wanted]);
-    let plan = lab.run(&["plan", "--pin", "one=1.2", "--json"]).exits(0).json("rocmrpm/plan/2");
+    assert_eq!(history_with(&workspace, "one", &["--pin", "one=1.2"])[..2], ["1.2-1~dirty.fc43", &wanted]);
+    let plan = workspace.run(&["plan", "--pin", "one=1.2", "--json"]).exits(0).document("rocmrpm/plan/2");
     let steps: Vec<_> = plan["steps"].as_array().into_iter().flatten().collect();
     let found: Vec<_> = steps.iter().map(|s| (s["component"].as_str(), s["dirty"].as_bool())).collect();
     assert_eq!(found, [(Some("one"), Some(true)), (Some("two"), Some(false))]);
     // The same version is dirty too: nothing vouches for its source.
-    assert_eq!(history_with(&lab, "one", &["--pin", "one=1.0"])[0], "1.0-2~dirty.fc43");
+    assert_eq!(history_with(&workspace, "one", &["--pin", "one=1.0"])[0], "1.0-2~dirty.fc43");
 }
 
 #[test]
 fn what_people_write_reaches_the_changelog_as_it_is() {
-    let lab = committed();
-    lab.write("src/one/file.txt", "2\n");
-    lab.commit("Use 100% of %{cores} and %(id) `id` \"$HOME\" <{ x }> – ü");
-    let found = history(&lab, "one");
+    let workspace = committed();
+    workspace.write("src/one/file.txt", "2\n");
+    workspace.commit("Use 100% of %{cores} and %(id) `id` \"$HOME\" <{ x }> – ü");
+    let found = history(&workspace, "one");
     assert_eq!(
         found[1],
         "Tue Jan 06 2026 1.0-2 | - Use 100% of %{cores} and %(id) `id` \"$HOME\" <{ x }> – ü"
     );
     // A line that begins like an entry or a section stays text.
-    lab.write("src/one/file.txt", "3\n");
-    lab.commit("%files of it\n\n%package x");
-    assert_eq!(history(&lab, "one")[1], "Wed Jan 07 2026 1.0-3 | - %files of it");
+    workspace.write("src/one/file.txt", "3\n");
+    workspace.commit("%files of it\n\n%package x");
+    assert_eq!(history(&workspace, "one")[1], "Wed Jan 07 2026 1.0-3 | - %files of it");
 }
 
 #[test]
 fn dates_that_run_backwards_are_put_in_order() {
-    let lab = committed();
+    let workspace = committed();
     for (day, subject) in [(10, "Ten"), (5, "Five"), (20, "Twenty"), (-20_000, "Long ago")] {
-        lab.write("src/one/file.txt", subject);
-        lab.commit_on(day, subject);
+        workspace.write("src/one/file.txt", subject);
+        workspace.commit_on(day, subject);
     }
-    let found = history(&lab, "one");
+    let found = history(&workspace, "one");
     assert_eq!(found[0], "1.0-5.fc43");
     let days: Vec<&str> = found[1..].iter().map(|line| &line[4..15]).collect();
     assert_eq!(days, ["Jan 01 1990"; 5], "no entry is younger than the one above it");
@@ -218,29 +224,29 @@ fn dates_that_run_backwards_are_put_in_order() {
 
 #[test]
 fn a_merge_counts_once_and_with_the_pins_it_left() {
-    let lab = committed();
-    lab.git(&["checkout", "--quiet", "-b", "update"]);
-    lab.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
-    lab.commit_on(1, "one 1.1");
-    lab.git(&["checkout", "--quiet", "main"]);
-    lab.replace("pins/stable.toml", "\"7\"", "\"8\"");
-    lab.commit_on(2, "two 8");
-    lab.git(&["merge", "--quiet", "--no-ff", "--message", "Merge the update", "update"]);
-    let found = history(&lab, "one");
+    let workspace = committed();
+    workspace.git(&["checkout", "--quiet", "-b", "update"]);
+    workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
+    workspace.commit_on(1, "one 1.1");
+    workspace.git(&["checkout", "--quiet", "main"]);
+    workspace.replace("pins/stable.toml", "\"7\"", "\"8\"");
+    workspace.commit_on(2, "two 8");
+    workspace.git(&["merge", "--quiet", "--no-ff", "--message", "Merge the update", "update"]);
+    let found = history(&workspace, "one");
     assert_eq!(found[0], "1.1-1.fc43");
     assert!(found[1].ends_with("1.1-1 | - Merge the update"), "{found:?}");
-    assert_eq!(history(&lab, "two")[0], "8-1.fc43");
+    assert_eq!(history(&workspace, "two")[0], "8-1.fc43");
 }
 
 #[test]
 fn a_shallow_clone_says_that_it_is_one() {
-    let lab = committed();
+    let workspace = committed();
     for text in ["2\n", "3\n"] {
-        lab.write("src/one/file.txt", text);
-        lab.commit(&format!("Change the source to {text}"));
+        workspace.write("src/one/file.txt", text);
+        workspace.commit(&format!("Change the source to {text}"));
     }
-    let shallow = Lab::empty();
-    let url = format!("file://{}", lab.root().display());
+    let shallow = Workspace::empty();
+    let url = format!("file://{}", workspace.root().display());
     shallow.git(&["clone", "--quiet", "--depth", "1", &url, "."]);
     shallow.run(&["render"]).exits(0).says(&["warning: the git clone is shallow", "git fetch --unshallow"]);
     let found = history(&shallow, "one");
@@ -251,14 +257,14 @@ fn a_shallow_clone_says_that_it_is_one() {
 
 #[test]
 fn a_repository_without_commits_has_no_history() {
-    let lab = plain();
-    lab.git(&["init", "--quiet"]);
-    assert_eq!(history(&lab, "one")[0], "1.0-1~dirty.fc43");
+    let workspace = plain();
+    workspace.git(&["init", "--quiet"]);
+    assert_eq!(history(&workspace, "one")[0], "1.0-1~dirty.fc43");
 }
 
 #[test]
 fn a_workspace_may_lie_below_the_top_of_its_repository() {
-    let outer = Lab::empty();
+    let outer = Workspace::empty();
     let inner = plain();
     for (name, bytes) in inner.files() {
         let path = outer.path(&format!("packages/ä b/{name}"));
@@ -272,79 +278,82 @@ fn a_workspace_may_lie_below_the_top_of_its_repository() {
     outer.commit("Inside");
     outer.run(&["-C", "packages/ä b", "render"]).exits(0);
     let spec = outer.path("packages/ä b/build/fedora-43/specs/one.spec");
-    let head = common::rpmspec(&spec, &["-q", "--qf", "%{version}-%{release}\\n"]);
+    let head = support::rpmspec(&spec, &["-q", "--qf", "%{version}-%{release}\\n"]);
     assert_eq!(head, "1.0-2.fc43\n");
 }
 
 #[test]
 fn what_requires_a_changed_component_is_something_new_too() {
-    let lab = plain();
-    lab.write("specs-templates/two/component.toml", "requires = [\"one\"]\n");
-    lab.commit("Begin");
-    lab.write("src/one/file.txt", "2\n");
-    assert_eq!(history(&lab, "two")[0], "7-2~dirty.fc43");
-    lab.commit("Change the source of one");
-    assert_eq!(history(&lab, "two")[..2], ["7-2.fc43", "Tue Jan 06 2026 7-2 | - Change the source of one"]);
-    lab.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
-    lab.commit("Take one 1.1");
-    assert_eq!(history(&lab, "two")[0], "7-3.fc43");
-    assert_eq!(history(&lab, "one")[0], "1.1-1.fc43");
+    let workspace = plain();
+    workspace.write("specs-templates/two/component.toml", "requires = [\"one\"]\n");
+    workspace.commit("Begin");
+    workspace.write("src/one/file.txt", "2\n");
+    assert_eq!(history(&workspace, "two")[0], "7-2~dirty.fc43");
+    workspace.commit("Change the source of one");
+    assert_eq!(
+        history(&workspace, "two")[..2],
+        ["7-2.fc43", "Tue Jan 06 2026 7-2 | - Change the source of one"]
+    );
+    workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
+    workspace.commit("Take one 1.1");
+    assert_eq!(history(&workspace, "two")[0], "7-3.fc43");
+    assert_eq!(history(&workspace, "one")[0], "1.1-1.fc43");
 }
 
 #[test]
 fn how_a_package_is_judged_does_not_change_it() {
-    let lab = committed();
+    let workspace = committed();
     let file = "specs-templates/one/component.toml";
-    assert_eq!(history(&lab, "one")[0], "1.0-1.fc43");
-    lab.write(file, "[inspect]\ndevice-code = false\n");
-    assert_eq!(history(&lab, "one")[0], "1.0-1.fc43");
-    lab.commit("Promise no device code");
-    assert_eq!(history(&lab, "one").len(), 2);
+    assert_eq!(history(&workspace, "one")[0], "1.0-1.fc43");
+    workspace.write(file, "[inspect]\ndevice-code = false\n");
+    assert_eq!(history(&workspace, "one")[0], "1.0-1.fc43");
+    workspace.commit("Promise no device code");
+    assert_eq!(history(&workspace, "one").len(), 2);
     // What is built otherwise is something new, whatever else the change is about.
-    lab.write(file, "[env]\nA = \"1\"\n");
-    assert_eq!(history(&lab, "one")[0], "1.0-2~dirty.fc43");
-    lab.commit("Set a variable");
-    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+    workspace.write(file, "[env]\nA = \"1\"\n");
+    assert_eq!(history(&workspace, "one")[0], "1.0-2~dirty.fc43");
+    workspace.commit("Set a variable");
+    assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
     let offline = "[[offline]]\nfile = \"setup.py\"\nby = \"not-reached\"\nwith = \"why\"\n";
-    lab.write(file, &format!("[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n{offline}"));
-    lab.commit("Promise device code, and no download");
-    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+    workspace.write(file, &format!("[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n{offline}"));
+    workspace.commit("Promise device code, and no download");
+    assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
     let chroot = "mock-configs/fedora-43.toml";
-    lab.write(chroot, &format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", lab.read(chroot)));
-    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+    workspace.write(chroot, &format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", workspace.read(chroot)));
+    assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
     // Taking it away is a change as well.
-    lab.write(file, "");
-    assert_eq!(history(&lab, "one")[0], "1.0-3~dirty.fc43");
+    workspace.write(file, "");
+    assert_eq!(history(&workspace, "one")[0], "1.0-3~dirty.fc43");
 }
 
 #[test]
 fn what_is_made_of_a_package_does_not_change_it() {
-    let lab = committed();
+    let workspace = committed();
     let step = |name: &str| {
-        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/2");
+        let plan = workspace.run(&["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
         let mut steps = plan["steps"].as_array().into_iter().flatten();
         let step = steps.find(|step| step["component"] == name).cloned().unwrap_or_default();
         (step["key"].to_string(), step["release"].to_string(), step["dirty"].to_string())
     };
     let before = step("one");
     let (component, manifest) = ("specs-templates/one/component.toml", "rocmrpm.toml");
-    lab.write(component, "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
+    workspace.write(component, "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
     assert_eq!(step("one"), before);
-    lab.commit("Leave files out of the wheel");
+    workspace.commit("Leave files out of the wheel");
     assert_eq!(step("one"), before);
-    let text = lab.read(manifest);
+    let text = workspace.read(manifest);
     let (text, _) = text.split_once("[wheels]").unwrap();
     for tables in ["[wheels]\nrocm = \"rocm-sdk\"\n", "[index]\noutside = [\"pip\"]\ntracks = \"pip\"\n", ""]
     {
-        lab.write(manifest, &format!("{text}\n{tables}"));
+        workspace.write(manifest, &format!("{text}\n{tables}"));
         assert_eq!(step("one"), before, "{tables}");
-        lab.commit(&format!("Take {tables}"));
+        workspace.commit(&format!("Take {tables}"));
         assert_eq!(step("one"), before, "{tables}");
     }
-    assert_eq!(history(&lab, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
+    assert_eq!(history(&workspace, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
     // The rest of the file says what is built.
-    lab.replace(manifest, "gfx1151", "gfx1100");
-    assert_eq!(history(&lab, "one")[0], "1.0-2~dirty.fc43");
-    lab.commit("Build for another GPU");
-    assert_eq!(history(&lab, "one")[0], "1.0-2.fc43");
+    workspace.replace(manifest, "gfx1151", "gfx1100");
+    assert_eq!(history(&workspace, "one")[0], "1.0-2~dirty.fc43");
+    workspace.commit("Build for another GPU");
+    assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
 }

@@ -1,26 +1,26 @@
 //! Workspaces whose git repository names programs to run: no command runs one of them. Each test
 //! also lets plain git do so, which proves that the trap works.
 
-use crate::common::{Lab, SPEC};
+use crate::support::{SPEC, Workspace};
 
 /// The commands that read the history of a workspace.
 const COMMANDS: [&[&str]; 5] =
     [&["plan"], &["lint"], &["render"], &["audit", "offline", "one"], &["patch", "status", "one"]];
 
 /// Returns a committed workspace of one component.
-fn committed() -> Lab {
-    let lab = Lab::init();
-    lab.write("pins/stable.toml", "[one]\nversion = \"1.0\"\npath = \"src/one\"\n");
-    lab.write("specs-templates/one/component.toml", "");
-    lab.write("specs-templates/one/one.spec.tera", SPEC);
-    lab.write("src/one/file.txt", "1\n");
-    lab.commit("Begin");
-    lab
+fn committed() -> Workspace {
+    let workspace = Workspace::init();
+    workspace.write("pins/stable.toml", "[one]\nversion = \"1.0\"\npath = \"src/one\"\n");
+    workspace.write("specs-templates/one/component.toml", "");
+    workspace.write("specs-templates/one/one.spec.tera", SPEC);
+    workspace.write("src/one/file.txt", "1\n");
+    workspace.commit("Begin");
+    workspace
 }
 
-/// Writes a program of the lab's folder that leaves a file behind when it runs.
-fn trap(lab: &Lab) -> (String, std::path::PathBuf) {
-    let (program, mark) = (lab.dir().join("trap"), lab.dir().join("ran"));
+/// Writes a program of the workspace's folder that leaves a file behind when it runs.
+fn trap(workspace: &Workspace) -> (String, std::path::PathBuf) {
+    let (program, mark) = (workspace.holder().join("trap"), workspace.holder().join("ran"));
     let script = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 1\n", mark.display());
     fs_err::write(&program, script).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -35,8 +35,8 @@ fn plain_git(dir: &std::path::Path, args: &[&str]) {
 
 #[test]
 fn runs_no_program_of_a_repositorys_configuration() {
-    let lab = committed();
-    let (trap, mark) = trap(&lab);
+    let workspace = committed();
+    let (trap, mark) = trap(&workspace);
     for key in [
         "core.fsmonitor",
         "core.pager",
@@ -52,38 +52,38 @@ fn runs_no_program_of_a_repositorys_configuration() {
         "gpg.program",
         "merge.x.driver",
     ] {
-        lab.git(&["config", key, &trap]);
+        workspace.git(&["config", key, &trap]);
     }
-    lab.git(&["config", "log.showSignature", "true"]);
-    lab.git(&["config", "filter.x.required", "true"]);
-    fs_err::create_dir_all(lab.path(".git/info")).unwrap();
-    fs_err::write(lab.path(".git/info/attributes"), "* filter=x diff=x\n").unwrap();
-    fs_err::create_dir_all(lab.path(".git/hooks")).unwrap();
+    workspace.git(&["config", "log.showSignature", "true"]);
+    workspace.git(&["config", "filter.x.required", "true"]);
+    fs_err::create_dir_all(workspace.path(".git/info")).unwrap();
+    fs_err::write(workspace.path(".git/info/attributes"), "* filter=x diff=x\n").unwrap();
+    fs_err::create_dir_all(workspace.path(".git/hooks")).unwrap();
     for hook in ["post-index-change", "reference-transaction", "pre-auto-gc"] {
-        fs_err::copy(&trap, lab.path(".git/hooks").join(hook)).unwrap();
+        fs_err::copy(&trap, workspace.path(".git/hooks").join(hook)).unwrap();
     }
     // Another time of change makes git read the file again.
-    lab.write("src/one/file.txt", "1\n");
+    workspace.write("src/one/file.txt", "1\n");
     for command in COMMANDS {
-        let ran = lab.run(command);
+        let ran = workspace.run(command);
         if command.len() == 1 {
             ran.exits(0);
         }
         let ran = fs_err::read_to_string(&mark).unwrap_or_default();
         assert!(ran.is_empty(), "{command:?} ran {ran}");
     }
-    let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/2");
+    let plan = workspace.run(&["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
     assert_eq!(
         (plan["steps"][0]["release"].as_str(), &plan["steps"][0]["dirty"]),
         (Some("1%{?dist}"), &false.into())
     );
-    plain_git(&lab.root(), &["status"]);
+    plain_git(&workspace.root(), &["status"]);
     assert!(mark.exists(), "the trap does not work");
 }
 
 #[test]
 fn refuses_a_clone_whose_workspace_looks_like_a_bare_repository() {
-    let outer = Lab::empty();
+    let outer = Workspace::empty();
     let (trap, mark) = trap(&outer);
     for (name, bytes) in committed().files() {
         let path = outer.path(&format!("ws/{name}"));
@@ -99,10 +99,10 @@ fn refuses_a_clone_whose_workspace_looks_like_a_bare_repository() {
         outer.write(&format!("ws/{keep}"), "");
     }
     outer.commit("Begin");
-    let clone = Lab::empty();
+    let clone = Workspace::empty();
     clone.git(&["clone", "--quiet", outer.root().to_str().unwrap(), "."]);
     for command in COMMANDS {
-        let command_below = clone.command(&[&["-C", "ws"], command].concat());
+        let mut command_below = clone.command(&[&["-C", "ws"], command].concat());
         let ran = clone.outcome(command_below.env("ROCMRPM_TRUST", clone.path("ws")));
         if command.len() == 1 {
             ran.exits(3).says(&["workspace/ws` looks like a bare git repository", "do not trust"]);
@@ -119,31 +119,31 @@ fn fetches_nothing_for_the_history_of_a_partial_clone() {
     origin.replace("pins/stable.toml", "1.0", "1.1");
     origin.commit("one 1.1");
     origin.git(&["config", "uploadpack.allowFilter", "true"]);
-    let lab = Lab::empty();
-    let (trap, mark) = trap(&lab);
+    let workspace = Workspace::empty();
+    let (trap, mark) = trap(&workspace);
     let url = format!("file://{}", origin.root().display());
-    lab.git(&["clone", "--quiet", "--filter=blob:none", &url, "."]);
-    lab.git(&["config", "remote.origin.uploadpack", &trap]);
-    lab.run(&["plan"]).exits(20).says(&["lacks the object", "fetch --refetch --no-filter"]);
+    workspace.git(&["clone", "--quiet", "--filter=blob:none", &url, "."]);
+    workspace.git(&["config", "remote.origin.uploadpack", &trap]);
+    workspace.run(&["plan"]).exits(20).says(&["lacks the object", "fetch --refetch --no-filter"]);
     assert!(!mark.exists(), "plan fetched");
-    plain_git(&lab.root(), &["cat-file", "-p", "HEAD~1:pins/stable.toml"]);
+    plain_git(&workspace.root(), &["cat-file", "-p", "HEAD~1:pins/stable.toml"]);
     assert!(mark.exists(), "the trap does not work");
-    lab.git(&["config", "--unset", "remote.origin.uploadpack"]);
-    lab.git(&["fetch", "--quiet", "--refetch", "--no-filter"]);
-    lab.run(&["plan"]).exits(0);
+    workspace.git(&["config", "--unset", "remote.origin.uploadpack"]);
+    workspace.git(&["fetch", "--quiet", "--refetch", "--no-filter"]);
+    workspace.run(&["plan"]).exits(0);
 }
 
 #[test]
 fn a_subject_cannot_forge_a_changelog_entry() {
-    let lab = committed();
-    let hash = lab.git(&["rev-parse", "HEAD"]);
-    lab.write("src/one/file.txt", "2\n");
+    let workspace = committed();
+    let hash = workspace.git(&["rev-parse", "HEAD"]);
+    workspace.write("src/one/file.txt", "2\n");
     let subject = format!(
         "fix\u{1}{hash}\u{2}1700000000\u{2}Linus\u{2}l@example.org\u{2}Reviewed\u{2}src/one/x \u{1b}[31m"
     );
-    lab.commit(&subject);
-    lab.run(&["render"]).exits(0);
-    let spec = lab.read("build/fedora-43/specs/one.spec");
+    workspace.commit(&subject);
+    workspace.run(&["render"]).exits(0);
+    let spec = workspace.read("build/fedora-43/specs/one.spec");
     let (_, changelog) = spec.split_once("%changelog\n").unwrap();
     let entries: Vec<&str> = changelog.lines().filter(|line| line.starts_with('*')).collect();
     assert_eq!(

@@ -1,12 +1,12 @@
 //! `rocmrpm lint`: components of a workspace, specs of others, package tables,
 //! repositories.
 
-use crate::common::{Lab, REPOSITORY};
+use crate::support::{REPOSITORY, Workspace};
 use rocmrpm::process::Command;
 
 /// A workspace with one component whose spec has one of most mistakes.
-fn lab() -> Lab {
-    let lab = Lab::with(&[
+fn workspace() -> Workspace {
+    let workspace = Workspace::with(&[
         (
             "rocmrpm.toml",
             "[stack]\nname = \"t\"\ngpu-targets = [\"gfx1151\"]\ndefault-chroot = \"c\"\ndefault-pins = \"p\"\n",
@@ -27,8 +27,8 @@ fn lab() -> Lab {
         ("specs-templates/demo/0001-x.patch", "Subject: [PATCH] x\n\nOrigin: own\n---\n x | 1 +\n"),
         ("specs-templates/demo/demo.spec.tera", SPEC),
     ]);
-    lab.commit("Begin");
-    lab
+    workspace.commit("Begin");
+    workspace
 }
 
 const SPEC: &str = "\
@@ -80,9 +80,10 @@ ls /opt/rocm
 
 #[test]
 fn each_mistake_is_found_at_its_line() {
-    let lab = lab();
-    let ran = lab.run(&["lint", "--json"]).exits(1);
-    let document = ran.json("rocmrpm/lint/2");
+    let workspace = workspace();
+    let ran = workspace.run(&["lint", "--json"]);
+    ran.exits(1);
+    let document = ran.document("rocmrpm/lint/2");
     assert_eq!((&document["chroot"], &document["pins"]), (&"c".into(), &"p".into()));
     assert_eq!(document["specs"][0]["source_read"], true);
     let mut found: Vec<String> = document["findings"]
@@ -113,15 +114,16 @@ fn each_mistake_is_found_at_its_line() {
         format!("warning gpu-list-fixed {template}:34 gfx1030"),
     ]
     .map(|line| line.replace("SPEC", spec));
-    let rendered = lab.read(spec);
+    let rendered = workspace.read(spec);
     similar_asserts::assert_eq!(found, expected, "{rendered}");
-    let text = lab.run(&["lint"]).exits(1);
+    let text = workspace.run(&["lint"]);
+    text.exits(1);
     text.prints(&["error[sed-silent]: build/c/specs/demo.spec:29", "7 errors, 3 warnings in 1 spec"]);
 }
 
 #[test]
 fn what_is_waived_with_a_reason_is_no_error() {
-    let lab = lab();
+    let workspace = workspace();
     let waive = |rule: &str| format!("[[lint.waive]]\nrule = \"{rule}\"\nreason = \"known\"\n");
     let rules = [
         "exports-differ",
@@ -133,96 +135,101 @@ fn what_is_waived_with_a_reason_is_no_error() {
         "sed-silent",
         "hsa-override",
     ];
-    lab.write("specs-templates/demo/component.toml", &rules.map(waive).concat());
-    lab.run(&["lint"]).exits(0).prints(&[
+    workspace.write("specs-templates/demo/component.toml", &rules.map(waive).concat());
+    workspace.run(&["lint"]).exits(0).prints(&[
         "waived[sed-silent]: build/c/specs/demo.spec:29",
         "a waiver of `hsa-override` that matches no finding",
         "0 errors, 4 warnings in 1 spec",
     ]);
-    lab.write("specs-templates/demo/component.toml", &waive("sed-silnt"));
-    lab.run(&["lint"]).exits(3).says(&["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
+    workspace.write("specs-templates/demo/component.toml", &waive("sed-silnt"));
+    workspace.run(&["lint"]).exits(3).says(&["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
 }
 
 #[test]
 fn specs_of_others_are_read_for_a_chroot() {
-    let lab = lab();
+    let workspace = workspace();
     let spec = "Name: x\nVersion: 1\nRelease: 1\nSummary: x\nLicense: MIT\n%description\nx\n%build\n\
                 export TRITON_BUILD_WITH_CLANG_LD=ON\n%files\n";
-    lab.write("x.spec", spec);
-    lab.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&["0 errors, 0 warnings in 1 spec"]);
-    lab.write("source/setup.py", "check_env_flag('TRITON_BUILD_WITH_CLANG_LLD')");
-    lab.run(&["lint", "--spec", "x.spec", "--source", "source"])
+    workspace.write("x.spec", spec);
+    workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&["0 errors, 0 warnings in 1 spec"]);
+    workspace.write("source/setup.py", "check_env_flag('TRITON_BUILD_WITH_CLANG_LLD')");
+    workspace
+        .run(&["lint", "--spec", "x.spec", "--source", "source"])
         .exits(0)
         .prints(&["warning[export-unread]: x.spec:9", "such as `TRITON_BUILD_WITH_CLANG_LLD`"]);
     // Its packages may require one another, and it may include what lies beside it.
-    lab.write("macros.inc", "%global own 7\n");
+    workspace.write("macros.inc", "%global own 7\n");
     let subpackage = "Source0: macros.inc\n%include %{SOURCE0}\n%description\nx\n%package sub\nSummary: x\n\
                       Requires: x(x86-64) = %{version}\n%description sub\nx\n%prep\nsed -i s/a/%{own}/ upstream\n";
-    lab.write("x.spec", &(spec.replacen("%description\nx\n", subpackage, 1) + "%files sub\n"));
-    lab.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&[
+    workspace.write("x.spec", &(spec.replacen("%description\nx\n", subpackage, 1) + "%files sub\n"));
+    workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&[
         "warning[sed-silent]: x.spec:16",
         "sed -i s/a/7/ upstream",
         "0 errors, 1 warning in 1 spec",
     ]);
     // Fedora's macros are known without Fedora.
     let python = spec.replacen("%description", "BuildRequires: %{py3_dist not_There cmake}\n%description", 1);
-    lab.write("x.spec", &python);
-    lab.run(&["lint", "--spec", "x.spec"])
+    workspace.write("x.spec", &python);
+    workspace
+        .run(&["lint", "--spec", "x.spec"])
         .exits(1)
         .prints(&["error[requirement-missing]: x.spec:6", "python3dist(not-there)"]);
-    lab.write("bad.spec", "Name: x\n%if 1\n");
-    lab.run(&["lint", "--spec", "bad.spec"]).exits(3).says(&["rpmspec does not read `bad.spec`"]);
-    lab.run(&["lint", "--spec", "none.spec"]).exits(20).says(&["cannot read `none.spec`"]);
-    lab.run(&["lint", "--spec", "x.spec", "--source", "none"]).exits(20).says(&["cannot read `none`"]);
+    workspace.write("bad.spec", "Name: x\n%if 1\n");
+    workspace.run(&["lint", "--spec", "bad.spec"]).exits(3).says(&["rpmspec does not read `bad.spec`"]);
+    workspace.run(&["lint", "--spec", "none.spec"]).exits(20).says(&["cannot read `none.spec`"]);
+    workspace.run(&["lint", "--spec", "x.spec", "--source", "none"]).exits(20).says(&["cannot read `none`"]);
 }
 
 #[test]
 fn tables_that_are_not_there_or_no_tables_are_told() {
-    let lab = lab();
-    lab.write("mock-configs/packages/t.tsv", "cmake 3\n");
-    lab.run(&["lint"]).exits(3).says(&["line 1 of the package table `mock-configs/packages/t.tsv`"]);
-    fs_err::remove_file(lab.path("mock-configs/packages/t.tsv")).unwrap();
-    lab.run(&["lint"]).exits(3).says(&["the package table `mock-configs/packages/t.tsv` cannot be read"]);
-    lab.replace("mock-configs/c.toml", "packages = [\"t\"]\n", "");
-    lab.run(&["lint"]).exits(1).prints(&["the chroot `c` names no package table"]);
+    let workspace = workspace();
+    workspace.write("mock-configs/packages/t.tsv", "cmake 3\n");
+    workspace.run(&["lint"]).exits(3).says(&["line 1 of the package table `mock-configs/packages/t.tsv`"]);
+    fs_err::remove_file(workspace.path("mock-configs/packages/t.tsv")).unwrap();
+    workspace
+        .run(&["lint"])
+        .exits(3)
+        .says(&["the package table `mock-configs/packages/t.tsv` cannot be read"]);
+    workspace.replace("mock-configs/c.toml", "packages = [\"t\"]\n", "");
+    workspace.run(&["lint"]).exits(1).prints(&["the chroot `c` names no package table"]);
 }
 
 /// A repository with one package, asked by dnf.
 #[test]
 fn repositories_are_asked() {
-    let lab = lab();
+    let workspace = workspace();
     let spec = "Name: no-such-thing\nVersion: 2\nRelease: 1\nSummary: x\nLicense: MIT\nBuildArch: noarch\n\
                 Provides: cmake = 4, zlib-devel = 2, python3dist(numpy) = 3, /usr/bin/demo\n%description\nx\n%files\n";
-    lab.write("repo.spec", spec);
-    let top = format!("_topdir {}", lab.path("top").display());
+    workspace.write("repo.spec", spec);
+    let top = format!("_topdir {}", workspace.path("top").display());
     let run =
         |command: Command| command.text().unwrap_or_else(|e| panic!("{e} (packages: rpm, createrepo-c)"));
     let rpmbuild = Command::new("rpmbuild").args(["-bb", "--define", &top]).runs_code_of_tests();
-    run(rpmbuild.arg(lab.path("repo.spec")));
-    let repo = lab.path("top/RPMS/noarch");
+    run(rpmbuild.arg(workspace.path("repo.spec")));
+    let repo = workspace.path("top/RPMS/noarch");
     run(Command::new("createrepo_c").arg("-q").arg(&repo));
-    let chroot = lab.read("mock-configs/c.toml");
+    let chroot = workspace.read("mock-configs/c.toml");
     let with = |url: &str| format!("{chroot}[[repositories]]\nid = \"r\"\nurl = \"{url}\"\n");
-    lab.write("mock-configs/c.toml", &with(&format!("file://{}", repo.display())));
-    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/2");
+    workspace.write("mock-configs/c.toml", &with(&format!("file://{}", repo.display())));
+    let document = workspace.run(&["lint", "--live", "--json"]).exits(1).document("rocmrpm/lint/2");
     let missing = |document: &serde_json::Value| {
         let findings = document["findings"].as_array().unwrap().clone();
         findings.iter().filter(|f| f["id"].as_str().unwrap().starts_with("requirement-")).count()
     };
     assert_eq!(missing(&document), 0, "{document:#}");
     let replaced =
-        lab.read("specs-templates/demo/demo.spec.tera").replace("global want 3.20", "global want 5");
-    lab.write("specs-templates/demo/demo.spec.tera", &replaced);
-    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/2");
+        workspace.read("specs-templates/demo/demo.spec.tera").replace("global want 3.20", "global want 5");
+    workspace.write("specs-templates/demo/demo.spec.tera", &replaced);
+    let document = workspace.run(&["lint", "--live", "--json"]).exits(1).document("rocmrpm/lint/2");
     assert_eq!(missing(&document), 1, "{document:#}");
-    lab.write("mock-configs/c.toml", &with("file:///nonexistent"));
-    lab.run(&["lint", "--live"]).exits(20).says(&["dnf", "without `--live` the package tables"]);
+    workspace.write("mock-configs/c.toml", &with("file:///nonexistent"));
+    workspace.run(&["lint", "--live"]).exits(20).says(&["dnf", "without `--live` the package tables"]);
 }
 
 /// The tables that the repository brings.
 #[test]
 fn the_tables_of_fedora_and_amd_have_what_the_stack_needs() {
-    let lab = Lab::copy_of("");
+    let workspace = Workspace::copy_of("");
     let table = |name: &str| {
         fs_err::read_to_string(format!("{REPOSITORY}/mock-configs/packages/{name}.tsv")).unwrap()
     };
@@ -247,7 +254,7 @@ fn the_tables_of_fedora_and_amd_have_what_the_stack_needs() {
     ];
     for (provider, of) in providers {
         let table = table(of);
-        let text = lab.read(&format!("mock-configs/rocm/{provider}.toml"));
+        let text = workspace.read(&format!("mock-configs/rocm/{provider}.toml"));
         let mut names = 0;
         for line in text.lines().filter(|line| line.starts_with("runtime =") || line.starts_with("devel =")) {
             let name = line.split('"').nth(1).unwrap();

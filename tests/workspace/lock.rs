@@ -5,9 +5,9 @@ mod crates;
 
 use std::path::PathBuf;
 
-use crate::common;
-use crate::common::{Index, Lab, Ran};
+use crate::support;
 use crate::support::server::{Reply, TestServer};
+use crate::support::{Index, Ran, Workspace};
 use rocmrpm::digest::Sha256;
 
 const SPEC: &str = "Name: <{ name }>
@@ -31,41 +31,41 @@ A test.
 ";
 
 /// A workspace with these pins, and a component for each.
-fn lab_with(pins: &str) -> Lab {
-    let lab = Lab::init();
-    set_pins(&lab, pins);
-    lab
+fn lab_with(pins: &str) -> Workspace {
+    let workspace = Workspace::init();
+    set_pins(&workspace, pins);
+    workspace
 }
 
-fn set_pins(lab: &Lab, pins: &str) {
-    lab.write("pins/stable.toml", pins);
+fn set_pins(workspace: &Workspace, pins: &str) {
+    workspace.write("pins/stable.toml", pins);
     for line in pins.lines() {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'))
             && !name.contains('.')
         {
-            lab.write(&format!("specs-templates/{name}/component.toml"), "");
-            lab.write(&format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
+            workspace.write(&format!("specs-templates/{name}/component.toml"), "");
+            workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
         }
     }
 }
 
-/// A repository of a lab, in which the test commits.
+/// A repository of a workspace, in which the test commits.
 struct Repository<'a> {
-    lab: &'a Lab,
+    workspace: &'a Workspace,
     dir: PathBuf,
 }
 
 impl<'a> Repository<'a> {
-    fn new(lab: &'a Lab, name: &str) -> Self {
-        let dir = lab.dir().join(name);
+    fn new(workspace: &'a Workspace, name: &str) -> Self {
+        let dir = workspace.holder().join(name);
         fs_err::create_dir(&dir).unwrap();
-        let repository = Self { lab, dir };
+        let repository = Self { workspace, dir };
         repository.git(&["init", "--quiet", "--initial-branch", "main"]);
         repository
     }
 
     fn git(&self, args: &[&str]) -> String {
-        self.lab.git_in(&self.dir, args).trim().to_owned()
+        self.workspace.git_in(&self.dir, args).trim().to_owned()
     }
 
     /// Commits these files, and submodules by path and commit, beside what is there.
@@ -93,30 +93,30 @@ impl<'a> Repository<'a> {
 }
 
 /// Deletes what was fetched, as a fresh machine has it.
-fn forget(lab: &Lab) {
-    fs_err::remove_dir_all(lab.dir().join("cache")).unwrap();
+fn forget(workspace: &Workspace) {
+    fs_err::remove_dir_all(workspace.holder().join("cache")).unwrap();
 }
 
-fn lock_text(lab: &Lab) -> String {
-    lab.read("pins/stable.lock")
+fn lock_text(workspace: &Workspace) -> String {
+    workspace.read("pins/stable.lock")
 }
 
 #[test]
 fn every_kind_of_source_is_recorded() {
-    let lab = Lab::init();
-    let (sub, top) = (Repository::new(&lab, "sub"), Repository::new(&lab, "top"));
+    let workspace = Workspace::init();
+    let (sub, top) = (Repository::new(&workspace, "sub"), Repository::new(&workspace, "top"));
     let sub_commit = sub.commit(&[("s/x", "x"), ("t", "t")], &[]);
     let modules = "[submodule \"s\"]\n\tpath = ext/sub\n\turl = ../sub\n";
     let commit = top.commit(&[("a/x", "x"), (".gitmodules", modules)], &[("ext/sub", &sub_commit)]);
     top.git(&["tag", "v2.0"]);
-    let archive = common::sdist("file", "1.0");
-    fs_err::write(lab.dir().join("file-1.0.tar.gz"), &archive).unwrap();
+    let archive = support::sdist("file", "1.0");
+    fs_err::write(workspace.holder().join("file-1.0.tar.gz"), &archive).unwrap();
     let index = Index::with_hello("1.0");
-    let hello = common::sdist("hello", "1.0");
-    lab.write("src/own/a.txt", "a\n");
-    let (dir, url) = (lab.dir().display(), top.url());
+    let hello = support::sdist("hello", "1.0");
+    workspace.write("src/own/a.txt", "a\n");
+    let (dir, url) = (workspace.holder().display(), top.url());
     set_pins(
-        &lab,
+        &workspace,
         &format!(
             "[own]\nversion = \"1\"\npath = \"src/own\"\n\n\
              [hello]\nversion = \"1.0\"\nsdist = \"hello\"\n\n\
@@ -126,7 +126,8 @@ fn every_kind_of_source_is_recorded() {
             Sha256::of_bytes(&archive)
         ),
     );
-    let ran = lab.run_with_index(&index, &["lock", "--json"]).exits(0);
+    let ran = workspace.run_with_index(&index, &["lock", "--json"]);
+    ran.exits(0);
     let expected = format!(
         "# Written by `rocmrpm lock`. Review its changes; do not edit it.\n\n\
          [file]\nversion = \"1.0\"\norigin = \"file://{dir}/file-1.0.tar.gz\"\nsha256 = \"{}\"\nsize = {}\n\n\
@@ -141,8 +142,8 @@ fn every_kind_of_source_is_recorded() {
         hello.len(),
         tree = top.tree(),
     );
-    similar_asserts::assert_eq!(lock_text(&lab), expected);
-    let document = ran.json("rocmrpm/lock/1");
+    similar_asserts::assert_eq!(lock_text(&workspace), expected);
+    let document = ran.document("rocmrpm/lock/1");
     assert_eq!(document["file"], "pins/stable.lock");
     assert_eq!((&document["differs"], &document["written"]), (&true.into(), &true.into()));
     assert_eq!(document["unseen"], serde_json::json!([]));
@@ -152,40 +153,44 @@ fn every_kind_of_source_is_recorded() {
     assert_eq!(sources[3]["submodules"]["ext/sub"], sub_commit.as_str());
 
     // Nothing changes by itself, and a build needs no more than the lock and the cache.
-    lab.run_with_index(&index, &["lock", "--check"]).exits(0).says(&["Checked pins/stable.lock: 4 sources"]);
-    lab.run(&["lock", "--check", "--offline"]).exits(0);
-    assert_eq!(lock_text(&lab), expected);
-    lab.run(&["build", "--until", "sources", "--offline"]).exits(0);
+    workspace
+        .run_with_index(&index, &["lock", "--check"])
+        .exits(0)
+        .says(&["Checked pins/stable.lock: 4 sources"]);
+    workspace.run(&["lock", "--check", "--offline"]).exits(0);
+    assert_eq!(lock_text(&workspace), expected);
+    workspace.run(&["build", "--until", "sources", "--offline"]).exits(0);
 
     // A fresh clone with an empty cache, without network.
-    forget(&lab);
-    lab.run(&["lock", "--check", "--offline"]).exits(0);
-    lab.run(&["lock", "--offline"]).exits(0).says(&["Unchanged pins/stable.lock: 4 sources"]);
-    assert_eq!(lock_text(&lab), expected);
-    lab.run_with_index(&index, &["build", "--until", "sources"]).exits(0);
+    forget(&workspace);
+    workspace.run(&["lock", "--check", "--offline"]).exits(0);
+    workspace.run(&["lock", "--offline"]).exits(0).says(&["Unchanged pins/stable.lock: 4 sources"]);
+    assert_eq!(lock_text(&workspace), expected);
+    workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0);
 }
 
 #[test]
 fn check_shows_the_difference_and_writes_nothing() {
-    let lab = Lab::init();
-    let git = Repository::new(&lab, "up");
+    let workspace = Workspace::init();
+    let git = Repository::new(&workspace, "up");
     let one = git.commit(&[("x", "1")], &[]);
     let two = git.commit(&[("x", "2")], &[]);
     let pins =
         |commit: &str| format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url());
-    set_pins(&lab, &pins(&one));
-    lab.run(&["lock", "--check"]).exits(1).prints(&["+[a]", &format!("+commit = \"{one}\"")]);
-    assert!(!lab.path("pins/stable.lock").exists());
-    lab.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 1 source"]);
-    let before = lock_text(&lab);
+    set_pins(&workspace, &pins(&one));
+    workspace.run(&["lock", "--check"]).exits(1).prints(&["+[a]", &format!("+commit = \"{one}\"")]);
+    assert!(!workspace.path("pins/stable.lock").exists());
+    workspace.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 1 source"]);
+    let before = lock_text(&workspace);
 
-    set_pins(&lab, &pins(&two));
+    set_pins(&workspace, &pins(&two));
     for offline in [false, true] {
         let args: &[&str] = if offline { &["lock", "--check", "--offline"] } else { &["lock", "--check"] };
         if offline {
-            forget(&lab);
+            forget(&workspace);
         }
-        lab.run(args)
+        workspace
+            .run(args)
             .exits(1)
             .prints(&[
                 "--- pins/stable.lock",
@@ -194,27 +199,27 @@ fn check_shows_the_difference_and_writes_nothing() {
             ])
             .says(&["Differs pins/stable.lock: 1 source", "help: `rocmrpm lock` writes it anew"]);
     }
-    let document = lab.run(&["lock", "--check", "--json"]).exits(1).json("rocmrpm/lock/1");
+    let document = workspace.run(&["lock", "--check", "--json"]).exits(1).document("rocmrpm/lock/1");
     assert_eq!((&document["differs"], &document["written"]), (&true.into(), &false.into()));
-    assert_eq!(lock_text(&lab), before);
-    lab.run(&["lock"]).exits(0);
+    assert_eq!(lock_text(&workspace), before);
+    workspace.run(&["lock"]).exits(0);
     assert_eq!(
-        lock_text(&lab),
+        lock_text(&workspace),
         before.replace(&one, &two).replace(&git.git(&["rev-parse", &format!("{one}^{{tree}}")]), &git.tree())
     );
     // A pin that is gone is gone from the lock.
-    set_pins(&lab, "");
-    fs_err::remove_dir_all(lab.path("specs-templates/a")).unwrap();
-    lab.run(&["lock", "--check", "--offline"]).exits(1).prints(&["-[a]"]);
+    set_pins(&workspace, "");
+    fs_err::remove_dir_all(workspace.path("specs-templates/a")).unwrap();
+    workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(&["-[a]"]);
 }
 
 #[test]
 fn all_pins_that_cannot_be_locked_are_told_at_once() {
-    let lab = Lab::init();
-    let git = Repository::new(&lab, "up");
+    let workspace = Workspace::init();
+    let git = Repository::new(&workspace, "up");
     git.commit(&[("x", "1")], &[]);
     git.git(&["tag", "v1.1"]);
-    let body = common::sdist("f", "1");
+    let body = support::sdist("f", "1");
     let (served, digest) = (body.clone(), Sha256::of_bytes(&body));
     let server = TestServer::start(move |seen| match seen.path.as_str() {
         "/other.tar.gz" => Reply::file(served.clone()),
@@ -234,7 +239,7 @@ fn all_pins_that_cannot_be_locked_are_told_at_once() {
         git = git.url(),
         none = "1".repeat(40),
     );
-    set_pins(&lab, &pins);
+    set_pins(&workspace, &pins);
     let refused = |ran: Ran| {
         ran.exits(30).says(&[
             "error: 5 of 6 sources cannot be locked; nothing is written",
@@ -246,75 +251,75 @@ fn all_pins_that_cannot_be_locked_are_told_at_once() {
             "other: the digest of `other.tar.gz`",
             &wrong.to_string(),
             &digest.to_string(),
-            "tagless: the git repository file://[LAB]/up has no tag for version 1.0; looked for v1.0, ",
+            "tagless: the git repository file://[HOLDER]/up has no tag for version 1.0; looked for v1.0, ",
             "help: tagless: the nearest are v1.1",
             &format!(
-                "tagless.sources.more: the git repository file://[LAB]/up has no commit {}",
+                "tagless.sources.more: the git repository file://[HOLDER]/up has no commit {}",
                 "1".repeat(40)
             ),
         ]);
     };
-    refused(lab.run_with_index(&index, &["lock"]));
-    assert!(!lab.path("pins/stable.lock").exists());
-    lab.write("pins/stable.lock", "# mine\n");
-    refused(lab.run_with_index(&index, &["lock", "--check"]));
-    refused(lab.run_with_index(&index, &["lock"]));
-    assert_eq!(lock_text(&lab), "# mine\n");
+    refused(workspace.run_with_index(&index, &["lock"]));
+    assert!(!workspace.path("pins/stable.lock").exists());
+    workspace.write("pins/stable.lock", "# mine\n");
+    refused(workspace.run_with_index(&index, &["lock", "--check"]));
+    refused(workspace.run_with_index(&index, &["lock"]));
+    assert_eq!(lock_text(&workspace), "# mine\n");
 }
 
 #[test]
 fn what_upstream_moved_is_refused_until_it_is_accepted() {
-    let lab = Lab::init();
-    let git = Repository::new(&lab, "up");
+    let workspace = Workspace::init();
+    let git = Repository::new(&workspace, "up");
     let one = git.commit(&[("x", "1")], &[]);
     git.git(&["tag", "v1"]);
-    let file = lab.dir().join("f-1.tar.gz");
-    let (first, second) = (common::sdist("f", "1"), common::sdist("f", "2"));
+    let file = workspace.holder().join("f-1.tar.gz");
+    let (first, second) = (support::sdist("f", "1"), support::sdist("f", "2"));
     fs_err::write(&file, &first).unwrap();
     let pins = format!(
         "[f]\nversion = \"1\"\nurl = \"file://{}\"\n\n[g]\nversion = \"1\"\ngit = \"{}\"\n",
         file.display(),
         git.url()
     );
-    set_pins(&lab, &pins);
-    lab.run(&["lock"]).exits(0);
-    let before = lock_text(&lab);
+    set_pins(&workspace, &pins);
+    workspace.run(&["lock"]).exits(0);
+    let before = lock_text(&workspace);
     assert!(before.contains(&one));
 
     let two = git.commit(&[("x", "2")], &[]);
     git.git(&["tag", "--force", "v1"]);
     fs_err::write(&file, &second).unwrap();
-    lab.run(&["lock"]).exits(3).says(&[
+    workspace.run(&["lock"]).exits(3).says(&[
         "error: 2 of 2 sources cannot be locked",
         &format!(
-            "g: the tag `v1` of file://[LAB]/up is commit {two} now, and was commit {one} when it was locked"
+            "g: the tag `v1` of file://[HOLDER]/up is commit {two} now, and was commit {one} when it was locked"
         ),
         &format!("is sha256 {} now, and was sha256 {}", Sha256::of_bytes(&second), Sha256::of_bytes(&first)),
         "help: g: to accept it, remove the table `[g]` from the lock file and run `rocmrpm lock` again",
     ]);
-    assert_eq!(lock_text(&lab), before);
+    assert_eq!(lock_text(&workspace), before);
     // A build goes on with what was locked.
-    lab.run(&["build", "--until", "sources"]).exits(0);
+    workspace.run(&["build", "--until", "sources"]).exits(0);
 
     let first_table = before.find("\n[g]").unwrap();
-    lab.write(
+    workspace.write(
         "pins/stable.lock",
         &before[..first_table]
             .replace(&Sha256::of_bytes(&first).to_string(), &Sha256::of_bytes(&second).to_string()),
     );
-    lab.run(&["lock"]).exits(0);
-    assert!(lock_text(&lab).contains(&two));
+    workspace.run(&["lock"]).exits(0);
+    assert!(lock_text(&workspace).contains(&two));
     // A commit in the pin is not asked for by tag.
-    set_pins(&lab, &format!("[g]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{one}\"\n", git.url()));
-    fs_err::remove_dir_all(lab.path("specs-templates/f")).unwrap();
-    lab.run(&["lock"]).exits(0);
-    assert!(lock_text(&lab).contains(&one));
+    set_pins(&workspace, &format!("[g]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{one}\"\n", git.url()));
+    fs_err::remove_dir_all(workspace.path("specs-templates/f")).unwrap();
+    workspace.run(&["lock"]).exits(0);
+    assert!(lock_text(&workspace).contains(&one));
 }
 
 #[test]
 fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
-    let lab = Lab::init();
-    let git = Repository::new(&lab, "up");
+    let workspace = Workspace::init();
+    let git = Repository::new(&workspace, "up");
     let commit = git.commit(&[("x", "1")], &[]);
     git.git(&["tag", "v1"]);
     let url = git.url();
@@ -324,80 +329,83 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
          [b]\nversion = \"1\"\nsdist = \"b\"\nsha256 = \"{}\"\n",
         Sha256::of_bytes("b")
     );
-    set_pins(&lab, &pins);
-    lab.run(&["lock", "--offline"]).exits(0).says(&[
+    set_pins(&workspace, &pins);
+    workspace.run(&["lock", "--offline"]).exits(0).says(&[
         "warning: 3 sources not in the cache, and recorded by digest or commit alone: a, a.sources.crates, b",
         "Locked pins/stable.lock: 3 sources",
     ]);
-    let text = lock_text(&lab);
+    let text = lock_text(&workspace);
     assert!(
         text.contains(&commit)
             && text.contains("[a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\n")
     );
     assert!(!text.contains("tree") && !text.contains("size") && !text.contains("submodules"), "{text}");
-    let document = lab.run(&["lock", "--check", "--offline", "--json"]).exits(0).json("rocmrpm/lock/1");
+    let document =
+        workspace.run(&["lock", "--check", "--offline", "--json"]).exits(0).document("rocmrpm/lock/1");
     assert_eq!(document["unseen"], serde_json::json!(["a", "a.sources.crates", "b"]));
 
     // What is learned later is added, and what is not learned is kept.
     set_pins(
-        &lab,
+        &workspace,
         &format!("[a]\nversion = \"1\"\ngit = \"{url}\"\ncommit = \"{commit}\"\nsubmodules = true\n"),
     );
-    fs_err::remove_dir_all(lab.path("specs-templates/b")).unwrap();
-    lab.run(&["lock", "--check"]).exits(1).says(&["help: `rocmrpm lock` writes it anew"]);
-    lab.write("pins/stable.lock", &text[..text.find("\n[a.sources.crates]").unwrap()]);
-    lab.run(&["lock", "--check"]).exits(1).prints(&["+tree = "]).says(&[
+    fs_err::remove_dir_all(workspace.path("specs-templates/b")).unwrap();
+    workspace.run(&["lock", "--check"]).exits(1).says(&["help: `rocmrpm lock` writes it anew"]);
+    workspace.write("pins/stable.lock", &text[..text.find("\n[a.sources.crates]").unwrap()]);
+    workspace.run(&["lock", "--check"]).exits(1).prints(&["+tree = "]).says(&[
         "help: what it has is right; `rocmrpm lock` adds what it lacks of a, locked without being reached",
     ]);
-    lab.run(&["lock"]).exits(0);
-    let whole = lock_text(&lab);
+    workspace.run(&["lock"]).exits(0);
+    let whole = lock_text(&workspace);
     assert!(whole.contains(&git.tree()) && whole.ends_with("\n[a.submodules]\n"), "{whole}");
-    forget(&lab);
-    lab.run(&["lock", "--offline"]).exits(0).says(&["Unchanged"]);
-    assert_eq!(lock_text(&lab), whole);
+    forget(&workspace);
+    workspace.run(&["lock", "--offline"]).exits(0).says(&["Unchanged"]);
+    assert_eq!(lock_text(&workspace), whole);
     // Without its submodules, it is another source, of which the tree is known still.
-    let pins = lab.read("pins/stable.toml");
-    set_pins(&lab, &pins.replace("submodules = true\n", ""));
-    lab.run(&["lock", "--check", "--offline"]).exits(1).prints(&["-[a.submodules]"]);
+    let pins = workspace.read("pins/stable.toml");
+    set_pins(&workspace, &pins.replace("submodules = true\n", ""));
+    workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(&["-[a.submodules]"]);
 
     // What floats cannot be locked without network, and not be built.
     set_pins(
-        &lab,
+        &workspace,
         &format!("[a]\nversion = \"1\"\ngit = \"{url}\"\n\n[c]\nversion = \"1\"\ngit = \"{url}\"\n"),
     );
-    let ran = lab.run(&["lock", "--offline"]).exits(30);
+    let ran = workspace.run(&["lock", "--offline"]);
+    ran.exits(30);
     ran.says(&[
         "1 of 2 sources cannot be locked",
         "c: the tag of c 1 is not in the cache",
         "run the same command once without `--offline`",
     ]);
-    assert_eq!(lock_text(&lab), whole);
-    let ran = lab.run(&["build", "--until", "sources", "c"]).exits(3);
+    assert_eq!(lock_text(&workspace), whole);
+    let ran = workspace.run(&["build", "--until", "sources", "c"]);
+    ran.exits(3);
     ran.says(&["the pin of `c` 1 has no commit", "help: `rocmrpm lock`"]);
 }
 
 #[test]
 fn a_lock_that_lies_is_an_error_at_build() {
-    let lab = Lab::init();
-    let (sub, git) = (Repository::new(&lab, "sub"), Repository::new(&lab, "up"));
+    let workspace = Workspace::init();
+    let (sub, git) = (Repository::new(&workspace, "sub"), Repository::new(&workspace, "up"));
     let inner = sub.commit(&[("x", "1")], &[]);
     let modules = "[submodule \"s\"]\n\tpath = s\n\turl = ../sub\n";
     let commit = git.commit(&[("y", "1"), (".gitmodules", modules)], &[("s", &inner)]);
-    let archive = common::sdist("f", "1");
-    fs_err::write(lab.dir().join("f-1.tar.gz"), &archive).unwrap();
+    let archive = support::sdist("f", "1");
+    fs_err::write(workspace.holder().join("f-1.tar.gz"), &archive).unwrap();
     set_pins(
-        &lab,
+        &workspace,
         &format!(
             "[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\nsubmodules = true\n\n\
              [f]\nversion = \"1\"\nurl = \"file://{}/f-1.tar.gz\"\n",
             git.url(),
-            lab.dir().display()
+            workspace.holder().display()
         ),
     );
-    lab.run(&["lock"]).exits(0);
-    let text = lock_text(&lab);
+    workspace.run(&["lock"]).exits(0);
+    let text = lock_text(&workspace);
     let build = ["build", "--until", "sources"];
-    lab.run(&build).exits(0);
+    workspace.run(&build).exits(0);
     for (true_value, lie, told) in [
         (git.tree(), "2".repeat(40), "for the commit's tree, which is"),
         (inner.clone(), "3".repeat(40), "for the submodule `s`, which is"),
@@ -413,37 +421,37 @@ fn a_lock_that_lies_is_an_error_at_build() {
         ),
     ] {
         assert!(text.contains(&true_value));
-        lab.write("pins/stable.lock", &text.replace(&true_value, &lie));
-        let ran = lab.run(&build);
-        assert_ne!(ran.code, 0, "{told}");
+        workspace.write("pins/stable.lock", &text.replace(&true_value, &lie));
+        let ran = workspace.run(&build);
+        assert_ne!(ran.code, Some(0), "{told}");
         ran.says(&[told]);
     }
-    lab.write("pins/stable.lock", &text);
-    lab.run(&build).exits(0);
+    workspace.write("pins/stable.lock", &text);
+    workspace.run(&build).exits(0);
     // Only `lock` itself may say what is so.
-    lab.write("pins/stable.lock", &text.replace(&git.tree(), &"2".repeat(40)));
-    lab.run(&["lock", "--check"]).exits(1).prints(&[&format!("+tree = \"{}\"", git.tree())]);
-    lab.run(&["lock"]).exits(0);
-    assert_eq!(lock_text(&lab), text);
+    workspace.write("pins/stable.lock", &text.replace(&git.tree(), &"2".repeat(40)));
+    workspace.run(&["lock", "--check"]).exits(1).prints(&[&format!("+tree = \"{}\"", git.tree())]);
+    workspace.run(&["lock"]).exits(0);
+    assert_eq!(lock_text(&workspace), text);
 }
 
 #[test]
 fn refuses_what_is_not_a_source_with_help() {
-    let lab = Lab::init();
-    let folder = lab.dir().join("folder");
+    let workspace = Workspace::init();
+    let folder = workspace.holder().join("folder");
     fs_err::create_dir(&folder).unwrap();
     let pins = format!(
         "[empty]\nversion = \"1\"\nurl = \"file://{}\"\n\n[gone]\nversion = \"1\"\ngit = \"{}\"\n",
         folder.display(),
-        lab.dir().join("gone").display()
+        workspace.holder().join("gone").display()
     );
-    set_pins(&lab, &pins);
-    lab.run(&["lock"]).exits(3).says(&[
-        "empty: `folder` from file://[LAB]/folder is not a source: it begins with nothing",
-        "gone: cannot fetch from the git repository [LAB]/gone: fatal: '[LAB]/gone' does not appear",
+    set_pins(&workspace, &pins);
+    workspace.run(&["lock"]).exits(3).says(&[
+        "empty: `folder` from file://[HOLDER]/folder is not a source: it begins with nothing",
+        "gone: cannot fetch from the git repository [HOLDER]/gone: fatal: '[HOLDER]/gone' does not appear",
         "check the URL of the pin",
     ]);
-    assert!(!lab.path("pins/stable.lock").exists());
+    assert!(!workspace.path("pins/stable.lock").exists());
 }
 
 #[test]
@@ -456,7 +464,7 @@ fn a_killed_lock_leaves_the_old_one() {
 fn killed_while_it_waits(signal: &str, code: Option<i32>) {
     use std::sync::atomic::Ordering::Relaxed;
 
-    let body = common::sdist("f", "1");
+    let body = support::sdist("f", "1");
     // Keeps a client waiting until the test lets it go.
     let open = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -474,10 +482,10 @@ fn killed_while_it_waits(signal: &str, code: Option<i32>) {
         server.url("/f-1.tar.gz"),
         server.url("/slow-1.tar.gz")
     );
-    let lab = lab_with(&pins);
-    lab.write("pins/stable.lock", "# old\n");
+    let workspace = lab_with(&pins);
+    workspace.write("pins/stable.lock", "# old\n");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-    command.arg("lock").current_dir(lab.root()).env("ROCMRPM_CACHE", lab.dir().join("cache"));
+    command.arg("lock").current_dir(workspace.root()).env("ROCMRPM_CACHE", workspace.holder().join("cache"));
     command.stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -490,53 +498,54 @@ fn killed_while_it_waits(signal: &str, code: Option<i32>) {
     kill.output().unwrap();
     assert_eq!(child.wait().unwrap().code(), code);
     open.store(true, Relaxed);
-    assert_eq!(lock_text(&lab), "# old\n");
-    let names: Vec<_> = fs_err::read_dir(lab.path("pins")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(lock_text(&workspace), "# old\n");
+    let names: Vec<_> =
+        fs_err::read_dir(workspace.path("pins")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    lab.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 2 sources"]);
+    workspace.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 2 sources"]);
 }
 
 /// The repository's own sets, as CI has them: a fresh clone, an empty cache, no network.
 #[test]
 fn the_repositorys_own_locks_hold() {
-    let lab = Lab::copy_of("");
-    for entry in fs_err::read_dir(lab.path("pins")).unwrap() {
+    let workspace = Workspace::copy_of("");
+    for entry in fs_err::read_dir(workspace.path("pins")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         // What a closure generated belongs to the set.
         if let Some(set) = name.strip_suffix(".toml").filter(|set| !set.contains('.')) {
-            let ran = lab.run(&["lock", "--check", "--offline", "--pins", set]);
-            assert_eq!(ran.code, 0, "run `rocmrpm lock --pins {set}`\n{}{}", ran.stdout, ran.stderr);
+            let ran = workspace.run(&["lock", "--check", "--offline", "--pins", set]);
+            assert_eq!(ran.code, Some(0), "run `rocmrpm lock --pins {set}`\n{}{}", ran.stdout, ran.stderr);
         }
     }
 }
 
 #[test]
 fn a_lock_that_learns_more_makes_no_new_release() {
-    let lab = Lab::init();
-    let git = Repository::new(&lab, "up");
+    let workspace = Workspace::init();
+    let git = Repository::new(&workspace, "up");
     let commit = git.commit(&[("x", "1")], &[]);
-    set_pins(&lab, &format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url()));
-    lab.run(&["lock", "--offline"]).exits(0);
-    lab.commit("Begin");
+    set_pins(&workspace, &format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url()));
+    workspace.run(&["lock", "--offline"]).exits(0);
+    workspace.commit("Begin");
     let step = || {
-        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/2");
+        let plan = workspace.run(&["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
         let step = plan["steps"][0].clone();
         ["release", "dirty", "key"].map(|name| step[name].clone())
     };
     let before = step();
     assert_eq!(before[1], false);
-    lab.run(&["lock"]).exits(0).says(&["Locked"]);
-    assert!(lock_text(&lab).contains("tree = "));
+    workspace.run(&["lock"]).exits(0).says(&["Locked"]);
+    assert!(lock_text(&workspace).contains("tree = "));
     assert_eq!(step(), before);
-    lab.commit("Lock the tree");
+    workspace.commit("Lock the tree");
     assert_eq!(step(), before);
 }
 
 #[test]
 fn a_size_limit_is_set_by_the_environment() {
     let server = TestServer::start(|_| Reply::file(vec![7; 2_000_000]));
-    let lab = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{}\"\n", server.url("/demo-1.bin")));
-    let run = |limit: &str| lab.outcome(lab.command(&["lock"]).env("ROCMRPM_MAX_SIZE", limit));
+    let workspace = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{}\"\n", server.url("/demo-1.bin")));
+    let run = |limit: &str| workspace.outcome(workspace.command(&["lock"]).env("ROCMRPM_MAX_SIZE", limit));
     run("1 MB")
         .exits(30)
         .says(&["it has more than 1000000 bytes", "if you trust it, set ROCMRPM_MAX_SIZE to more"]);
@@ -548,18 +557,20 @@ fn a_size_limit_is_set_by_the_environment() {
 fn warns_of_a_source_without_tls() {
     let digest = Sha256::of_bytes("x");
     let pins = "[demo]\nversion = \"1\"\nurl = \"http://u:pw@h.invalid/demo-1.bin\"\n";
-    let lab = lab_with(pins);
-    let refused = lab.run(&["lock"]).exits(3);
+    let workspace = lab_with(pins);
+    let refused = workspace.run(&["lock"]);
+    refused.exits(3);
     refused.says(&[
         "http://h.invalid/demo-1.bin is fetched without TLS, and its digest is not known",
         "use https",
     ]);
     let hex = digest.to_string();
-    let cached = lab.dir().join("cache/sha256").join(&hex[..2]).join(&hex);
+    let cached = workspace.holder().join("cache/sha256").join(&hex[..2]).join(&hex);
     fs_err::create_dir_all(cached.parent().unwrap()).unwrap();
     fs_err::write(cached, "x").unwrap();
-    set_pins(&lab, &format!("{pins}sha256 = \"{digest}\"\n"));
-    let warned = lab.run(&["lock"]).exits(0);
+    set_pins(&workspace, &format!("{pins}sha256 = \"{digest}\"\n"));
+    let warned = workspace.run(&["lock"]);
+    warned.exits(0);
     warned.says(&[
         "http://h.invalid/demo-1.bin is fetched without TLS: only the locked digest protects `demo`",
     ]);
@@ -570,12 +581,12 @@ fn a_wrong_cached_file_does_not_get_into_a_lock() {
     let server = TestServer::start(|_| Reply::file("right"));
     let digest = Sha256::of_bytes("right");
     let url = server.url("/demo-1.bin");
-    let lab = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{url}\"\nsha256 = \"{digest}\"\n"));
+    let workspace = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{url}\"\nsha256 = \"{digest}\"\n"));
     let hex = digest.to_string();
-    let cached = lab.dir().join("cache/sha256").join(&hex[..2]).join(&hex);
+    let cached = workspace.holder().join("cache/sha256").join(&hex[..2]).join(&hex);
     fs_err::create_dir_all(cached.parent().unwrap()).unwrap();
     fs_err::write(&cached, "a wrong file").unwrap();
-    lab.run(&["lock"]).exits(0).says(&["it is removed"]);
-    assert!(lock_text(&lab).contains("size = 5\n"), "{}", lock_text(&lab));
+    workspace.run(&["lock"]).exits(0).says(&["it is removed"]);
+    assert!(lock_text(&workspace).contains("size = 5\n"), "{}", lock_text(&workspace));
     assert_eq!(fs_err::read_to_string(cached).unwrap(), "right");
 }

@@ -3,12 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod advisories;
-#[path = "../common/archive.rs"]
-mod archive;
 mod bad_input;
 mod commands;
-#[path = "../common/mod.rs"]
-mod common;
 mod container;
 mod explain;
 mod failures;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::archive::tar_gz;
-use crate::common::{Lab, Ran};
+use crate::support::archive::tar_gz;
+use crate::support::{Ran, Workspace};
 use rocmrpm::digest::Sha256;
 use snapbox::{IntoData, assert_data_eq, str};
 
@@ -60,9 +60,9 @@ const CMAKE: &str = "cmake_minimum_required(VERSION 3.20)\nset(ARCHS gfx90a gfx9
                      if(DEFINED ENV{ENGINE_OLD})\nendif()\n";
 
 /// The component's lines in pins/stable.toml, comments and all.
-fn pins(lab: &Lab) -> String {
-    let dir = lab.dir().display();
-    let [engine, kernels] = ["engine", "kernels"].map(|name| commit_of(lab, name, "v1.0"));
+fn pins(workspace: &Workspace) -> String {
+    let dir = workspace.holder().display();
+    let [engine, kernels] = ["engine", "kernels"].map(|name| commit_of(workspace, name, "v1.0"));
     let digest = Sha256::of_bytes(sdist("wheel", "1.0", ""));
     format!(
         "# The top.\n[engine] # the engine\nversion = \"1.0\" # 1.0 is the last with gfx1151\n\
@@ -74,13 +74,13 @@ fn pins(lab: &Lab) -> String {
     )
 }
 
-/// Makes the lab: repositories with the tags v1.0, v1.1-rc1, v2.0 and rocm-9.9, and an
+/// Makes the workspace: repositories with the tags v1.0, v1.1-rc1, v2.0 and rocm-9.9, and an
 /// index with wheel 1.0, 1.1, 1.2 (yanked) and 2.0rc1.
-fn lab() -> Lab {
-    let lab = Lab::with(FILES);
-    let engine = repository(&lab, "engine");
+fn workspace() -> Workspace {
+    let workspace = Workspace::with(FILES);
+    let engine = repository(&workspace, "engine");
     release(
-        &lab,
+        &workspace,
         &engine,
         "v1.0",
         &[
@@ -95,10 +95,10 @@ fn lab() -> Lab {
             (".gitmodules", "[submodule \"x\"]\n\tpath = third_party/x\n\turl = https://example.org/x\n"),
         ],
     );
-    release(&lab, &engine, "v1.1-rc1", &[("hello.txt", "one\ntwo\nthree\nfour\n")]);
-    release(&lab, &engine, "rocm-9.9", &[]);
+    release(&workspace, &engine, "v1.1-rc1", &[("hello.txt", "one\ntwo\nthree\nfour\n")]);
+    release(&workspace, &engine, "rocm-9.9", &[]);
     release(
-        &lab,
+        &workspace,
         &engine,
         "v2.0",
         &[
@@ -117,38 +117,38 @@ fn lab() -> Lab {
             (".gitmodules", ""),
         ],
     );
-    let kernels = repository(&lab, "kernels");
-    release(&lab, &kernels, "v1.0", &[("a.txt", "a\n")]);
-    release(&lab, &kernels, "v1.0.1", &[("a.txt", "b\n")]);
+    let kernels = repository(&workspace, "kernels");
+    release(&workspace, &kernels, "v1.0", &[("a.txt", "a\n")]);
+    release(&workspace, &kernels, "v1.0.1", &[("a.txt", "b\n")]);
     let page = [
-        file(&lab, "1.0", ""),
-        file(&lab, "1.1", "data-requires-python='&gt;=3.10,&lt;3.14'"),
-        file(&lab, "1.2", "data-yanked='bad'"),
-        file(&lab, "2.0rc1", ""),
+        file(&workspace, "1.0", ""),
+        file(&workspace, "1.1", "data-requires-python='&gt;=3.10,&lt;3.14'"),
+        file(&workspace, "1.2", "data-yanked='bad'"),
+        file(&workspace, "2.0rc1", ""),
     ];
-    fs_err::write(lab.dir().join("simple/wheel/index.html"), page.concat()).unwrap();
-    lab.write("pins/stable.toml", &pins(&lab));
-    lab
+    fs_err::write(workspace.holder().join("simple/wheel/index.html"), page.concat()).unwrap();
+    workspace.write("pins/stable.toml", &pins(&workspace));
+    workspace
 }
 
-fn repository(lab: &Lab, name: &str) -> std::path::PathBuf {
-    let dir = lab.dir().join(name);
+fn repository(workspace: &Workspace, name: &str) -> std::path::PathBuf {
+    let dir = workspace.holder().join(name);
     fs_err::create_dir(&dir).unwrap();
-    lab.git_in(&dir, &["init", "--quiet", "--initial-branch=main"]);
+    workspace.git_in(&dir, &["init", "--quiet", "--initial-branch=main"]);
     dir
 }
 
-fn release(lab: &Lab, dir: &Path, tag: &str, files: &[(&str, &str)]) {
+fn release(workspace: &Workspace, dir: &Path, tag: &str, files: &[(&str, &str)]) {
     for (path, text) in files {
         fs_err::write(dir.join(path), text).unwrap();
     }
-    lab.git_in(dir, &["add", "--all"]);
-    lab.git_in(dir, &["commit", "--quiet", "--allow-empty", "--message", tag]);
-    lab.git_in(dir, &["tag", "--annotate", "--message", tag, tag]);
+    workspace.git_in(dir, &["add", "--all"]);
+    workspace.git_in(dir, &["commit", "--quiet", "--allow-empty", "--message", tag]);
+    workspace.git_in(dir, &["tag", "--annotate", "--message", tag, tag]);
 }
 
-fn commit_of(lab: &Lab, name: &str, tag: &str) -> String {
-    lab.git_in(&lab.dir().join(name), &["rev-parse", &format!("{tag}^{{}}")]).trim().to_owned()
+fn commit_of(workspace: &Workspace, name: &str, tag: &str) -> String {
+    workspace.git_in(&workspace.holder().join(name), &["rev-parse", &format!("{tag}^{{}}")]).trim().to_owned()
 }
 
 fn sdist(name: &str, version: &str, setup: &str) -> Vec<u8> {
@@ -156,9 +156,9 @@ fn sdist(name: &str, version: &str, setup: &str) -> Vec<u8> {
     tar_gz(&format!("{name}-{version}"), &files)
 }
 
-/// Puts an sdist of `wheel` on the lab's index and returns its link.
-fn file(lab: &Lab, version: &str, attributes: &str) -> String {
-    let dir = lab.dir().join("simple/wheel");
+/// Puts an sdist of `wheel` on the workspace's index and returns its link.
+fn file(workspace: &Workspace, version: &str, attributes: &str) -> String {
+    let dir = workspace.holder().join("simple/wheel");
     fs_err::create_dir_all(&dir).unwrap();
     let bytes = sdist("wheel", version, "");
     let name = format!("wheel-{version}.tar.gz");
@@ -166,70 +166,80 @@ fn file(lab: &Lab, version: &str, attributes: &str) -> String {
     format!("<a {attributes} href='{name}#sha256={}'>x</a>\n", Sha256::of_bytes(&bytes))
 }
 
-/// Runs the program with the lab's index.
-fn run(lab: &Lab, args: &[&str]) -> Ran {
-    let index = format!("file://{}/simple", lab.dir().display());
-    lab.outcome(lab.command(args).env("PIP_INDEX_URL", index))
+/// Runs the program with the workspace's index.
+fn run(workspace: &Workspace, args: &[&str]) -> Ran {
+    let index = format!("file://{}/simple", workspace.holder().display());
+    workspace.outcome(workspace.command(args).env("PIP_INDEX_URL", index))
 }
 
 #[test]
 fn newer_releases_are_told_with_where_they_are() {
-    let lab = lab();
-    let ran = run(&lab, &["pins", "outdated"]).exits(1);
+    let workspace = workspace();
+    let ran = run(&workspace, &["pins", "outdated"]);
+    ran.exits(1);
     assert_data_eq!(
         ran.stdout,
         str![[r#"
 COMPONENT       PINNED  NEWEST     PYTHON 3.14        LOOKED UP
-engine          1.0     2.0        -                  [LAB]/engine
-engine/kernels  1.0     1.0.1      -                  [LAB]/kernels
+engine          1.0     2.0        -                  [HOLDER]/engine
+engine/kernels  1.0     1.0.1      -                  [HOLDER]/kernels
 own             1       not known  -                  a folder of the workspace
 wheel           1.0     1.1        no: >=3.10, <3.14  pip index
 
 "#]]
         .raw()
     );
-    let json = run(&lab, &["pins", "outdated", "--pre", "--json"]).exits(1).json("rocmrpm/pins-outdated/1");
+    let json = run(&workspace, &["pins", "outdated", "--pre", "--json"])
+        .exits(1)
+        .document("rocmrpm/pins-outdated/1");
     let newest: Vec<_> =
         json["components"].as_array().unwrap().iter().map(|row| row["newest"].clone()).collect();
     assert_eq!(newest, ["2.0".into(), "1.0.1".into(), serde_json::Value::Null, "2.0rc1".into()]);
 
     // Of one component alone; what is said next is about the set that was looked at.
-    let one = run(&lab, &["pins", "outdated", "engine", "--pins", "stable"]).exits(1);
-    let one = one.says(&["`rocmrpm pins update engine --pins stable --dry-run`"]);
+    let one = run(&workspace, &["pins", "outdated", "engine", "--pins", "stable"]);
+    one.exits(1);
+    one.says(&["`rocmrpm pins update engine --pins stable --dry-run`"]);
     assert!(!one.stdout.contains("wheel") && one.stdout.contains("engine/kernels"), "{}", one.stdout);
-    run(&lab, &["pins", "outdated", "engin"]).exits(2).says(&["did you mean `engine`?"]);
+    run(&workspace, &["pins", "outdated", "engin"]).exits(2).says(&["did you mean `engine`?"]);
 
-    lab.replace("pins/stable.toml", "python = \">=3.10, <3.14\"\n", "");
-    run(&lab, &["pins", "outdated"]).exits(1).prints(&["yes; newest no: >=3.10,<3.14"]);
-    run(&lab, &["pins", "update", "wheel"]).exits(0);
-    run(&lab, &["pins", "update", "engine"]).exits(0);
-    lab.replace("pins/stable.toml", "version = \"1.0\" # engine 1.0", "version = \"1.0.1\" # engine 1.0");
-    run(&lab, &["pins", "outdated"]).exits(0);
+    workspace.replace("pins/stable.toml", "python = \">=3.10, <3.14\"\n", "");
+    run(&workspace, &["pins", "outdated"]).exits(1).prints(&["yes; newest no: >=3.10,<3.14"]);
+    run(&workspace, &["pins", "update", "wheel"]).exits(0);
+    run(&workspace, &["pins", "update", "engine"]).exits(0);
+    workspace.replace(
+        "pins/stable.toml",
+        "version = \"1.0\" # engine 1.0",
+        "version = \"1.0.1\" # engine 1.0",
+    );
+    run(&workspace, &["pins", "outdated"]).exits(0);
 }
 
 #[test]
 fn an_origin_that_does_not_answer_is_a_row_unless_none_does() {
-    let lab = lab();
-    fs_err::remove_dir_all(lab.dir().join("kernels")).unwrap();
-    run(&lab, &["pins", "outdated"])
+    let workspace = workspace();
+    fs_err::remove_dir_all(workspace.holder().join("kernels")).unwrap();
+    run(&workspace, &["pins", "outdated"])
         .exits(1)
         .prints(&["engine/kernels  1.0     not reached"])
         .says(&["1 of 3 origins could not be asked, the first because"]);
-    fs_err::remove_dir_all(lab.dir().join("engine")).unwrap();
-    let ran = lab.run(&["pins", "outdated"]).exits(30);
-    let ran = ran.prints(&["engine/kernels  1.0     not reached"]);
+    fs_err::remove_dir_all(workspace.holder().join("engine")).unwrap();
+    let ran = workspace.run(&["pins", "outdated"]);
+    ran.exits(30);
+    ran.prints(&["engine/kernels  1.0     not reached"]);
     ran.says(&["none of the 3 origins could be asked"]);
 }
 
 #[test]
 fn an_update_changes_values_alone_and_tells_what_matters() {
-    let lab = lab();
-    let before = lab.files();
-    run(&lab, &["pins", "update", "engine", "--dry-run"]).exits(0).says(&["nothing was written"]);
-    assert_eq!(lab.files(), before);
+    let workspace = workspace();
+    let before = workspace.files();
+    run(&workspace, &["pins", "update", "engine", "--dry-run"]).exits(0).says(&["nothing was written"]);
+    assert_eq!(workspace.files(), before);
 
-    let ran = run(&lab, &["pins", "update", "engine"]).exits(0).says(&["`rocmrpm lock --pins stable`"]);
-    let [old, new] = ["v1.0", "v2.0"].map(|tag| commit_of(&lab, "engine", tag));
+    let ran = run(&workspace, &["pins", "update", "engine"]);
+    ran.exits(0).says(&["`rocmrpm lock --pins stable`"]);
+    let [old, new] = ["v1.0", "v2.0"].map(|tag| commit_of(&workspace, "engine", tag));
     let shown = ran.stdout.replace(&old[..12], "[OLD]").replace(&new[..12], "[NEW]");
     assert_data_eq!(
         shown,
@@ -277,112 +287,117 @@ Licence files
 "#]]
         .raw()
     );
-    let expected = pins(&lab)
+    let expected = pins(&workspace)
         .replace("version = \"1.0\" # 1.0 is", "version = \"2.0\" # 1.0 is")
         .replace(&format!("commit = \"{old}\""), &format!("commit = \"{new}\""));
-    assert_eq!(lab.read("pins/stable.toml"), expected);
-    run(&lab, &["pins", "update", "engine"]).exits(0).says(&["Unchanged"]);
+    assert_eq!(workspace.read("pins/stable.toml"), expected);
+    run(&workspace, &["pins", "update", "engine"]).exits(0).says(&["Unchanged"]);
 
-    let back = run(&lab, &["pins", "update", "engine", "1.0", "--json"]).exits(0);
-    let back = back.says(&["engine 1.0 is older than 2.0"]).json("rocmrpm/pins-update/1");
+    let back = run(&workspace, &["pins", "update", "engine", "1.0", "--json"]);
+    let back = back.exits(0).says(&["engine 1.0 is older than 2.0"]).document("rocmrpm/pins-update/1");
     assert_eq!(back["older"], true);
     assert_eq!(back["upstream"]["patches"]["patches"][0]["state"], "applies");
-    assert_eq!(lab.read("pins/stable.toml"), pins(&lab));
+    assert_eq!(workspace.read("pins/stable.toml"), pins(&workspace));
 }
 
 #[test]
 fn an_sdist_is_pinned_as_the_index_spells_it() {
-    let lab = lab();
-    run(&lab, &["pins", "update", "wheel", "1.1.0"]).exits(0).prints(&["wheel.version 1.0 -> 1.1"]);
+    let workspace = workspace();
+    run(&workspace, &["pins", "update", "wheel", "1.1.0"]).exits(0).prints(&["wheel.version 1.0 -> 1.1"]);
     let digest = Sha256::of_bytes(sdist("wheel", "1.1", ""));
     assert!(
-        lab.read("pins/stable.toml")
+        workspace
+            .read("pins/stable.toml")
             .contains(&format!("version = \"1.1\"\nsdist = \"wheel\"\nsha256 = \"{digest}\""))
     );
-    run(&lab, &["pins", "update", "wheel", "1.2"]).exits(0).says(&["wheel-1.2.tar.gz is yanked"]);
+    run(&workspace, &["pins", "update", "wheel", "1.2"]).exits(0).says(&["wheel-1.2.tar.gz is yanked"]);
 }
 
 #[test]
 fn a_url_follows_the_forge_that_it_is_on() {
-    let lab = lab();
-    let dir = lab.dir().join("engine/archive");
+    let workspace = workspace();
+    let dir = workspace.holder().join("engine/archive");
     fs_err::create_dir(&dir).unwrap();
     for version in ["1.0", "2.0"] {
         fs_err::write(dir.join(format!("v{version}.tar.gz")), sdist("engine", version, "")).unwrap();
     }
     let digest = |version| Sha256::of_bytes(sdist("engine", version, ""));
-    let url = format!("file://{}/engine/archive/v{{version}}.tar.gz", lab.dir().display());
+    let url = format!("file://{}/engine/archive/v{{version}}.tar.gz", workspace.holder().display());
     let pin = |version| {
         let digest = digest(version);
         format!(
             "engine = {{ version = \"{version}\", url = \"{url}\", sha256 = \"{digest}\", top-folder = \"engine-{version}\" }}\r\n"
         )
     };
-    lab.write("pins/stable.toml", &pin("1.0"));
-    run(&lab, &["pins", "outdated"]).exits(1).prints(&["engine     1.0     2.0"]);
-    run(&lab, &["pins", "update", "engine"]).exits(0);
-    assert_eq!(lab.read("pins/stable.toml"), pin("2.0"));
-    let ran = run(&lab, &["pins", "update", "engine", "2.1"]).exits(2);
+    workspace.write("pins/stable.toml", &pin("1.0"));
+    run(&workspace, &["pins", "outdated"]).exits(1).prints(&["engine     1.0     2.0"]);
+    run(&workspace, &["pins", "update", "engine"]).exits(0);
+    assert_eq!(workspace.read("pins/stable.toml"), pin("2.0"));
+    let ran = run(&workspace, &["pins", "update", "engine", "2.1"]);
+    ran.exits(2);
     ran.says(&["no tag for version 2.1", "help: the nearest are"]);
-    assert_eq!(lab.read("pins/stable.toml"), pin("2.0"));
+    assert_eq!(workspace.read("pins/stable.toml"), pin("2.0"));
     // A source that vanished must not hold anybody back.
     fs_err::remove_file(dir.join("v2.0.tar.gz")).unwrap();
-    fs_err::remove_dir_all(lab.dir().join("cache")).unwrap();
-    run(&lab, &["pins", "update", "engine", "1.0"]).exits(0).prints(&["Upstream's changes are not known"]);
+    fs_err::remove_dir_all(workspace.holder().join("cache")).unwrap();
+    run(&workspace, &["pins", "update", "engine", "1.0"])
+        .exits(0)
+        .prints(&["Upstream's changes are not known"]);
 
-    lab.replace("pins/stable.toml", "{version}", "1.0");
-    run(&lab, &["pins", "update", "engine", "2.0"]).exits(2).says(&["its URL has no `{version}`"]);
+    workspace.replace("pins/stable.toml", "{version}", "1.0");
+    run(&workspace, &["pins", "update", "engine", "2.0"]).exits(2).says(&["its URL has no `{version}`"]);
 }
 
 #[test]
 fn what_cannot_be_updated_is_told_and_nothing_is_written() {
-    let lab = lab();
-    let before = lab.files();
+    let workspace = workspace();
+    let before = workspace.files();
     for (args, code, says) in [
         (&["engin"][..], 2, &["there is no component `engin`", "did you mean `engine`?"][..]),
         (&["engine", "3.0"], 2, &["no tag for version 3.0", "v2.0"]),
         (&["wheel", "9"], 2, &["no sdist of `wheel` 9", "the nearest are 2.0rc1"]),
         (&["own"], 2, &["its source is a folder of the workspace"]),
     ] {
-        run(&lab, &[&["pins", "update"], args].concat()).exits(code).says(says);
-        assert_eq!(lab.files(), before, "{args:?}");
+        run(&workspace, &[&["pins", "update"], args].concat()).exits(code).says(says);
+        assert_eq!(workspace.files(), before, "{args:?}");
     }
-    let path = lab.path("pins/stable.toml");
+    let path = workspace.path("pins/stable.toml");
     let mut permissions = fs_err::metadata(&path).unwrap().permissions();
     permissions.set_readonly(true);
     fs_err::set_permissions(&path, permissions).unwrap();
-    run(&lab, &["pins", "update", "engine"]).exits(20).says(&["`pins/stable.toml` is read-only"]);
-    assert_eq!(lab.files(), before);
+    run(&workspace, &["pins", "update", "engine"]).exits(20).says(&["`pins/stable.toml` is read-only"]);
+    assert_eq!(workspace.files(), before);
 }
 
 #[test]
 fn what_is_exported_and_imported_again_changes_nothing() {
-    let lab = lab();
-    let text = pins(&lab).replace("[engine]", "[torch]").replace("[engine.", "[torch.");
+    let workspace = workspace();
+    let text = pins(&workspace).replace("[engine]", "[torch]").replace("[engine.", "[torch.");
     for name in ["component.toml", "engine.spec.tera"] {
-        let text = lab.read(&format!("specs-templates/engine/{name}"));
-        lab.write(&format!("specs-templates/torch/{name}"), &text);
+        let text = workspace.read(&format!("specs-templates/engine/{name}"));
+        workspace.write(&format!("specs-templates/torch/{name}"), &text);
     }
-    lab.write("pins/stable.toml", &text);
-    let before = lab.files();
+    workspace.write("pins/stable.toml", &text);
+    let before = workspace.files();
     for (format, warns) in [("versions-env", None), ("source-manifest", Some("left out: own, wheel"))] {
-        let file = lab.dir().join(format);
+        let file = workspace.holder().join(format);
         let file = file.to_str().unwrap();
-        let ran = run(&lab, &["pins", "export", "--format", format, "-o", file]).exits(0);
+        let ran = run(&workspace, &["pins", "export", "--format", format, "-o", file]);
+        ran.exits(0);
         ran.says(warns.as_slice());
-        run(&lab, &["pins", "import", file]).exits(0).says(&["Unchanged"]);
-        assert_eq!(lab.files(), before, "{format}");
+        run(&workspace, &["pins", "import", file]).exits(0).says(&["Unchanged"]);
+        assert_eq!(workspace.files(), before, "{format}");
     }
-    let commit = commit_of(&lab, "engine", "v1.0");
-    let exported = run(&lab, &["pins", "export", "--format", "source-manifest"]).stdout;
+    let commit = commit_of(&workspace, "engine", "v1.0");
+    let exported = run(&workspace, &["pins", "export", "--format", "source-manifest"]).stdout;
     assert_eq!(
         exported,
         format!(
-            "{{\n  \"schema_version\": 1,\n  \"pytorch\": {{\n    \"repo\": \"[LAB]/engine\",\n    \
+            "{{\n  \"schema_version\": 1,\n  \"pytorch\": {{\n    \"repo\": \"[HOLDER]/engine\",\n    \
              \"commit\": \"{commit}\",\n    \"version\": \"1.0\"\n  }}\n}}\n"
         )
     );
-    let exported = run(&lab, &["pins", "export", "--format", "versions-env"]).stdout;
+    let exported = run(&workspace, &["pins", "export", "--format", "versions-env"]).stdout;
     let sh = std::process::Command::new("sh")
         .args(["-euc", &format!("{exported}\necho \"$ROCM_VERSION $GPU_TARGETS $TORCH_VERSION $TORCH_KERNELS_VERSION $WHEEL_SHA256\"")])
         .output()
@@ -393,33 +408,34 @@ fn what_is_exported_and_imported_again_changes_nothing() {
 
 #[test]
 fn an_import_takes_versions_over_and_resolves_what_it_does_not_say() {
-    let lab = lab();
-    let new = commit_of(&lab, "engine", "v2.0");
-    lab.write(
+    let workspace = workspace();
+    let new = commit_of(&workspace, "engine", "v2.0");
+    workspace.write(
         "v.env",
         "# versions\nexport ENGINE_VERSION='2.0'\nWHEEL_VERSION=1.1\nVLM_VERSION=3\nROCM_VERSION=7\n",
     );
-    let ran = run(&lab, &["pins", "import", "v.env", "--dry-run"]).exits(0);
+    let ran = run(&workspace, &["pins", "import", "v.env", "--dry-run"]);
+    ran.exits(0);
     ran.says(&["goes by the name of: VLM_VERSION", "ROCM_VERSION is 7", "nothing was written"]);
-    assert_eq!(lab.read("pins/stable.toml"), pins(&lab));
-    run(&lab, &["pins", "import", "v.env"])
+    assert_eq!(workspace.read("pins/stable.toml"), pins(&workspace));
+    run(&workspace, &["pins", "import", "v.env"])
         .exits(0)
         .prints(&["engine.version", "engine.sources.data.commit"]);
-    let old = commit_of(&lab, "engine", "v1.0");
+    let old = commit_of(&workspace, "engine", "v1.0");
     let [before, after] =
         ["1.0", "1.1"].map(|version| Sha256::of_bytes(sdist("wheel", version, "")).to_string());
-    let expected = pins(&lab)
+    let expected = pins(&workspace)
         .replace("version = \"1.0\" # 1.0 is", "version = \"2.0\" # 1.0 is")
         .replace(&format!("commit = \"{old}\""), &format!("commit = \"{new}\""))
         .replace("version = \"1.0\"\nsdist", "version = \"1.1\"\nsdist")
         .replace(&before, &after);
-    assert_eq!(lab.read("pins/stable.toml"), expected);
+    assert_eq!(workspace.read("pins/stable.toml"), expected);
 }
 
 #[test]
 fn files_that_can_mean_two_things_are_refused_with_the_place() {
-    let lab = lab();
-    let before = lab.files();
+    let workspace = workspace();
+    let before = workspace.files();
     for (text, says) in [
         (
             "WHEEL_VERSION=1.0\nWHEEL_VERSION=1.1\n",
@@ -434,30 +450,35 @@ fn files_that_can_mean_two_things_are_refused_with_the_place() {
         ("{\"schema_version\": 2}", &["schema version 2"]),
         ("{\"schema_version\": 1,\n", &["this is not a source manifest"]),
     ] {
-        let file = lab.dir().join("x");
+        let file = workspace.holder().join("x");
         fs_err::write(&file, text).unwrap();
-        run(&lab, &["pins", "import", file.to_str().unwrap()]).exits(3).says(says);
+        run(&workspace, &["pins", "import", file.to_str().unwrap()]).exits(3).says(says);
     }
-    assert_eq!(lab.files(), before);
-    lab.write(
+    assert_eq!(workspace.files(), before);
+    workspace.write(
         "pins/stable.toml",
-        &pins(&lab).replace("[engine]", "[triton]").replace("[engine.", "[triton."),
+        &pins(&workspace).replace("[engine]", "[triton]").replace("[engine.", "[triton."),
     );
-    fs_err::rename(lab.path("specs-templates/engine"), lab.path("specs-templates/triton")).unwrap();
-    lab.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
-    run(&lab, &["pins", "import", "m.json"]).exits(3).says(&["the branch `main` and no commit"]);
+    fs_err::rename(workspace.path("specs-templates/engine"), workspace.path("specs-templates/triton"))
+        .unwrap();
+    workspace.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
+    run(&workspace, &["pins", "import", "m.json"]).exits(3).says(&["the branch `main` and no commit"]);
 }
 
 #[test]
 fn a_ctrl_c_while_origins_are_asked_is_no_origin_that_does_not_answer() {
-    let lab = lab();
+    let workspace = workspace();
     // It takes the connection, and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git = \"http://{}/engine.git\"", silent.local_addr().unwrap());
-    lab.replace("pins/stable.toml", &format!("git = \"{}/engine\"", lab.dir().display()), &url);
+    workspace.replace(
+        "pins/stable.toml",
+        &format!("git = \"{}/engine\"", workspace.holder().display()),
+        &url,
+    );
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-    let cache = lab.dir().join("cache");
-    command.args(["pins", "outdated", "engine"]).current_dir(lab.root()).env("ROCMRPM_CACHE", cache);
+    let cache = workspace.holder().join("cache");
+    command.args(["pins", "outdated", "engine"]).current_dir(workspace.root()).env("ROCMRPM_CACHE", cache);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let _connection = silent.accept().unwrap();
     let process = rustix::process::Pid::from_child(&child);

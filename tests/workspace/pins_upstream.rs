@@ -1,8 +1,8 @@
 //! `rocmrpm pins derive` and `rocmrpm pins check`, with stand-ins of upstream's sources:
 //! git repositories and an index on this disk. At the end, with a real sdist of vLLM.
 
-use crate::archive::tar_gz;
-use crate::common::{Index, Lab, Ran};
+use crate::support::archive::tar_gz;
+use crate::support::{Index, Ran, Workspace};
 
 /// The components that the stand-in workspace has.
 const COMPONENTS: [&str; 8] =
@@ -10,19 +10,19 @@ const COMPONENTS: [&str; 8] =
 
 /// A workspace with upstream's sources beside it.
 struct Stand {
-    lab: Lab,
+    workspace: Workspace,
     index: Index,
 }
 
 impl Stand {
     /// Makes the sources that torch 2.11.0 leads to, and a base set that is older.
     fn new() -> Self {
-        let lab = Lab::init();
+        let workspace = Workspace::init();
         for name in COMPONENTS {
-            lab.write(&format!("specs-templates/{name}/component.toml"), "memory-per-job = \"1 GB\"\n");
-            lab.write(&format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
+            workspace.write(&format!("specs-templates/{name}/component.toml"), "memory-per-job = \"1 GB\"\n");
+            workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
         }
-        let stand = Self { lab, index: Index::empty() };
+        let stand = Self { workspace, index: Index::empty() };
         let llvm = stand.commit("llvm", "llvmorg-22", &[(
             "cmake/Modules/LLVMVersion.cmake",
             "if(NOT DEFINED LLVM_VERSION_MAJOR)\n  set(LLVM_VERSION_MAJOR 22)\nendif()\nset(LLVM_VERSION_MINOR 1)\nset(LLVM_VERSION_PATCH 0)\n",
@@ -46,7 +46,8 @@ impl Stand {
         ] {
             stand.commit(repository, tag, &[("version.txt", tag)]);
         }
-        let aotriton = stand.lab.git_in(&stand.repository("aotriton"), &["rev-parse", "0.11.2b^{commit}"]);
+        let aotriton =
+            stand.workspace.git_in(&stand.repository("aotriton"), &["rev-parse", "0.11.2b^{commit}"]);
         for (version, triton) in [("2.11.0", "3.6.0"), ("2.14.0", "3.6.0")] {
             let cmake = format!(
                 "if(NOT X)\n  set(__AOTRITON_VER \"0.11.2b\")\n  set(__AOTRITON_ROCM_LIST \"rocm6.2\" \"rocm7.2\")\n  set(__AOTRITON_CI_COMMIT \"{}\")\nendif()\n",
@@ -69,27 +70,27 @@ impl Stand {
     }
 
     fn repository(&self, name: &str) -> std::path::PathBuf {
-        self.lab.dir().join("upstream").join(name)
+        self.workspace.holder().join("upstream").join(name)
     }
 
     /// Commits files to a repository and tags the commit, which it returns.
     fn commit(&self, name: &str, tag: &str, files: &[(&str, &str)]) -> String {
         let dir = self.repository(name);
         fs_err::create_dir_all(&dir).unwrap();
-        self.lab.git_in(&dir, &["init", "--quiet", "--initial-branch=main"]);
+        self.workspace.git_in(&dir, &["init", "--quiet", "--initial-branch=main"]);
         for (path, text) in files {
             let path = dir.join(path);
             fs_err::create_dir_all(path.parent().unwrap()).unwrap();
             fs_err::write(path, text).unwrap();
         }
-        self.lab.git_in(&dir, &["add", "--all"]);
-        self.lab.git_in(&dir, &["commit", "--quiet", "--allow-empty", "--message", tag]);
-        self.lab.git_in(&dir, &["tag", tag]);
-        self.lab.git_in(&dir, &["rev-parse", "HEAD"]).trim().to_owned()
+        self.workspace.git_in(&dir, &["add", "--all"]);
+        self.workspace.git_in(&dir, &["commit", "--quiet", "--allow-empty", "--message", tag]);
+        self.workspace.git_in(&dir, &["tag", tag]);
+        self.workspace.git_in(&dir, &["rev-parse", "HEAD"]).trim().to_owned()
     }
 
     fn commit_of(&self, name: &str, tag: &str) -> String {
-        self.lab
+        self.workspace
             .git_in(&self.repository(name), &["rev-parse", &format!("{tag}^{{commit}}")])
             .trim()
             .to_owned()
@@ -115,7 +116,7 @@ impl Stand {
         );
         text += "# Nobody knows why.\n[extra]\nversion = \"1.0\" # as it is\npath = \"src/extra\"\n\n";
         text += "[vllm]\nversion = \"0.1\"\nsdist = \"vllm\"\n";
-        self.lab.write("pins/stable.toml", &text);
+        self.workspace.write("pins/stable.toml", &text);
     }
 
     /// Puts a vLLM on the index.
@@ -124,11 +125,11 @@ impl Stand {
     }
 
     fn run(&self, args: &[&str]) -> Ran {
-        self.lab.run_with_index(&self.index, args)
+        self.workspace.run_with_index(&self.index, args)
     }
 
     fn sets(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs_err::read_dir(self.lab.path("pins"))
+        let mut names: Vec<String> = fs_err::read_dir(self.workspace.path("pins"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -187,7 +188,7 @@ fn a_set_follows_from_vllm_down_to_llvm() {
     agreeing(&stand);
     let derived = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
     stand.run(&derived).exits(0).says(&["Derived pins/new.toml: 8 components, 7 from"]);
-    let text = stand.lab.read("pins/new.toml");
+    let text = stand.workspace.read("pins/new.toml");
     for line in [
         "# vllm 0.20.2, pyproject.toml:3: torch == 2.11.0\n",
         "# vllm 0.20.2, requirements/build/rocm.txt:1: torch==2.11.0\n",
@@ -242,7 +243,7 @@ fn a_set_follows_from_vllm_down_to_llvm() {
     ]);
     let json =
         stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--base", "new", "--offline", "--json"]);
-    let json = json.exits(0).json("rocmrpm/pins-derive/1");
+    let json = json.exits(0).document("rocmrpm/pins-derive/1");
     assert_eq!(json["components"]["torch"]["followed"], "upstream");
     assert_eq!(json["components"]["extra"]["followed"], "base");
     assert!(json["text"].as_str().unwrap().contains("as in pins/new.toml, which has this version"));
@@ -279,7 +280,7 @@ fn contradictions_are_told_and_a_choice_decides() {
     assert_eq!(stand.sets(), ["stable.toml"]);
     let mut json = derive.to_vec();
     json.push("--json");
-    let json = stand.run(&json).exits(1).json("rocmrpm/pins-derive/1");
+    let json = stand.run(&json).exits(1).document("rocmrpm/pins-derive/1");
     let places = &json["contradictions"][0]["statements"];
     assert_eq!(json["contradictions"][0]["about"], "torch");
     assert_eq!(places.as_array().unwrap().len(), 4);
@@ -298,7 +299,7 @@ fn contradictions_are_told_and_a_choice_decides() {
     let mut chosen = derive.to_vec();
     chosen.extend(["--choose", "torch=2.14.0"]);
     stand.run(&chosen).exits(0);
-    let text = stand.lab.read("pins/new.toml");
+    let text = stand.workspace.read("pins/new.toml");
     for line in [
         "# chosen: --choose torch=2.14.0\n",
         "# not followed: vllm 0.20.3, requirements/build/rocm.txt:1: torch==2.11.0+rocm7.14.0\n",
@@ -383,10 +384,10 @@ fn bad_input_is_told() {
     // A choice takes the place of what the file would have said.
     let kernels = format!(
         "{}\n[triton-kernels]\nversion = \"0.1\"\ngit = \"{}\"\n",
-        stand.lab.read("pins/stable.toml"),
+        stand.workspace.read("pins/stable.toml"),
         stand.repository("triton").display()
     );
-    stand.lab.write("pins/stable.toml", &kernels);
+    stand.workspace.write("pins/stable.toml", &kernels);
     let choose = "triton-kernels=3.6.0";
     stand
         .run(&["pins", "derive", "--from", "vllm=0.20.8", "--choose", choose])
@@ -401,11 +402,11 @@ fn an_impossible_set_is_explained_with_both_places() {
     let stand = Stand::new();
     agreeing(&stand);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"]).exits(0);
-    let good = stand.lab.read("pins/stable.toml");
+    let good = stand.workspace.read("pins/stable.toml");
     stand.run(&["pins", "check"]).exits(0);
     let with = |from: &str, to: &str| {
         assert!(good.contains(from), "{from}");
-        stand.lab.write("pins/stable.toml", &good.replace(from, to));
+        stand.workspace.write("pins/stable.toml", &good.replace(from, to));
     };
     with("version = \"3.6.0\"\n", "version = \"3.5.1\"\n");
     stand.run(&["pins", "check"]).exits(1).says(&[
@@ -423,19 +424,20 @@ fn an_impossible_set_is_explained_with_both_places() {
     with(&format!("commit = \"{llvm}\""), &format!("commit = \"{}\"", "1".repeat(40)));
     stand.run(&["pins", "check"]).exits(1).says(&["another commit of LLVM", "cmake/llvm-hash.txt:1"]);
     // A workspace for a GPU that vLLM cannot be built for.
-    stand.lab.write("pins/stable.toml", &good);
-    stand.lab.replace("rocmrpm.toml", "gfx1151", "gfx1152");
-    let json = stand.run(&["pins", "check", "--json"]).exits(1).json("rocmrpm/pins-check/1");
+    stand.workspace.write("pins/stable.toml", &good);
+    stand.workspace.replace("rocmrpm.toml", "gfx1151", "gfx1152");
+    let json = stand.run(&["pins", "check", "--json"]).exits(1).document("rocmrpm/pins-check/1");
     let finding = &json["findings"][0];
     assert_eq!(finding["rule"], "gpu-target");
     assert_eq!(finding["file"], "pins/stable.toml");
     assert!(finding["line"].as_u64().unwrap() > 1);
     assert!(finding["upstream"][0].as_str().unwrap().starts_with("vllm 0.20.2, CMakeLists.txt:2 says"));
     // A source that vanished is not looked at; the table still counts.
-    stand.lab.replace("rocmrpm.toml", "gfx1152", "gfx1151");
+    stand.workspace.replace("rocmrpm.toml", "gfx1152", "gfx1151");
     with("version = \"2.11.0\"\ngit", "version = \"2.10.0\"\ngit");
-    fs_err::remove_dir_all(stand.lab.dir().join("cache")).unwrap();
-    let ran = stand.run(&["pins", "check", "--offline"]).exits(1);
+    fs_err::remove_dir_all(stand.workspace.holder().join("cache")).unwrap();
+    let ran = stand.run(&["pins", "check", "--offline"]);
+    ran.exits(1);
     ran.says(&[
         "not looked at: vllm 0.20.2: ",
         "--offline",
@@ -449,40 +451,41 @@ fn chroot_provider_and_crates_are_looked_at() {
     agreeing(&stand);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"]).exits(0);
     // The set's own ranges leave the components out; without one, nothing would.
-    stand.lab.replace("mock-configs/fedora-43.toml", "python = \"3.14\"", "python = \"3.15\"");
+    stand.workspace.replace("mock-configs/fedora-43.toml", "python = \"3.14\"", "python = \"3.15\"");
     let left_out =
         "vllm 0.20.2 allows Python >=3.10, <3.15, and the chroot fedora-43 has 3.15: it is left out";
     stand.run(&["pins", "check"]).exits(0).says(&[left_out, "pyproject.toml:6 says"]);
-    let text = stand.lab.read("pins/stable.toml");
+    let text = stand.workspace.read("pins/stable.toml");
     let (before, after) = text.split_at(text.rfind("python = ").unwrap());
-    stand.lab.write("pins/stable.toml", &format!("{before}{}", after.split_once('\n').unwrap().1));
+    stand.workspace.write("pins/stable.toml", &format!("{before}{}", after.split_once('\n').unwrap().1));
     stand.run(&["pins", "check"]).exits(1).says(&["error: vllm 0.20.2 allows Python >=3.10, <3.15"]);
     // triton is left out by its range, unless the set says otherwise.
     let wider = text.replace("(3, 14)\npython = \">=3.10, <3.15\"", "(3, 14)\npython = \">=3.10\"");
     assert_ne!(wider, text);
-    stand.lab.write("pins/stable.toml", &wider);
+    stand.workspace.write("pins/stable.toml", &wider);
     stand.run(&["pins", "check"]).exits(0).says(&["warning: pins/stable.toml:", "is there a patch for it?"]);
-    stand.lab.write("pins/stable.toml", &text);
-    stand.lab.replace("mock-configs/fedora-43.toml", "python = \"3.15\"", "python = \"3.14\"");
-    stand.lab.replace("mock-configs/rocm/amdrocm.toml", "version = \"7.14\"", "version = \"6.1\"");
+    stand.workspace.write("pins/stable.toml", &text);
+    stand.workspace.replace("mock-configs/fedora-43.toml", "python = \"3.15\"", "python = \"3.14\"");
+    stand.workspace.replace("mock-configs/rocm/amdrocm.toml", "version = \"7.14\"", "version = \"6.1\"");
     let too_old = "torch 2.11.0 needs ROCm 6.2 or newer, and the provider amdrocm has ROCm 6.1";
     stand.run(&["pins", "check"]).exits(1).says(&[too_old, "cmake/External/aotriton.cmake:3 says"]);
     // The Rust part: derived with its crates, and missed where a set has none.
-    stand.lab.replace("mock-configs/rocm/amdrocm.toml", "version = \"6.1\"", "version = \"7.2\"");
+    stand.workspace.replace("mock-configs/rocm/amdrocm.toml", "version = \"6.1\"", "version = \"7.2\"");
     let mut files = vllm_files("2.11.0", "2.11.0", &stand.repository("triton").display().to_string());
     files.push(("rust/Cargo.lock", "version = 4\n[[package]]\nname = \"a\"\n".into()));
     files.push(("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95\"\n".into()));
     stand.vllm("0.22.0", &borrowed(&files));
     stand.run(&["pins", "derive", "--from", "vllm=0.22.0", "--output", "stable"]).exits(0);
-    let text = stand.lab.read("pins/stable.toml");
+    let text = stand.workspace.read("pins/stable.toml");
     stand.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings"]);
     let (without, crates) = text.split_once("[vllm.sources.crates]").unwrap();
     assert!(crates.contains("rust/Cargo.lock: 1 crates"), "{crates}");
-    stand.lab.write("pins/stable.toml", without);
+    stand.workspace.write("pins/stable.toml", without);
     stand.run(&["pins", "check"]).exits(1).says(&["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
     // Back to a version without Rust, the crates go.
-    stand.lab.write("pins/stable.toml", &text);
-    let back = stand.run(&["pins", "derive", "--from", "vllm=0.20.2"]).exits(0);
+    stand.workspace.write("pins/stable.toml", &text);
+    let back = stand.run(&["pins", "derive", "--from", "vllm=0.20.2"]);
+    back.exits(0);
     assert!(!back.stdout.contains("cargo-vendor"), "{}", back.stdout);
 }
 
@@ -497,7 +500,7 @@ fn a_fork_of_torch_names_the_commits_beside_it() {
     stand.commit("torch", "v2.11.0.1", &[("related_commits", &both)]);
     // The tag of the release moves to the fork's commit.
     let dir = stand.repository("torch");
-    stand.lab.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
+    stand.workspace.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
     assert_ne!(stand.commit_of("torch", "v2.11.0"), released);
     stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints(&[
         &format!("# torch 2.11.0, related_commits:1: ubuntu|pytorch|torchvision|main|{commit}|"),
@@ -506,7 +509,7 @@ fn a_fork_of_torch_names_the_commits_beside_it() {
     ]);
     let differ = line("ubuntu", &commit) + &line("centos", &"2".repeat(40));
     stand.commit("torch", "v2.11.0.2", &[("related_commits", &differ)]);
-    stand.lab.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
+    stand.workspace.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
     stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(1).says(&[
         "contradict each other about torchvision",
         "related_commits:1",
@@ -522,7 +525,7 @@ fn the_real_vllm_contradicts_itself() {
     let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocmrpm-cache");
     let run = |args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-        command.args(args).current_dir(stand.lab.root()).env("ROCMRPM_CACHE", &cache);
+        command.args(args).current_dir(stand.workspace.root()).env("ROCMRPM_CACHE", &cache);
         let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))

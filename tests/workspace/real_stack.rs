@@ -9,37 +9,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::common;
-use crate::common::{Lab, REPOSITORY, Ran};
+use crate::support;
+use crate::support::{REPOSITORY, Ran, Workspace};
 use pep440_rs::{Version, VersionSpecifiers};
 use toml::{Table, Value};
 
 /// A pin set's specs for all chroots, in a copy of the workspace.
 struct Set {
     name: String,
-    lab: Lab,
+    workspace: Workspace,
 }
 
 impl Set {
     /// Returns each pin set of the repository in a copy of its own.
     fn all() -> Vec<Self> {
         let sets = sets().into_iter().map(|name| {
-            let lab = Lab::copy_of("");
-            lab.commit("Begin");
-            Self { name, lab }
+            let workspace = Workspace::copy_of("");
+            workspace.commit("Begin");
+            Self { name, workspace }
         });
         sets.collect()
     }
 
     /// Runs a command for this set and a chroot.
     fn run(&self, chroot: &str, args: &[&str]) -> Ran {
-        self.lab.run(&[args, &["--pins", &self.name, "--chroot", chroot]].concat())
+        self.workspace.run(&[args, &["--pins", &self.name, "--chroot", chroot]].concat())
     }
 
     /// Renders the specs for a chroot.
     fn render(&self, chroot: &str) -> Vec<PathBuf> {
         self.run(chroot, &["render"]).exits(0);
-        let specs = fs_err::read_dir(self.lab.path(&format!("build/{chroot}/specs"))).unwrap();
+        let specs = fs_err::read_dir(self.workspace.path(&format!("build/{chroot}/specs"))).unwrap();
         let mut specs: Vec<_> = specs.map(|entry| entry.unwrap().path()).collect();
         specs.sort();
         assert!(!specs.is_empty(), "{} for {chroot}", self.name);
@@ -48,9 +48,10 @@ impl Set {
 
     /// Returns the components beside vLLM, where that is built and its closure is not written.
     fn without_closure(&self, chroot: &str) -> Option<Vec<String>> {
-        let plan = self.run(chroot, &["plan", "--json"]).exits(0);
+        let plan = self.run(chroot, &["plan", "--json"]);
+        plan.exits(0);
         let missing = plan.stderr.contains("closure of `vllm` is not written");
-        let plan = plan.json("rocmrpm/plan/2");
+        let plan = plan.document("rocmrpm/plan/2");
         let names = plan["steps"].as_array().unwrap().iter().map(|step| step["component"].as_str().unwrap());
         let others = names.filter(|name| *name != "vllm").map(str::to_owned).collect();
         missing.then_some(others)
@@ -58,7 +59,7 @@ impl Set {
 
     /// Reads a TOML file of the workspace.
     fn toml(&self, file: &str) -> Table {
-        self.lab.read(file).parse().unwrap_or_else(|error| panic!("{file}: {error}"))
+        self.workspace.read(file).parse().unwrap_or_else(|error| panic!("{file}: {error}"))
     }
 
     /// Returns the components that the set pins, and those of its closure for a chroot.
@@ -68,7 +69,7 @@ impl Set {
         let mut pinned: BTreeSet<_> =
             self.toml(&format!("pins/{}.toml", self.name)).keys().cloned().collect();
         let generated = format!("pins/{stem}.generated.toml");
-        if self.lab.path(&generated).is_file() {
+        if self.workspace.path(&generated).is_file() {
             pinned.extend(self.toml(&generated).keys().cloned());
         }
         pinned
@@ -155,7 +156,7 @@ fn every_component_is_rendered_or_left_out_for_a_reason_that_is_true() {
         for chroot in releases() {
             let place = format!("{} for {chroot}", set.name);
             let specs = set.render(&chroot);
-            let plan = set.run(&chroot, &["plan", "--json"]).exits(0).json("rocmrpm/plan/2");
+            let plan = set.run(&chroot, &["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
             let component = |entry: &serde_json::Value| entry["component"].as_str().unwrap().to_owned();
             let built: BTreeSet<_> = plan["steps"].as_array().unwrap().iter().map(component).collect();
             assert_eq!(built.len(), specs.len(), "{place}: {specs:?}");
@@ -191,7 +192,7 @@ fn rpm_reads_every_spec_and_has_no_word_to_say() {
             let defines = ["--define", dist.as_str(), "--define", fedora.as_str()];
             for spec in set.render(&chroot) {
                 let arguments = if chroot == "host" { &[] } else { &defines[..] };
-                let parsed = common::rpmspec(&spec, &[&["-P"], arguments].concat());
+                let parsed = support::rpmspec(&spec, &[&["-P"], arguments].concat());
                 for left in ["<{", "<@", "@>", "<#"] {
                     assert!(!parsed.contains(left), "{} for {chroot}: `{left}`", spec.display());
                 }
@@ -201,11 +202,11 @@ fn rpm_reads_every_spec_and_has_no_word_to_say() {
 }
 
 /// Runs rpmlint on specs, with nothing configured but what is given.
-fn rpmlint(lab: &Lab, args: &[&str], specs: &[PathBuf]) -> (i32, String) {
+fn rpmlint(workspace: &Workspace, args: &[&str], specs: &[PathBuf]) -> (i32, String) {
     let done = std::process::Command::new("rpmlint")
         .args(args)
         .args(specs)
-        .env("XDG_CONFIG_HOME", lab.dir().join("home"))
+        .env("XDG_CONFIG_HOME", workspace.holder().join("home"))
         .env("LC_ALL", "C.UTF-8")
         .output()
         .unwrap_or_else(|error| panic!("rpmlint: {error} (package: rpmlint)"));
@@ -220,15 +221,15 @@ fn rpmlint_says_nothing_that_is_not_accepted_with_a_reason() {
     let sets = Set::all();
     let specs: Vec<PathBuf> =
         sets.iter().flat_map(|set| releases().into_iter().flat_map(|chroot| set.render(&chroot))).collect();
-    let lab = &sets[0].lab;
-    let (code, said) = rpmlint(lab, &strict, &specs);
+    let workspace = &sets[0].workspace;
+    let (code, said) = rpmlint(workspace, &strict, &specs);
     let counted = format!("{} specfiles checked; 0 errors, 0 warnings", specs.len());
     assert!(code == 0 && said.contains(&counted), "{code}\n{said}");
 
     // It does look: a mistake is told.
-    let wrong = sets[0].lab.path("wrong.spec");
+    let wrong = sets[0].workspace.path("wrong.spec");
     fs_err::write(&wrong, fs_err::read_to_string(&specs[0]).unwrap().replace("\n%prep\n", "\n")).unwrap();
-    let (code, said) = rpmlint(lab, &strict, std::slice::from_ref(&wrong));
+    let (code, said) = rpmlint(workspace, &strict, std::slice::from_ref(&wrong));
     assert!(code != 0 && said.contains("no-%prep-section"), "{code}\n{said}");
 
     // Each acceptance has its reason above it, and accepts something.
@@ -240,16 +241,16 @@ fn rpmlint_says_nothing_that_is_not_accepted_with_a_reason() {
         let at = at.unwrap_or_else(|| panic!("not on a line of its own: {filter}"));
         assert!(lines[at - 1].trim().starts_with('#'), "no reason: {filter}");
         let without = [&lines[..at], &lines[at + 1..]].concat().join("\n");
-        lab.write("rpmlint.toml", &without);
-        let config = lab.path("rpmlint.toml");
-        let (code, said) = rpmlint(lab, &["--strict", "--config", config.to_str().unwrap()], &specs);
+        workspace.write("rpmlint.toml", &without);
+        let config = workspace.path("rpmlint.toml");
+        let (code, said) = rpmlint(workspace, &["--strict", "--config", config.to_str().unwrap()], &specs);
         assert_ne!(code, 0, "accepts nothing: {filter}\n{said}");
     }
 }
 
 /// What `rocmrpm lint` found: severity, rule, and what it is about.
 fn findings(ran: &Ran) -> Vec<(String, String, String)> {
-    let document = ran.json("rocmrpm/lint/2");
+    let document = ran.document("rocmrpm/lint/2");
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let findings = document["findings"].as_array().unwrap().iter();
     findings.map(|f| (text(&f["severity"]), text(&f["id"]), text(&f["found"]))).collect()
@@ -275,7 +276,7 @@ fn lint_finds_no_mistake_and_everything_that_is_required() {
             // Nor is there a requirement that nobody could look up.
             let unknown: Vec<_> = found.iter().filter(|(_, id, _)| id == "requirement-unchecked").collect();
             assert!(unknown.is_empty(), "{place}: {unknown:#?}");
-            let document = ran.exits(0).json("rocmrpm/lint/2");
+            let document = ran.exits(0).document("rocmrpm/lint/2");
             assert_eq!(document["specs"].as_array().unwrap().len(), specs, "{place}");
         }
     }
@@ -286,7 +287,11 @@ fn lint_finds_no_mistake_and_everything_that_is_required() {
 fn lint_misses_a_package_that_a_release_does_not_have() {
     let set = &Set::all()[0];
     let template = "specs-templates/llama-cpp/llama-cpp-rocm.spec.tera";
-    set.lab.replace(template, "\n%description", "\nBuildRequires: rocmrpm-nobody-has-this\n\n%description");
+    set.workspace.replace(
+        template,
+        "\n%description",
+        "\nBuildRequires: rocmrpm-nobody-has-this\n\n%description",
+    );
     for chroot in releases() {
         let found = findings(&set.run(&chroot, &["lint", "llama-cpp", "--json"]).exits(1));
         let missing = found
@@ -300,15 +305,15 @@ fn lint_misses_a_package_that_a_release_does_not_have() {
 fn the_locks_hold_without_a_cache_and_without_a_network() {
     for set in Set::all() {
         let file = format!("pins/{}.lock", set.name);
-        assert!(set.lab.path(&file).is_file(), "{file}");
+        assert!(set.workspace.path(&file).is_file(), "{file}");
         let check = ["lock", "--check", "--offline", "--pins", set.name.as_str()];
-        set.lab.run(&check).exits(0).says(&["Checked", &file]);
+        set.workspace.run(&check).exits(0).says(&["Checked", &file]);
         // A commit that was changed since does not hold.
         let pins = format!("pins/{}.toml", set.name);
-        let text = set.lab.read(&pins);
+        let text = set.workspace.read(&pins);
         let commit = text.lines().find(|line| line.starts_with("commit = ")).unwrap();
         let commit = commit.split('"').nth(1).unwrap();
-        set.lab.replace(&pins, commit, &"1".repeat(40));
-        assert_ne!(set.lab.run(&check).code, 0, "{file}");
+        set.workspace.replace(&pins, commit, &"1".repeat(40));
+        assert_ne!(set.workspace.run(&check).code, Some(0), "{file}");
     }
 }

@@ -11,11 +11,10 @@
 
 use std::path::Path;
 
-use crate::common;
-use crate::common::{Lab, REPOSITORY, golden};
+use crate::support::{self, REPOSITORY, Workspace, golden};
 use rocmrpm::build::MockBuilder;
 use rocmrpm::process::Command;
-use rocmrpm::workspace::{Selection, Workspace};
+use rocmrpm::workspace::{self, Selection};
 
 /// The committed workspaces, and what their golden specs lie under.
 const WORKSPACES: &[(&str, &str)] = &[("", "stack"), ("examples/quickstart", "quickstart")];
@@ -35,7 +34,7 @@ fn names(workspace: &str, folder: &str) -> Vec<String> {
 }
 
 /// Returns the rendered specs of a chroot by file name.
-fn rendered(lab: &Lab, chroot: &str) -> Vec<(String, String)> {
+fn rendered(lab: &Workspace, chroot: &str) -> Vec<(String, String)> {
     let dir = lab.path(&format!("build/{chroot}/specs"));
     let mut specs: Vec<(String, String)> = fs_err::read_dir(dir)
         .unwrap()
@@ -52,7 +51,7 @@ fn rendered(lab: &Lab, chroot: &str) -> Vec<(String, String)> {
 #[test]
 fn every_spec_of_the_quickstart_is_read_by_rpm() {
     let workspace = "examples/quickstart";
-    let lab = Lab::copy_of(workspace);
+    let lab = Workspace::copy_of(workspace);
     let components = fs_err::read_dir(lab.path("specs-templates")).unwrap().count() - 1;
     for pins in names(workspace, "pins") {
         for chroot in names(workspace, "mock-configs") {
@@ -61,12 +60,12 @@ fn every_spec_of_the_quickstart_is_read_by_rpm() {
             assert_eq!(specs.len(), components, "{pins} {chroot}: {specs:?}");
             for (name, _) in specs {
                 let path = lab.path(&format!("build/{chroot}/specs/{name}"));
-                let parsed = common::rpmspec(&path, &["-P"]);
+                let parsed = support::rpmspec(&path, &["-P"]);
                 for left in ["<{", "<@", "@>", "<#"] {
                     assert!(!parsed.contains(left), "{name} for {chroot} has `{left}`:\n{parsed}");
                 }
                 let query = ["-q", "--qf", "%{name} %{license} %{summary}\\n"];
-                let packages = common::rpmspec(&path, &query);
+                let packages = support::rpmspec(&path, &query);
                 assert!(packages.lines().any(|line| line.starts_with("python3-")), "{name}: {packages}");
             }
         }
@@ -97,7 +96,7 @@ const GENERATED: &[&str] = &[
 ];
 
 /// Returns the specs of the components that are generated.
-fn generated(lab: &Lab) -> Vec<String> {
+fn generated(lab: &Workspace) -> Vec<String> {
     let names =
         walkdir::WalkDir::new(lab.path("specs-templates/generated")).into_iter().filter_map(Result::ok);
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -107,7 +106,7 @@ fn generated(lab: &Lab) -> Vec<String> {
 #[test]
 fn the_rendered_specs_are_the_golden_ones() {
     for (workspace, folder) in WORKSPACES {
-        let lab = Lab::copy_of(workspace);
+        let lab = Workspace::copy_of(workspace);
         lab.run(&["render", "--chroot", "fedora-43", "--pins", "stable"]).exits(0);
         let left_out = generated(&lab);
         let shown =
@@ -125,21 +124,22 @@ fn the_rendered_specs_are_the_golden_ones() {
 #[test]
 fn the_same_inputs_give_the_same_bytes() {
     for (workspace, _) in WORKSPACES {
-        let (one, other) = (Lab::copy_of(workspace), Lab::copy_of(workspace));
+        let (one, other) = (Workspace::copy_of(workspace), Workspace::copy_of(workspace));
         for lab in [&one, &other] {
             lab.commit("Begin");
             lab.run(&["render"]).exits(0);
         }
         similar_asserts::assert_eq!(rendered(&one, "fedora-43"), rendered(&other, "fedora-43"));
         assert_eq!(one.read("Containerfile.fedora43"), other.read("Containerfile.fedora43"));
-        let again = one.run(&["render"]).exits(0).says(&["Unchanged Containerfile.fedora43"]);
+        let again = one.run(&["render"]);
+        again.exits(0).says(&["Unchanged Containerfile.fedora43"]);
         assert!(!again.stderr.contains("Rendered"), "{}", again.stderr);
     }
 }
 
 #[test]
 fn the_committed_container_files_are_up_to_date() {
-    let lab = Lab::empty();
+    let lab = Workspace::empty();
     for (workspace, _) in WORKSPACES {
         let dir = Path::new(REPOSITORY).join(workspace);
         lab.run(&["-C", dir.to_str().unwrap(), "render", "--check"]).exits(0).says(&["Checked"]);
@@ -148,14 +148,15 @@ fn the_committed_container_files_are_up_to_date() {
 
 #[test]
 fn a_container_file_that_is_not_up_to_date_is_told_and_shown() {
-    let lab = Lab::copy_of("examples/quickstart");
+    let lab = Workspace::copy_of("examples/quickstart");
     lab.run(&["render", "--check"]).exits(1).says(&["Differs Containerfile.fedora43", "`rocmrpm render`"]);
     lab.run(&["render"]).exits(0).says(&["Rendered Containerfile.fedora43"]);
     lab.run(&["render", "--check"]).exits(0);
     lab.replace("pins/stable.toml", "7.0.2", "7.1.0");
     let before = lab.files();
     lab.run(&["render", "--check"]).exits(1).says(&["Differs Containerfile.fedora43"]);
-    let ran = lab.run(&["render", "--diff"]).exits(0);
+    let ran = lab.run(&["render", "--diff"]);
+    ran.exits(0);
     ran.prints(&[
         "--- Containerfile.fedora43\n",
         "-    io.rocmrpm.component.amdsmi.version=\"7.0.2\"",
@@ -175,9 +176,9 @@ fn a_container_file_that_is_not_up_to_date_is_told_and_shown() {
 }
 
 /// What a mock config comes to, as Python sees it.
-fn mock_config(lab: &Lab, chroot: &str) -> serde_json::Value {
+fn mock_config(lab: &Workspace, chroot: &str) -> serde_json::Value {
     let selection = Selection { chroot: Some(chroot.into()), ..Selection::default() };
-    let workspace = Workspace::load(&lab.root(), &selection).unwrap();
+    let workspace = workspace::Workspace::load(&lab.root(), &selection).unwrap();
     let builder = MockBuilder::new(&workspace);
     let text = builder.config(Path::new("/srv/it's here")).unwrap();
     lab.write("mock.cfg", &text);
@@ -198,7 +199,7 @@ fn mock_config(lab: &Lab, chroot: &str) -> serde_json::Value {
 
 #[test]
 fn the_mock_config_is_python_and_says_what_the_chroot_says() {
-    let lab = Lab::copy_of("");
+    let lab = Workspace::copy_of("");
     let config = mock_config(&lab, "fedora-43");
     assert_eq!(config["included"], serde_json::json!(["fedora-43-x86_64.cfg"]));
     let root = config["opts"]["root"].as_str().unwrap();
@@ -233,7 +234,7 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
 
 #[test]
 fn all_that_rpmbuild_says_in_mock_is_in_one_stream() {
-    let lab = Lab::copy_of("examples/quickstart");
+    let lab = Workspace::copy_of("examples/quickstart");
     lab.write("rpmbuild", "#!/bin/sh\necho \"$#: $*\"\necho 'error: line 2' >&2\nexit 3\n");
     Command::new("chmod").args(["+x", "rpmbuild"]).cwd(lab.root()).text().unwrap();
     let config = mock_config(&lab, "fedora-43");
@@ -252,7 +253,7 @@ fn all_that_rpmbuild_says_in_mock_is_in_one_stream() {
 
 #[test]
 fn packages_and_keys_of_the_chroot_reach_the_mock_config() {
-    let lab = Lab::copy_of("");
+    let lab = Workspace::copy_of("");
     let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME'\\\n-----END PGP PUBLIC KEY BLOCK-----\n";
     lab.write("keys/it's mine.asc", key);
     let text = lab.read("mock-configs/fedora-43.toml");
@@ -278,7 +279,7 @@ fn packages_and_keys_of_the_chroot_reach_the_mock_config() {
     let refused = |key: &str| {
         lab.write("keys/it's mine.asc", key);
         let selection = Selection { chroot: Some("fedora-43".into()), ..Selection::default() };
-        let workspace = Workspace::load(&lab.root(), &selection).unwrap();
+        let workspace = workspace::Workspace::load(&lab.root(), &selection).unwrap();
         MockBuilder::new(&workspace).config(Path::new("/r")).unwrap_err().to_string()
     };
     assert!(refused("binary").ends_with("mine.asc` is no armored public key"), "{}", refused("binary"));
@@ -286,7 +287,7 @@ fn packages_and_keys_of_the_chroot_reach_the_mock_config() {
 
 #[test]
 fn hostile_values_stay_values_in_the_mock_config() {
-    let lab = Lab::copy_of("");
+    let lab = Workspace::copy_of("");
     lab.write("x", "");
     let text = lab.read("mock-configs/fedora-43.toml");
     let text = text.replace("[macros]\n", "[macros]\nevil = \"'\\\\'); import os; os.remove('x')#{ 1 }\"\n");

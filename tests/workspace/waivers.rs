@@ -1,26 +1,27 @@
 //! Waivers in component.toml: their mistakes with places, and what they do in a build.
 
-use crate::common::{Lab, project};
+use crate::support::{Workspace, project};
 use snapbox::{assert_data_eq, str};
 
 /// Returns a workspace with the component `hello`, whose component.toml ends so.
-fn with(toml: &str) -> Lab {
-    let lab = Lab::init();
+fn with(toml: &str) -> Workspace {
+    let workspace = Workspace::init();
     for (path, text) in project("hello", "1.0") {
-        lab.write(&format!("src/hello/{path}"), &text);
+        workspace.write(&format!("src/hello/{path}"), &text);
     }
-    lab.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
-    lab.write("specs-templates/hello/component.toml", toml);
-    lab
+    workspace.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
+    workspace.write("specs-templates/hello/component.toml", toml);
+    workspace
 }
 
 #[test]
 fn mistakes_in_waivers_are_told_with_their_places() {
-    let lab = with(
+    let workspace = with(
         "[inspect]\ndevice-code = false\n\n[[inspect.waive]]\nrule = \"not-striped\"\nreason = \" \"\n\n\
          [[inspect.waive]]\nfiles = \"*.so\"\nfound = \"\"\nreason = 1\n\n[[inspect.waive]]\nrule = \"banana\"\n",
     );
-    let ran = lab.run(&["plan"]).exits(3);
+    let ran = workspace.run(&["plan"]);
+    ran.exits(3);
     assert_eq!(ran.stdout, "");
     assert_data_eq!(
         ran.stderr,
@@ -83,22 +84,23 @@ error: 8 mistakes in the workspace's files
 
 "#]]
     );
-    let lab = with("[inspect]\nwaive = \"not-stripped\"\n");
-    lab.run(&["plan"]).exits(3).says(&["`waive` must be an array of tables", "component.toml:2:9"]);
+    let workspace = with("[inspect]\nwaive = \"not-stripped\"\n");
+    workspace.run(&["plan"]).exits(3).says(&["`waive` must be an array of tables", "component.toml:2:9"]);
 }
 
 #[test]
 fn what_is_waived_lets_a_build_pass_and_is_told() {
     let waiver =
         "[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when it is called\"\n";
-    let lab = with(&format!("[inspect]\ndevice-code = true\n\n{waiver}"));
-    let ran = lab.run(&["build", "--chroot", "host", "--until", "rpm"]).exits(0);
+    let workspace = with(&format!("[inspect]\ndevice-code = true\n\n{waiver}"));
+    let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
+    ran.exits(0);
     ran.says(&[
         "Waived hello: found no GPU code in",
         "[device-code-absent], because: compiled when it is called",
     ]);
     let report: serde_json::Value =
-        serde_json::from_str(&lab.read("build/host/results/hello/inspection.json")).unwrap();
+        serde_json::from_str(&workspace.read("build/host/results/hello/inspection.json")).unwrap();
     assert_eq!(report["findings"], serde_json::json!([]));
     assert_eq!(report["waived"][0]["finding"]["id"], "device-code-absent");
     assert_eq!(report["waived"][0]["place"], "specs-templates/hello/component.toml");
@@ -106,8 +108,10 @@ fn what_is_waived_lets_a_build_pass_and_is_told() {
 
 #[test]
 fn a_build_fails_with_a_waiver_that_matches_nothing() {
-    let lab = with("[[inspect.waive]]\nrule = \"not-stripped\"\nfile = \"*/hello.so\"\nreason = \"known\"\n");
-    let ran = lab.run(&["build", "--chroot", "host", "--until", "rpm"]).exits(1);
+    let workspace =
+        with("[[inspect.waive]]\nrule = \"not-stripped\"\nfile = \"*/hello.so\"\nreason = \"known\"\n");
+    let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
+    ran.exits(1);
     ran.says(&[
         "`hello` did not pass inspection: 1 error",
         "specs-templates/hello/component.toml: found a waiver of `not-stripped`, file `*/hello.so` that matches no finding",

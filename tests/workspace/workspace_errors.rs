@@ -1,8 +1,8 @@
 //! What a user sees whose workspace has mistakes: all of them at once, each with its
 //! file, line, column, the text there, and the nearest right name.
 
-use crate::common;
-use crate::common::{Index, Lab};
+use crate::support;
+use crate::support::{Index, Workspace};
 use snapbox::{assert_data_eq, str};
 
 /// A sound workspace of two components, `base` and `top`, which requires `base`.
@@ -61,8 +61,8 @@ A test.
 <{ changelog }>
 ";
 
-fn sound() -> Lab {
-    Lab::with(SOUND)
+fn sound() -> Workspace {
+    Workspace::with(SOUND)
 }
 
 #[test]
@@ -72,26 +72,27 @@ fn a_sound_workspace_has_no_mistakes() {
 
 #[test]
 fn the_mistakes_of_all_files_are_told_at_once() {
-    let lab = sound();
-    lab.write(
+    let workspace = sound();
+    workspace.write(
         "rocmrpm.toml",
         "[stack]\nname = \"lab\"\ngpu-targets = [\"gfx1151\", \"gfx1511\"]\ndefault-chroot = \"fedora-34\"\ndefualt-pins = \"stable\"\n",
     );
-    lab.write(
+    workspace.write(
         "pins/stable.toml",
         "[base]\nversion = \"1.0-1\"\npath = \"../base\"\n\n[tpo]\nversion = \"2.0\"\ngit = \"https://h/top\"\ncommit = \"main\"\n",
     );
-    lab.write(
+    workspace.write(
         "specs-templates/base/component.toml",
         "memory-per-job = \"4 GiB\"\ntimeout = \"8\"\ngpu-targets = [\"gfx1x51\"]\n\n[inspect]\ndevice-code = \"yes\"\n",
     );
-    lab.write("specs-templates/top/component.toml", "requires = [\"bsae\"]\noptinal = true\n");
-    lab.replace("mock-configs/fedora-43.toml", "\"fedora\"", "\"fedroa\"");
-    lab.replace("mock-configs/fedora-43.toml", "\"43\"", "43");
-    lab.replace("mock-configs/rocm/fedora.toml", "devel =", "develop =");
-    lab.write("copr/project.toml", "owner = \"me\"\nchroots = \"fedora-43-x86_64\"\n");
+    workspace.write("specs-templates/top/component.toml", "requires = [\"bsae\"]\noptinal = true\n");
+    workspace.replace("mock-configs/fedora-43.toml", "\"fedora\"", "\"fedroa\"");
+    workspace.replace("mock-configs/fedora-43.toml", "\"43\"", "43");
+    workspace.replace("mock-configs/rocm/fedora.toml", "devel =", "develop =");
+    workspace.write("copr/project.toml", "owner = \"me\"\nchroots = \"fedora-43-x86_64\"\n");
 
-    let ran = lab.run(&["plan"]).exits(3);
+    let ran = workspace.run(&["plan"]);
+    ran.exits(3);
     assert_eq!(ran.stdout, "");
     assert_data_eq!(
         ran.stderr,
@@ -240,11 +241,12 @@ error: 19 mistakes in the workspace's files
 
 #[test]
 fn a_syntax_error_hides_no_other_file() {
-    let lab = sound();
-    lab.write("rocmrpm.toml", "[stack\nname = \"lab\"\n");
-    lab.write("pins/stable.toml", "[base]\nversion = \"1.0\npath = \"src/base\"\n");
-    lab.write("specs-templates/top/component.toml", "requires = [\"bsae\"]\n");
-    let ran = lab.run(&["plan"]).exits(3);
+    let workspace = sound();
+    workspace.write("rocmrpm.toml", "[stack\nname = \"lab\"\n");
+    workspace.write("pins/stable.toml", "[base]\nversion = \"1.0\npath = \"src/base\"\n");
+    workspace.write("specs-templates/top/component.toml", "requires = [\"bsae\"]\n");
+    let ran = workspace.run(&["plan"]);
+    ran.exits(3);
     assert_data_eq!(
         ran.stderr,
         str![[r#"
@@ -253,7 +255,7 @@ error: this is not valid TOML
   |
 1 |   [stack
   |  _______^
-2 | | name = "lab"
+2 | | name = "workspace"
   | |_^ unclosed table, expected `]`
 
 error: this is not valid TOML
@@ -288,9 +290,10 @@ fn one_slip_is_one_mistake() {
         ("mock-configs/fedora-43.toml", "\"fedora\"", "\"fed", "mock-configs/fedora-43.toml:5:"),
         ("specs-templates/top/component.toml", "base\"]", "bas", "specs-templates/top/component.toml:1:"),
     ] {
-        let lab = sound();
-        lab.replace(file, old, new);
-        let ran = lab.run(&["plan"]).exits(3).says(&["error: this is not valid TOML", place]);
+        let workspace = sound();
+        workspace.replace(file, old, new);
+        let ran = workspace.run(&["plan"]);
+        ran.exits(3).says(&["error: this is not valid TOML", place]);
         let one = "error: 1 mistake in the workspace's files";
         assert!(ran.stderr.contains(one), "{file} with `{new}`:\n{}", ran.stderr);
     }
@@ -298,10 +301,11 @@ fn one_slip_is_one_mistake() {
 
 #[test]
 fn a_folder_that_is_no_component_is_told_once() {
-    let lab = sound();
-    lab.write("specs-templates/Stray/notes.txt", "");
-    fs_err::remove_file(lab.path("specs-templates/base/base.spec.tera")).unwrap();
-    let ran = lab.run(&["plan"]).exits(3);
+    let workspace = sound();
+    workspace.write("specs-templates/Stray/notes.txt", "");
+    fs_err::remove_file(workspace.path("specs-templates/base/base.spec.tera")).unwrap();
+    let ran = workspace.run(&["plan"]);
+    ran.exits(3);
     assert_data_eq!(
         ran.stderr,
         str![[r#"
@@ -321,9 +325,10 @@ error: 2 mistakes in the workspace's files
 
 #[test]
 fn components_that_require_each_other_are_told_with_the_path() {
-    let lab = sound();
-    lab.write("specs-templates/base/component.toml", "requires = [\"top\"]\n");
-    let ran = lab.run(&["plan"]).exits(3);
+    let workspace = sound();
+    workspace.write("specs-templates/base/component.toml", "requires = [\"top\"]\n");
+    let ran = workspace.run(&["plan"]);
+    ran.exits(3);
     assert_data_eq!(
         ran.stderr,
         str![[r#"
@@ -340,28 +345,30 @@ error: components require each other in a circle: base -> top -> base
 
 #[test]
 fn a_component_without_a_supported_target_is_refused_unless_it_is_optional() {
-    let lab = sound();
-    lab.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\n");
-    lab.run(&["plan"]).exits(3).says(&[
+    let workspace = sound();
+    workspace.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\n");
+    workspace.run(&["plan"]).exits(3).says(&[
         "`top` cannot be built: upstream supports none of the workspace's GPU targets (gfx1151)",
         "--> specs-templates/top/component.toml",
         "set `optional = true`",
     ]);
-    lab.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\noptional = true\n");
-    let ran = lab.run(&["plan"]).exits(0).says(&["warning: `top` is left out"]);
+    workspace.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\noptional = true\n");
+    let ran = workspace.run(&["plan"]);
+    ran.exits(0).says(&["warning: `top` is left out"]);
     assert!(!ran.stdout.contains("top"), "{}", ran.stdout);
-    lab.run(&["plan", "top"]).exits(3).says(&["error: `top` cannot be built"]);
+    workspace.run(&["plan", "top"]).exits(3).says(&["error: `top` cannot be built"]);
 }
 
 #[test]
 fn without_a_workspace_the_way_to_one_is_told() {
-    let lab = Lab::empty();
+    let workspace = Workspace::empty();
     for command in ["plan", "build", "render", "lock", "wheel", "index", "container"] {
-        let ran = lab.run(&[command]).exits(3);
+        let ran = workspace.run(&[command]);
+        ran.exits(3);
         assert_data_eq!(
             ran.stderr,
             str![[r#"
-error: there is no `rocmrpm.toml` in `[LAB]/workspace` or in any folder above it
+error: there is no `rocmrpm.toml` in `[HOLDER]/workspace` or in any folder above it
 
 help: `rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere
 
@@ -372,17 +379,18 @@ help: `rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere
 
 #[test]
 fn a_workspace_is_found_from_the_folders_below_it() {
-    let lab = sound();
-    let below = lab.path("src/base");
-    let ran = lab.outcome(lab.command(&["plan"]).current_dir(&below)).exits(0);
-    assert_eq!(ran.stdout, lab.run(&["plan"]).stdout);
-    let elsewhere = lab.command(&["-C", below.to_str().unwrap(), "plan"]).current_dir("/");
-    assert_eq!(lab.outcome(elsewhere).exits(0).stdout, ran.stdout);
+    let workspace = sound();
+    let below = workspace.path("src/base");
+    let ran = workspace.outcome(workspace.command(&["plan"]).current_dir(&below));
+    ran.exits(0);
+    assert_eq!(ran.stdout, workspace.run(&["plan"]).stdout);
+    let mut elsewhere = workspace.command(&["-C", below.to_str().unwrap(), "plan"]);
+    assert_eq!(workspace.outcome(elsewhere.current_dir("/")).exits(0).stdout, ran.stdout);
 }
 
 #[test]
 fn unknown_names_on_the_command_line_name_the_nearest() {
-    let lab = sound();
+    let workspace = sound();
     for (args, error, help) in [
         (["plan", "--chroot", "fedora-34"], "there is no chroot `fedora-34`", "did you mean `fedora-43`?"),
         (["plan", "--pins", "stabel"], "there is no pin set `stabel`", "did you mean `stable`?"),
@@ -391,7 +399,8 @@ fn unknown_names_on_the_command_line_name_the_nearest() {
         (["plan", "base", "tpo"], "there is no component `tpo`", "did you mean `top`?"),
         (["build", "--until", "rmp"], "there is no stage `rmp`", "did you mean `rpm`?"),
     ] {
-        let ran = lab.run(&args).exits(2).says(&[error, help]);
+        let ran = workspace.run(&args);
+        ran.exits(2).says(&[error, help]);
         assert_eq!(ran.stdout, "");
     }
 }
@@ -407,10 +416,11 @@ fn an_overriding_version_must_be_one_of_an_rpm() {
 
 #[test]
 fn mistakes_in_several_templates_are_told_at_once() {
-    let lab = sound();
-    lab.replace("specs-templates/base/base.spec.tera", "<{ version }>", "<{ verison }>");
-    lab.replace("specs-templates/top/top.spec.tera", "%files", "<@ if patches @>\n%files");
-    let ran = lab.run(&["render"]).exits(3);
+    let workspace = sound();
+    workspace.replace("specs-templates/base/base.spec.tera", "<{ version }>", "<{ verison }>");
+    workspace.replace("specs-templates/top/top.spec.tera", "%files", "<@ if patches @>\n%files");
+    let ran = workspace.run(&["render"]);
+    ran.exits(3);
     assert_data_eq!(
         ran.stderr.clone(),
         str![[r#"
@@ -432,17 +442,22 @@ error: 2 mistakes in the workspace's files
 
 "#]]
     );
-    assert!(!lab.path("build").exists(), "nothing is written");
+    assert!(!workspace.path("build").exists(), "nothing is written");
     for command in ["plan", "build"] {
-        assert_eq!(lab.run(&[command]).exits(3).stderr, ran.stderr, "{command}");
+        assert_eq!(workspace.run(&[command]).exits(3).stderr, ran.stderr, "{command}");
     }
 }
 
 #[test]
 fn a_capability_that_the_provider_lacks_is_shown_in_the_template() {
-    let lab = sound();
-    lab.replace("specs-templates/top/top.spec.tera", "BuildArch: noarch", "Requires: <{ rocm.rccl.devel }>");
-    let ran = lab.run(&["render"]).exits(3);
+    let workspace = sound();
+    workspace.replace(
+        "specs-templates/top/top.spec.tera",
+        "BuildArch: noarch",
+        "Requires: <{ rocm.rccl.devel }>",
+    );
+    let ran = workspace.run(&["render"]);
+    ran.exits(3);
     assert_data_eq!(
         ran.stderr,
         str![[r#"
@@ -462,23 +477,24 @@ error: 1 mistake in the workspace's files
 
 #[test]
 fn a_mistake_in_a_shared_template_is_told_once_and_in_that_file() {
-    let lab = sound();
-    lab.replace("specs-templates/_shared/build-env.tera", "<{ export.value }>", "<{ export.valeu }>");
-    let ran = lab.run(&["render"]).exits(3).says(&["specs-templates/_shared/build-env.tera:1:"]);
+    let workspace = sound();
+    workspace.replace("specs-templates/_shared/build-env.tera", "<{ export.value }>", "<{ export.valeu }>");
+    let ran = workspace.run(&["render"]);
+    ran.exits(3).says(&["specs-templates/_shared/build-env.tera:1:"]);
     assert_eq!(ran.stderr.matches("export.valeu").count(), 1, "{}", ran.stderr);
 }
 
 #[test]
 fn what_a_spec_leaves_out_is_an_error() {
-    let lab = sound();
-    lab.write(
+    let workspace = sound();
+    workspace.write(
         "specs-templates/top/component.toml",
         "[[edit]]\nfile = \"a.txt\"\nfind = \"a\"\nreplace = \"b\"\nmatches = 1\nreason = \"x\"\n",
     );
-    lab.write("specs-templates/top/0001-x.patch", "Subject: x\n\nOrigin: own\nDrop-When: never\n---\n");
-    let pins = lab.read("pins/stable.toml");
-    lab.write("pins/stable.toml", &format!("{pins}[top.sources.more]\npath = \"src/base\"\n"));
-    lab.run(&["render"]).exits(3).says(&[
+    workspace.write("specs-templates/top/0001-x.patch", "Subject: x\n\nOrigin: own\nDrop-When: never\n---\n");
+    let pins = workspace.read("pins/stable.toml");
+    workspace.write("pins/stable.toml", &format!("{pins}[top.sources.more]\npath = \"src/base\"\n"));
+    workspace.run(&["render"]).exits(3).says(&[
         "the template `specs-templates/top/top.spec.tera` leaves out source `top-more-2.0.tar.gz`, \
          patch `0001-x.patch`, edit of 'a.txt'",
         "`<@ include \"_shared/edits.tera\" @>` behind %autosetup",
@@ -487,12 +503,13 @@ fn what_a_spec_leaves_out_is_an_error() {
 
 #[test]
 fn environment_variables_are_checked_before_they_are_rendered() {
-    let lab = sound();
-    lab.write(
+    let workspace = sound();
+    workspace.write(
         "specs-templates/top/component.toml",
         "[env]\nGOOD = \"{prefix}\"\nROCM_PATH = \"{prefx}/x\"\n\"B-AD\" = \"1\"\n\"2X\" = \"1\"\n",
     );
-    let ran = lab.run(&["render"]).exits(3);
+    let ran = workspace.run(&["render"]);
+    ran.exits(3);
     assert_data_eq!(
         ran.stderr,
         str![[r#"
@@ -525,30 +542,31 @@ error: 3 mistakes in the workspace's files
 /// Whatever a value has in it, the shell that runs %build sees just that.
 #[test]
 fn environment_variables_reach_the_build_as_they_were_written() {
-    let lab = sound();
+    let workspace = sound();
     let values = [("A", "it's"), ("B", "'; touch pwned; '"), ("C", "100%"), ("D", "a\\b \"$HOME\" `id`")];
     let mut text = String::from("[env]\n");
     for (name, value) in values {
         text += &format!("{name} = {}\n", toml_edit::Value::from(value));
     }
-    lab.write("specs-templates/top/component.toml", &text);
-    lab.run(&["render"]).exits(0);
-    let spec = common::rpmspec(&lab.path("build/fedora-43/specs/top.spec"), &["-P"]);
+    workspace.write("specs-templates/top/component.toml", &text);
+    workspace.run(&["render"]).exits(0);
+    let spec = support::rpmspec(&workspace.path("build/fedora-43/specs/top.spec"), &["-P"]);
     let exports: Vec<&str> = spec.lines().filter(|line| line.starts_with("export ")).collect();
     let script = format!("{}\nprintf '%s\\n' \"$A\" \"$B\" \"$C\" \"$D\"\n", exports.join("\n"));
-    let shown = rocmrpm::process::Command::new("bash").args(["-c", &script]).cwd(lab.root()).text().unwrap();
+    let shown =
+        rocmrpm::process::Command::new("bash").args(["-c", &script]).cwd(workspace.root()).text().unwrap();
     let wanted: Vec<&str> = values.iter().map(|(_, value)| *value).collect();
     assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
-    assert!(!lab.path("pwned").exists());
+    assert!(!workspace.path("pwned").exists());
 }
 
 #[test]
 fn refuses_a_pin_without_a_digest_until_it_is_locked() {
-    let lab = sound();
+    let workspace = sound();
     let index = Index::with_hello("1.0");
-    let archive = lab.dir().join("top-2.0.tar.gz");
-    fs_err::write(&archive, common::sdist("top", "2.0")).unwrap();
-    let upstream = lab.dir().join("upstream");
+    let archive = workspace.holder().join("top-2.0.tar.gz");
+    fs_err::write(&archive, support::sdist("top", "2.0")).unwrap();
+    let upstream = workspace.holder().join("upstream");
     fs_err::create_dir(&upstream).unwrap();
     fs_err::write(upstream.join("x.txt"), "x\n").unwrap();
     for args in [
@@ -557,62 +575,65 @@ fn refuses_a_pin_without_a_digest_until_it_is_locked() {
         &["commit", "--quiet", "--message", "x"],
         &["tag", "v1.0"],
     ] {
-        lab.git_in(&upstream, args);
+        workspace.git_in(&upstream, args);
     }
-    lab.write("specs-templates/hello/component.toml", "");
-    lab.write("specs-templates/top/component.toml", "");
-    lab.write("specs-templates/hello/hello.spec.tera", SPEC);
+    workspace.write("specs-templates/hello/component.toml", "");
+    workspace.write("specs-templates/top/component.toml", "");
+    workspace.write("specs-templates/hello/hello.spec.tera", SPEC);
     let pins = format!(
         "[base]\nversion = \"1.0\"\ngit = \"file://{}\"\n\n[hello]\nversion = \"1.0\"\nsdist = \"hello\"\n\n\
          [top]\nversion = \"2.0\"\nurl = \"file://{}/top-{{version}}.tar.gz\"\n",
         upstream.display(),
-        lab.dir().display()
+        workspace.holder().display()
     );
-    lab.write("pins/stable.toml", &pins);
+    workspace.write("pins/stable.toml", &pins);
 
     for (name, missing) in [("base", "commit"), ("hello", "sha256"), ("top", "sha256")] {
         let help = format!("help: `rocmrpm lock` fetches it once and records its {missing}");
-        let ran = lab.run_with_index(&index, &["build", "--until", "sources", name]).exits(3);
+        let ran = workspace.run_with_index(&index, &["build", "--until", "sources", name]);
+        ran.exits(3);
         ran.says(&[&format!("`{name}`"), &help]);
     }
-    assert!(!lab.path("pins/stable.lock").exists());
+    assert!(!workspace.path("pins/stable.lock").exists());
 
     // One source that cannot be had, and nothing is written.
     let nowhere = Index::empty();
-    lab.run_with_index(&nowhere, &["lock"]).exits(3).says(&["has no project `hello`"]);
-    assert!(!lab.path("pins/stable.lock").exists());
+    workspace.run_with_index(&nowhere, &["lock"]).exits(3).says(&["has no project `hello`"]);
+    assert!(!workspace.path("pins/stable.lock").exists());
 
-    lab.run_with_index(&index, &["lock"]).exits(0).says(&["Locked pins/stable.lock: 3 sources"]);
-    let lock = lab.read("pins/stable.lock");
-    assert!(lock.contains(lab.git_in(&upstream, &["rev-parse", "HEAD"]).trim()), "{lock}");
+    workspace.run_with_index(&index, &["lock"]).exits(0).says(&["Locked pins/stable.lock: 3 sources"]);
+    let lock = workspace.read("pins/stable.lock");
+    assert!(lock.contains(workspace.git_in(&upstream, &["rev-parse", "HEAD"]).trim()), "{lock}");
     let digest = rocmrpm::digest::Sha256::of_file(&archive).unwrap().0;
     assert!(lock.contains(&format!("sha256 = \"{digest}\"")), "{lock}");
-    assert_eq!(lab.read("pins/stable.toml"), pins, "the pins themselves stay as they were written");
+    assert_eq!(workspace.read("pins/stable.toml"), pins, "the pins themselves stay as they were written");
 
-    lab.run_with_index(&index, &["lock"]).exits(0).says(&["Unchanged pins/stable.lock: 3 sources"]);
-    assert_eq!(lab.read("pins/stable.lock"), lock);
-    lab.run_with_index(&index, &["build", "--until", "sources"]).exits(0).says(&["Fetched 3 sources"]);
-    lab.run(&["build", "--until", "sources", "--offline"]).exits(0).says(&["Fetched 3 sources"]);
-    lab.run(&["plan"]).exits(0);
+    workspace.run_with_index(&index, &["lock"]).exits(0).says(&["Unchanged pins/stable.lock: 3 sources"]);
+    assert_eq!(workspace.read("pins/stable.lock"), lock);
+    workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0).says(&["Fetched 3 sources"]);
+    workspace.run(&["build", "--until", "sources", "--offline"]).exits(0).says(&["Fetched 3 sources"]);
+    workspace.run(&["plan"]).exits(0);
 
     // A file that is no longer what was locked is refused with both digests.
-    let other = common::sdist("top", "2.1");
+    let other = support::sdist("top", "2.1");
     fs_err::write(&archive, &other).unwrap();
-    fs_err::remove_dir_all(lab.dir().join("cache")).unwrap();
+    fs_err::remove_dir_all(workspace.holder().join("cache")).unwrap();
     let found = rocmrpm::digest::Sha256::of_bytes(&other);
-    let ran = lab.run(&["build", "--until", "sources", "top", "--chroot", "fedora-43"]).exits(30);
+    let ran = workspace.run(&["build", "--until", "sources", "top", "--chroot", "fedora-43"]);
+    ran.exits(30);
     ran.says(&[&digest.to_string(), &found.to_string()]);
 }
 
 #[test]
 fn where_wheels_find_rocm_and_their_requirements_is_checked() {
-    let lab = sound();
-    lab.replace(
+    let workspace = sound();
+    workspace.replace(
         "rocmrpm.toml",
         "[stack]",
         "[wheels]\nrocm = \"rocm-sdc\"\n\n[index]\noutside = [\"pip\", \"my index\"]\ntrack = \"pip\"\n\n[stack]",
     );
-    let ran = lab.run(&["plan"]).exits(3);
+    let ran = workspace.run(&["plan"]);
+    ran.exits(3);
     assert_data_eq!(
         ran.stderr,
         str![[r#"
@@ -648,14 +669,15 @@ error: 3 mistakes in the workspace's files
 
 #[test]
 fn what_the_provider_brings_is_not_built() {
-    let lab = sound();
-    lab.replace("mock-configs/rocm/fedora.toml", "prefix =", "brings = [\"base\"]\nprefix =");
-    lab.run(&["plan"])
+    let workspace = sound();
+    workspace.replace("mock-configs/rocm/fedora.toml", "prefix =", "brings = [\"base\"]\nprefix =");
+    workspace
+        .run(&["plan"])
         .exits(0)
         .says(&["`base` is left out: the ROCm provider `fedora` brings it"])
         .prints(&["top"]);
-    lab.replace("mock-configs/rocm/fedora.toml", "[\"base\"]", "[\"bass\"]");
-    lab.run(&["plan"]).exits(3).says(&[
+    workspace.replace("mock-configs/rocm/fedora.toml", "[\"base\"]", "[\"bass\"]");
+    workspace.run(&["plan"]).exits(3).says(&[
         "unknown component `bass`",
         "fedora.toml:1:11",
         "did you mean `base`?",
@@ -664,8 +686,8 @@ fn what_the_provider_brings_is_not_built() {
 
 #[test]
 fn what_is_decided_of_a_closure_is_checked() {
-    let lab = sound();
-    lab.write(
+    let workspace = sound();
+    workspace.write(
         "specs-templates/top/component.toml",
         r#"requires = ["base"]
 
@@ -695,7 +717,8 @@ place = "system"
 reason = ""
 "#,
     );
-    let ran = lab.run(&["plan"]).exits(3);
+    let ran = workspace.run(&["plan"]);
+    ran.exits(3);
     assert_eq!(ran.stdout, "");
     ran.says(&[
         "error: the path leads out of the source\n --> specs-templates/top/component.toml:4:37",
@@ -715,16 +738,16 @@ reason = ""
         "error: `reason` must not be empty\n  --> specs-templates/top/component.toml:26:10",
         "11 mistakes in the workspace's files",
     ]);
-    lab.write(
+    workspace.write(
         "specs-templates/top/component.toml",
         "[[closure.member]]\nname = \"ray\"\nreason = \"x\"\n\n[[closure.member]]\nname = \"ray\"\nreason = \"y\"\n",
     );
-    lab.run(&["plan"]).exits(3).says(&[
+    workspace.run(&["plan"]).exits(3).says(&[
         "`ray` is decided twice",
         "component.toml:6:8",
         "keep one of the two",
     ]);
-    lab.write("specs-templates/base/component.toml", "[closure]\n");
-    lab.write("specs-templates/top/component.toml", "[closure]\n");
-    lab.run(&["plan"]).exits(3).says(&["`base` has a table `[closure]` already"]);
+    workspace.write("specs-templates/base/component.toml", "[closure]\n");
+    workspace.write("specs-templates/top/component.toml", "[closure]\n");
+    workspace.run(&["plan"]).exits(3).says(&["`base` has a table `[closure]` already"]);
 }

@@ -1,7 +1,7 @@
 //! Workspaces with links that lead out of them, as a clone can contain: nothing outside is read,
 //! written or deleted.
 
-use crate::common::Lab;
+use crate::support::Workspace;
 use std::os::unix::fs::symlink;
 
 const SPEC: &str = "Name: <{ name }>
@@ -23,21 +23,21 @@ A test.
 ";
 
 /// Returns a committed workspace of the component `one`, and a folder beside it with `one/thesis`.
-fn lab() -> Lab {
-    let lab = Lab::init();
-    lab.write("pins/stable.toml", "[one]\nversion = \"1.0\"\npath = \"src/one\"\n");
-    lab.write("specs-templates/one/component.toml", "");
-    lab.write("specs-templates/one/one.spec.tera", SPEC);
-    lab.write("src/one/file.txt", "1\n");
-    lab.commit("Begin");
-    fs_err::create_dir_all(lab.dir().join("victim/one")).unwrap();
-    fs_err::write(lab.dir().join("victim/one/thesis"), "SECRET").unwrap();
-    lab
+fn workspace() -> Workspace {
+    let workspace = Workspace::init();
+    workspace.write("pins/stable.toml", "[one]\nversion = \"1.0\"\npath = \"src/one\"\n");
+    workspace.write("specs-templates/one/component.toml", "");
+    workspace.write("specs-templates/one/one.spec.tera", SPEC);
+    workspace.write("src/one/file.txt", "1\n");
+    workspace.commit("Begin");
+    fs_err::create_dir_all(workspace.holder().join("victim/one")).unwrap();
+    fs_err::write(workspace.holder().join("victim/one/thesis"), "SECRET").unwrap();
+    workspace
 }
 
 #[track_caller]
-fn is_untouched(lab: &Lab) {
-    let victim = lab.dir().join("victim");
+fn is_untouched(workspace: &Workspace) {
+    let victim = workspace.holder().join("victim");
     let found: Vec<_> = walkdir::WalkDir::new(&victim).into_iter().map(Result::unwrap).collect();
     assert_eq!(found.len(), 3, "{found:?}");
     assert_eq!(fs_err::read_to_string(victim.join("one/thesis")).unwrap(), "SECRET");
@@ -52,57 +52,59 @@ fn a_link_below_build_is_not_followed() {
         &["build", "one", "--chroot", "host", "--until", "srpm"],
         &["plan", "--chroot", "host"],
     ];
-    let lab = lab();
+    let workspace = workspace();
     for link in ["build", "build/host", "build/host/specs", "build/host/prep", "build/host/work"] {
-        fs_err::create_dir_all(lab.path(link).parent().unwrap()).unwrap();
-        symlink(lab.dir().join("victim"), lab.path(link)).unwrap();
+        fs_err::create_dir_all(workspace.path(link).parent().unwrap()).unwrap();
+        symlink(workspace.holder().join("victim"), workspace.path(link)).unwrap();
         for command in commands {
-            let message = format!("`{link}` is a link to `[LAB]/victim`");
-            lab.run(command).exits(3).says(&[&message, &format!("help: remove the link: rm {link}")]);
-            is_untouched(&lab);
+            let message = format!("`{link}` is a link to `[HOLDER]/victim`");
+            workspace.run(command).exits(3).says(&[&message, &format!("help: remove the link: rm {link}")]);
+            is_untouched(&workspace);
         }
-        fs_err::remove_file(lab.path(link)).unwrap();
+        fs_err::remove_file(workspace.path(link)).unwrap();
     }
-    lab.run(commands[1]).exits(0);
+    workspace.run(commands[1]).exits(0);
 }
 
 #[test]
 fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
-    let lab = lab();
-    let victim = lab.dir().join("victim/one/thesis");
+    let workspace = workspace();
+    let victim = workspace.holder().join("victim/one/thesis");
     for link in ["specs-templates/one/leak.patch", "specs-templates/_shared/leak.tera", "pins/leak.toml"] {
-        fs_err::create_dir_all(lab.path(link).parent().unwrap()).unwrap();
-        symlink(&victim, lab.path(link)).unwrap();
+        fs_err::create_dir_all(workspace.path(link).parent().unwrap()).unwrap();
+        symlink(&victim, workspace.path(link)).unwrap();
         for command in [
             &["lint", "--chroot", "host"][..],
             &["render", "--chroot", "host"],
             &["build", "one", "--chroot", "host", "--until", "srpm"],
         ] {
-            let message = format!("`{link}` is a link to `[LAB]/victim/one/thesis`, outside the workspace");
-            lab.run(command).exits(3).says(&[&message, &format!("rm {link}")]);
+            let message =
+                format!("`{link}` is a link to `[HOLDER]/victim/one/thesis`, outside the workspace");
+            workspace.run(command).exits(3).says(&[&message, &format!("rm {link}")]);
         }
-        fs_err::remove_file(lab.path(link)).unwrap();
+        fs_err::remove_file(workspace.path(link)).unwrap();
     }
-    assert!(!lab.path("build").exists(), "something was written");
+    assert!(!workspace.path("build").exists(), "something was written");
     // A link inside the workspace is read.
-    lab.write("specs-templates/_shared/a.tera", "# shared\n");
-    symlink("a.tera", lab.path("specs-templates/_shared/b.tera")).unwrap();
-    lab.write("specs-templates/one/one.spec.tera", &format!("<@ include \"_shared/b.tera\" @>\n{SPEC}"));
-    lab.run(&["render", "--chroot", "host"]).exits(0);
-    assert!(lab.read("build/host/specs/one.spec").contains("# shared"));
+    workspace.write("specs-templates/_shared/a.tera", "# shared\n");
+    symlink("a.tera", workspace.path("specs-templates/_shared/b.tera")).unwrap();
+    workspace
+        .write("specs-templates/one/one.spec.tera", &format!("<@ include \"_shared/b.tera\" @>\n{SPEC}"));
+    workspace.run(&["render", "--chroot", "host"]).exits(0);
+    assert!(workspace.read("build/host/specs/one.spec").contains("# shared"));
 }
 
 #[test]
 fn init_writes_nothing_through_a_link() {
-    let lab = Lab::empty();
-    fs_err::create_dir(lab.dir().join("victim")).unwrap();
+    let workspace = Workspace::empty();
+    fs_err::create_dir(workspace.holder().join("victim")).unwrap();
     for link in ["mock-configs", "pins", "specs-templates"] {
-        symlink(lab.dir().join("victim"), lab.path(link)).unwrap();
-        let message = format!("`{link}` is a link to `[LAB]/victim`, outside the workspace");
-        lab.run(&["init", "--name", "lab"]).exits(3).says(&[&message, &format!("rm {link}")]);
-        fs_err::remove_file(lab.path(link)).unwrap();
+        symlink(workspace.holder().join("victim"), workspace.path(link)).unwrap();
+        let message = format!("`{link}` is a link to `[HOLDER]/victim`, outside the workspace");
+        workspace.run(&["init", "--name", "lab"]).exits(3).says(&[&message, &format!("rm {link}")]);
+        fs_err::remove_file(workspace.path(link)).unwrap();
     }
-    assert_eq!(fs_err::read_dir(lab.dir().join("victim")).unwrap().count(), 0);
-    assert!(!lab.path("rocmrpm.toml").exists());
-    lab.run(&["init", "--name", "lab"]).exits(0);
+    assert_eq!(fs_err::read_dir(workspace.holder().join("victim")).unwrap().count(), 0);
+    assert!(!workspace.path("rocmrpm.toml").exists());
+    workspace.run(&["init", "--name", "lab"]).exits(0);
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use rocmrpm::digest::Sha256;
 use rocmrpm::text::{BASE64_URL, base64};
 
-use crate::archive::tar_gz;
+use crate::support::archive::tar_gz;
 use crate::support::server::{Reply, Seen, TestServer};
 
 /// A distribution to put on the index.

@@ -7,7 +7,7 @@ use rocmrpm::index;
 use serde_json::json;
 
 use super::fixtures::*;
-use crate::common::{Lab, Ran};
+use crate::support::{Ran, Workspace};
 
 /// An index under construction: pages as they are, and packages that need not be wheels.
 struct Pages(PathBuf);
@@ -44,16 +44,16 @@ impl Pages {
     }
 }
 
-fn lab(outside: &str) -> (Lab, Pages) {
-    let lab = Lab::init();
-    lab.replace("rocmrpm.toml", "outside = [\"pip\"]", &format!("outside = [{outside}]"));
-    let pages = Pages(lab.path("build/fedora-43/index"));
-    (lab, pages)
+fn workspace(outside: &str) -> (Workspace, Pages) {
+    let workspace = Workspace::init();
+    workspace.replace("rocmrpm.toml", "outside = [\"pip\"]", &format!("outside = [{outside}]"));
+    let pages = Pages(workspace.path("build/fedora-43/index"));
+    (workspace, pages)
 }
 
 /// Returns the findings as `id: wheels`, each wheel without its tags.
 fn findings(ran: &Ran) -> Vec<String> {
-    let json = ran.json("rocmrpm/index-check/2");
+    let json = ran.document("rocmrpm/index-check/2");
     let short = |file: &serde_json::Value| {
         file.as_str().unwrap().splitn(3, '-').take(2).collect::<Vec<_>>().join("-")
     };
@@ -73,7 +73,7 @@ fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn every_fault_is_named_and_nothing_is_changed() {
-    let (lab, pages) = lab("");
+    let (workspace, pages) = workspace("");
     pages.plain(
         "vllm-1.0+rocm7.14.gfx1151-cp314-cp314-linux_x86_64.whl",
         "Requires-Dist: torch==2.11.0\nRequires-Dist: torch<2 ; python_version < '3.14'\n\
@@ -105,7 +105,8 @@ fn every_fault_is_named_and_nothing_is_changed() {
         entry["core-metadata"] = json!({"sha256": "0".repeat(64)});
     });
     let before = snapshot(&pages.0);
-    let ran = lab.run(&["index", "check", "--json"]).exits(1);
+    let ran = workspace.run(&["index", "check", "--json"]);
+    ran.exits(1);
     similar_asserts::assert_eq!(
         findings(&ran),
         [
@@ -125,7 +126,8 @@ fn every_fault_is_named_and_nothing_is_changed() {
             "unsatisfied-extra: vllm-1.0+rocm7.14.gfx1151",
         ]
     );
-    let text = lab.run(&["index", "check"]).exits(1);
+    let text = workspace.run(&["index", "check"]);
+    text.exits(1);
     text.prints(&[
         "for Python 3.14 on x86_64",
         "1 wheel for other Pythons or platforms",
@@ -141,14 +143,15 @@ fn every_fault_is_named_and_nothing_is_changed() {
 
 #[test]
 fn an_extra_that_the_stack_itself_asks_for_is_part_of_the_closed_set() {
-    let (lab, pages) = lab("");
+    let (workspace, pages) = workspace("");
     pages.plain("a-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: b[gpu,none]==1.0\n");
     pages.plain(
         "b-1.0+rocm7.14-py3-none-any.whl",
         "Provides-Extra: gpu\nRequires-Dist: c ; extra == 'gpu'\nRequires-Dist: b[deep] ; extra == 'gpu'\n\
          Provides-Extra: deep\nRequires-Dist: d ; extra == 'deep'\n",
     );
-    let ran = lab.run(&["index", "check", "--json"]).exits(1);
+    let ran = workspace.run(&["index", "check", "--json"]);
+    ran.exits(1);
     let expected =
         ["unsatisfied: b-1.0+rocm7.14", "unsatisfied: b-1.0+rocm7.14", "unknown-extra: a-1.0+rocm7.14"];
     assert_eq!(findings(&ran), expected);
@@ -156,78 +159,92 @@ fn an_extra_that_the_stack_itself_asks_for_is_part_of_the_closed_set() {
 
 #[test]
 fn a_damaged_package_of_the_right_size_needs_its_digest_read() {
-    let (lab, pages) = lab("");
+    let (workspace, pages) = workspace("");
     let file = "a-1.0+rocm7.14-py3-none-any.whl";
     pages.plain(file, "");
-    lab.run(&["index", "check", "--digests"]).exits(0).prints(&["no findings"]);
+    workspace.run(&["index", "check", "--digests"]).exits(0).prints(&["no findings"]);
     fs_err::write(pages.0.join("packages/a").join(file), "x".repeat(file.len())).unwrap();
-    lab.run(&["index", "check"]).exits(0);
-    lab.run(&["index", "check", "--digests"]).exits(1).prints(&["error[package-differs]", "its sha256 is"]);
+    workspace.run(&["index", "check"]).exits(0);
+    workspace
+        .run(&["index", "check", "--digests"])
+        .exits(1)
+        .prints(&["error[package-differs]", "its sha256 is"]);
 }
 
 #[test]
 fn what_the_stack_lacks_comes_from_declared_indexes_that_can_be_reached() {
     let others = tempfile::tempdir().unwrap();
     let url = outside(others.path(), &[("numpy", "2.1", &[]), ("torch", "9.0", &[])]);
-    let (lab, pages) = lab(&format!("\"{url}\""));
+    let (workspace, pages) = workspace(&format!("\"{url}\""));
     let vllm = "vllm-1.0+rocm7.14-py3-none-any.whl";
     pages.plain(vllm, "Requires-Dist: numpy>=2\nRequires-Dist: torch\n");
     pages.plain("torch-2.0+rocm7.14-py3-none-any.whl", "");
-    lab.run(&["index", "check"]).exits(0).prints(&["no findings | 2 requirements checked\n"]);
+    workspace.run(&["index", "check"]).exits(0).prints(&["no findings | 2 requirements checked\n"]);
     // Our own names are satisfied inside or not at all, whatever others have.
     pages.plain("triton-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: torch>=9\nRequires-Dist: numpy>=3\n");
-    let ran = lab.run(&["index", "check"]).exits(1);
+    let ran = workspace.run(&["index", "check"]);
+    ran.exits(1);
     ran.prints(&["error[unsatisfied]: torch>=9", "error[unsatisfied]: numpy>=3", "its newest is 2.1"]);
 
     // The second index cannot be reached: what the first one has not is not checked.
-    let manifest = lab
+    let manifest = workspace
         .read("rocmrpm.toml")
         .replace(&format!("\"{url}\""), &format!("\"{url}\", \"http://me:s3cret@127.0.0.1:9/simple\""));
-    lab.write("rocmrpm.toml", &manifest);
+    workspace.write("rocmrpm.toml", &manifest);
     fs_err::remove_dir_all(pages.0.join("simple/triton")).unwrap();
-    lab.run(&["index", "check"]).exits(0);
+    workspace.run(&["index", "check"]).exits(0);
     pages.plain("flash-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: einops\n");
-    let ran = lab.run(&["index", "check"]).exits(30).says(&["an outside index cannot be reached"]);
+    let ran = workspace.run(&["index", "check"]);
+    ran.exits(30).says(&["an outside index cannot be reached"]);
     assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"));
     ran.prints(&[
         "unchecked: einops",
         "flash-1.0+rocm7.14-py3-none-any.whl",
         "2 requirements checked, 1 not",
     ]);
-    let ran = lab.run(&["index", "check", "--offline"]).exits(0);
+    let ran = workspace.run(&["index", "check", "--offline"]);
+    ran.exits(0);
     ran.prints(&["unchecked: einops", "unchecked: numpy>=2", "1 requirement checked, 2 not"]);
 }
 
 #[test]
 fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
-    let (lab, pages) = lab("");
+    let (workspace, pages) = workspace("");
     let wheels = [
-        requiring(lab.dir(), "demo-torch", &["demo-base ; extra == 'gpu'"]),
-        requiring(lab.dir(), "demo-vllm", &["demo-torch[gpu]==1.0"]),
-        requiring(lab.dir(), "demo-base", &[]),
+        requiring(workspace.holder(), "demo-torch", &["demo-base ; extra == 'gpu'"]),
+        requiring(workspace.holder(), "demo-vllm", &["demo-torch[gpu]==1.0"]),
+        requiring(workspace.holder(), "demo-base", &[]),
     ];
-    lab.run(&["index", "check"]).exits(2).says(&["there is no index in", "`rocmrpm index` writes"]);
+    workspace.run(&["index", "check"]).exits(2).says(&["there is no index in", "`rocmrpm index` writes"]);
     index::write(&wheels, &pages.0).unwrap();
-    lab.run(&["index", "check", "--digests"])
+    workspace
+        .run(&["index", "check", "--digests"])
         .exits(0)
         .prints(&["3 wheels of 3 distributions", "no findings"]);
     // What a client of HTML reads counts as much.
     let html = pages.0.join("simple/demo-torch/index.html");
     let whole = fs_err::read_to_string(&html).unwrap();
     fs_err::write(&html, whole.replace("data-core-metadata", "data-x")).unwrap();
-    lab.run(&["index", "check"]).exits(1).prints(&["error[pages-differ]", "of `demo-torch`", "1 error, "]);
+    workspace.run(&["index", "check"]).exits(1).prints(&[
+        "error[pages-differ]",
+        "of `demo-torch`",
+        "1 error, ",
+    ]);
     fs_err::write(&html, whole).unwrap();
     fs_err::create_dir(pages.0.join("testing")).unwrap();
     fs_err::rename(pages.0.join("simple"), pages.0.join("testing/simple")).unwrap();
     let dir = pages.0.to_str().unwrap();
-    lab.run(&["index", "check", dir]).exits(2).says(&["channels testing"]);
+    workspace.run(&["index", "check", dir]).exits(2).says(&["channels testing"]);
     // The pages lie one folder deeper than their URLs say.
-    lab.run(&["index", "check", dir, "--channel", "testing"]).exits(1).prints(&["error[package-missing]"]);
+    workspace
+        .run(&["index", "check", dir, "--channel", "testing"])
+        .exits(1)
+        .prints(&["error[package-missing]"]);
 }
 
 #[test]
 fn an_index_without_wheels_is_not_called_right() {
-    let (lab, _) = lab("");
-    lab.run(&["index"]).exits(0).says(&["no component has been built for fedora-43"]);
-    lab.run(&["index", "check"]).exits(0).prints(&["no wheels | 0 requirements checked\n"]);
+    let (workspace, _) = workspace("");
+    workspace.run(&["index"]).exits(0).says(&["no component has been built for fedora-43"]);
+    workspace.run(&["index", "check"]).exits(0).prints(&["no wheels | 0 requirements checked\n"]);
 }

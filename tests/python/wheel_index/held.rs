@@ -7,20 +7,20 @@ use rocmrpm::index;
 
 use super::fixtures::*;
 use super::requirements::with_uv;
-use crate::common::{Lab, Ran};
+use crate::support::{Ran, Workspace};
 
 /// A workspace whose index has `demo-vllm`, which requires some `plain-lib` from outside; there
 /// are two, and the lock of the closure holds one.
-struct Held(Lab);
+struct Held(Workspace);
 
 impl Held {
     fn new(requires: &str, held: &str) -> Self {
-        let lab = Lab::init();
+        let workspace = Workspace::init();
         let versions: [(&str, &str, &[&str]); 2] = [("plain-lib", "2.5", &[]), ("plain-lib", "3.0", &[])];
-        let url = outside(&lab.dir().join("others"), &versions);
-        lab.replace("rocmrpm.toml", "outside = [\"pip\"]", &format!("outside = [\"{url}\"]"));
-        let wheel = requiring(lab.dir(), "demo-vllm", &[requires]);
-        index::write(&[wheel], &lab.path("build/host/index")).unwrap();
+        let url = outside(&workspace.holder().join("others"), &versions);
+        workspace.replace("rocmrpm.toml", "outside = [\"pip\"]", &format!("outside = [\"{url}\"]"));
+        let wheel = requiring(workspace.holder(), "demo-vllm", &[requires]);
+        index::write(&[wheel], &workspace.path("build/host/index")).unwrap();
         let file = format!("plain_lib-{held}-py3-none-any.whl");
         let wheel = LockedFile { sha256: Sha256::of_bytes(&file), name: file, size: None, metadata: None };
         let lock = Lock {
@@ -36,13 +36,13 @@ impl Held {
                 origin: Origin::Index { wheel: Some(wheel), sdist: None },
             }],
         };
-        lab.write("pins/stable.host.requirements.lock", &lock.text());
-        Self(lab)
+        workspace.write("pins/stable.host.requirements.lock", &lock.text());
+        Self(workspace)
     }
 
     fn run(&self, args: &[&str]) -> Ran {
         let args = [args, &["--chroot", "host"]].concat();
-        self.0.outcome(self.0.command(&args).env("PATH", with_uv(self.0.dir())))
+        self.0.outcome(self.0.command(&args).env("PATH", with_uv(self.0.holder())))
     }
 
     /// Returns the version of `plain-lib` that installers are told.

@@ -6,13 +6,13 @@ use rocmrpm::index;
 use rocmrpm::process::Command;
 
 use super::fixtures::*;
-use crate::common::Lab;
+use crate::support::Workspace;
 use crate::tools::{alone, environment, new_environment};
 
 /// A workspace whose index for this machine has `demo-torch` and `demo-vllm`, which
 /// requires it and `plain-lib` from outside.
 struct Stack {
-    lab: Lab,
+    workspace: Workspace,
     outside: String,
 }
 
@@ -22,9 +22,9 @@ impl Stack {
     /// `index` is what stands in the manifest's table `[index]`, `{outside}` for the index
     /// of others: a higher, plain `demo-torch`, and distributions that want some of it.
     fn new(index: &str) -> Self {
-        let lab = Lab::init();
+        let workspace = Workspace::init();
         let url = outside(
-            &lab.dir().join("others"),
+            &workspace.holder().join("others"),
             &[
                 ("demo-torch", "1.0", &[]),
                 ("demo-torch", "2.0", &[]),
@@ -34,26 +34,30 @@ impl Stack {
                 ("wants-new", "1.0", &["demo-torch>=2.0"]),
             ],
         );
-        lab.replace("rocmrpm.toml", "outside = [\"pip\"]", &index.replace("{outside}", &url));
+        workspace.replace("rocmrpm.toml", "outside = [\"pip\"]", &index.replace("{outside}", &url));
         let wheels = [
-            requiring(lab.dir(), "demo-torch", &[]),
-            requiring(lab.dir(), "demo-vllm", &["demo-torch==1.0", "plain-lib>=2; os_name == 'posix'"]),
+            requiring(workspace.holder(), "demo-torch", &[]),
+            requiring(
+                workspace.holder(),
+                "demo-vllm",
+                &["demo-torch==1.0", "plain-lib>=2; os_name == 'posix'"],
+            ),
         ];
-        index::write(&wheels, &lab.path("build/host/index")).unwrap();
-        Self { lab, outside: url }
+        index::write(&wheels, &workspace.path("build/host/index")).unwrap();
+        Self { workspace, outside: url }
     }
 
     fn usual() -> Self {
         Self::new("outside = [\"{outside}\"]")
     }
 
-    fn requirements(&self, more: &[&str]) -> crate::common::Ran {
+    fn requirements(&self, more: &[&str]) -> crate::support::Ran {
         let args = [&["requirements", "--chroot", "host"], more].concat();
-        self.lab.outcome(self.lab.command(&args).env("PATH", with_uv(self.lab.dir())))
+        self.workspace.outcome(self.workspace.command(&args).env("PATH", with_uv(self.workspace.holder())))
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.lab.path("build/host/requirements").join(name)
+        self.workspace.path("build/host/requirements").join(name)
     }
 
     fn read(&self, name: &str) -> String {
@@ -136,7 +140,7 @@ fn pip_keeps_to_the_stack_where_another_index_has_a_higher_version() {
     assert_eq!(target.frozen(), [""; 0]);
 
     // Without the constraints the same two indexes give the other build: that is the danger.
-    let ours = format!("file://{}/build/host/index/simple", stack.lab.root().display());
+    let ours = format!("file://{}/build/host/index/simple", stack.workspace.root().display());
     let both = ["install", "--quiet", "--index-url", &ours, "--extra-index-url", &stack.outside, "wants-any"];
     target.pip(None, &both).unwrap();
     assert_eq!(target.frozen(), ["demo-torch==2.0", "wants-any==1.0"]);
@@ -158,7 +162,7 @@ fn uv_keeps_to_the_stack_where_another_index_has_a_higher_version() {
         assert!(error.contains("demo-torch"), "{error}");
     }
     assert_eq!(target.frozen(), [""; 0]);
-    let ours = format!("file://{}/build/host/index/simple", stack.lab.root().display());
+    let ours = format!("file://{}/build/host/index/simple", stack.workspace.root().display());
     let both = ["pip", "install", "--index", &stack.outside, "--default-index", &ours, "wants-any"];
     target.uv(None, &both).unwrap();
     assert_eq!(target.frozen(), ["demo-torch==2.0", "wants-any==1.0"]);
@@ -167,10 +171,11 @@ fn uv_keeps_to_the_stack_where_another_index_has_a_higher_version() {
 #[test]
 fn the_resolved_lock_installs_everything_with_both_and_nothing_else() {
     let stack = Stack::usual();
-    let ran = stack.requirements(&["--resolve"]).exits(0);
+    let ran = stack.requirements(&["--resolve"]);
+    ran.exits(0);
     let names = ["constraints.txt", "requirements.lock", "pip.conf", "uv.toml"];
     let paths: Vec<String> =
-        names.iter().map(|name| format!("[LAB]/workspace/build/host/requirements/{name}")).collect();
+        names.iter().map(|name| format!("[HOLDER]/workspace/build/host/requirements/{name}")).collect();
     assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), paths);
     let expected = [
         format!("demo-torch=={OURS}"),
@@ -215,8 +220,9 @@ fn the_resolved_lock_installs_everything_with_both_and_nothing_else() {
 #[test]
 fn without_resolving_the_lock_says_what_comes_from_outside() {
     let stack = Stack::usual();
-    let ran = stack.requirements(&["--json"]).exits(0).says(&["1 requirement from outside", "plain-lib>=2"]);
-    let json = ran.json("rocmrpm/requirements/1");
+    let ran = stack.requirements(&["--json"]);
+    ran.exits(0).says(&["1 requirement from outside", "plain-lib>=2"]);
+    let json = ran.document("rocmrpm/requirements/1");
     assert_eq!(json["open"][0]["requirement"], "plain-lib>=2");
     assert_eq!(json["pins"][1]["version"], OURS);
     let lock = stack.read("requirements.lock");
@@ -238,9 +244,9 @@ fn without_resolving_the_lock_says_what_comes_from_outside() {
 #[test]
 fn pins_that_contradict_each_other_are_not_written() {
     let stack = Stack::usual();
-    let dir = stack.lab.dir();
+    let dir = stack.workspace.holder();
     let wheels = [requiring(dir, "demo-torch", &[]), requiring(dir, "demo-vllm", &["demo-torch>=2"])];
-    index::write(&wheels, &stack.lab.path("build/host/index")).unwrap();
+    index::write(&wheels, &stack.workspace.path("build/host/index")).unwrap();
     let wrong = "cannot be pinned: it requires `demo-torch>=2`, and the pin would be demo_torch-1.0+rocm";
     stack.requirements(&[]).exits(3).says(&["demo_vllm-1.0+rocm", wrong]);
     assert!(!stack.file("requirements.lock").exists());
@@ -249,7 +255,7 @@ fn pins_that_contradict_each_other_are_not_written() {
 #[test]
 fn a_folder_with_a_blank_in_its_name_works() {
     let stack = Stack::usual();
-    let folder = stack.lab.dir().join("a folder+");
+    let folder = stack.workspace.holder().join("a folder+");
     stack.requirements(&["--constraints", "-o", folder.to_str().unwrap()]).exits(0);
     let target = Target::new();
     target.pip(Some(&folder.join("pip.conf")), &["install", "--quiet", "wants-any"]).unwrap();
@@ -261,7 +267,8 @@ fn a_folder_with_a_blank_in_its_name_works() {
 fn credentials_are_never_written() {
     let stack = Stack::new("outside = [\"http://me:s3cret@127.0.0.1:9/simple\", \"{outside}\"]");
     let url = "https://me:s3cret@127.0.0.1/simple";
-    let ran = stack.requirements(&["--index-url", url, "--json"]).exits(0).says(&["are not written"]);
+    let ran = stack.requirements(&["--index-url", url, "--json"]);
+    ran.exits(0).says(&["are not written"]);
     assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"));
     for name in ["constraints.txt", "requirements.lock", "pip.conf", "uv.toml"] {
         let text = stack.read(name);
@@ -270,7 +277,8 @@ fn credentials_are_never_written() {
     assert!(stack.read("pip.conf").contains("index-url = https://127.0.0.1/simple\n"));
     assert!(stack.read("pip.conf").contains("    http://127.0.0.1:9/simple\n"));
     // uv cannot reach that index: nobody is told the password.
-    let ran = stack.requirements(&["--resolve"]).exits(30);
+    let ran = stack.requirements(&["--resolve"]);
+    ran.exits(30);
     assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
     for bad in ["simple", "ftp://h/simple", "https://h/a b", "https://h/a\nx"] {
         stack.requirements(&["--index-url", bad]).exits(2).says(&["is not the URL of an index"]);
@@ -280,11 +288,11 @@ fn credentials_are_never_written() {
 #[test]
 fn a_missing_uv_a_missing_index_and_an_unsolvable_set_are_told_and_nothing_is_written() {
     let stack = Stack::new("outside = []");
-    let bin = stack.lab.dir().join("bin");
+    let bin = stack.workspace.holder().join("bin");
     fs_err::create_dir(&bin).unwrap();
     fs_err::os::unix::fs::symlink("/usr/bin/python3", bin.join("python3")).unwrap();
-    let command = stack.lab.command(&["requirements", "--chroot", "host", "--resolve"]);
-    let ran = stack.lab.outcome(command.env("PATH", bin.to_str().unwrap()));
+    let mut command = stack.workspace.command(&["requirements", "--chroot", "host", "--resolve"]);
+    let ran = stack.workspace.outcome(command.env("PATH", bin.to_str().unwrap()));
     ran.exits(40).says(&["`uv` is not installed", "dnf install uv", "pip install uv"]);
     stack.requirements(&["--resolve"]).exits(3).says(&[
         "plain-lib",
@@ -292,32 +300,33 @@ fn a_missing_uv_a_missing_index_and_an_unsolvable_set_are_told_and_nothing_is_wr
         "[index] outside",
     ]);
     assert!(!stack.file("").exists());
-    fs_err::remove_dir_all(stack.lab.path("build/host/index")).unwrap();
+    fs_err::remove_dir_all(stack.workspace.path("build/host/index")).unwrap();
     stack.requirements(&[]).exits(2).says(&["there is no index in", "`rocmrpm index`"]);
     assert!(!stack.file("").exists());
 }
 
 #[test]
 fn the_closure_comes_from_the_index_that_pip_is_configured_with() {
-    let lab = Lab::init();
-    let wheel = requiring(lab.dir(), "demo-date", &["python-dateutil>=2.8,<3"]);
-    index::write(&[wheel], &lab.path("build/host/index")).unwrap();
+    let workspace = Workspace::init();
+    let wheel = requiring(workspace.holder(), "demo-date", &["python-dateutil>=2.8,<3"]);
+    index::write(&[wheel], &workspace.path("build/host/index")).unwrap();
     let index = rocmrpm::sources::pip_index().unwrap();
     let run = |args: &[&str]| {
-        let command = lab.command(args).env("PIP_INDEX_URL", &index).env("PATH", with_uv(lab.dir()));
+        let mut command = workspace.command(args);
+        command.env("PIP_INDEX_URL", &index).env("PATH", with_uv(workspace.holder()));
         let certificates = ["SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "HTTPS_PROXY", "https_proxy"];
         let theirs = certificates.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
-        lab.outcome(command.envs(theirs))
+        workspace.outcome(command.envs(theirs))
     };
     run(&["index", "check", "--chroot", "host"]).exits(0).prints(&["no findings", "1 requirement checked"]);
     run(&["requirements", "--chroot", "host", "--resolve"]).exits(0);
-    let lock = lab.read("build/host/requirements/requirements.lock");
+    let lock = workspace.read("build/host/requirements/requirements.lock");
     let pins: Vec<&str> =
         lock.lines().filter_map(|line| line.strip_suffix(" \\")?.split("==").next()).collect();
     let pins: Vec<&str> = pins.into_iter().filter(|line| !line.contains("--hash")).collect();
     assert_eq!(pins, ["demo-date", "python-dateutil", "six"]);
-    let path = lab.path("build/host/requirements/requirements.lock");
-    let config = lab.path("build/host/requirements/pip.conf");
+    let path = workspace.path("build/host/requirements/requirements.lock");
+    let config = workspace.path("build/host/requirements/pip.conf");
     let target = Target::new();
     let args = ["install", "--quiet", "--require-hashes", "-r", path.to_str().unwrap()];
     target.pip(Some(&config), &args).unwrap();

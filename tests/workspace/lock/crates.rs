@@ -3,33 +3,33 @@
 
 use std::path::{Path, PathBuf};
 
-use super::common::{Lab, Ran};
+use super::support::{Ran, Workspace};
 use super::{Repository, SPEC, forget, lock_text, set_pins};
-use crate::archive::tar_gz;
+use crate::support::archive::tar_gz;
 use crate::support::server::{Reply, TestServer};
 use rocmrpm::digest::Sha256;
 use rocmrpm::process::Command;
 
-/// A lab, the environment of a cargo of its own, and crates for it.
+/// A workspace, the environment of a cargo of its own, and crates for it.
 struct Crates {
-    lab: Lab,
+    workspace: Workspace,
     cargo_home: PathBuf,
 }
 
 impl Crates {
-    /// Returns a lab whose cargo has a mirror of the registry with the crate `mini`.
+    /// Returns a workspace whose cargo has a mirror of the registry with the crate `mini`.
     fn with_mirror() -> Self {
-        let lab = Lab::init();
-        let crates = Self { cargo_home: lab.dir().join("cargo-home"), lab };
+        let workspace = Workspace::init();
+        let crates = Self { cargo_home: workspace.holder().join("cargo-home"), workspace };
         let index = crates.dir("mirror/index/mi/ni");
         let archive = crate_file("mini", "1.0.0", "pub fn seven() -> u8 { 7 }\n");
         let digest = Sha256::of_bytes(&archive);
-        fs_err::write(crates.lab.dir().join("mirror/mini-1.0.0.crate"), archive).unwrap();
+        fs_err::write(crates.workspace.holder().join("mirror/mini-1.0.0.crate"), archive).unwrap();
         let line = format!(
             "{{\"name\":\"mini\",\"vers\":\"1.0.0\",\"deps\":[],\"features\":{{}},\"cksum\":\"{digest}\",\"yanked\":false}}\n"
         );
         fs_err::write(index.join("mini"), line).unwrap();
-        let mirror = format!("local-registry = \"{}\"", crates.lab.dir().join("mirror").display());
+        let mirror = format!("local-registry = \"{}\"", crates.workspace.holder().join("mirror").display());
         crates.mirror(&mirror);
         crates
     }
@@ -40,7 +40,7 @@ impl Crates {
     }
 
     fn dir(&self, name: &str) -> PathBuf {
-        let dir = self.lab.dir().join(name);
+        let dir = self.workspace.holder().join(name);
         fs_err::create_dir_all(&dir).unwrap();
         dir
     }
@@ -53,8 +53,8 @@ impl Crates {
     }
 
     fn run(&self, args: &[&str]) -> Ran {
-        let command = self.lab.command(args).env("PATH", path()).env("CARGO_HOME", &self.cargo_home);
-        self.lab.outcome(command)
+        let mut command = self.workspace.command(args);
+        self.workspace.outcome(command.env("PATH", path()).env("CARGO_HOME", &self.cargo_home))
     }
 
     /// Pins the last commit of `upstream` and the crates of this lock file.
@@ -65,14 +65,15 @@ impl Crates {
              [demo.sources.crates]\ncargo-vendor = \"{lock_file}\"\n",
             upstream.url()
         );
-        set_pins(&self.lab, &pins);
-        self.lab.write("specs-templates/demo/demo.spec.tera", SPEC);
+        set_pins(&self.workspace, &pins);
+        self.workspace.write("specs-templates/demo/demo.spec.tera", SPEC);
     }
 
     /// Returns the archive in the cache whose top folder is this one.
     fn archive(&self, top: &str) -> PathBuf {
-        let files =
-            walkdir::WalkDir::new(self.lab.dir().join("cache/sha256")).into_iter().map(Result::unwrap);
+        let files = walkdir::WalkDir::new(self.workspace.holder().join("cache/sha256"))
+            .into_iter()
+            .map(Result::unwrap);
         let is_it = |path: &PathBuf| {
             let file = fs_err::File::open(path).unwrap();
             let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
@@ -164,7 +165,8 @@ fn commit_workspace(crates: &Crates, upstream: &Repository<'_>, dependencies: &s
 #[test]
 fn crates_of_a_mirror_and_of_git_build_offline() {
     let crates = Crates::with_mirror();
-    let (git, upstream) = (Repository::new(&crates.lab, "gitty"), Repository::new(&crates.lab, "up"));
+    let (git, upstream) =
+        (Repository::new(&crates.workspace, "gitty"), Repository::new(&crates.workspace, "up"));
     let git_commit = git.commit(
         &[("Cargo.toml", &manifest("gitty", "0.2.0")), ("src/lib.rs", "pub fn none() -> u8 { 0 }\n")],
         &[],
@@ -174,7 +176,7 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     crates.pin(&upstream, "rust/Cargo.lock");
 
     crates.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 2 sources"]);
-    let text = lock_text(&crates.lab);
+    let text = lock_text(&crates.workspace);
     let table = format!(
         "\n[demo.sources.crates]\nversion = \"1\"\norigin = \"rust/Cargo.lock\"\nsha256 = \"{}\"\n\
          archive = \"{}\"\ncrates = 2\n\n\
@@ -195,19 +197,19 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     similar_asserts::assert_eq!(config, expected);
 
     // The same bytes again, and then without network and without cargo.
-    forget(&crates.lab);
-    crates.lab.run(&["lock", "--check", "--offline"]).exits(0);
+    forget(&crates.workspace);
+    crates.workspace.run(&["lock", "--check", "--offline"]).exits(0);
     crates.run(&["build", "--until", "sources"]).exits(0);
     assert_eq!(fs_err::read(crates.archive("demo-crates-1")).unwrap(), bytes);
     let lie = text.replace(&Sha256::of_bytes(&bytes).to_string(), &Sha256::of_bytes("lie").to_string());
-    crates.lab.write("pins/stable.lock", &lie);
+    crates.workspace.write("pins/stable.lock", &lie);
     crates
         .run(&["build", "--until", "sources"])
         .exits(3)
         .says(&["the lock is wrong about `demo-crates`", "the archive of the crates of `rust/Cargo.lock`"]);
-    crates.lab.write("pins/stable.lock", &text);
+    crates.workspace.write("pins/stable.lock", &text);
     fs_err::remove_dir_all(&crates.cargo_home).unwrap();
-    crates.lab.run(&["build", "--until", "sources", "--offline"]).exits(0);
+    crates.workspace.run(&["build", "--until", "sources", "--offline"]).exits(0);
 
     // What the lock says of them is verified.
     for (so, lie, told) in [
@@ -218,7 +220,7 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
         ),
         ("crates = 2".into(), "crates = 3".into(), "the number of crates"),
     ] {
-        crates.lab.write("pins/stable.lock", &text.replace(&so, &lie));
+        crates.workspace.write("pins/stable.lock", &text.replace(&so, &lie));
         crates
             .run(&["build", "--until", "sources"])
             .exits(3)
@@ -239,8 +241,8 @@ fn crates_of_this_machines_registry_build_offline() {
         || Path::new(&std::env::var_os("HOME").expect("HOME or CARGO_HOME")).join(".cargo"),
         PathBuf::from,
     );
-    let crates = Crates { lab: Lab::init(), cargo_home: home };
-    let upstream = Repository::new(&crates.lab, "up");
+    let crates = Crates { workspace: Workspace::init(), cargo_home: home };
+    let upstream = Repository::new(&crates.workspace, "up");
     let dependencies = format!(
         "itoa = \"={}\"\ncfg-if = \"={}\"\n",
         version("itoa").as_str().unwrap(),
@@ -249,7 +251,7 @@ fn crates_of_this_machines_registry_build_offline() {
     commit_workspace(&crates, &upstream, &dependencies, "itoa::Buffer::new().format(7u8).parse().unwrap()");
     crates.pin(&upstream, "rust/Cargo.lock");
     crates.run(&["lock"]).exits(0);
-    assert!(lock_text(&crates.lab).contains("crates = 2\n"));
+    assert!(lock_text(&crates.workspace).contains("crates = 2\n"));
     crates.run(&["build", "--until", "sources"]).exits(0);
     let (config, _) = crates.builds_offline();
     let expected = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
@@ -260,7 +262,7 @@ fn crates_of_this_machines_registry_build_offline() {
 #[test]
 fn what_cannot_be_vendored_says_why() {
     let crates = Crates::with_mirror();
-    let upstream = Repository::new(&crates.lab, "up");
+    let upstream = Repository::new(&crates.workspace, "up");
     let good = commit_workspace(&crates, &upstream, "mini = \"1\"\n", "mini::seven()");
     let build = ["build", "--until", "sources"];
     let digest = good.split("checksum = \"").nth(1).unwrap()[..64].to_owned();
@@ -269,8 +271,9 @@ fn what_cannot_be_vendored_says_why() {
     let refused = |files: &[(&str, &str)], code: i32, reason: &str, more: &str| {
         upstream.commit(files, &[]);
         crates.pin(&upstream, "rust/Cargo.lock");
-        let _ = std::fs::remove_file(crates.lab.path("pins/stable.lock"));
-        let ran = crates.run(&build).exits(code);
+        let _ = std::fs::remove_file(crates.workspace.path("pins/stable.lock"));
+        let ran = crates.run(&build);
+        ran.exits(code);
         ran.says(&[&format!("{vendored}{reason}"), more]);
     };
     let lock = "rust/Cargo.lock";
@@ -315,10 +318,9 @@ fn what_cannot_be_vendored_says_why() {
         let real = rocmrpm::process::find_program(tool).unwrap_or_else(|| panic!("{tool} (package: {tool})"));
         std::os::unix::fs::symlink(real, bin.join(tool)).unwrap();
     }
-    let command = crates.lab.command(&build).env("PATH", &bin);
     crates
-        .lab
-        .outcome(command)
+        .workspace
+        .outcome(crates.workspace.command(&build).env("PATH", &bin))
         .exits(40)
         .says(&["the program `cargo` is not installed", "`dnf install cargo`"]);
 
@@ -326,7 +328,8 @@ fn what_cannot_be_vendored_says_why() {
     refused(&[("z", "")], 3, "there is no Cargo.toml beside it", "");
     upstream.git(&["rm", "--quiet", lock]);
     refused(&[("z", "z")], 3, "there is no such file", "");
-    let ran = crates.run(&["lock"]).exits(3);
+    let ran = crates.run(&["lock"]);
+    ran.exits(3);
     ran.says(&[
         "1 of 2 sources cannot be locked",
         &format!("demo.sources.crates: {vendored}there is no such file"),
@@ -336,7 +339,7 @@ fn what_cannot_be_vendored_says_why() {
 #[test]
 fn upstream_gets_nothing_of_this_machine_packed() {
     let crates = Crates::with_mirror();
-    let upstream = Repository::new(&crates.lab, "up");
+    let upstream = Repository::new(&crates.workspace, "up");
     upstream.commit(&[("x", "x")], &[]);
     std::os::unix::fs::symlink("/etc/passwd", upstream.dir.join("Cargo.lock")).unwrap();
     upstream.commit(&[("y", "y")], &[]);
@@ -346,7 +349,7 @@ fn upstream_gets_nothing_of_this_machine_packed() {
     ]);
 
     // A lock file from a server that names a repository of ours.
-    let ours = Repository::new(&crates.lab, "ours");
+    let ours = Repository::new(&crates.workspace, "ours");
     let commit = ours
         .commit(&[("Cargo.toml", &manifest("ours", "0.1.0")), ("src/lib.rs", ""), ("key", "secret")], &[]);
     let lock = format!(
@@ -354,15 +357,19 @@ fn upstream_gets_nothing_of_this_machine_packed() {
         ours.url()
     );
     fs_err::write(crates.dir("demo-1").join("Cargo.lock"), lock).unwrap();
-    let tar =
-        Command::new("tar").args(["-C"]).arg(crates.lab.dir()).args(["-cz", "demo-1"]).output().unwrap();
+    let tar = Command::new("tar")
+        .args(["-C"])
+        .arg(crates.workspace.holder())
+        .args(["-cz", "demo-1"])
+        .output()
+        .unwrap();
     let server = TestServer::start(move |_| Reply::file(tar.clone()));
     let url = server.url("/demo-1.tar.gz");
     let pins = format!(
         "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"Cargo.lock\"\n"
     );
-    set_pins(&crates.lab, &pins);
-    crates.run(&["lock"]).exits(3).says(&["it names a place on this machine, `git+file://[LAB]/ours#"]);
+    set_pins(&crates.workspace, &pins);
+    crates.run(&["lock"]).exits(3).says(&["it names a place on this machine, `git+file://[HOLDER]/ours#"]);
 }
 
 /// cargo would take the lock file above the one that the pin names, and a URL of the named one
@@ -370,7 +377,7 @@ fn upstream_gets_nothing_of_this_machine_packed() {
 #[test]
 fn a_lock_file_above_the_named_one_has_no_say() {
     let crates = Crates::with_mirror();
-    let private = Repository::new(&crates.lab, "private");
+    let private = Repository::new(&crates.workspace, "private");
     let commit =
         private.commit(&[("Cargo.toml", &manifest("private", "1.0.0")), ("src/lib.rs", "// SECRET\n")], &[]);
     let lock = |source: &str| {
@@ -393,7 +400,7 @@ fn a_lock_file_above_the_named_one_has_no_say() {
     let server = TestServer::start(move |_| Reply::file(archive.clone()));
     let url = server.url("/demo-1.tar.gz");
     set_pins(
-        &crates.lab,
+        &crates.workspace,
         &format!(
             "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"rust/Cargo.lock\"\n"
         ),
@@ -404,7 +411,7 @@ fn a_lock_file_above_the_named_one_has_no_say() {
 #[test]
 fn what_changed_in_the_cache_does_not_get_into_an_archive() {
     let crates = Crates::with_mirror();
-    let upstream = Repository::new(&crates.lab, "up");
+    let upstream = Repository::new(&crates.workspace, "up");
     commit_workspace(&crates, &upstream, "mini = \"1\"\n", "mini::seven()");
     crates.pin(&upstream, "rust/Cargo.lock");
     crates.run(&["lock"]).exits(0);
@@ -417,7 +424,7 @@ fn what_changed_in_the_cache_does_not_get_into_an_archive() {
     };
 
     // The tree that the crates were vendored from; nothing else of the crates is left.
-    let unpacked = crates.lab.dir().join("cache/unpacked");
+    let unpacked = crates.workspace.holder().join("cache/unpacked");
     for entry in walkdir::WalkDir::new(&unpacked).into_iter().map(Result::unwrap) {
         if entry.file_name() == "Cargo.lock" {
             fs_err::write(entry.path(), "version = 4\n").unwrap();
@@ -432,7 +439,7 @@ fn what_changed_in_the_cache_does_not_get_into_an_archive() {
     assert_eq!(fs_err::read(&archive).unwrap(), bytes);
     let [wrong, right] =
         [&sources, &archive].map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
-    let packed = crates.lab.dir().join("cache/packed");
+    let packed = crates.workspace.holder().join("cache/packed");
     let entry = fs_err::read_dir(packed).unwrap().map(|entry| entry.unwrap().path());
     let entry: Vec<_> = entry.filter(|path| fs_err::read_to_string(path).unwrap().trim() == right).collect();
     assert_eq!(entry.len(), 1);

@@ -8,36 +8,41 @@ const CMAKE: &str = "include(FetchContent)\nFetchContent_Declare(\n  cutlass\n  
 
 #[test]
 fn an_unsatisfied_point_is_an_error_with_place_and_help() {
-    let lab = demo(&[
+    let workspace = demo(&[
         ("CMakeLists.txt", CMAKE),
         ("setup.py", "print('pip install x')\n"),
         ("docs/a.sh", "curl -O x\n"),
     ]);
-    let ran = lab.run(&["audit", "offline", "demo"]).exits(1).prints(&[
+    let ran = workspace.run(&["audit", "offline", "demo"]);
+    ran.exits(1).prints(&[
         "CMakeLists.txt:2: fetches https://example.org/cutlass (fetch-content)",
         "help: make it a source of the pin and set FETCHCONTENT_SOURCE_DIR_<NAME>",
         "demo 1.0: 1 download point in 2 build scripts, 1 not satisfied",
     ]);
     assert!(!ran.stdout.contains("pip install"), "{}", ran.stdout);
-    let json = lab.run(&["audit", "offline", "demo", "--json"]).exits(1).json("rocmrpm/audit-offline/2");
+    let json =
+        workspace.run(&["audit", "offline", "demo", "--json"]).exits(1).document("rocmrpm/audit-offline/2");
     assert_eq!(json["points"][0]["line"], 2);
     assert!(json["points"][0]["satisfied"].is_null());
 }
 
 #[test]
 fn general_settings_satisfy() {
-    let lab = demo(&[
+    let workspace = demo(&[
         ("CMakeLists.txt", CMAKE),
         ("docs/a.sh", "curl -O x\n"),
         ("rust/Cargo.lock", "source = \"registry+x\"\n"),
     ]);
-    spec(&lab, PREP, "%{__cmake} -DFETCHCONTENT_SOURCE_DIR_CUTLASS=\"$PWD/cutlass\"");
-    lab.run(&["audit", "offline", "demo"]).exits(1).prints(&["rust/Cargo.lock:1: fetches", "cargo-vendor"]);
+    spec(&workspace, PREP, "%{__cmake} -DFETCHCONTENT_SOURCE_DIR_CUTLASS=\"$PWD/cutlass\"");
+    workspace
+        .run(&["audit", "offline", "demo"])
+        .exits(1)
+        .prints(&["rust/Cargo.lock:1: fetches", "cargo-vendor"]);
     let config =
         "mkdir -p .cargo\nprintf 'replace-with = \"v\"\\ndirectory = \"vendor\"\\n' > .cargo/config.toml";
-    spec(&lab, &format!("{PREP}\n{config}"), "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON");
+    spec(&workspace, &format!("{PREP}\n{config}"), "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON");
     // The spec changed: the source is prepared anew.
-    lab.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints(&[
+    workspace.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints(&[
         "CMakeLists.txt:2: satisfied",
         "by setting: FETCHCONTENT_FULLY_DISCONNECTED=ON",
         "by file: .cargo/config.toml",
@@ -45,20 +50,23 @@ fn general_settings_satisfy() {
     ]);
     // Beside the source, where upstream's own settings are not in the way.
     spec(
-        &lab,
+        &workspace,
         &format!("{PREP}\n{}", config.replace(".cargo", "../.cargo")),
         "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON",
     );
-    lab.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints(&["by file: ../.cargo/config.toml"]);
+    workspace
+        .run(&["audit", "offline", "demo", "--verbose"])
+        .exits(0)
+        .prints(&["by file: ../.cargo/config.toml"]);
 }
 
 #[test]
 fn declarations_are_verified() {
     let setup =
         "subprocess.run(['git', 'clone', url])\nurlretrieve(a)\nurlretrieve(b)\nos.system('curl -O c')\n";
-    let lab = demo(&[("setup.py", setup)]);
-    let more = source(&lab, "more-1", &[("f", "x")]);
-    lab.replace("pins/stable.toml", "[demo]", &format!("[demo.sources.more]\n{more}[demo]"));
+    let workspace = demo(&[("setup.py", setup)]);
+    let more = source(&workspace, "more-1", &[("f", "x")]);
+    workspace.replace("pins/stable.toml", "[demo]", &format!("[demo.sources.more]\n{more}[demo]"));
     let entry = |find: &str, by: &str, with: &str| {
         format!("[[offline]]\nfile = \"*.py\"\nfind = \"{find}\"\nby = \"{by}\"\nwith = \"{with}\"\n")
     };
@@ -69,9 +77,10 @@ fn declarations_are_verified() {
         entry("curl", "not-reached", "only on Windows"),
         entry("gone", "not-reached", "in 2.0").replace("by =", "versions = \">=2\"\nby ="),
     ];
-    lab.write(TOML, &right.concat());
-    spec(&lab, PREP, "export NO_A='1'");
-    let ran = lab.run(&["audit", "offline", "demo", "-v"]).exits(0);
+    workspace.write(TOML, &right.concat());
+    spec(&workspace, PREP, "export NO_A='1'");
+    let ran = workspace.run(&["audit", "offline", "demo", "-v"]);
+    ran.exits(0);
     ran.prints(&["by not-reached: only on Windows", "4 download points in 1 build script, all satisfied"]);
 
     let wrong = [
@@ -81,16 +90,17 @@ fn declarations_are_verified() {
         entry("curl", "not-reached", "only on Windows"),
         entry("nothing", "not-reached", "it is not there"),
     ];
-    lab.write(TOML, &wrong.concat());
-    lab.run(&["audit", "offline", "demo"]).exits(1).prints(&[
+    workspace.write(TOML, &wrong.concat());
+    workspace.run(&["audit", "offline", "demo"]).exits(1).prints(&[
         "component.toml:1: the pin has no further source `others`; it has more",
         "component.toml:6: `NO_B=1` does not stand in the spec's %build",
         "component.toml:11: the spec has no `BuildRequires: such-package`",
         "component.toml:21: no download point is in `*.py` with the text `nothing`",
         "3 not satisfied, 4 wrong [[offline]]",
     ]);
-    lab.write(TOML, &entry("x", "magic", ""));
-    lab.run(&["audit", "offline", "demo"])
+    workspace.write(TOML, &entry("x", "magic", ""));
+    workspace
+        .run(&["audit", "offline", "demo"])
         .exits(3)
         .says(&["unknown kind `magic`", "`with` must not be empty"]);
 }

@@ -2,56 +2,56 @@
 
 use rocmrpm::digest::Sha256;
 
-use crate::archive::tar_gz;
-use crate::common::Lab;
+use crate::support::Workspace;
+use crate::support::archive::tar_gz;
 
 /// The spec's `%prep` as components have it.
 pub const PREP: &str = "%autosetup -p1 -n <{ source_dir }>\n<@ include \"_shared/edits.tera\" @>";
 
 /// Returns a workspace with `demo` 1.0, whose source has these files.
-pub fn demo(files: &[(&str, &str)]) -> Lab {
-    let lab = Lab::init();
-    lab.write("specs-templates/demo/component.toml", "");
-    spec(&lab, PREP, "true");
-    pin(&lab, "stable", "1.0", files);
-    lab
+pub fn demo(files: &[(&str, &str)]) -> Workspace {
+    let workspace = Workspace::init();
+    workspace.write("specs-templates/demo/component.toml", "");
+    spec(&workspace, PREP, "true");
+    pin(&workspace, "stable", "1.0", files);
+    workspace
 }
 
 /// Writes the template of `demo` with this `%prep` and `%build`.
-pub fn spec(lab: &Lab, prep: &str, build: &str) {
+pub fn spec(workspace: &Workspace, prep: &str, build: &str) {
     let text = format!(
         "Name: demo\nVersion: <{{ version }}>\nRelease: <{{ release }}>\nSummary: Demo\nLicense: MIT\n\
          <{{ source_lines }}>\n<@ for patch in patches @>Patch: <{{ patch }}>\n<@ endfor @>\
          BuildArch: noarch\nBuildRequires: no-such-package\n\n%description\nDemo.\n\n%prep\n{prep}\n\n\
          %build\n{build}\n\n%files\n\n%changelog\n<{{ changelog }}>\n"
     );
-    lab.write("specs-templates/demo/demo.spec.tera", &text);
+    workspace.write("specs-templates/demo/demo.spec.tera", &text);
 }
 
 /// Makes an archive of `demo` with these files and pins it in a set.
-pub fn pin(lab: &Lab, set: &str, version: &str, files: &[(&str, &str)]) {
-    let table = source(lab, &format!("demo-{version}"), files);
-    lab.write(&format!("pins/{set}.toml"), &format!("[demo]\nversion = \"{version}\"\n{table}"));
+pub fn pin(workspace: &Workspace, set: &str, version: &str, files: &[(&str, &str)]) {
+    let table = source(workspace, &format!("demo-{version}"), files);
+    workspace.write(&format!("pins/{set}.toml"), &format!("[demo]\nversion = \"{version}\"\n{table}"));
 }
 
 /// Makes an archive with this top folder; returns what pins it.
-pub fn source(lab: &Lab, folder: &str, files: &[(&str, &str)]) -> String {
+pub fn source(workspace: &Workspace, folder: &str, files: &[(&str, &str)]) -> String {
     let bytes = tar_gz(folder, files);
-    let path = lab.dir().join(format!("{folder}.tar.gz"));
+    let path = workspace.holder().join(format!("{folder}.tar.gz"));
     fs_err::write(&path, &bytes).unwrap();
     let digest = Sha256::of_bytes(&bytes);
     format!("url = \"file://{}\"\nsha256 = \"{digest}\"\n", path.display())
 }
 
 /// Writes a patch of `demo` in the form of `git format-patch`.
-pub fn patch(lab: &Lab, name: &str, versions: &str, diff: &str) {
+pub fn patch(workspace: &Workspace, name: &str, versions: &str, diff: &str) {
     let versions = if versions.is_empty() { String::new() } else { format!("Versions: {versions}\n") };
     let text = format!(
         "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n\
          From: rocmrpm <rocmrpm@users.noreply.github.com>\nDate: Sat, 21 Nov 2026 12:00:00 +0000\n\
          Subject: [PATCH] Change it\n\nBecause.\n\nOrigin: own\nDrop-When: never\n{versions}---\n{diff}"
     );
-    lab.write(&format!("specs-templates/demo/{name}"), &text);
+    workspace.write(&format!("specs-templates/demo/{name}"), &text);
 }
 
 /// Returns lines `a 1` to `a N`, some of them replaced.

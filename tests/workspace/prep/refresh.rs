@@ -1,7 +1,7 @@
 //! `rocmrpm patch refresh`.
 
 use super::demo::{demo, lines, patch, pin};
-use crate::common::Lab;
+use crate::support::Workspace;
 
 const FILE: &str = "specs-templates/demo/0001-x.patch";
 
@@ -10,83 +10,89 @@ const PATCH: &str = " f | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n
     --- a/f\n+++ b/f\n@@ -7,7 +7,7 @@\n a 7\n a 8\n a 9\n-a 10\n+ours\n a 11\n a 12\n a 13\n";
 
 /// What stands before the diff.
-fn header(lab: &Lab) -> String {
-    lab.read(FILE).split("\n---\n").next().unwrap().to_owned()
+fn header(workspace: &Workspace) -> String {
+    workspace.read(FILE).split("\n---\n").next().unwrap().to_owned()
 }
 
 #[test]
 fn an_offset_gets_new_line_numbers_and_the_header_stays() {
-    let lab = demo(&[("f", &format!("new\n{}", lines(30, &[])))]);
-    patch(&lab, "0001-x.patch", "", PATCH);
-    lab.replace(FILE, "Because.", "Because \u{fc}  of\u{a0}this. ");
-    patch(&lab, "0002-y.patch", "", "--- a/g\n+++ b/g\n@@ -0,0 +1 @@\n+new\n");
-    let (before, second) = (header(&lab), lab.read("specs-templates/demo/0002-y.patch"));
-    lab.run(&["patch", "refresh", "demo"])
+    let workspace = demo(&[("f", &format!("new\n{}", lines(30, &[])))]);
+    patch(&workspace, "0001-x.patch", "", PATCH);
+    workspace.replace(FILE, "Because.", "Because \u{fc}  of\u{a0}this. ");
+    patch(&workspace, "0002-y.patch", "", "--- a/g\n+++ b/g\n@@ -0,0 +1 @@\n+new\n");
+    let (before, second) = (header(&workspace), workspace.read("specs-templates/demo/0002-y.patch"));
+    workspace
+        .run(&["patch", "refresh", "demo"])
         .exits(0)
         .says(&["Refreshed 0001-x.patch (new line numbers)", "Unchanged 0002-y.patch"]);
-    assert_eq!(header(&lab), before);
-    assert!(lab.read(FILE).contains("\n@@ -8,7 +8,7 @@"), "{}", lab.read(FILE));
-    assert!(lab.read(FILE).ends_with("\n a 13\n"));
-    assert_eq!(lab.read("specs-templates/demo/0002-y.patch"), second);
-    lab.run(&["patch", "status"]).exits(0).prints(&["0001-x.patch applies\n"]);
+    assert_eq!(header(&workspace), before);
+    assert!(workspace.read(FILE).contains("\n@@ -8,7 +8,7 @@"), "{}", workspace.read(FILE));
+    assert!(workspace.read(FILE).ends_with("\n a 13\n"));
+    assert_eq!(workspace.read("specs-templates/demo/0002-y.patch"), second);
+    workspace.run(&["patch", "status"]).exits(0).prints(&["0001-x.patch applies\n"]);
     // And once it is so, it stays so.
-    let files = lab.files();
-    lab.run(&["patch", "refresh"]).exits(0).says(&["Unchanged 0001-x.patch"]);
-    assert_eq!(lab.files(), files);
-    lab.run(&["prep", "demo"]).exits(0);
+    let files = workspace.files();
+    workspace.run(&["patch", "refresh"]).exits(0).says(&["Unchanged 0001-x.patch"]);
+    assert_eq!(workspace.files(), files);
+    workspace.run(&["prep", "demo"]).exits(0);
 }
 
 #[test]
 fn what_upstream_changed_beside_it_is_merged() {
-    let lab = demo(&[("f", &lines(30, &[]))]);
-    patch(&lab, "0001-x.patch", "", PATCH);
-    lab.run(&["patch", "status"]).exits(0);
+    let workspace = demo(&[("f", &lines(30, &[]))]);
+    patch(&workspace, "0001-x.patch", "", PATCH);
+    workspace.run(&["patch", "status"]).exits(0);
     // Line 12 is context of the patch, and not next to its change.
-    pin(&lab, "next", "1.1", &[("f", &format!("new\n{}", lines(30, &[(12, "twelve\n")])))]);
-    let before = header(&lab);
-    lab.run(&["patch", "status", "--pins", "next"]).exits(1);
-    let refreshed = lab.run(&["patch", "refresh", "--pins", "next"]).exits(0);
+    pin(&workspace, "next", "1.1", &[("f", &format!("new\n{}", lines(30, &[(12, "twelve\n")])))]);
+    let before = header(&workspace);
+    workspace.run(&["patch", "status", "--pins", "next"]).exits(1);
+    let refreshed = workspace.run(&["patch", "refresh", "--pins", "next"]);
+    refreshed.exits(0);
     refreshed.says(&["0001-x.patch (merged with upstream's changes since 1.0)"]);
-    assert_eq!(header(&lab), before);
-    assert!(lab.read(FILE).contains(" twelve\n"));
-    lab.run(&["patch", "status", "--pins", "next"]).exits(0).prints(&["0001-x.patch applies\n"]);
+    assert_eq!(header(&workspace), before);
+    assert!(workspace.read(FILE).contains(" twelve\n"));
+    workspace.run(&["patch", "status", "--pins", "next"]).exits(0).prints(&["0001-x.patch applies\n"]);
 }
 
 #[test]
 fn conflicts_are_shown_and_nothing_is_written() {
-    let lab = demo(&[("f", &lines(30, &[])), ("g", &lines(30, &[]))]);
-    patch(&lab, "0001-x.patch", "", &PATCH.replace("/f\n", "/g\n"));
-    patch(&lab, "0002-y.patch", "", PATCH);
-    lab.run(&["patch", "status"]).exits(0);
+    let workspace = demo(&[("f", &lines(30, &[])), ("g", &lines(30, &[]))]);
+    patch(&workspace, "0001-x.patch", "", &PATCH.replace("/f\n", "/g\n"));
+    patch(&workspace, "0002-y.patch", "", PATCH);
+    workspace.run(&["patch", "status"]).exits(0);
     pin(
-        &lab,
+        &workspace,
         "next",
         "1.1",
         &[("f", &lines(30, &[(10, "theirs\n")])), ("g", &format!("new\n{}", lines(30, &[])))],
     );
-    let files = lab.read(FILE);
-    lab.run(&["patch", "refresh", "--pins", "next"])
+    let files = workspace.read(FILE);
+    workspace
+        .run(&["patch", "refresh", "--pins", "next"])
         .exits(1)
         .prints(&["0002-y.patch conflicts", "<<<<<<<", "+ours", " theirs", ">>>>>>>"])
         .says(&["was written"]);
-    assert_eq!(lab.read(FILE), files);
+    assert_eq!(workspace.read(FILE), files);
     // What upstream took is not a conflict of lines.
-    pin(&lab, "next", "1.2", &[("f", &lines(30, &[(10, "ours\n")])), ("g", &lines(30, &[]))]);
-    lab.run(&["patch", "refresh", "--pins", "next"])
+    pin(&workspace, "next", "1.2", &[("f", &lines(30, &[(10, "ours\n")])), ("g", &lines(30, &[]))]);
+    workspace
+        .run(&["patch", "refresh", "--pins", "next"])
         .exits(1)
         .prints(&["upstream has all of it", "remove the patch"]);
-    let json =
-        lab.run(&["patch", "refresh", "--pins", "next", "--json"]).exits(1).json("rocmrpm/patch-refresh/2");
+    let json = workspace
+        .run(&["patch", "refresh", "--pins", "next", "--json"])
+        .exits(1)
+        .document("rocmrpm/patch-refresh/2");
     assert_eq!(json["written"], false);
     assert_eq!(json["components"][0]["conflict"]["file"], "0002-y.patch");
 }
 
 #[test]
 fn without_an_older_version_context_may_differ() {
-    let lab = demo(&[("f", &lines(30, &[(13, "thirteen\n")]))]);
-    patch(&lab, "0001-x.patch", "", PATCH);
-    lab.run(&["patch", "refresh"]).exits(0).says(&["its context differed: look at it"]);
-    lab.run(&["patch", "status"]).exits(0).prints(&["0001-x.patch applies\n"]);
-    pin(&lab, "stable", "2.0", &[("f", "quite another\n")]);
-    lab.run(&["patch", "refresh"]).exits(1).prints(&["no version that it applies to is at hand"]);
+    let workspace = demo(&[("f", &lines(30, &[(13, "thirteen\n")]))]);
+    patch(&workspace, "0001-x.patch", "", PATCH);
+    workspace.run(&["patch", "refresh"]).exits(0).says(&["its context differed: look at it"]);
+    workspace.run(&["patch", "status"]).exits(0).prints(&["0001-x.patch applies\n"]);
+    pin(&workspace, "stable", "2.0", &[("f", "quite another\n")]);
+    workspace.run(&["patch", "refresh"]).exits(1).prints(&["no version that it applies to is at hand"]);
 }

@@ -1,0 +1,148 @@
+//! What a command printed and how it ended, and a command that is still running.
+
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How a command ended and what it wrote.
+#[derive(Debug)]
+pub struct Ran {
+    /// `None` if a signal ended it.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Fails unless the exit code is this one.
+    #[track_caller]
+    pub fn exits(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// Fails unless stderr holds each of these.
+    #[track_caller]
+    pub fn says<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
+        for part in parts {
+            let part = part.as_ref();
+            assert!(self.stderr.contains(part), "stderr lacks: {part}\n{self}");
+        }
+        self
+    }
+
+    /// Fails if stderr holds this.
+    #[track_caller]
+    pub fn never_says(&self, part: &str) -> &Self {
+        assert!(!self.stderr.contains(part), "stderr has: {part}\n{self}");
+        self
+    }
+
+    /// Fails unless stdout holds each of these.
+    #[track_caller]
+    pub fn prints<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
+        for part in parts {
+            let part = part.as_ref();
+            assert!(self.stdout.contains(part), "stdout lacks: {part}\n{self}");
+        }
+        self
+    }
+
+    /// Returns the text after `help: <what>: ` in stderr.
+    #[track_caller]
+    pub fn help(&self, what: &str) -> String {
+        let start = format!("help: {what}: ");
+        let line = self.stderr.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("no help {what}\n{self}")).to_owned()
+    }
+
+    /// Reads stdout as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{self}"))
+    }
+
+    /// Reads stdout as a JSON document of this schema.
+    #[track_caller]
+    pub fn document(&self, schema: &str) -> serde_json::Value {
+        let value = self.json();
+        assert_eq!(value["schema"], schema);
+        value
+    }
+}
+
+impl Ran {
+    fn of(output: std::process::Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+}
+
+impl std::fmt::Display for Ran {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit code {:?}\nstdout:\n{}\nstderr:\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+/// Runs a command to its end; its output is shown if the test fails.
+pub fn ran(command: &mut Command) -> Ran {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}; {}", rocmrpm::process::install_help(&program)));
+    let ran = Ran::of(output);
+    println!("$ {program} {:?}\n{ran}\n", command.get_args().collect::<Vec<_>>());
+    ran
+}
+
+/// A rocmrpm that is still running. Killed when dropped.
+pub struct Running {
+    pub(super) child: Option<Child>,
+}
+
+impl Running {
+    pub fn signal(&self, name: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        let sent = Command::new("sh").args(["-c", "kill -s $0 $1", name, &id]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Ran {
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        let ran = Ran::of(output);
+        println!("$ rocmrpm (in the background)\n{ran}\n");
+        ran
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits until something is so; fails after half a minute.
+#[track_caller]
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Returns the ids of processes that have this among their arguments.
+pub fn processes_with(argument: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let id = entry.file_name().to_string_lossy().into_owned();
+        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if arguments.split(|byte| *byte == 0).any(|a| a == argument.as_bytes()) {
+            found.push(id);
+        }
+    }
+    found
+}
