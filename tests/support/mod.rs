@@ -8,6 +8,7 @@ use std::borrow::BorrowMut;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use rocmrpm::digest::Sha256;
@@ -544,14 +545,18 @@ pub fn text_of(value: &serde_json::Value) -> String {
 /// Returns what `rpmspec` prints for a spec, with the macros that the host builder adds.
 #[track_caller]
 pub fn rpmspec(spec: &Path, args: &[&str]) -> String {
-    let showrc = ran(Command::new("rpm").arg("--showrc"));
-    showrc.exits(0);
-    let path = showrc.stdout.lines().find_map(|line| line.strip_prefix("Macro path:")).map_or(
-        "/usr/lib/rpm/macros:/usr/lib/rpm/macros.d/macros.*:/usr/lib/rpm/platform/%{_target}/macros",
-        str::trim,
-    );
+    static MACROS: OnceLock<String> = OnceLock::new();
+    let macros = MACROS.get_or_init(|| {
+        let showrc = ran(Command::new("rpm").arg("--showrc"));
+        showrc.exits(0);
+        let path = showrc.stdout.lines().find_map(|line| line.strip_prefix("Macro path:")).map_or(
+            "/usr/lib/rpm/macros:/usr/lib/rpm/macros.d/macros.*:/usr/lib/rpm/platform/%{_target}/macros",
+            str::trim,
+        );
+        format!("{FALLBACK_MACROS}:{path}")
+    });
     let mut command = Command::new("rpmspec");
-    command.arg("--macros").arg(format!("{FALLBACK_MACROS}:{path}")).args(["--define", "dist .fc43"]);
+    command.arg("--macros").arg(macros).args(["--define", "dist .fc43"]);
     let ran = ran(command.args(args).arg(spec).env("LC_ALL", "C.UTF-8"));
     ran.exits(0);
     // rpmspec reports some mistakes, such as a bad changelog, without failing.

@@ -183,15 +183,20 @@ fn every_component_is_rendered_or_left_out_for_a_reason_that_is_true() {
 }
 
 #[test]
-fn rpm_reads_every_spec_and_has_no_word_to_say() {
+fn rpm_reads_every_spec_without_a_message() {
+    let mut seen = BTreeSet::new();
     for set in Set::all() {
         for chroot in tables("mock-configs") {
             let config = set.toml(&format!("mock-configs/{chroot}.toml"));
             let dist = format!("dist {}", text(&config, "dist"));
             let fedora = format!("fedora {}", text(&config, "release"));
             let defines = ["--define", dist.as_str(), "--define", fedora.as_str()];
+            let arguments = if chroot == "host" { &[] } else { &defines[..] };
             for spec in set.render(&chroot) {
-                let arguments = if chroot == "host" { &[] } else { &defines[..] };
+                // Pin sets share many specs.
+                if !seen.insert((chroot.clone(), fs_err::read_to_string(&spec).unwrap())) {
+                    continue;
+                }
                 let parsed = support::rpmspec(&spec, &[&["-P"], arguments].concat());
                 for left in ["<{", "<@", "@>", "<#"] {
                     assert!(!parsed.contains(left), "{} for {chroot}: `{left}`", spec.display());
@@ -219,8 +224,10 @@ fn rpmlint_says_nothing_that_is_not_accepted_with_a_reason() {
     let config = Path::new(REPOSITORY).join("tools/rpmlint.toml");
     let strict = ["--strict", "--config", config.to_str().unwrap()];
     let sets = Set::all();
-    let specs: Vec<PathBuf> =
+    let mut specs: Vec<PathBuf> =
         sets.iter().flat_map(|set| releases().into_iter().flat_map(|chroot| set.render(&chroot))).collect();
+    let mut seen = BTreeSet::new();
+    specs.retain(|spec| seen.insert(fs_err::read_to_string(spec).unwrap()));
     let workspace = &sets[0].workspace;
     let (code, said) = rpmlint(workspace, &strict, &specs);
     let counted = format!("{} specfiles checked; 0 errors, 0 warnings", specs.len());
@@ -234,17 +241,18 @@ fn rpmlint_says_nothing_that_is_not_accepted_with_a_reason() {
 
     // Each acceptance has its reason above it, and accepts something.
     let text = fs_err::read_to_string(&config).unwrap();
+    let (code, all) = rpmlint(workspace, &["--strict", "--config", "/dev/null"], &specs);
+    assert_ne!(code, 0, "{all}");
     let table: Table = text.parse().unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for filter in list(&table, "Filters") {
         let at = lines.iter().position(|line| line.trim() == format!("'{filter}',"));
         let at = at.unwrap_or_else(|| panic!("not on a line of its own: {filter}"));
         assert!(lines[at - 1].trim().starts_with('#'), "no reason: {filter}");
-        let without = [&lines[..at], &lines[at + 1..]].concat().join("\n");
-        workspace.write("rpmlint.toml", &without);
-        let config = workspace.path("rpmlint.toml");
-        let (code, said) = rpmlint(workspace, &["--strict", "--config", config.to_str().unwrap()], &specs);
-        assert_ne!(code, 0, "accepts nothing: {filter}\n{said}");
+        // As rpmlint does it.
+        let search = "import re, sys; sys.exit(not re.search(sys.argv[1], sys.argv[2], re.M))";
+        let found = std::process::Command::new("python3").args(["-c", search, &filter, &all]).status();
+        assert!(found.unwrap().success(), "accepts nothing: {filter}\n{all}");
     }
 }
 
