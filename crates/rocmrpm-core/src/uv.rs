@@ -10,7 +10,7 @@ use crate::error::{Diagnose as _, IoError};
 use crate::files;
 use crate::process::{self, Command, ProcessError, install_hint};
 use crate::sources;
-use crate::text::{escaped, file_url, percent_encoded};
+use crate::text::{SEGMENT, escaped, file_url, percent_encode};
 use python_packaging::environment::Environment;
 
 /// The C library's versions for which uv knows a platform (uv 0.11 to 0.13, `uv pip compile
@@ -184,7 +184,7 @@ impl StandIn {
     pub fn page(&self, project: &str, files: &[(String, Sha256)]) -> std::io::Result<()> {
         let mut page = "<!DOCTYPE html>\n".to_owned();
         for (name, digest) in files {
-            let url = percent_encoded(name.as_bytes(), b"");
+            let url = percent_encode(name, SEGMENT);
             page += &format!("<a href=\"{url}#sha256={digest}\">{}</a>\n", escaped(name));
         }
         files::write_atomically(&self.folder(project)?.join("index.html"), page)

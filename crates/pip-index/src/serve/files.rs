@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::negotiation::{self, Form};
 use super::request::{Refused, Request};
 use python_packaging::wheel;
-use rocmrpm_base::text::percent_encoded;
+use rocmrpm_base::text::{SEGMENT, percent_encode};
 
 /// An answer to a request.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ impl Site {
 /// Sends a client to the folder that it means.
 fn moved(segments: &[String], request: &Request) -> Answer {
     let path: String =
-        segments.iter().map(|segment| format!("/{}", percent_encoded(segment.as_bytes(), b""))).collect();
+        segments.iter().map(|segment| format!("/{}", percent_encode(segment, SEGMENT))).collect();
     let query = match request.query.as_deref().filter(|query| query.is_ascii()) {
         Some(query) => format!("?{query}"),
         None => String::new(),

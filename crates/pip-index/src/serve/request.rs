@@ -4,6 +4,8 @@
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
+use rocmrpm_base::text::percent_decode;
+
 /// The longest head that is read. Clients send less than 1 kB.
 const MAX_HEAD: usize = 16 * 1024;
 
@@ -40,7 +42,7 @@ impl Request {
     /// Returns a parameter of the query, decoded.
     pub(super) fn parameter(&self, name: &str) -> Option<String> {
         let pairs = self.query.as_deref()?.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| decoded(value))
+        pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| percent_decode(value))
     }
 }
 
@@ -215,32 +217,13 @@ fn segments(path: &str) -> Result<(Vec<String>, bool), Refused> {
     }
     let mut segments = Vec::new();
     for part in rest.split('/') {
-        let part = decoded(part).ok_or(BAD)?;
+        let part = percent_decode(part).ok_or(BAD)?;
         if matches!(part.as_str(), "" | "." | "..") || part.contains(['/', '\0']) {
             return Err(BAD);
         }
         segments.push(part);
     }
     Ok((segments, folder))
-}
-
-/// Undoes percent-encoding (RFC 3986, section 2.1); `None` where it is broken or the result is
-/// not UTF-8. `+` means itself.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        bytes.push((digit(digits[0])? << 4) | digit(digits[1])?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
