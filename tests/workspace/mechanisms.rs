@@ -26,7 +26,6 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"patch\"", &["rocmrpm-core/patches/apply.rs"]),
     ("\"pip\"", &["rocmrpm-fetch/pip.rs"]),
     ("\"python3\"", &["rocmrpm-core/closure/imports/python.rs", "rocmrpm-fetch/pip.rs"]),
-    ("\"rclone\"", &["pip-index/publish/rclone.rs"]),
     (
         "\"rpm\"",
         &[
