@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 server of an index's folder, for trying and testing: PEP 503, PEP 691 with
-//! content negotiation, ranges. Not for the open network: it knows no TLS, no users and no
-//! hurry. Not how requests look on a terminal.
+//! A small HTTP/1.1 server for an index's folder, to try and test it: PEP 503, and PEP 691 with
+//! content negotiation. It is not made for the open network: it has no TLS and no users. Printing
+//! requests is up to the caller.
 
 mod connection;
 mod files;

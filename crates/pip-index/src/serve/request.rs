@@ -33,8 +33,6 @@ pub(super) struct Request {
     /// Whether the client wants to go on with this connection and can.
     pub(super) keep_alive: bool,
     pub(super) accept: Option<String>,
-    pub(super) range: Option<String>,
-    pub(super) if_range: Option<String>,
     pub(super) if_none_match: Option<String>,
 }
 
@@ -179,8 +177,6 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
         host: authority_of(target).map(str::to_owned).or_else(|| field("host")),
         keep_alive: version == 1 && !lists("connection", "close") && !body,
         accept: field("accept"),
-        range: field("range"),
-        if_range: field("if-range"),
         if_none_match: field("if-none-match"),
     })
 }
@@ -263,7 +259,7 @@ mod tests {
     }
 
     const TWO: &str = "\r\nGET /simple/?format=a%2Bb&x HTTP/1.1\r\nHost: h\r\nAccept: text/html\r\nACCEPT: */*;q=0.1\r\n\
-                       Range: bytes=0-1\r\nIf-Range: \"e\"\r\n\r\n\r\nHEAD http://other:1/packages/a-1%2bx.whl HTTP/1.1\nHost: h\n\
+                       Range: bytes=0-1\r\n\r\n\r\nHEAD http://other:1/packages/a-1%2bx.whl HTTP/1.1\nHost: h\n\
                        Connection: Keep-Alive, Close\nIf-None-Match: *\n\n";
 
     #[test]
@@ -280,7 +276,6 @@ mod tests {
         assert_eq!(first.parameter("format").unwrap(), "a+b");
         assert_eq!(first.parameter("x"), None);
         assert_eq!(first.accept.as_deref(), Some("text/html, */*;q=0.1"));
-        assert_eq!((first.range.as_deref(), first.if_range.as_deref()), (Some("bytes=0-1"), Some("\"e\"")));
         assert_eq!(second.segments, ["packages", "a-1+x.whl"]);
         assert_eq!((first.host.as_deref(), second.host.as_deref()), (Some("h"), Some("other:1")));
         assert_eq!((second.method.as_str(), second.folder, second.keep_alive), ("HEAD", false, false));
