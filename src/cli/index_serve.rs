@@ -21,10 +21,8 @@ pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
     let listener = serve::listen(args.address, args.port)?;
     let address = listener.local_addr().unwrap_or(SocketAddr::new(args.address, args.port));
     let near = SocketAddr::new(reachable(address.ip()), address.port());
-    let urls: Vec<String> = views
-        .iter()
-        .map(|view| format!("http://{near}/{}", percent_encode(view, PATH)))
-        .collect();
+    let urls: Vec<String> =
+        views.iter().map(|view| format!("http://{near}/{}", percent_encode(view, PATH))).collect();
     for url in &urls {
         shell.data(url)?;
     }

@@ -143,15 +143,15 @@ fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
     })?;
     let entry = |file: JsonFile| {
         Some(ProjectFile {
-        url: url::join(page_url, &file.url)?,
-        sha256: file.hashes.get("sha256").and_then(|hex| Sha256::parse(hex)),
-        size: file.size,
-        // `true` or a reason; an empty reason counts as one.
-        yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
-        metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
-        requires_python: file.requires_python,
-        upload_time: file.upload_time.and_then(|time| time.parse().ok()),
-        name: file.filename,
+            url: url::join(page_url, &file.url)?,
+            sha256: file.hashes.get("sha256").and_then(|hex| Sha256::parse(hex)),
+            size: file.size,
+            // `true` or a reason; an empty reason counts as one.
+            yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
+            metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
+            requires_python: file.requires_python,
+            upload_time: file.upload_time.and_then(|time| time.parse().ok()),
+            name: file.filename,
         })
     };
     Ok(page.files.into_iter().filter_map(entry).collect())

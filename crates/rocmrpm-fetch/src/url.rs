@@ -153,7 +153,9 @@ mod tests {
         assert_eq!((credentials.user.as_str(), credentials.password.as_str()), ("me", "p@ss"));
         assert_eq!(shown("https://token@h"), "https://h");
         assert_eq!(shown("git@h:x.git"), "git@h:x.git");
-        for url in ["https://u:secret@h:99999/", "https://u:secret@[x", "https:/u:secret@h/", "https:u:secret@h"] {
+        for url in
+            ["https://u:secret@h:99999/", "https://u:secret@[x", "https:/u:secret@h/", "https:u:secret@h"]
+        {
             assert!(!shown(url).contains("secret"), "{url}");
         }
         assert_eq!(password("https://u:p%40@h"), ["p%40", "p@"]);

@@ -227,7 +227,11 @@ pub(crate) fn write_wheel(path: &Path, dist_info: &str, members: &[(String, Stri
         archive.start_file(name, options).unwrap();
         archive.write_all(content.as_bytes()).unwrap();
         let digest = rocmrpm::digest::Sha256::of_bytes(content);
-        record += &format!("{name},sha256={},{}\n", BASE64_URL_SAFE_NO_PAD.encode(digest.as_bytes()), content.len());
+        record += &format!(
+            "{name},sha256={},{}\n",
+            BASE64_URL_SAFE_NO_PAD.encode(digest.as_bytes()),
+            content.len()
+        );
     }
     archive.start_file(format!("{dist_info}/RECORD"), options).unwrap();
     writeln!(archive, "{record}{dist_info}/RECORD,,").unwrap();

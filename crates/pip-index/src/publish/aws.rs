@@ -137,7 +137,12 @@ impl Aws {
             .arg("--body")
             .arg(file)
             .args(["--content-type", media_type, "--cache-control", cache])
-            .args(["--checksum-algorithm", "SHA256", "--checksum-sha256", &BASE64_STANDARD.encode(sha256.as_bytes())]);
+            .args([
+                "--checksum-algorithm",
+                "SHA256",
+                "--checksum-sha256",
+                &BASE64_STANDARD.encode(sha256.as_bytes()),
+            ]);
         // Pages are replaced, packages never: not even one that somebody put there after we looked.
         if cache == IMMUTABLE && *self.conditional.get_or_init(|| self.knows_conditions()) {
             let finished = run(command.clone().args(["--if-none-match", "*"]))?;
