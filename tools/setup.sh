@@ -47,11 +47,11 @@ END
 
 say() { printf '%s\n' "$*" >&2; }
 
-# fail CODE MESSAGE [HINT]...
+# fail CODE MESSAGE [HELP]...
 fail() {
-    local code=$1 hint
+    local code=$1 help
     say "error: $2"
-    for hint in "${@:3}"; do say "hint: $hint"; done
+    for help in "${@:3}"; do say "help: $help"; done
     exit "$code"
 }
 
@@ -104,7 +104,7 @@ unknown() {
 }
 
 explain_failure() {
-    local code=20 reason="$manager failed" hint="" archive
+    local code=20 reason="$manager failed" help="" archive
     if locked; then
         reason="another program has held the package manager's lock for $lock_wait seconds"
     elif grep -qE 'Temporary failure|Could not (resolve|connect)|Connection (failed|timed)|unreachable|Curl error' "$log"; then
@@ -115,13 +115,13 @@ explain_failure() {
         if [[ $release == *bookworm* && $(unknown) == *-22\ * ]]; then
             # Mirrors have the security suite beside the main one, under this name.
             archive=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
-            code=40 hint="add Debian's security updates, which have LLVM 22; as root: echo 'deb ${archive%/}-security bookworm-security main' > /etc/apt/sources.list.d/security.list"
+            code=40 help="add Debian's security updates, which have LLVM 22; as root: echo 'deb ${archive%/}-security bookworm-security main' > /etc/apt/sources.list.d/security.list"
         fi
     fi
     say "error: cannot install packages: $reason"
     tail -n 15 "$log" | sed 's/^/    /' >&2
-    [[ -z $hint ]] || say "hint: $hint"
-    say "hint: the whole output is in $log; once the cause is gone, run the same command again"
+    [[ -z $help ]] || say "help: $help"
+    say "help: the whole output is in $log; once the cause is gone, run the same command again"
     exit "$code"
 }
 

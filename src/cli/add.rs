@@ -37,12 +37,12 @@ pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &choice, &[])?;
     let name = ComponentName::parse(&args.name).ok_or_else(|| {
         Error::new(Kind::Usage, format!("`{}` cannot be a component's name", args.name))
-            .hinted("use lower-case letters, digits and `-`, such as `flash-attn`")
+            .with_help("use lower-case letters, digits and `-`, such as `flash-attn`")
     })?;
     let folder = workspace.root.join("specs-templates").join(name.as_str());
     if folder.exists() {
         return Err(Error::new(Kind::Usage, format!("the component `{name}` exists already"))
-            .hinted(format!("its folder is specs-templates/{name}")));
+            .with_help(format!("its folder is specs-templates/{name}")));
     }
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
     }
     shell.talk(format!(
         "\n{} read specs-templates/{}, then `rocmrpm plan` and `rocmrpm build {}`",
-        Style::Hint.paint("next:"),
+        Style::Note.paint("next:"),
         pin.component,
         pin.component
     ));
@@ -99,7 +99,7 @@ fn folder_in(workspace: &Workspace, text: &str) -> Result<PathBuf, Error> {
     if inside && path.components().next().is_some() {
         return Ok(path);
     }
-    Err(Error::new(Kind::Usage, format!("`{text}` is not a folder inside the workspace")).hinted(format!(
+    Err(Error::new(Kind::Usage, format!("`{text}` is not a folder inside the workspace")).with_help(format!(
         "the workspace is {}; copy the source to such as `src/NAME`",
         workspace.root.display()
     )))
@@ -126,7 +126,7 @@ fn pins_with(workspace: &Workspace, pin: &Pin, args: &args::Add) -> Result<Strin
     let file = File { name, text: text.clone() };
     PinSet::read(&workspace.pins.name, file, &Lock::default(), &Overrides::new(), &mut problems);
     match problems.into_iter().next() {
-        Some(problem) => Err(Error::new(Kind::Usage, problem.message).hinted(problem.label)),
+        Some(problem) => Err(Error::new(Kind::Usage, problem.message).with_help(problem.label)),
         None => Ok(text),
     }
 }

@@ -111,7 +111,7 @@ pub enum Command {
     Shell(EnterShell),
     /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
     Inspect(Inspect),
-    /// Tell what a rule finds or what a build failed of, why that matters, and how to mend or waive it
+    /// Explain a rule, or the cause of a failed build, and how to fix or waive it
     Explain(Explain),
     /// Tell where each Python distribution comes from that a component requires, and write what brings it
     Closure(Closure),

@@ -25,7 +25,7 @@ pub(super) fn run(args: &args::Audit, dir: &Path, shell: &Shell) -> Done {
     if args.json {
         let mut value =
             serde_json::to_value(&audit).map_err(|e| Error::new(Kind::Internal, e.to_string()))?;
-        value["schema"] = json!("rocmrpm/audit-offline/1");
+        value["schema"] = json!("rocmrpm/audit-offline/2");
         value["chroot"] = json!(workspace.chroot.name);
         value["pins"] = json!(workspace.pins.name);
         shell.json(&value)?;

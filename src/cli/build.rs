@@ -297,7 +297,7 @@ fn summary(
         shell.talk(format!("\n{}", Style::Bold.paint("What to try next:")));
     }
     for (what, command) in next {
-        shell.talk(format!("  {what}:\n    {}", Style::Hint.paint(command)));
+        shell.talk(format!("  {what}:\n    {}", Style::Note.paint(command)));
     }
     Ok(())
 }
@@ -364,7 +364,7 @@ pub(super) fn document(
                 }
                 Outcome::Failed(error) => json!({
                     "component": name.as_str(), "outcome": "failed", "error": error.to_string(),
-                    "causes": error.causes(), "hints": error.hints(), "details": error.details(),
+                    "causes": error.causes(), "help": error.help(), "details": error.details(),
                     "problems": error.problems().iter().map(problem).collect::<Vec<_>>(),
                 }),
                 Outcome::Skipped(reason) => {
@@ -374,7 +374,7 @@ pub(super) fn document(
         })
         .collect();
     json!({
-        "schema": "rocmrpm/run/1",
+        "schema": "rocmrpm/run/2",
         "chroot": workspace.chroot.name,
         "complete": done.complete(),
         "components": components,

@@ -54,7 +54,7 @@ fn component<'w>(stack: &Stack<'w>, asked: Option<&str>) -> Result<&'w Component
         Some(name) => stack.workspace.component(name)?,
         None => stack.workspace.with_closure().ok_or_else(|| {
             Error::new(Kind::Usage, "no component of the workspace has a table `[closure]`")
-                .hinted("name a component: `rocmrpm closure COMPONENT`")
+                .with_help("name a component: `rocmrpm closure COMPONENT`")
         })?,
     };
     match stack.left_out.get(&component.name) {
@@ -105,8 +105,8 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let component = component(&stack, args.component.as_deref())?;
     if (args.write || args.check) && component.closure.is_none() {
         let message = format!("`{}` has no table `[closure]`, and nothing is written for it", component.name);
-        let hint = format!("add `[closure]` to {}", component.file.name);
-        return Err(Error::new(Kind::Usage, message).hinted(hint));
+        let help = format!("add `[closure]` to {}", component.file.name);
+        return Err(Error::new(Kind::Usage, message).with_help(help));
     }
     trust::ask_to_resolve(&workspace, component, &args.how, shell)?;
     let progress = Progress::new(shell);
@@ -180,7 +180,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         let upgrade = args.how.upgrade.as_ref().map(|_| format!(" --upgrade{names}")).unwrap_or_default();
         shell.talk(format!(
             "\n{} `rocmrpm closure --write{upgrade}` keeps what was resolved, and writes what brings the members",
-            Style::Hint.paint("hint:")
+            Style::Note.paint("help:")
         ));
     }
     Ok(0)
@@ -257,7 +257,7 @@ fn told(changes: &Changes, check: bool, shell: &Shell) -> u8 {
     let any = changes.paths().next().is_some();
     match (check, any) {
         (true, true) => {
-            shell.talk(format!("\n{} `rocmrpm closure --write` writes it anew", Style::Hint.paint("hint:")))
+            shell.talk(format!("\n{} `rocmrpm closure --write` writes it anew", Style::Note.paint("help:")))
         }
         (true, false) => shell.status(Style::Good, "Checked", count(changes.same, "file")),
         (false, true) => {}
@@ -311,8 +311,8 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
     let workspace = workspace(dir, &choice)?;
     let lock = Lock::read(&workspace.closure_lock())?.ok_or_else(|| {
         let message = format!("the pin set `{name}` has no locked closure");
-        let hint = format!("`rocmrpm closure --pins {name} --write` locks it");
-        Error::new(Kind::Usage, message).hinted(hint)
+        let help = format!("`rocmrpm closure --pins {name} --write` locks it");
+        Error::new(Kind::Usage, message).with_help(help)
     })?;
     Ok((lock, places(&workspace).unwrap_or_default()))
 }

@@ -79,13 +79,13 @@ fn complete(stack: &Stack<'_>, flavour: Flavour) -> Result<(), Error> {
             None => "is not built".to_owned(),
         };
         let message = format!("`{}` belongs into the image and {problem}", component.name);
-        return Err(Error::new(Kind::Usage, message).hinted(again));
+        return Err(Error::new(Kind::Usage, message).with_help(again));
     }
     let lock = build_dir.join("requirements/requirements.lock");
     if flavour == Flavour::Ubuntu && !lock.is_file() {
         let message = format!("there is no {}, which says what pip installs", lock.display());
-        let hint = format!("`rocmrpm requirements --resolve --chroot {}` writes it", workspace.chroot.name);
-        return Err(Error::new(Kind::Usage, message).hinted(hint));
+        let help = format!("`rocmrpm requirements --resolve --chroot {}` writes it", workspace.chroot.name);
+        return Err(Error::new(Kind::Usage, message).with_help(help));
     }
     Ok(())
 }

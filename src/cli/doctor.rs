@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Done, args};
 use crate::error::Kind;
 use crate::machine;
-use crate::process::{Command, find_program, install_hint};
+use crate::process::{Command, find_program, install_help};
 use crate::report::{Shell, Style, Table, human_size};
 use crate::sources::{Cache, pip_index, shown_url};
 use crate::workspace::{Selection, Workspace, today};
@@ -89,7 +89,7 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
         let machine: serde_json::Map<String, serde_json::Value> =
             facts.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         shell.json(
-            &json!({"schema": "rocmrpm/doctor/1", "machine": machine, "tools": list, "end-of-life": ended}),
+            &json!({"schema": "rocmrpm/doctor/2", "machine": machine, "tools": list, "end_of_life": ended}),
         )?;
     } else {
         let mut table = Table::new(&["machine", ""]);
@@ -105,7 +105,7 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
                 (false, true) => (Style::Bad, "missing"),
                 (false, false) => (Style::Dim, "absent"),
             };
-            let last = if *found { version.clone().unwrap_or_default() } else { install_hint(name) };
+            let last = if *found { version.clone().unwrap_or_default() } else { install_help(name) };
             let cell = |text: &str| (None, text.to_owned());
             table.styled_row(vec![cell(name), (Some(style), state.to_owned()), cell(purpose), cell(&last)]);
         }

@@ -12,7 +12,7 @@ use crate::report::{Shell, cause_text, causes_text, rule_text, rules_text};
 use crate::text::visible;
 
 /// The format of `--json`.
-const SCHEMA: &str = "rocmrpm/rules/1";
+const SCHEMA: &str = "rocmrpm/rules/2";
 
 /// What an ID names.
 #[derive(Clone, Copy)]
@@ -44,8 +44,8 @@ fn find(id: &str) -> Result<Entry, Error> {
         let error = Error::new(Kind::Usage, message);
         let rules = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str());
         match nearest(id, rules.chain(causes().iter().map(|cause| cause.id.as_str()))) {
-            Some(near) => error.hinted(format!("did you mean `{near}`?")),
-            None => error.hinted("`rocmrpm explain` lists all of them"),
+            Some(near) => error.with_help(format!("did you mean `{near}`?")),
+            None => error.with_help("`rocmrpm explain` lists all of them"),
         }
     })
 }
@@ -58,11 +58,11 @@ fn document(wanted: Option<Entry>) -> serde_json::Value {
         Some(Entry::Rule(wanted)) => wanted.id == rule.id,
         Some(Entry::Cause(_)) => false,
     });
-    let rules = rules.map(|(group, Rule { id, severity, what, why, incident, mend })| {
+    let rules = rules.map(|(group, Rule { id, severity, what, why, incident, help })| {
         let incident = (!incident.is_empty()).then_some(incident);
         json!({
             "id": id, "group": group, "severity": severity, "what": what, "why": why,
-            "incident": incident, "mend": mend,
+            "incident": incident, "help": help,
         })
     });
     let causes = causes().iter().filter(|cause| match wanted {
@@ -70,14 +70,13 @@ fn document(wanted: Option<Entry>) -> serde_json::Value {
         Some(Entry::Rule(_)) => false,
         Some(Entry::Cause(wanted)) => wanted.id == cause.id,
     });
-    let causes =
-        causes.map(|Cause { id, kind, phases, general, every: _, patterns, cause, remedy, seen }| {
-            let patterns = patterns.iter().map(Pattern::as_str).collect::<Vec<_>>();
-            json!({
-                "id": id, "kind": kind, "phases": phases, "general": general, "patterns": patterns,
-                "cause": cause, "remedy": remedy, "seen": seen,
-            })
-        });
+    let causes = causes.map(|Cause { id, kind, phases, general, every: _, patterns, cause, help, seen }| {
+        let patterns = patterns.iter().map(Pattern::as_str).collect::<Vec<_>>();
+        json!({
+            "id": id, "kind": kind, "phases": phases, "general": general, "patterns": patterns,
+            "cause": cause, "help": help, "seen": seen,
+        })
+    });
     json!({
         "schema": SCHEMA, "rules_version": RULES_VERSION,
         "rules": rules.collect::<Vec<_>>(), "causes": causes.collect::<Vec<_>>(),

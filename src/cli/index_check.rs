@@ -66,7 +66,7 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
             count(unreachable, "requirement")
         );
         return Err(Error::new(Kind::Network, message)
-            .hinted("run the same command again later, or with `--offline` to check the rest alone"));
+            .with_help("run the same command again later, or with `--offline` to check the rest alone"));
     }
     Ok(0)
 }
@@ -83,9 +83,8 @@ fn check_manifest(
         (None, Some(key)) => Signer::find(key, &workspace.manifest.name)?.public().to_vec(),
         (None, None) => {
             let message = format!("no key is known that signs {}", place.name());
-            return Err(
-                Error::new(Kind::Usage, message).hinted("pass the public key of the index with `--key FILE`")
-            );
+            return Err(Error::new(Kind::Usage, message)
+                .with_help("pass the public key of the index with `--key FILE`"));
         }
     };
     let cache = Cache::from_env()?;

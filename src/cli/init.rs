@@ -50,7 +50,7 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     let root = fs_err::canonicalize(dir).map_err(action())?;
     if root.join("rocmrpm.toml").exists() {
         let message = format!("`{}` is a workspace already", root.display());
-        return Err(Error::new(Kind::Usage, message).hinted("`rocmrpm add NAME` adds a component to it"));
+        return Err(Error::new(Kind::Usage, message).with_help("`rocmrpm add NAME` adds a component to it"));
     }
     check_inputs(&root)?;
     // What is there already may be a stranger's.
@@ -60,7 +60,7 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     if !is_plain(&name) {
         let message = format!("`{}` cannot be the stack's name", visible(&name));
         let error = Error::new(Kind::Usage, message);
-        return Err(error.hinted("choose one of letters, digits and `-`: `rocmrpm init --name NAME`"));
+        return Err(error.with_help("choose one of letters, digits and `-`: `rocmrpm init --name NAME`"));
     }
     let targets: Vec<String> = targets.iter().map(|target| format!("\"{target}\"")).collect();
     let manifest = format!(
@@ -86,7 +86,7 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
         shell.warning(format!("{error}; commands ask before they run the workspace's code"));
     }
     shell.status(Style::Good, "Made", format!("the workspace `{name}` in {}", root.display()));
-    let next = Style::Hint.paint("next:");
+    let next = Style::Note.paint("next:");
     shell.talk(format!("\n{next} add a component: `rocmrpm add NAME`, then build it on this machine with"));
     shell.talk("      `rocmrpm build --chroot host`, or with mock in the default chroot: `rocmrpm build`");
     Ok(0)

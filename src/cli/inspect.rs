@@ -114,8 +114,8 @@ pub(super) fn target(name: &str) -> Result<GpuTarget, Error> {
     GpuTarget::parse(name).ok_or_else(|| {
         let error = Error::new(Kind::Usage, format!("unknown GPU target `{name}`"));
         match nearest(name, GpuTarget::known()) {
-            Some(near) => error.hinted(format!("did you mean `{near}`?")),
-            None => error.hinted("GPU targets are LLVM's names, such as `gfx1151`"),
+            Some(near) => error.with_help(format!("did you mean `{near}`?")),
+            None => error.with_help("GPU targets are LLVM's names, such as `gfx1151`"),
         }
     })
 }

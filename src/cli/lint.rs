@@ -18,7 +18,7 @@ use crate::stack::Stack;
 use crate::workspace::{Component, Source, Workspace};
 
 /// The format of `--json`.
-const SCHEMA: &str = "rocmrpm/lint/1";
+const SCHEMA: &str = "rocmrpm/lint/2";
 
 pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;

@@ -68,14 +68,14 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     match (args.check, differs) {
         (true, true) => {
             shell.status(Style::Bad, "Differs", sources);
-            let hint = match locked.lock.learned_since(&old_lock) {
+            let help = match locked.lock.learned_since(&old_lock) {
                 Some(names) => format!(
                     "what it has is right; `rocmrpm lock` adds what it lacks of {}, locked without being reached",
                     names.join(", ")
                 ),
                 None => "`rocmrpm lock` writes it anew".to_owned(),
             };
-            shell.talk(format!("\n{} {hint}", Style::Hint.paint("hint:")));
+            shell.talk(format!("\n{} {help}", Style::Note.paint("help:")));
             return Ok(1);
         }
         (true, false) => shell.status(Style::Good, "Checked", sources),

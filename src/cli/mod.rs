@@ -101,7 +101,7 @@ fn install_panic_report() {
         shell.line(format!("internal error: {info}"));
         let words: Vec<String> = std::env::args().collect();
         shell.line(format!("  rocmrpm {} was called as: {}", env!("CARGO_PKG_VERSION"), words.join(" ")));
-        shell.line("\nhint: this is a mistake of rocmrpm, not yours; please report it with the lines above");
+        shell.line("\nhelp: this is a bug in rocmrpm; please report it with the lines above");
         // The exit code of a panic is the runtime's; ours says what it was.
         #[expect(clippy::exit, reason = "the only place where no error value can reach main")]
         std::process::exit(70);

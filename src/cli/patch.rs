@@ -25,12 +25,12 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     let fails = series.iter().any(Series::fails);
     if args.json {
         shell.json(&json!({
-            "schema": "rocmrpm/patch-status/1",
+            "schema": "rocmrpm/patch-status/2",
             "chroot": workspace.chroot.name,
             "pins": workspace.pins.name,
             "fails": fails,
             "components": series,
-            "not-checked": not_checked(&unchecked),
+            "not_checked": not_checked(&unchecked),
         }))?;
     } else {
         let texts: Vec<String> = series.iter().map(series_text).collect();
@@ -38,7 +38,7 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     }
     if series.iter().any(Series::a_patch_fails) {
         let what = "`rocmrpm patch refresh` writes patches anew where git can merge them";
-        shell.talk(format!("{} {what}", Style::Hint.paint("hint:")));
+        shell.talk(format!("{} {what}", Style::Note.paint("help:")));
     }
     code(shell, fails, &unchecked)
 }
@@ -53,12 +53,12 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     }
     if args.json {
         shell.json(&json!({
-            "schema": "rocmrpm/patch-refresh/1",
+            "schema": "rocmrpm/patch-refresh/2",
             "chroot": workspace.chroot.name,
             "pins": workspace.pins.name,
             "written": !conflicts,
             "components": all,
-            "not-checked": not_checked(&unchecked),
+            "not_checked": not_checked(&unchecked),
         }))?;
     } else {
         let texts: Vec<String> = all.iter().map(conflict_text).filter(|text| !text.is_empty()).collect();

@@ -65,15 +65,15 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
             })
             .collect();
         shell.json(&json!({
-            "schema": "rocmrpm/plan/1",
+            "schema": "rocmrpm/plan/2",
             "chroot": workspace.chroot.name,
             "pins": workspace.pins.name,
             "builder": builder.name(),
             "stale": prepared.plan.stale(),
             "seconds": estimate.as_ref().map(|estimate| estimate.seconds.round()),
-            "seconds-unknown-of": estimate.iter().flat_map(|e| &e.unknown).map(ComponentName::as_str).collect::<Vec<_>>(),
+            "seconds_unknown_of": estimate.iter().flat_map(|e| &e.unknown).map(ComponentName::as_str).collect::<Vec<_>>(),
             "steps": steps,
-            "left-out": stack.left_out.iter().map(|(n, r)| json!({"component": n.as_str(), "reason": r})).collect::<Vec<_>>(),
+            "left_out": stack.left_out.iter().map(|(n, r)| json!({"component": n.as_str(), "reason": r})).collect::<Vec<_>>(),
         }))?;
         return Ok(0);
     }

@@ -55,7 +55,7 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
     if wheels.is_empty() {
         let message = format!("there is nothing to publish: {}", super::wheel::none(&workspace));
-        return Err(Error::new(Kind::Usage, message).hinted("`rocmrpm build` builds them"));
+        return Err(Error::new(Kind::Usage, message).with_help("`rocmrpm build` builds them"));
     }
     let tracks = context::tracks(&workspace)?;
     let change =
@@ -214,7 +214,7 @@ fn check_dirty(change: &Change, shell: &Shell) -> Result<(), Error> {
         if note.view == STABLE {
             let message = format!("{} is of a dirty build; the channel `stable` takes none", note.file);
             return Err(Error::new(Kind::Usage, message)
-                .hinted("commit the changes and build again, or publish it with `--channel testing`"));
+                .with_help("commit the changes and build again, or publish it with `--channel testing`"));
         }
         shell.warning(format!("{} is of a dirty build: nobody else can build it again", note.file));
     }

@@ -75,7 +75,7 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
         shell.json(&json!({"schema": "rocmrpm/render/1", "files": files}))?;
     }
     if different > 0 {
-        shell.talk(format!("\n{} `rocmrpm render` writes what is missing", Style::Hint.paint("hint:")));
+        shell.talk(format!("\n{} `rocmrpm render` writes what is missing", Style::Note.paint("help:")));
         return Ok(u8::from(args.check));
     }
     if args.check {
@@ -95,7 +95,7 @@ pub(super) fn colored(diff: &str) -> String {
     let paint = |line: &str| match line.chars().next() {
         Some('+') => Style::Good.paint(line),
         Some('-') => Style::Bad.paint(line),
-        Some('@') => Style::Hint.paint(line),
+        Some('@') => Style::Note.paint(line),
         _ => line.to_owned(),
     };
     diff.lines().map(|line| paint(line) + "\n").collect()

@@ -26,7 +26,7 @@ pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> Done {
                 component = component.name
             );
             return Err(Error::new(Kind::Config, message)
-                .hinted("build it on this machine with `--builder mock`, then reproduce it"));
+                .with_help("build it on this machine with `--builder mock`, then reproduce it"));
         }
     };
     let hermetic = Some((Cache::from_env()?, args.offline));

@@ -83,7 +83,7 @@ fn index_url(url: &str, shell: &Shell) -> Result<String, Error> {
     if !known || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
         let message = format!("`{}` is not the URL of an index", crate::text::visible(&clean));
         return Err(Error::new(Kind::Usage, message)
-            .hinted("it begins with https://, http:// or file://, and has no blanks"));
+            .with_help("it begins with https://, http:// or file://, and has no blanks"));
     }
     if clean != url {
         shell.warning("the index's user and password are not written; pip and uv look them up in ~/.netrc");

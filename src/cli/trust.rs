@@ -147,7 +147,7 @@ pub(super) fn run(args: &args::Trust, dir: &Path, shell: &Shell) -> Done {
         };
         if !list.remove(&folder)? {
             let message = format!("`{}` is not in the list of trusted folders", shown(&folder));
-            return Err(Error::new(Kind::Usage, message).hinted("print the list: rocmrpm trust --list"));
+            return Err(Error::new(Kind::Usage, message).with_help("print the list: rocmrpm trust --list"));
         }
         shell.status(Style::Good, "Removed", shown(&folder));
         return Ok(0);

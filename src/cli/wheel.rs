@@ -57,11 +57,11 @@ fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell
         let (style, word) = if holds { (Style::Good, "Verified") } else { (Style::Bad, "Differs") };
         shell.status(style, word, proof_summary(&all));
         if !holds {
-            let hint = format!(
+            let help = format!(
                 "remove what differs: `{0} wheel` makes wheels anew, and `{0} build` RPMs",
                 own_program()
             );
-            shell.talk(format!("{} {hint}", Style::Hint.paint("hint:")));
+            shell.talk(format!("{} {help}", Style::Note.paint("help:")));
         }
     }
     Ok(if holds { 0 } else { Kind::Findings.exit_code() })

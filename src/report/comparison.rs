@@ -61,7 +61,7 @@ fn finding_text(mark: Mark, finding: &Finding) -> String {
     let (style, word) = match finding.severity {
         Severity::Error => (Style::Bad, "error:"),
         Severity::Warning => (Style::Warning, "warning:"),
-        Severity::Info => (Style::Hint, "note:"),
+        Severity::Info => (Style::Note, "note:"),
     };
     format!("{mark} {} {finding}\n", style.paint(word))
 }

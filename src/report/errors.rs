@@ -1,4 +1,4 @@
-//! How errors look: what is wrong, where, what caused it, how to mend it.
+//! How errors look: what is wrong, where, what caused it, how to fix it.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
@@ -22,11 +22,11 @@ pub fn show_error(shell: &Shell, error: &Error) {
     for line in error.details() {
         shell.line(format!("    {line}"));
     }
-    if !error.hints().is_empty() {
+    if !error.help().is_empty() {
         shell.line("");
     }
-    for hint in error.hints() {
-        shell.line(format!("{} {hint}", Style::Hint.paint("hint:")));
+    for help in error.help() {
+        shell.line(format!("{} {help}", Style::Note.paint("help:")));
     }
 }
 

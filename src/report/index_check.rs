@@ -34,17 +34,17 @@ pub fn index_check_text(report: &Report) -> String {
         let (word, style) = match finding.severity {
             Severity::Error => ("error", Style::Bad),
             Severity::Warning => ("warning", Style::Warning),
-            Severity::Info => ("info", Style::Hint),
+            Severity::Info => ("info", Style::Note),
         };
         let about = finding.requirement.as_deref().unwrap_or_else(|| title(finding.id));
         text.push_str(&format!("{} {}\n", style.paint(format!("{word}[{}]:", finding.id)), visible(about)));
         text.push_str(&wheels(&finding.wheels));
         text.push_str(&row("found", &finding.found));
-        text.push_str(&row("remedy", &finding.remedy));
+        text.push_str(&row("help", &finding.help));
         text.push('\n');
     }
     for unchecked in &report.unchecked {
-        let head = Style::Hint.paint("unchecked:");
+        let head = Style::Note.paint("unchecked:");
         text.push_str(&format!("{head} {}\n", visible(&unchecked.requirement)));
         text.push_str(&wheels(&unchecked.wheels));
         text.push_str(&row("reason", &unchecked.reason));

@@ -14,7 +14,7 @@ pub fn lint_text(findings: &[Finding], waived: &[Waived], specs: usize) -> Strin
         text.push_str(&rows(&[
             ("found", &finding.found),
             ("expected", &finding.expected),
-            ("to mend it", &finding.remedy),
+            ("help", &finding.help),
         ]));
     }
     for Waived { finding, reason } in waived {
@@ -48,6 +48,6 @@ fn style(severity: Severity) -> Style {
     match severity {
         Severity::Error => Style::Bad,
         Severity::Warning => Style::Warning,
-        Severity::Info => Style::Hint,
+        Severity::Info => Style::Note,
     }
 }

@@ -11,7 +11,7 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
         match &at.satisfied {
             None => {
                 place(&mut text, Style::Bad.paint("fetches"), at);
-                text.push_str(&format!("    {} {}\n", Style::Hint.paint("hint:"), at.remedy));
+                text.push_str(&format!("    {} {}\n", Style::Note.paint("help:"), at.help));
             }
             Some(by) if verbose => {
                 place(&mut text, Style::Good.paint("satisfied"), at);
@@ -24,12 +24,12 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     for mistake in &audit.mistakes {
         let (file, line) = (visible(&mistake.file), mistake.line);
         text.push_str(&format!("{file}:{line}: {}\n", visible(&mistake.problem)));
-        text.push_str(&format!("    {} {}\n", Style::Hint.paint("hint:"), mistake.remedy));
+        text.push_str(&format!("    {} {}\n", Style::Note.paint("help:"), mistake.help));
     }
     for file in &audit.unread {
         text.push_str(&format!("{}: too large for a build script, or no text\n", visible(file)));
-        let remedy = "remove it in %prep if the build does not need it";
-        text.push_str(&format!("    {} {remedy}\n", Style::Hint.paint("hint:")));
+        let help = "remove it in %prep if the build does not need it";
+        text.push_str(&format!("    {} {help}\n", Style::Note.paint("help:")));
     }
     let open = audit.open().count();
     let points = count(audit.points.len(), "download point");

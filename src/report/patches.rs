@@ -94,7 +94,7 @@ fn diff(text: &mut String, heading: &str, diff: &str) {
         let style = match line.as_bytes().first() {
             Some(b'+') => Some(Style::Good),
             Some(b'-') => Some(Style::Bad),
-            Some(b'@') => Some(Style::Hint),
+            Some(b'@') => Some(Style::Note),
             _ => None,
         };
         let line = line.split('\t').map(visible).collect::<Vec<_>>().join("\t");
@@ -117,6 +117,6 @@ pub fn conflict_text(refreshed: &Refreshed) -> String {
     if !conflict.diff.is_empty() {
         diff(&mut text, "what git made of it:", &conflict.diff);
     }
-    text.push_str(&format!("      {} {}\n", Style::Hint.paint("hint:"), conflict.remedy));
+    text.push_str(&format!("      {} {}\n", Style::Note.paint("help:"), conflict.help));
     text
 }

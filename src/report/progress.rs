@@ -157,7 +157,7 @@ fn row_bar(bars: &MultiProgress, component: &ComponentName) -> ProgressBar {
 
 fn total_bar(bars: &MultiProgress, total: usize) -> ProgressBar {
     let bar = bars.add(ProgressBar::new(total as u64));
-    let template = format!("{} [{{bar:30}}] {{pos}}/{{len}}", Style::Hint.paint("       Total"));
+    let template = format!("{} [{{bar:30}}] {{pos}}/{{len}}", Style::Note.paint("       Total"));
     if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style.progress_chars("=> "));
     }

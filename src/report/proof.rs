@@ -56,7 +56,7 @@ fn wheel_text(text: &mut String, proof: &Proof) {
     if !proof.made.is_empty() {
         let files = count(proof.made.len(), "file");
         let verb = if proof.made.len() == 1 { "is" } else { "are" };
-        text.push_str(&format!("  {} {files} {verb} made by rocmrpm\n", Style::Hint.paint('+')));
+        text.push_str(&format!("  {} {files} {verb} made by rocmrpm\n", Style::Note.paint('+')));
     }
     for Made { member, changes } in &proof.made {
         text.push_str(&format!("      {}\n", visible(member)));

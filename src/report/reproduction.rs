@@ -20,7 +20,7 @@ pub fn reproduction_text(done: &Reproduction) -> String {
         package_text(&mut text, package);
     }
     for cause in done.compared.causes() {
-        text += &format!("{} {}\n", Style::Hint.paint("cause:"), cause.remedy());
+        text += &format!("{} {}\n", Style::Note.paint("cause:"), cause.help());
     }
     if !done.identical {
         text += &format!("the new RPMs: {}\n", done.rpms.display());

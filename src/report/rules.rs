@@ -20,15 +20,14 @@ pub fn rules_text() -> String {
         table.text()
     });
     let tables = groups.collect::<Vec<_>>().join("\n");
-    format!("{tables}\n`rocmrpm explain ID` tells why a rule is there and how to mend what it finds.\n")
+    format!("{tables}\n`rocmrpm explain ID` tells why a rule is there and how to fix what it finds.\n")
 }
 
 /// Returns everything about one rule, and the waiver for it, ready to be pasted.
 pub fn rule_text(rule: &Rule) -> String {
     let severity = style(rule.severity).paint(rule.severity);
     let mut text = format!("{} ({severity})\n", Style::Bold.paint(rule.id));
-    let parts =
-        [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("to mend it", rule.mend)];
+    let parts = [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("help", rule.help)];
     for (name, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
         text.push_str(&format!("\n{}\n{}", Style::Dim.paint(name), wrapped(part)));
     }
@@ -44,7 +43,7 @@ pub fn causes_text() -> String {
         table.row(vec![cause.id.clone(), cause.kind.as_str().to_owned(), unfilled(&cause.cause)]);
     }
     format!(
-        "{}\n`rocmrpm explain ID` tells how the log of such a build looks and how to mend it.\n",
+        "{}\n`rocmrpm explain ID` tells how the log of such a build looks and how to fix it.\n",
         table.text()
     )
 }
@@ -60,7 +59,7 @@ pub fn cause_text(cause: &Cause) -> String {
         ("cause", wrapped(&unfilled(&cause.cause))),
         ("phase", wrapped(&phases)),
         ("lines of the log", patterns),
-        ("to mend it", wrapped(&cause.remedy)),
+        ("help", wrapped(&cause.help)),
         ("seen", wrapped(&cause.seen)),
     ] {
         text.push_str(&format!("\n{}\n{part}", Style::Dim.paint(name)));
@@ -98,7 +97,7 @@ fn style(severity: Severity) -> Style {
     match severity {
         Severity::Error => Style::Bad,
         Severity::Warning => Style::Warning,
-        Severity::Info => Style::Hint,
+        Severity::Info => Style::Note,
     }
 }
 

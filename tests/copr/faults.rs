@@ -104,7 +104,7 @@ fn a_failed_source_build_shows_its_log() {
 }
 
 #[test]
-fn remedies_for_debian_are_left_out() {
+fn leaves_out_help_for_debian() {
     let stack = Stack::synced();
     let log = "Executing(%build): /bin/sh\nx.cpp:1: fatal error: hip/hip_runtime.h: No such file or directory\n\
                error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)";
@@ -115,6 +115,6 @@ fn remedies_for_debian_are_left_out() {
 
 #[track_caller]
 fn assert_log_exists(failed: &crate::support::Ran) {
-    let log = failed.hint("the whole log");
+    let log = failed.help("the whole log");
     assert!(std::path::Path::new(&log).exists(), "{log}");
 }

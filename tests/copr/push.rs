@@ -66,7 +66,7 @@ fn a_failure_in_the_middle_stops_what_depends_on_it() {
     assert_eq!(states, ["lib failed", "other succeeded"]);
     assert_eq!((stack.accepted("lib"), stack.accepted("other")), (false, true));
 
-    // Mended, it goes on from there.
+    // Fixed, it goes on from there.
     stack.copr.control(&json!({}));
     stack.push().exits(0);
     assert_eq!(stack.copr.uploads(), 4);
@@ -87,7 +87,7 @@ fn what_copr_built_passes_the_same_gate() {
     let results = stack.workspace.path("build/fedora-43/results/lib");
     assert!(!results.exists(), "{}", results.display());
 
-    // Mended, it is built again; the refused build is published with nothing.
+    // Fixed, it is built again; the refused build is published with nothing.
     stack.copr.control(&json!({}));
     let refused = stack.copr.builds().iter().find(|build| build["package"] == "lib").unwrap()["id"].clone();
     let delete = format!("copr-cli delete-build {refused}");

@@ -52,7 +52,7 @@ fn shows_the_difference_then_makes_it_so() {
 }
 
 #[test]
-fn mends_what_somebody_changed_and_keeps_the_rest() {
+fn restores_changed_settings_and_keeps_the_rest() {
     let stack = Stack::new();
     let settings = format!(
         "bootstrap = \"on\"\nisolation = \"simple\"\nnetwork = true\nunlisted = true\npriority = 7\n\n\

@@ -385,7 +385,7 @@ fn rpms_wheels_and_folders_give_the_same_facts() {
     // One document, the same each time, with its schema.
     let json = serde_json::to_string(&of_rpm).unwrap();
     assert_eq!(json, serde_json::to_string(&report(&package, &expectations)).unwrap());
-    assert!(json.starts_with(r#"{"schema":"rocmrpm/inspection/3","depth":"deep","#), "{json}");
+    assert!(json.starts_with(r#"{"schema":"rocmrpm/inspection/4","depth":"deep","#), "{json}");
     assert!(json.contains(r#""device":[{"target":"gfx1151","storage":"hip-fatbin","compression":null,"#));
 }
 

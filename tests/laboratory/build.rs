@@ -52,8 +52,8 @@ pub fn small() -> &'static Small {
 /// Returns the command that a failed run says installs what is missing, for root.
 #[track_caller]
 fn installing(failed: &Ran) -> String {
-    let hint = failed.exits(10).hint("to install them");
-    let command = hint.strip_prefix("sudo ").unwrap_or_else(|| panic!("not for root: {hint}"));
+    let help = failed.exits(10).help("to install them");
+    let command = help.strip_prefix("sudo ").unwrap_or_else(|| panic!("not for root: {help}"));
     format!("{command} -y")
 }
 

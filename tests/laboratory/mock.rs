@@ -77,7 +77,7 @@ fn failures_are_told_apart() {
     let workspace = workspace();
     build(&workspace, "missing").exits(10).says([
         "`missing` failed in BuildRequires: the chroot has no no-such-devel",
-        "hint: correct the template's BuildRequires",
+        "help: correct the template's BuildRequires",
     ]);
     let failing = build(&workspace, "failing");
     failing.exits(10).says(["`failing` failed in %build", "it breaks"]);
@@ -86,7 +86,7 @@ fn failures_are_told_apart() {
     build(&workspace, "slow").exits(11).says(["took longer than", "`--timeout`"]);
 
     // The root of the failed build is there, and the shell is in it.
-    assert!(failing.hint("to look around in the build root").contains(" shell failing --chroot fedora-43"));
+    assert!(failing.help("to look around in the build root").contains(" shell failing --chroot fedora-43"));
     let inside = ["shell", "failing", "--chroot", "fedora-43", "--", "sh", "-c", "pwd; id -un; exit 7"];
     let inside = lab::rocmrpm(&workspace, &inside);
     assert_eq!(inside.exits(7).stdout, "/builddir/build/BUILD\nmockbuild\n");

@@ -150,7 +150,7 @@ fn errors_say_what_the_tool_says_and_what_is_missing() {
     let endpoint = server.url();
     run(&["publish", "promote", "s3://no-such-bucket/x", "--endpoint-url", &endpoint])
         .exits(30)
-        .says(["NoSuchBucket", "hint: `aws s3 mb"]);
+        .says(["NoSuchBucket", "help: `aws s3 mb"]);
     run(&["publish", "promote", "rsync://127.0.0.1:1/x/y"]).exits(30).says(["Connection refused"]);
     run(&["publish", "promote", "https://h/x"]).exits(2).says(["a destination is a folder"]);
     run(&["publish", "promote", "x", "--endpoint-url", "http://h"]).exits(2);

@@ -102,7 +102,7 @@ fn what_cannot_be_reproduced_is_told() {
     let workspace = Workspace::new();
     workspace.component("demo", &Parts::default());
     let ran = workspace.run(&["reproduce", "demo"]);
-    ran.exits(3).says(["`demo` has no results that could be reproduced", "hint: build it first: "]);
+    ran.exits(3).says(["`demo` has no results that could be reproduced", "help: build it first: "]);
     workspace.run(&["reproduce", "dmeo"]).exits(2).says(["dmeo"]);
     workspace.build().exits(0);
     let rpm = workspace.built("results/demo/demo-1.0-1.noarch.rpm");

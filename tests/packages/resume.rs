@@ -50,7 +50,7 @@ fn a_signal_stops_the_build(signal: &str) {
     running
         .finish()
         .exits(130)
-        .says(["stopped on request", "hint: run the same command again; it goes on where it stopped"])
+        .says(["stopped on request", "help: run the same command again to resume"])
         .never_says("Failed");
     assert_ended(&workspace);
     workspace.assert_nothing_of("first");
@@ -88,9 +88,9 @@ fn a_child_that_ignores_the_request_is_ended_all_the_same() {
 fn a_build_that_takes_too_long_is_ended_and_the_error_says_where_to_allow_more() {
     let workspace = Workspace::new();
     add_sleeper(&workspace, "slow", "timeout = \"2 s\"\n");
-    let hint = "hint: give it more time: `timeout` in the component.toml of `slow`, or `--timeout`";
+    let help = "help: give it more time: `timeout` in the component.toml of `slow`, or `--timeout`";
     let ran = workspace.build();
-    ran.exits(11).says(["`slow` took longer than the 2 s that a build of it may take", hint]);
+    ran.exits(11).says(["`slow` took longer than the 2 s that a build of it may take", help]);
     assert_ended(&workspace);
     workspace.assert_nothing_of("slow");
     // The command line wins over the component.
@@ -114,7 +114,7 @@ fn the_plan_says_how_long_it_takes_once_that_was_measured() {
         workspace.component(name, &Parts::default());
     }
     let seconds =
-        |ran: &support::Ran| (ran.json()["seconds"].clone(), ran.json()["seconds-unknown-of"].clone());
+        |ran: &support::Ran| (ran.json()["seconds"].clone(), ran.json()["seconds_unknown_of"].clone());
     let before = workspace.run(&["plan", "--json"]);
     assert_eq!(seconds(&before), (serde_json::Value::Null, serde_json::json!([])));
     workspace.run(&["build", "known"]).exits(0);
@@ -126,7 +126,7 @@ fn the_plan_says_how_long_it_takes_once_that_was_measured() {
     let ran = workspace.run(&["plan"]);
     ran.exits(0).says(["about 2 h on", "as the last time; never built here, and not counted: new"]);
     let ran = workspace.run(&["plan", "--json"]);
-    assert_eq!(ran.json()["seconds-unknown-of"], serde_json::json!(["new"]));
+    assert_eq!(ran.json()["seconds_unknown_of"], serde_json::json!(["new"]));
     assert!((7200.0..7260.0).contains(&ran.json()["seconds"].as_f64().unwrap()), "{ran}");
 }
 
@@ -271,7 +271,7 @@ fn a_second_run_at_the_same_time_is_refused() {
     let running = workspace.start(&["build"]);
     wait_until("the build runs", || workspace.path("first.started").exists());
     let second = workspace.build();
-    second.exits(20).says(["another rocmrpm is working in", "build/host", "hint: wait until it is done"]);
+    second.exits(20).says(["another rocmrpm is working in", "build/host", "help: wait until it is done"]);
     workspace.write("go", "");
     running.finish().exits(0).says(["1 built, 0 fresh"]);
     workspace.assert_whole("first");

@@ -152,7 +152,7 @@ fn wheels_are_labelled_with_what_the_rpms_were_built_for() {
 }
 
 #[test]
-fn damaged_rpms_make_no_wheels_and_mended_ones_do() {
+fn damaged_rpms_make_no_wheels_and_repaired_ones_do() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "");
     workspace.build().exits(0);
@@ -307,7 +307,7 @@ fn an_edit_while_another_component_builds_is_refused(file: &str, from: &str, to:
     running.finish().exits(20).says([
         "Built first",
         &format!("the {what} of `second` changed while rocmrpm was running"),
-        "hint: run the same command again",
+        "help: run the same command again",
     ]);
     workspace.assert_nothing_of("second");
     assert_eq!(step(&workspace, "second", &[])["reasons"], json!(["it was never built"]));
@@ -358,7 +358,7 @@ fn what_a_failed_build_made_read_only_is_removed_by_the_next_run() {
     let found = walkdir::WalkDir::new(workspace.built("work")).into_iter().flatten();
     let locked = found.filter(|entry| entry.file_name() == "locked").map(|e| e.metadata().unwrap());
     assert_eq!(locked.map(|m| m.permissions().mode() & 0o777).collect::<Vec<_>>(), [0o555]);
-    // Again, while it fails and when it is mended.
+    // Again, while it fails and when it is fixed.
     ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(10).says(["`demo` failed in %build"]);
     workspace.replace(&template("demo"), build, "true");
     ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(0).says(["1 built, 0 fresh"]);
@@ -398,7 +398,7 @@ fn a_generated_build_requirement_that_is_missing_is_named_before_the_build() {
     if Path::new("/var/lib/dpkg/status").exists() {
         ran(&mut workspace.build_without_ninja()).exits(40).says([
             "`demo` requires what this machine lacks: ninja-build",
-            "hint: `apt-get install ninja-build`",
+            "help: `apt-get install ninja-build`",
         ]);
         assert!(!workspace.built("work/demo/logs/build.log").exists());
     } else {
@@ -466,7 +466,7 @@ fn the_command_that_tries_again_repeats_what_was_asked_for() {
     workspace.write("pins/stable.toml", "");
     let args = ["--chroot", "other", "--pins", "edge", "--pin", "demo=2.0", "--builder", "host"];
     let failed = workspace.run(&[&["build", "--until", "rpm"], &args[..]].concat());
-    let retry = failed.exits(10).hint("to try again");
+    let retry = failed.exits(10).help("to try again");
     for pair in args.chunks(2) {
         assert!(retry.contains(&pair.join(" ")), "{pair:?}: {retry}");
     }
@@ -510,7 +510,7 @@ fn mistakes_in_templates_and_pins_are_told_in_one_go() {
     }
     workspace.replace(&template("one"), "<{ no_such_one }>", "true");
     workspace.replace(&template("two"), "<{ no_such_two }>", "true");
-    workspace.build().exits(3).says(pins).says(["hint: `rocmrpm lock`"]);
+    workspace.build().exits(3).says(pins).says(["help: `rocmrpm lock`"]);
     let digest = Sha256::of_bytes("x");
     for name in ["three", "four"] {
         let url = format!("file://{}", workspace.path(format!("files/{name}-1.0.tar.gz")).display());
@@ -520,7 +520,7 @@ fn mistakes_in_templates_and_pins_are_told_in_one_go() {
 }
 
 #[test]
-fn two_components_with_one_package_are_refused_and_mending_one_mends_the_run() {
+fn refuses_two_components_with_one_package_until_one_is_fixed() {
     let workspace = with_rocm();
     workspace.component("demo", &Parts::default());
     workspace.component("other", &Parts::default());
@@ -598,7 +598,7 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
     let document = verified(&workspace, 1);
     let difference = &document["components"][0]["wheels"][0]["differences"][0];
     assert!(text_of(&difference["what"]).contains("behind its central directory"), "{document}");
-    workspace.run(&["wheel", "--verify"]).exits(1).says(["Differs 1 wheel", "1 difference", "hint: "]);
+    workspace.run(&["wheel", "--verify"]).exits(1).says(["Differs 1 wheel", "1 difference", "help: "]);
     std::fs::write(&path, bytes).unwrap();
 
     // An RPM that is another one of the same size.
@@ -619,7 +619,7 @@ fn what_a_wheel_leaves_out_is_written_in_the_component() {
     add_python(&workspace, "demo", "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
     workspace.build().exits(3).says([
         "`leave-out` of `demo` has `/usr/lib64/cmake/*`, which matches no file of its packages",
-        "hint: ",
+        "help: ",
     ]);
     let wheels = workspace.built("wheels/demo");
     assert!(!wheels.exists() || names_in(&wheels).is_empty(), "{:?}", names_in(&wheels));

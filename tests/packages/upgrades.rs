@@ -64,7 +64,7 @@ fn write_closure(lab: &Lab, stem: &str, members: &[(&str, &str)]) {
 /// Returns `VERSION-RELEASE` of each component for a chroot.
 #[track_caller]
 fn releases(lab: &Lab, chroot: &str) -> BTreeMap<String, String> {
-    let plan = lab.run(&["plan", "--chroot", chroot, "--json"]).exits(0).json("rocmrpm/plan/1");
+    let plan = lab.run(&["plan", "--chroot", chroot, "--json"]).exits(0).json("rocmrpm/plan/2");
     let text = |value: &serde_json::Value| value.as_str().unwrap().replace("%{?dist}", "");
     let steps = plan["steps"].as_array().unwrap().iter();
     steps
@@ -233,8 +233,8 @@ fn a_release_that_ends_names_the_next_one_that_does_not() {
     for command in commands {
         lab.run(command).says(&[&switch("fedora-44")]);
     }
-    let document = lab.run(&["doctor", "--json"]).json("rocmrpm/doctor/1");
-    assert_eq!(document["end-of-life"].as_array().map(Vec::len), Some(1), "{document}");
+    let document = lab.run(&["doctor", "--json"]).json("rocmrpm/doctor/2");
+    assert_eq!(document["end_of_life"].as_array().map(Vec::len), Some(1), "{document}");
     lab.replace(F44, "2999-05-11", "2021-01-01");
     lab.run(&["plan", "one"]).exits(0).says(&[&switch("fedora-45")]);
     lab.replace(f45, "2999-05-11", "2022-01-01");

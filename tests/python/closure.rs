@@ -200,7 +200,7 @@ fn what_is_locked_is_not_resolved_again_until_something_changes() {
     ran.exits(30).says([
         "`--offline` forbids it",
         "p.requirements.lock is of other",
-        "hint: run the same command once",
+        "help: run the same command once",
     ]);
     assert_eq!(versions(&lab.members(&server)), ["a 1.1", "b 1.0"]);
     lab.run(&server, &["app", "--check"]).exits(1);
@@ -229,7 +229,7 @@ fn the_stacks_own_distributions_are_held_at_its_versions() {
     refused.exits(3).says([
         "`app` has no closure: the stack has torch 2.0, which is refused",
         "app -> middle 1.0 -> refuser 1.0 -> torch>=3",
-        "hint: pin another version of `torch`",
+        "help: pin another version of `torch`",
     ]);
     refused.never_says("taker 1.0 -> torch");
 }
@@ -280,7 +280,7 @@ fn placeholders_and_other_builds_never_come_from_the_index() {
     lab.run(&server, &["app"]).exits(3).says([
         "must not come from a package index",
         "placeholder",
-        "hint: required by app -> rocm",
+        "help: required by app -> rocm",
     ]);
     let rule = "[closure]\n[[closure.member]]\nname = \"rocm\"\nplace = \"dropped\"\nreason = \"r\"\nwithout = \"w\"\n";
     lab.workspace.write("specs-templates/app/component.toml", rule);
@@ -308,14 +308,14 @@ fn a_damaged_lock_is_told_with_its_line() {
         let ran = lab.run(&server, &["app"]);
         ran.exits(code);
         if code != 0 {
-            ran.says([wrong, "hint: restore it from the workspace's history"]);
+            ran.says([wrong, "help: restore it from the workspace's history"]);
         }
         lab.run(&server, &["app", "--upgrade"]).exits(0);
     }
 }
 
 #[test]
-fn without_uv_index_or_cache_the_remedy_is_told() {
+fn reports_help_without_uv_index_or_cache() {
     let lab = Lab::new(&["a"], &[]);
     let server = Index::default().wheel("a", "1.0", &[]).serve();
     lab.run(&server, &["app", "--offline"]).exits(30).says(["there is no pins/p.requirements.lock"]);
@@ -344,7 +344,7 @@ fn a_lying_index_is_refused() {
     let server = Index::default().wheel("a", "1.0", &["Summary: other"]).wheel("b", "1.0", &[]).serve();
     let ran = lab.run(&server, &["app"]);
     ran.exits(30).says(["the index has `a-1.0-py3-none-any.whl` with sha256", "is locked"]);
-    ran.says(["hint: upstream never replaces", "hint: `rocmrpm closure --upgrade --write` makes it anew"]);
+    ran.says(["help: upstream never replaces", "help: `rocmrpm closure --upgrade --write` makes it anew"]);
     let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "2.0", &[]).serve();
     lab.run(&server, &["app"]).exits(3).says(["no longer has `b-1.0-py3-none-any.whl`"]);
 }
@@ -517,12 +517,12 @@ fn rejects_a_chroot_without_a_package_table_of_its_release() {
     fs_err::remove_file(lab.workspace.root().join("mock-configs/packages/t.tsv")).unwrap();
     refused(&[
         "the package table `mock-configs/packages/t.tsv` cannot be read",
-        "hint: add mock-configs/packages/t.tsv",
+        "help: add mock-configs/packages/t.tsv",
     ]);
     lab.workspace.write("mock-configs/c.toml", CHROOT.replace("packages = [\"t\"]\n", ""));
     refused(&[
         "the chroot `c` names no package table",
-        "hint: add `packages = [\"TABLE\"]` to mock-configs/c.toml",
+        "help: add `packages = [\"TABLE\"]` to mock-configs/c.toml",
     ]);
 }
 

@@ -566,7 +566,7 @@ fn a_wheel_that_needs_cuda_enters_no_repository() {
     let mut closure = lab.closure();
     lab.replace(&mut closure, "native-one", "cuda-one");
     let error = lab.generate(&closure).unwrap_err();
-    let (text, help) = (error.to_string(), error.hints().join("\n"));
+    let (text, help) = (error.to_string(), error.help().join("\n"));
     assert!(text.contains("links to libcudart.so.12, which neither host nor a member"), "{text}");
     assert!(text.contains("`cuda-one`") && text.contains("cuda_one.cpython-"), "{text}");
     assert!(help.contains("`[libraries]` of mock-configs/"), "{help}");
@@ -584,7 +584,7 @@ fn requires_what_packages_provide_and_nothing_else() {
     };
     closure.members.insert("asking".into(), asking);
     let error = lab.generate(&closure).unwrap_err();
-    let help = error.hints().join("\n");
+    let help = error.help().join("\n");
     assert!(error.to_string().contains("links to libdeep-0123abcd.so.1, which neither"), "{error}");
     assert!(help.contains("`native-one` has it"), "{help}");
     let edge = |from: &str, to: &str| Edge {
@@ -619,7 +619,7 @@ fn an_sbom_that_is_not_the_wheels_is_an_error() {
         "`damaged` cannot become a package: its SBOM damaged-1.0.dist-info/sboms/private-native.cdx.json: \
          it is of private-native 3.0, the wheel is damaged 1.0"
     );
-    assert!(error.hints()[0].contains("`bundled = ["), "{:?}", error.hints());
+    assert!(error.help()[0].contains("`bundled = ["), "{:?}", error.help());
 }
 
 #[test]
@@ -663,7 +663,7 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     license(&mut closure, "pure-one", None);
     let error = lab.generate(&closure).unwrap_err();
     assert_eq!(error.to_string(), "`pure-one` cannot become a package: its metadata do not say its licence");
-    assert!(error.hints()[0].contains("`license = \"SPDX\"`"), "{:?}", error.hints());
+    assert!(error.help()[0].contains("`license = \"SPDX\"`"), "{:?}", error.help());
     license(&mut closure, "private-one", Some("SSPL-1.0"));
     let error = lab.generate(&closure).unwrap_err();
     assert_eq!(error.to_string(), "2 members of the closure cannot become packages");

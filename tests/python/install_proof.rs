@@ -146,7 +146,7 @@ fn names_package_file_and_library_of_what_nothing_provides() {
     );
     let error = NotInstallable::of(&proof.findings, "the stack", "f").unwrap_err();
     assert_eq!(error.to_string(), "2 requirements of the stack are not provided on `f`");
-    assert_eq!((error.kind(), error.hints().len()), (Kind::Findings, 1));
+    assert_eq!((error.kind(), error.help().len()), (Kind::Findings, 1));
 
     // What did not change is not packed again, and proves the same.
     let again = lab.prove().unwrap();

@@ -53,12 +53,12 @@ impl Ran {
         self
     }
 
-    /// Takes the text after `hint: <what>: ` out of stderr.
+    /// Takes the text after `help: <what>: ` out of stderr.
     #[track_caller]
-    pub fn hint(&self, what: &str) -> String {
-        let start = format!("hint: {what}: ");
+    pub fn help(&self, what: &str) -> String {
+        let start = format!("help: {what}: ");
         let line = self.stderr.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("no hint {what}\n{self}")).to_owned()
+        line.unwrap_or_else(|| panic!("no help {what}\n{self}")).to_owned()
     }
 
     /// Reads stdout as JSON.
@@ -413,7 +413,7 @@ pub fn ran(command: &mut Command) -> Ran {
 }
 
 fn package_of(program: &str) -> String {
-    rocmrpm::process::install_hint(program)
+    rocmrpm::process::install_help(program)
 }
 
 /// A rocmrpm that is at work. Ended when dropped.

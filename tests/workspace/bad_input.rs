@@ -1,5 +1,5 @@
 //! What bad input gets: each mistake's exit code and message, that nothing half-made
-//! is left, and that the next run goes on once it is mended. Offline; needs rpmbuild,
+//! is left, and that the next run goes on once it is fixed. Offline; needs rpmbuild,
 //! createrepo_c, curl and unshare.
 
 use std::path::Path;
@@ -72,7 +72,7 @@ fn a_wrong_digest_is_refused_with_both_values() {
         "the digest of `demo-1.0.tar.gz`",
         &url,
         &format!("expected sha256 {wrong}, found {right}"),
-        "hint: if upstream replaced the file and you have checked the new one, remove the digest",
+        "help: if upstream replaced the file and you have checked the new one, remove the digest",
     ]);
     pin_file(&workspace, "demo-1.0.tar.gz", &content, right);
     build_succeeds(&workspace);
@@ -92,7 +92,7 @@ fn a_download_that_breaks_off_is_gone_on_with() {
     workspace.pin("demo", &format!("url = \"{url}\"\nsha256 = \"{digest}\""));
     build_fails(&workspace, 30).says([
         format!("the download of {url} broke off after {half} bytes"),
-        "hint: run the same command again; it goes on where it stopped".into(),
+        "help: run the same command again to resume".into(),
     ]);
     build_succeeds(&workspace);
     let offset =
@@ -112,7 +112,7 @@ fn a_web_page_in_place_of_an_archive_is_refused() {
         "is not a gzip file",
         "it begins with",
         "<!DOCTYPE html>",
-        "hint: open the URL of the pin in a browser",
+        "help: open the URL of the pin in a browser",
     ]);
     let content = archive(10);
     pin_file(&workspace, "demo-1.0.tar.gz", &content, Sha256::of_bytes(&content));
@@ -125,7 +125,7 @@ fn a_pin_without_digest_is_refused_with_the_command_that_records_it() {
     let content = archive(10);
     let url = pin_file(&workspace, "demo-1.0.tar.gz", &content, Sha256::of_bytes(&content));
     workspace.pin("demo", &format!("url = \"{url}\""));
-    build_fails(&workspace, 3).says(["the pin of `demo` 1.0 has no sha256", "hint: `rocmrpm lock`"]);
+    build_fails(&workspace, 3).says(["the pin of `demo` 1.0 has no sha256", "help: `rocmrpm lock`"]);
     workspace.run(&["lock"]).exits(0);
     build_succeeds(&workspace);
 }
@@ -151,7 +151,7 @@ fn a_spec_that_rpm_rejects_shows_the_line() {
         "demo.spec:10:1",
         "Nmae: demo",
         "Unknown tag",
-        "this file is rendered; mend its template",
+        "this file is rendered; edit its template",
     ])
     .never_says("to look around");
     workspace.replace(&template("demo"), "Nmae: demo", "");
@@ -166,14 +166,14 @@ fn a_failed_build_names_phase_lines_cause_log_and_runnable_commands() {
     failed.says([
         "`demo` failed in %build: HIP's headers are not installed",
         "    x.hip:1:10: fatal error: hip/hip_runtime.h",
-        "hint: BuildRequires: rocm-hip-devel (Fedora); `apt-get install libamdhip64-dev` (Debian)",
+        "help: BuildRequires: rocm-hip-devel (Fedora); `apt-get install libamdhip64-dev` (Debian)",
     ]);
     failed.never_says("Executing(%prep)");
-    let log = std::fs::read_to_string(failed.hint("the whole log")).unwrap();
+    let log = std::fs::read_to_string(failed.help("the whole log")).unwrap();
     assert!(log.contains("hip/hip_runtime.h"), "{log}");
-    let enter = failed.hint("to look around in the build root");
+    let enter = failed.help("to look around in the build root");
     workspace.shell(&format!("{enter} -- ls demo-1.0/hello")).exits(0);
-    let retry = failed.hint("to try again");
+    let retry = failed.help("to try again");
     workspace.shell(&retry).exits(10).says(["HIP's headers are not installed"]);
     workspace.replace(&template("demo"), "exit 1", "exit 0");
     workspace.shell(&retry).exits(0).says(["Built demo"]);
@@ -194,7 +194,7 @@ fn each_phase_of_a_failed_build_is_named() {
             &[
                 "`demo` failed in %prep: the source unpacks to another folder than the spec expects",
                 "elsewhere",
-                "hint: name the folder with `-n`",
+                "help: name the folder with `-n`",
             ],
         ),
         (check, &["`demo` failed in %check", "    test_a failed: 1 != 2"]),
@@ -203,7 +203,7 @@ fn each_phase_of_a_failed_build_is_named() {
             &[
                 "`demo` failed in %files: files were installed that no %files section lists",
                 "/usr/share/forgotten",
-                "hint: list them in %files, or remove them in %install",
+                "help: list them in %files, or remove them in %install",
             ],
         ),
         (
@@ -228,7 +228,7 @@ fn a_patch_that_does_not_apply_is_named() {
     build_fails(&workspace, 10).says([
         "`demo` failed in %prep: a patch does not apply to this version",
         "0001-farewell.patch",
-        "hint: `rocmrpm patch status` tells which hunk",
+        "help: `rocmrpm patch status` tells which hunk",
     ]);
     std::fs::write(path, patch.replace("good bye", "hello")).unwrap();
     build_succeeds(&workspace);
@@ -259,7 +259,7 @@ fn a_missing_tool_is_named_with_its_packages() {
         let before = workspace.files();
         ran(workspace.command(&["build"]).env("PATH", path)).exits(40).says([
             format!("the program `{tool}` is not installed"),
-            format!("hint: on Fedora: {fedora}; on Debian: {debian}"),
+            format!("help: on Fedora: {fedora}; on Debian: {debian}"),
         ]);
         assert_eq!(workspace.files(), before);
         workspace.assert_nothing_of("demo");
@@ -277,7 +277,7 @@ fn a_missing_build_requirement_is_named() {
     if debian {
         ran.exits(40).says([
             "`demo` requires what this machine lacks: ninja-build",
-            "hint: `apt-get install ninja-build`",
+            "help: `apt-get install ninja-build`",
         ]);
     } else {
         ran.exits(10).says(["`demo` failed in BuildRequires", "no-such-package is needed by"]);
@@ -322,7 +322,7 @@ fn a_path_that_rpm_cannot_work_in_is_refused() {
     std::fs::rename(workspace.root(), &moved).unwrap();
     std::fs::create_dir(workspace.root()).unwrap();
     let ran = ran(workspace.command(&["-C", &moved.to_string_lossy(), "build"]).env("ROCMRPM_TRUST", &moved));
-    ran.exits(20).says(["the path has a space", "hint: move the workspace to a folder"]);
+    ran.exits(20).says(["the path has a space", "help: move the workspace to a folder"]);
     std::fs::remove_dir(workspace.root()).unwrap();
     std::fs::rename(&moved, workspace.root()).unwrap();
     build_succeeds(&workspace);
@@ -355,7 +355,7 @@ fn on_a_full_disk(workspace: &Workspace, kilobytes: u64, expected: &[&str]) {
     assert_eq!(ran.stdout, "first 20\nsecond 0\nbuild/host/results/demo/build.json\n", "{ran}");
 }
 
-const NO_SPACE: &str = "free some space and run the same command again; it goes on where it stopped";
+const NO_SPACE: &str = "free some space and run the same command again to resume";
 
 #[test]
 fn a_full_disk_while_the_source_is_copied() {

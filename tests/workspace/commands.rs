@@ -167,7 +167,7 @@ fn quiet_leaves_data_warnings_and_errors() {
         assert_ne!(lab.run(args).exits(0).stderr, "", "{args:?}");
         assert_eq!(lab.run(&[args, &["--quiet"]].concat()).exits(0).stderr, "", "{args:?}");
     }
-    lab.run(&["-q", "plan", "--chroot", "x"]).exits(2).says(&["error: there is no chroot `x`", "hint: "]);
+    lab.run(&["-q", "plan", "--chroot", "x"]).exits(2).says(&["error: there is no chroot `x`", "help: "]);
     lab.replace("mock-configs/fedora-43.toml", "2026-12-02", "2020-01-01");
     lab.run(&["-q", "plan"]).exits(0).says(&["warning: fedora-43 reached its end of life on 2020-01-01"]);
 }
@@ -201,7 +201,7 @@ fn init_makes_a_workspace_and_touches_nothing_that_is_there() {
 fn init_refuses_an_unknown_target_before_it_writes() {
     let lab = Lab::empty();
     let ran = lab.run(&["init", "--gpu-target", "gfx1511"]).exits(2);
-    ran.says(&["error: unknown GPU target `gfx1511`", "hint: did you mean `gfx1151`?"]);
+    ran.says(&["error: unknown GPU target `gfx1511`", "help: did you mean `gfx1151`?"]);
     assert_eq!(lab.files(), []);
 }
 
@@ -327,7 +327,7 @@ fn a_newcomers_first_package() {
     assert_eq!(fs_err::metadata(lab.path(rpm)).unwrap().modified().unwrap(), built);
 
     let why = |lab: &Lab| {
-        let plan = lab.run(&["plan", "--chroot", "host", "--json"]).exits(0).json("rocmrpm/plan/1");
+        let plan = lab.run(&["plan", "--chroot", "host", "--json"]).exits(0).json("rocmrpm/plan/2");
         plan["steps"][0]["reasons"].to_string()
     };
     lab.replace("src/hello/hello/__init__.py", "hello", "good morning");
@@ -343,15 +343,15 @@ fn a_newcomers_first_package() {
 fn json_documents_name_their_schema_and_stand_alone() {
     let lab = with_hello();
     for (args, schema) in [
-        (&["plan", "--json"][..], "rocmrpm/plan/1"),
+        (&["plan", "--json"][..], "rocmrpm/plan/2"),
         (&["wheel", "--json"], "rocmrpm/wheel/1"),
         (&["index", "--json"], "rocmrpm/index/1"),
-        (&["doctor", "--json"], "rocmrpm/doctor/1"),
-        (&["inspect", "--json", "src"], "rocmrpm/inspection/3"),
+        (&["doctor", "--json"], "rocmrpm/doctor/2"),
+        (&["inspect", "--json", "src"], "rocmrpm/inspection/4"),
     ] {
         lab.outcome(lab.command(args)).json(schema);
     }
-    let plan = lab.run(&["plan", "--json"]).json("rocmrpm/plan/1");
+    let plan = lab.run(&["plan", "--json"]).json("rocmrpm/plan/2");
     let step = &plan["steps"][0];
     assert_eq!(plan["chroot"], "fedora-43");
     assert_eq!((plan["stale"].as_u64(), step["wave"].as_u64()), (Some(1), Some(1)));
@@ -359,7 +359,7 @@ fn json_documents_name_their_schema_and_stand_alone() {
     // A failed build is a document too; the error itself is on stderr.
     lab.replace("specs-templates/hello/python-hello.spec.tera", "Summary: ", "Sumary: ");
     let ran = lab.run(&["build", "--chroot", "host", "--until", "srpm", "--json"]).exits(3);
-    let run = ran.json("rocmrpm/run/1");
+    let run = ran.json("rocmrpm/run/2");
     assert_eq!(
         (run["complete"].as_bool(), &run["components"][0]["outcome"]),
         (Some(false), &"failed".into())

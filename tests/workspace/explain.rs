@@ -40,7 +40,7 @@ incident
   JuliaLang/julia#12019: `cannot restore segment prot after reloc: Permission denied`;
   lkl/linux#220: a crash when such a file uses an ifunc
 
-to mend it
+help
   compile everything in it with -fPIC, static libraries included, and link with
   `-Wl,-z,text`, which names the object file at fault
 
@@ -75,25 +75,25 @@ fn a_rule_that_does_not_exist_is_an_error_with_the_nearest() {
     assert_eq!(ran.stdout, "");
     assert_eq!(
         ran.stderr,
-        "error: there is no rule `gpu-target-mising`, and no cause of failed builds\n\nhint: did you mean `gpu-target-missing`?\n"
+        "error: there is no rule `gpu-target-mising`, and no cause of failed builds\n\nhelp: did you mean `gpu-target-missing`?\n"
     );
-    lab.run(&["explain", "banana"]).exits(2).says(&["hint: `rocmrpm explain` lists all of them"]);
+    lab.run(&["explain", "banana"]).exits(2).says(&["help: `rocmrpm explain` lists all of them"]);
 }
 
 #[test]
 fn json_has_the_same() {
     let lab = Lab::empty();
-    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/2");
     let ids: Vec<_> =
         all["rules"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap()).collect();
     let expected: Vec<_> = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str()).collect();
     assert_eq!(ids, expected);
-    let one = lab.run(&["explain", "executable-stack", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let one = lab.run(&["explain", "executable-stack", "--json"]).exits(0).json("rocmrpm/rules/2");
     let rules = one["rules"].as_array().unwrap();
     assert_eq!(rules.len(), 1);
     assert_eq!((&rules[0]["group"], &rules[0]["severity"]), (&"hygiene".into(), &"error".into()));
     assert!(rules[0]["incident"].as_str().unwrap().contains("ROCm/clr#22"));
-    let one = lab.run(&["explain", "waiver-unused", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let one = lab.run(&["explain", "waiver-unused", "--json"]).exits(0).json("rocmrpm/rules/2");
     assert!(one["rules"][0]["incident"].is_null());
 }
 
@@ -114,12 +114,12 @@ fn causes_of_failed_builds_are_listed_and_told() {
         "free some space",
         "seen\n",
     ]);
-    let one = lab.run(&["explain", "disk-full", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let one = lab.run(&["explain", "disk-full", "--json"]).exits(0).json("rocmrpm/rules/2");
     assert_eq!(one["rules"].as_array().unwrap().len(), 0);
     let found = &one["causes"][0];
     assert_eq!((&found["id"], &found["kind"]), (&"disk-full".into(), &"environment".into()));
     assert_eq!(found["phases"], serde_json::json!([]));
-    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/1");
+    let all = lab.run(&["explain", "--json"]).exits(0).json("rocmrpm/rules/2");
     assert_eq!(all["causes"].as_array().unwrap().len(), causes().len());
     lab.run(&["explain", "disk-ful"]).exits(2).says(&["did you mean `disk-full`?"]);
 }
@@ -129,7 +129,7 @@ fn causes_of_failed_builds_are_listed_and_told() {
 fn the_page_of_failures_is_what_the_catalogue_says() {
     let mut page = "# Causes of failed builds\n\n\
         What `rocmrpm build` knows of failed builds: lines of a log, in which `*` stands for any characters and\n\
-        `{1}` for those that are told, what they mean, and how to mend it. `rocmrpm explain ID` says the same at\n\
+        `{1}` for those that are told, what they mean, and how to fix it. `rocmrpm explain ID` says the same at\n\
         the terminal. This page is written by a test (`tests/workspace/explain.rs`) from `crates/rocmrpm-core/src/build/failures.toml`; each\n\
         entry has a log in `tests/failures/`.\n"
         .to_owned();
@@ -142,8 +142,8 @@ fn the_page_of_failures_is_what_the_catalogue_says() {
             let phases = if phases.is_empty() { "any".to_owned() } else { phases };
             let lines: String = cause.patterns.iter().map(|p| format!("{}\n", Pattern::as_str(p))).collect();
             page += &format!(
-                "\n### {}\n\n{}\n\n```text\n{lines}```\n\n- Phase: {phases}\n- To mend it: {}\n- Seen: {}\n",
-                cause.id, cause.cause, cause.remedy, cause.seen
+                "\n### {}\n\n{}\n\n```text\n{lines}```\n\n- Phase: {phases}\n- Help: {}\n- Seen: {}\n",
+                cause.id, cause.cause, cause.help, cause.seen
             );
         }
     }
@@ -162,12 +162,12 @@ fn the_page_of_rules_is_what_the_table_says() {
         .to_owned();
     for (group, rules) in rule_groups() {
         page += &format!("\n## {}{}\n", group[..1].to_uppercase(), &group[1..]);
-        for Rule { id, severity, what, why, incident, mend } in rules {
+        for Rule { id, severity, what, why, incident, help } in rules {
             page += &format!("\n### {id}\n\n**{severity}**: {what}\n\n- Why: {why}\n");
             if !incident.is_empty() {
                 page += &format!("- Seen: {incident}\n");
             }
-            page += &format!("- To mend it: {mend}\n");
+            page += &format!("- Help: {help}\n");
         }
     }
     golden("../../docs/rules.md", &page);

@@ -85,7 +85,7 @@ fn every_cause_has_a_log_and_is_whole() {
         let plain = id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
         assert!(plain && !id.starts_with('-') && !id.ends_with('-'), "{id}");
         assert!(!cause.patterns.is_empty(), "{id}");
-        for text in [&cause.cause, &cause.remedy, &cause.seen] {
+        for text in [&cause.cause, &cause.help, &cause.seen] {
             assert!(!text.is_empty() && !text.ends_with('.'), "{id}: {text}");
         }
         assert!(CauseKind::ALL.contains(&cause.kind), "{id}");
@@ -103,8 +103,8 @@ fn a_failure_shows_the_line_of_its_cause_and_names_the_entry() {
     let failure = failure(&log);
     assert_eq!(failure.id, Some("gpu-target-unknown"));
     assert!(failure.lines.iter().any(|line| line.contains("gfx9999")), "{:?}", failure.lines);
-    let hints = failure.hints();
-    assert!(hints.iter().any(|hint| hint.ends_with(" explain gpu-target-unknown")), "{hints:?}");
+    let help = failure.help();
+    assert!(help.iter().any(|help| help.ends_with(" explain gpu-target-unknown")), "{help:?}");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn an_overridden_pin_is_dirty_wherever_it_shows() {
     let lab = committed();
     let wanted = format!("Mon Jan 05 2026 {BY_US}1.2-1~dirty | - Version 1.2 from the command line");
     assert_eq!(history_with(&lab, "one", &["--pin", "one=1.2"])[..2], ["1.2-1~dirty.fc43", &wanted]);
-    let plan = lab.run(&["plan", "--pin", "one=1.2", "--json"]).exits(0).json("rocmrpm/plan/1");
+    let plan = lab.run(&["plan", "--pin", "one=1.2", "--json"]).exits(0).json("rocmrpm/plan/2");
     let steps: Vec<_> = plan["steps"].as_array().into_iter().flatten().collect();
     let found: Vec<_> = steps.iter().map(|s| (s["component"].as_str(), s["dirty"].as_bool())).collect();
     assert_eq!(found, [(Some("one"), Some(true)), (Some("two"), Some(false))]);
@@ -321,7 +321,7 @@ fn how_a_package_is_judged_does_not_change_it() {
 fn what_is_made_of_a_package_does_not_change_it() {
     let lab = committed();
     let step = |name: &str| {
-        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/1");
+        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/2");
         let mut steps = plan["steps"].as_array().into_iter().flatten();
         let step = steps.find(|step| step["component"] == name).cloned().unwrap_or_default();
         (step["key"].to_string(), step["release"].to_string(), step["dirty"].to_string())

@@ -72,7 +72,7 @@ fn runs_no_program_of_a_repositorys_configuration() {
         let ran = fs_err::read_to_string(&mark).unwrap_or_default();
         assert!(ran.is_empty(), "{command:?} ran {ran}");
     }
-    let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/1");
+    let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/2");
     assert_eq!(
         (plan["steps"][0]["release"].as_str(), &plan["steps"][0]["dirty"]),
         (Some("1%{?dist}"), &false.into())

@@ -82,7 +82,7 @@ ls /opt/rocm
 fn each_mistake_is_found_at_its_line() {
     let lab = lab();
     let ran = lab.run(&["lint", "--json"]).exits(1);
-    let document = ran.json("rocmrpm/lint/1");
+    let document = ran.json("rocmrpm/lint/2");
     assert_eq!((&document["chroot"], &document["pins"]), (&"c".into(), &"p".into()));
     assert_eq!(document["specs"][0]["source_read"], true);
     let mut found: Vec<String> = document["findings"]
@@ -204,7 +204,7 @@ fn repositories_are_asked() {
     let chroot = lab.read("mock-configs/c.toml");
     let with = |url: &str| format!("{chroot}[[repositories]]\nid = \"r\"\nurl = \"{url}\"\n");
     lab.write("mock-configs/c.toml", &with(&format!("file://{}", repo.display())));
-    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/1");
+    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/2");
     let missing = |document: &serde_json::Value| {
         let findings = document["findings"].as_array().unwrap().clone();
         findings.iter().filter(|f| f["id"].as_str().unwrap().starts_with("requirement-")).count()
@@ -213,7 +213,7 @@ fn repositories_are_asked() {
     let replaced =
         lab.read("specs-templates/demo/demo.spec.tera").replace("global want 3.20", "global want 5");
     lab.write("specs-templates/demo/demo.spec.tera", &replaced);
-    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/1");
+    let document = lab.run(&["lint", "--live", "--json"]).exits(1).json("rocmrpm/lint/2");
     assert_eq!(missing(&document), 1, "{document:#}");
     lab.write("mock-configs/c.toml", &with("file:///nonexistent"));
     lab.run(&["lint", "--live"]).exits(20).says(&["dnf", "without `--live` the package tables"]);

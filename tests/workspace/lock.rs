@@ -192,7 +192,7 @@ fn check_shows_the_difference_and_writes_nothing() {
                 &format!("-commit = \"{one}\""),
                 &format!("+commit = \"{two}\""),
             ])
-            .says(&["Differs pins/stable.lock: 1 source", "hint: `rocmrpm lock` writes it anew"]);
+            .says(&["Differs pins/stable.lock: 1 source", "help: `rocmrpm lock` writes it anew"]);
     }
     let document = lab.run(&["lock", "--check", "--json"]).exits(1).json("rocmrpm/lock/1");
     assert_eq!((&document["differs"], &document["written"]), (&true.into(), &false.into()));
@@ -242,12 +242,12 @@ fn all_pins_that_cannot_be_locked_are_told_at_once() {
             "404",
             "hello: the index file://",
             "has no sdist of `hello` 1.1",
-            "hint: hello: the nearest are 1.0",
+            "help: hello: the nearest are 1.0",
             "other: the digest of `other.tar.gz`",
             &wrong.to_string(),
             &digest.to_string(),
             "tagless: the git repository file://[LAB]/up has no tag for version 1.0; looked for v1.0, ",
-            "hint: tagless: the nearest are v1.1",
+            "help: tagless: the nearest are v1.1",
             &format!(
                 "tagless.sources.more: the git repository file://[LAB]/up has no commit {}",
                 "1".repeat(40)
@@ -290,7 +290,7 @@ fn what_upstream_moved_is_refused_until_it_is_accepted() {
             "g: the tag `v1` of file://[LAB]/up is commit {two} now, and was commit {one} when it was locked"
         ),
         &format!("is sha256 {} now, and was sha256 {}", Sha256::of_bytes(&second), Sha256::of_bytes(&first)),
-        "hint: g: to accept it, remove the table `[g]` from the lock file and run `rocmrpm lock` again",
+        "help: g: to accept it, remove the table `[g]` from the lock file and run `rocmrpm lock` again",
     ]);
     assert_eq!(lock_text(&lab), before);
     // A build goes on with what was locked.
@@ -344,10 +344,10 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
         &format!("[a]\nversion = \"1\"\ngit = \"{url}\"\ncommit = \"{commit}\"\nsubmodules = true\n"),
     );
     fs_err::remove_dir_all(lab.path("specs-templates/b")).unwrap();
-    lab.run(&["lock", "--check"]).exits(1).says(&["hint: `rocmrpm lock` writes it anew"]);
+    lab.run(&["lock", "--check"]).exits(1).says(&["help: `rocmrpm lock` writes it anew"]);
     lab.write("pins/stable.lock", &text[..text.find("\n[a.sources.crates]").unwrap()]);
     lab.run(&["lock", "--check"]).exits(1).prints(&["+tree = "]).says(&[
-        "hint: what it has is right; `rocmrpm lock` adds what it lacks of a, locked without being reached",
+        "help: what it has is right; `rocmrpm lock` adds what it lacks of a, locked without being reached",
     ]);
     lab.run(&["lock"]).exits(0);
     let whole = lock_text(&lab);
@@ -373,7 +373,7 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
     ]);
     assert_eq!(lock_text(&lab), whole);
     let ran = lab.run(&["build", "--until", "sources", "c"]).exits(3);
-    ran.says(&["the pin of `c` 1 has no commit", "hint: `rocmrpm lock`"]);
+    ran.says(&["the pin of `c` 1 has no commit", "help: `rocmrpm lock`"]);
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn a_lock_that_lies_is_an_error_at_build() {
 }
 
 #[test]
-fn what_is_no_source_is_refused_with_the_remedy() {
+fn refuses_what_is_not_a_source_with_help() {
     let lab = Lab::init();
     let folder = lab.dir().join("folder");
     fs_err::create_dir(&folder).unwrap();
@@ -519,7 +519,7 @@ fn a_lock_that_learns_more_makes_no_new_release() {
     lab.run(&["lock", "--offline"]).exits(0);
     lab.commit("Begin");
     let step = || {
-        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/1");
+        let plan = lab.run(&["plan", "--json"]).exits(0).json("rocmrpm/plan/2");
         let step = plan["steps"][0].clone();
         ["release", "dirty", "key"].map(|name| step[name].clone())
     };

@@ -323,7 +323,7 @@ fn a_url_follows_the_forge_that_it_is_on() {
     run(&lab, &["pins", "update", "engine"]).exits(0);
     assert_eq!(lab.read("pins/stable.toml"), pin("2.0"));
     let ran = run(&lab, &["pins", "update", "engine", "2.1"]).exits(2);
-    ran.says(&["no tag for version 2.1", "hint: the nearest are"]);
+    ran.says(&["no tag for version 2.1", "help: the nearest are"]);
     assert_eq!(lab.read("pins/stable.toml"), pin("2.0"));
     // A source that vanished must not hold anybody back.
     fs_err::remove_file(dir.join("v2.0.tar.gz")).unwrap();

@@ -200,15 +200,15 @@ fn another_gpu_target_behind_the_back_is_found() {
         "gfx1151",
         "gfx1100",
         "librocm_smoke.so",
-        "hint: ",
+        "help: ",
         "inspection.json",
-        "hint: the build's logs: ",
-        "hint: to try again: ",
+        "help: the build's logs: ",
+        "help: to try again: ",
     ]);
     workspace.assert_nothing_of("rocm-smoke");
     workspace.assert_nothing_of("rocm_smoke");
     let report =
-        failed.stderr.lines().find_map(|line| line.strip_prefix("hint: the whole report: ")).unwrap();
+        failed.stderr.lines().find_map(|line| line.strip_prefix("help: the whole report: ")).unwrap();
     assert!(std::fs::read_to_string(report).unwrap().contains("gpu-target-missing"));
 
     workspace.replace(SETUP, WRONG, RIGHT);
@@ -256,7 +256,7 @@ fn a_runpath_into_the_build_folder_is_found() {
         "`demo` did not pass inspection",
         "libdemo.so.1",
         workspace.built("work/demo/build").to_str().unwrap(),
-        "hint: ",
+        "help: ",
     ]);
     workspace.assert_nothing_of("demo");
     workspace.replace(&template("demo"), "-Wl,--enable-new-dtags,-rpath,$PWD", "");
@@ -268,7 +268,7 @@ fn a_runpath_into_the_build_folder_is_found() {
 fn promised_device_code_that_is_not_there_is_found() {
     let workspace = Workspace::new();
     library(&workspace, "[inspect]\ndevice-code = true\n", "");
-    workspace.build().exits(1).says(["`demo` did not pass inspection", "device code", "hint: "]);
+    workspace.build().exits(1).says(["`demo` did not pass inspection", "device code", "help: "]);
     workspace.assert_nothing_of("demo");
     workspace.write("specs-templates/demo/component.toml", "");
     workspace.build().exits(0);

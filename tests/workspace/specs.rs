@@ -212,7 +212,7 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
     assert_eq!(config["opts"]["chroot_additional_packages"], serde_json::json!([]));
     assert_eq!(config["opts"]["bootstrap_files"], serde_json::json!({}));
     assert_eq!(config["opts"]["rpmbuild_networking"], false);
-    assert_eq!(config["opts"]["cleanup_on_failure"], false, "the hint enters the root of a failed build");
+    assert_eq!(config["opts"]["cleanup_on_failure"], false, "the help enters the root of a failed build");
     let macros = &config["opts"]["macros"];
     for (name, value) in [
         ("%dist", ".fc43"),

@@ -89,7 +89,7 @@ fn commands_run_no_code_of_an_untrusted_workspace() {
     for command in RUN_CODE {
         without_trust(&lab, command).exits(3).says(&[
             "error: `[LAB]/workspace` is not trusted, and this command runs code from it as you",
-            "hint: to trust it, run `rocmrpm trust [LAB]/workspace`",
+            "help: to trust it, run `rocmrpm trust [LAB]/workspace`",
         ]);
         assert!(!has_run(&lab), "{command:?}");
     }

@@ -111,6 +111,6 @@ fn a_build_fails_with_a_waiver_that_matches_nothing() {
     ran.says(&[
         "`hello` did not pass inspection: 1 error",
         "specs-templates/hello/component.toml: found a waiver of `not-stripped`, file `*/hello.so` that matches no finding",
-        "hint: remove the `[[inspect.waive]]` table",
+        "help: remove the `[[inspect.waive]]` table",
     ]);
 }

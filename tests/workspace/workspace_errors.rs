@@ -363,7 +363,7 @@ fn without_a_workspace_the_way_to_one_is_told() {
             str![[r#"
 error: there is no `rocmrpm.toml` in `[LAB]/workspace` or in any folder above it
 
-hint: `rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere
+help: `rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere
 
 "#]]
         );
@@ -383,7 +383,7 @@ fn a_workspace_is_found_from_the_folders_below_it() {
 #[test]
 fn unknown_names_on_the_command_line_name_the_nearest() {
     let lab = sound();
-    for (args, error, hint) in [
+    for (args, error, help) in [
         (["plan", "--chroot", "fedora-34"], "there is no chroot `fedora-34`", "did you mean `fedora-43`?"),
         (["plan", "--pins", "stabel"], "there is no pin set `stabel`", "did you mean `stable`?"),
         (["plan", "--pins", "nightly"], "there is no pin set `nightly`", "there is: stable"),
@@ -391,7 +391,7 @@ fn unknown_names_on_the_command_line_name_the_nearest() {
         (["plan", "base", "tpo"], "there is no component `tpo`", "did you mean `top`?"),
         (["build", "--until", "rmp"], "there is no stage `rmp`", "did you mean `rpm`?"),
     ] {
-        let ran = lab.run(&args).exits(2).says(&[error, hint]);
+        let ran = lab.run(&args).exits(2).says(&[error, help]);
         assert_eq!(ran.stdout, "");
     }
 }
@@ -543,7 +543,7 @@ fn environment_variables_reach_the_build_as_they_were_written() {
 }
 
 #[test]
-fn a_pin_without_a_digest_is_refused_and_locking_it_mends_that() {
+fn refuses_a_pin_without_a_digest_until_it_is_locked() {
     let lab = sound();
     let index = Index::with_hello("1.0");
     let archive = lab.dir().join("top-2.0.tar.gz");
@@ -571,9 +571,9 @@ fn a_pin_without_a_digest_is_refused_and_locking_it_mends_that() {
     lab.write("pins/stable.toml", &pins);
 
     for (name, missing) in [("base", "commit"), ("hello", "sha256"), ("top", "sha256")] {
-        let hint = format!("hint: `rocmrpm lock` fetches it once and records its {missing}");
+        let help = format!("help: `rocmrpm lock` fetches it once and records its {missing}");
         let ran = lab.run_with_index(&index, &["build", "--until", "sources", name]).exits(3);
-        ran.says(&[&format!("`{name}`"), &hint]);
+        ran.says(&[&format!("`{name}`"), &help]);
     }
     assert!(!lab.path("pins/stable.lock").exists());
 

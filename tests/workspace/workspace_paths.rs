@@ -58,7 +58,7 @@ fn a_link_below_build_is_not_followed() {
         symlink(lab.dir().join("victim"), lab.path(link)).unwrap();
         for command in commands {
             let message = format!("`{link}` is a link to `[LAB]/victim`");
-            lab.run(command).exits(3).says(&[&message, &format!("hint: remove the link: rm {link}")]);
+            lab.run(command).exits(3).says(&[&message, &format!("help: remove the link: rm {link}")]);
             is_untouched(&lab);
         }
         fs_err::remove_file(lab.path(link)).unwrap();

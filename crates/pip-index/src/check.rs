@@ -17,7 +17,7 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::process;
 use rocmrpm_fetch::SourceError;
 
-const SCHEMA: &str = "rocmrpm/index-check/1";
+const SCHEMA: &str = "rocmrpm/index-check/2";
 
 /// What is to be checked, and how.
 pub struct Options<'a> {
@@ -36,7 +36,7 @@ pub struct Options<'a> {
 /// What a check found.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// `rocmrpm/index-check/1`.
+    /// `rocmrpm/index-check/2`.
     pub schema: &'static str,
     /// The folder of the view's pages.
     pub index: String,
@@ -73,8 +73,8 @@ pub struct Finding {
     pub requirement: Option<String>,
     /// What was found.
     pub found: String,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
 }
 
 /// A requirement that only an outside index could satisfy, and that none was asked for.
@@ -120,7 +120,7 @@ impl Report {
             wheels: found.wheels.iter().map(|wheel| (*wheel).to_owned()).collect(),
             requirement: found.requirement.map(str::to_owned),
             found: found.found,
-            remedy: found.remedy,
+            help: found.help,
         });
     }
 }
@@ -129,7 +129,7 @@ struct Found<'a> {
     wheels: &'a [&'a str],
     requirement: Option<&'a str>,
     found: String,
-    remedy: String,
+    help: String,
 }
 
 /// Checks a view.
@@ -152,10 +152,10 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
     };
     packages(view, options.digests, &mut report)?;
     for (wheel, wrong) in &usables.broken {
-        let remedy = "`rocmrpm index` writes it anew; of a published index, publish it again".into();
+        let help = "`rocmrpm index` writes it anew; of a published index, publish it again".into();
         let found = format!("the wheel's METADATA cannot be had: {wrong}");
         let wheels = &[wheel.file.as_str()];
-        report.add(Severity::Error, "metadata-missing", Found { wheels, requirement: None, found, remedy });
+        report.add(Severity::Error, "metadata-missing", Found { wheels, requirement: None, found, help });
     }
     for wheels in view.wheels.values() {
         let active: Vec<&Listed> = wheels.iter().filter(|wheel| !wheel.said.yanked).collect();
@@ -167,9 +167,9 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
         for (text, reason) in &usable.needs.unreadable {
             let wheels = &[usable.wheel.file.as_str()];
             let found = format!("the requirement cannot be read: {reason}");
-            let remedy = "correct it in the component's sources, by a patch".into();
+            let help = "correct it in the component's sources, by a patch".into();
             let requirement = Some(text.as_str());
-            report.add(Severity::Error, "unreadable", Found { wheels, requirement, found, remedy });
+            report.add(Severity::Error, "unreadable", Found { wheels, requirement, found, help });
         }
     }
     let own: BTreeSet<&str> = view.wheels.keys().map(String::as_str).collect();
@@ -185,17 +185,17 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
 fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), SourceError> {
     for (page, file, wrong) in &view.misfits {
         let found = format!("the page of `{page}` names a file that does not belong there: {wrong}");
-        let remedy = "an index of rocmrpm has wheels alone; take the file off the page".into();
+        let help = "an index of rocmrpm has wheels alone; take the file off the page".into();
         let wheels = &[file.as_str()];
-        report.add(Severity::Error, "misplaced", Found { wheels, requirement: None, found, remedy });
+        report.add(Severity::Error, "misplaced", Found { wheels, requirement: None, found, help });
     }
     for page in &view.torn {
         let found = format!("index.html and index.json of `{page}` do not say the same of its files");
-        let remedy =
+        let help =
             "clients read either: `rocmrpm index` writes both anew; of a published index, restore the \
                       older one from a backup"
                 .into();
-        report.add(Severity::Error, "pages-differ", Found { wheels: &[], requirement: None, found, remedy });
+        report.add(Severity::Error, "pages-differ", Found { wheels: &[], requirement: None, found, help });
     }
     for wheel in view.wheels.values().flatten() {
         process::check_stop()?;
@@ -203,11 +203,11 @@ fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), So
             Ok(()) => continue,
             Err(wrong) => wrong,
         };
-        let remedy = "build the wheel again, or publish it again from where it is whole; its page is not \
+        let help = "build the wheel again, or publish it again from where it is whole; its page is not \
                       changed by hand"
             .into();
         let wheels = &[wheel.file.as_str()];
-        report.add(Severity::Error, id, Found { wheels, requirement: None, found, remedy });
+        report.add(Severity::Error, id, Found { wheels, requirement: None, found, help });
     }
     Ok(())
 }
@@ -255,12 +255,11 @@ fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
              installer",
             wheel.name.distribution
         );
-        let remedy =
-            "decide which one is right and yank the other one (`rocmrpm publish yank`), or leave it \
+        let help = "decide which one is right and yank the other one (`rocmrpm publish yank`), or leave it \
                       out of the index"
-                .into();
+            .into();
         let wheels = &[other.file.as_str(), wheel.file.as_str()];
-        report.add(Severity::Error, "duplicate", Found { wheels, requirement: None, found, remedy });
+        report.add(Severity::Error, "duplicate", Found { wheels, requirement: None, found, help });
     }
 }
 
@@ -289,15 +288,14 @@ fn plain(wheels: &[&Listed], report: &mut Report) {
              and nothing says what it was built for",
             wheel.name.distribution
         );
-        let remedy =
-            "an index of this stack has wheels with its label only; yank the plain one, or leave it \
+        let help = "an index of this stack has wheels with its label only; yank the plain one, or leave it \
                       out of the index"
-                .into();
+            .into();
         let wheels = &[wheel.file.as_str(), ours.file.as_str()];
         report.add(
             Severity::Error,
             "plain-beside-labelled",
-            Found { wheels, requirement: None, found, remedy },
+            Found { wheels, requirement: None, found, help },
         );
     }
 }
@@ -323,9 +321,9 @@ fn targets(wheels: &[&Listed], report: &mut Report) {
             names.join(" and "),
             highest.name.version
         );
-        let remedy =
+        let help =
             "give each set of GPU targets an index or a channel of its own, or build for all of them".into();
-        let found = Found { wheels: &files, requirement: None, found, remedy };
+        let found = Found { wheels: &files, requirement: None, found, help };
         report.add(Severity::Warning, "several-gpu-targets", found);
     }
 }
@@ -357,9 +355,9 @@ fn requirements(
     let (urls, rest): (Vec<&Demand<'_>>, Vec<_>) = demands.iter().partition(|d| d.need.names_url());
     for demand in urls {
         let found = "it names a file and not versions: what that file is can change".to_owned();
-        let remedy = "let the requirement name versions, by a patch in the component".into();
+        let help = "let the requirement name versions, by a patch in the component".into();
         let (wheels, requirement) = (&demand.wheels[..], Some(demand.need.text.as_str()));
-        report.add(Severity::Warning, "requires-url", Found { wheels, requirement, found, remedy });
+        report.add(Severity::Warning, "requires-url", Found { wheels, requirement, found, help });
     }
     let (inside, outside): (Vec<&Demand<'_>>, Vec<_>) =
         rest.into_iter().partition(|demand| own.contains(demand.need.name()));
@@ -389,19 +387,19 @@ fn inside(usables: &Usables<'_>, demand: &Demand<'_>, report: &mut Report) {
             true => format!("the index has `{}` yanked or for other environments only", need.name()),
             false => format!("the index has {} {} only", need.name(), versions.join(", ")),
         };
-        let remedy = format!(
+        let help = format!(
             "build a version of `{}` that satisfies it, or the wheels that require it for the one that is \
              there (`rocmrpm build`)",
             need.name()
         );
-        let found = Found { wheels, requirement, found: with_extra(found, demand), remedy };
+        let found = Found { wheels, requirement, found: with_extra(found, demand), help };
         return report.add(severity(demand), id(demand), found);
     }
     for extra in &need.parsed.extras {
         if !taken.iter().any(|usable| usable.needs.extras.contains(extra)) {
             let found = format!("`{}` has no extra `{extra}`: installers go on without it", need.name());
-            let remedy = "leave the extra out of the requirement, by a patch in the component".into();
-            report.add(Severity::Warning, "unknown-extra", Found { wheels, requirement, found, remedy });
+            let help = "leave the extra out of the requirement, by a patch in the component".into();
+            report.add(Severity::Warning, "unknown-extra", Found { wheels, requirement, found, help });
         }
     }
 }
@@ -412,10 +410,10 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
     let requirement = Some(need.text.as_str());
     if options.outside.is_empty() {
         let found = format!("the index has no `{}`, and no outside index is declared", need.name());
-        let remedy = "build it as a component, or name the index that has it: `[index] outside` in \
+        let help = "build it as a component, or name the index that has it: `[index] outside` in \
                       rocmrpm.toml"
             .into();
-        let found = Found { wheels, requirement, found: with_extra(found, demand), remedy };
+        let found = Found { wheels, requirement, found: with_extra(found, demand), help };
         return report.add(severity(demand), id(demand), found);
     }
     let mut unchecked = |reason: String, unreachable: bool| {
@@ -430,9 +428,9 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
     let held = options.held.get(need.name()).filter(|_| demand.optional.is_none());
     if let Some(version) = held.filter(|version| !need.takes(version)) {
         let found = format!("the closure's lock holds {} {version}, which does not satisfy it", need.name());
-        let remedy =
+        let help =
             "`rocmrpm closure --write --upgrade` resolves the closure with what is required now".into();
-        return report.add(Severity::Error, "closure-differs", Found { wheels, requirement, found, remedy });
+        return report.add(Severity::Error, "closure-differs", Found { wheels, requirement, found, help });
     }
     let Some(answers) = answers else {
         return unchecked("no outside index was asked (`--offline`)".into(), false);
@@ -450,13 +448,13 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
             "{index} has only sources of {} {version} for this Python: an installer would build them",
             need.name()
         );
-        let remedy = "build it as a component, so that the index has a wheel of it".into();
-        return report.add(Severity::Warning, "sources-only", Found { wheels, requirement, found, remedy });
+        let help = "build it as a component, so that the index has a wheel of it".into();
+        return report.add(Severity::Warning, "sources-only", Found { wheels, requirement, found, help });
     }
     if !answers.failures.is_empty() {
         return unchecked(answers.failures.join("; "), true);
     }
-    let remedy = match held {
+    let help = match held {
         Some(_) => {
             "name the index that has it, `[index] outside` in rocmrpm.toml, or take another version: \
                     `rocmrpm closure --write --upgrade`"
@@ -464,7 +462,7 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
         None => "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml",
     };
     let found = with_extra(nothing.join("; "), demand);
-    report.add(severity(demand), id(demand), Found { wheels, requirement, found, remedy: remedy.into() });
+    report.add(severity(demand), id(demand), Found { wheels, requirement, found, help: help.into() });
 }
 
 /// What only a user's extra asks for is told, but breaks nothing that the index promises.

@@ -1,4 +1,4 @@
-//! What can be wrong with an index, and the remedies.
+//! What can be wrong with an index, and how to fix it.
 
 use std::io;
 use std::path::PathBuf;
@@ -218,16 +218,16 @@ impl Diagnose for IndexError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         let near =
             |near: &Option<String>| near.iter().map(|near| format!("did you mean `{near}`?")).collect();
         match self {
-            Self::Wheel(error) => error.hints(),
-            Self::Io(error) => error.hints(),
-            Self::Publish(error) => error.hints(),
-            Self::Stopped(error) => error.hints(),
-            Self::Signing(error) => error.hints(),
-            Self::Download(error) => error.hints().to_vec(),
+            Self::Wheel(error) => error.help(),
+            Self::Io(error) => error.help(),
+            Self::Publish(error) => error.help(),
+            Self::Stopped(error) => error.help(),
+            Self::Signing(error) => error.help(),
+            Self::Download(error) => error.help().to_vec(),
             Self::Manifest { .. } | Self::Tampered { .. } => {
                 vec!["restore the index from a backup, or publish to a new place".into()]
             }

@@ -78,7 +78,7 @@ impl Diagnose for ListingError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Missing { channels, .. } if !channels.is_empty() => {
                 vec![format!("it has the channels {}: choose one with `--channel`", channels.join(", "))]
@@ -87,9 +87,9 @@ impl Diagnose for ListingError {
             Self::Page(SourceError::IndexPage { .. }) => {
                 vec!["`rocmrpm index` writes the pages of the workspace's index anew".into()]
             }
-            Self::Page(error) => error.hints(),
-            Self::Index(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Page(error) => error.help(),
+            Self::Index(error) => error.help(),
+            Self::Io(error) => error.help(),
         }
     }
 }

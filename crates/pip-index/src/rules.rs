@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(joins(new, old), "");
         assert!(joins(old, "a-1.0-py2-none-any.whl").contains("sorts below"), "one without a label");
         let labelled = |label: &str| format!("a-1.0+{label}-py3-none-any.whl");
-        for (old, new, remedy) in [
+        for (old, new, help) in [
             ("rocm7.14.gfx1151.3", "rocm7.14.gfx1151.2", "raise the component's Release"),
             ("rocm7.14.gfx1151.9", "rocm7.14.gfx1100.gfx1151.10", "other GPU targets"),
             ("rocm7.14.gfx1151.3", "rocm7.13.gfx1151.4", "another ROCm"),
@@ -140,7 +140,7 @@ mod tests {
         ] {
             let project = Project { files: vec![file(&labelled(old))], ..Project::new("a") };
             let error = Joined::of(&project, View::Local).join(&file(&labelled(new))).unwrap_err();
-            assert!(error.hints().concat().contains(remedy), "{old} {new}: {:?}", error.hints());
+            assert!(error.help().concat().contains(help), "{old} {new}: {:?}", error.help());
         }
         // Another public version says what it is itself.
         assert_eq!(joins(old, "a-0.9+rocm7.14.1-py3-none-any.whl"), "");

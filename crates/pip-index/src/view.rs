@@ -86,8 +86,8 @@ mod tests {
         assert_eq!(View::of(Some("stable")).unwrap().page("a"), "stable/simple/a/index");
         let error = View::of(Some("stabel")).unwrap_err();
         assert!(error.to_string().contains("`stabel`"), "{error}");
-        assert_eq!(rocmrpm_base::error::Diagnose::hints(&error), ["did you mean `stable`?"]);
+        assert_eq!(rocmrpm_base::error::Diagnose::help(&error), ["did you mean `stable`?"]);
         let error = View::of(Some("nightly")).unwrap_err();
-        assert_eq!(rocmrpm_base::error::Diagnose::hints(&error), ["there is: testing, stable"]);
+        assert_eq!(rocmrpm_base::error::Diagnose::help(&error), ["there is: testing, stable"]);
     }
 }

@@ -13,7 +13,7 @@ use super::report::Report;
 use rocmrpm_base::names::Soname;
 
 /// The name and version of a serialised [`Comparison`].
-const SCHEMA: &str = "rocmrpm/comparison/1";
+const SCHEMA: &str = "rocmrpm/comparison/2";
 
 /// What changed. What is the same is not in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -362,7 +362,7 @@ mod tests {
         let json = serde_json::to_value(comparison).unwrap();
         assert_eq!(
             (&json["schema"], &json["changed"]),
-            (&"rocmrpm/comparison/1".into(), &serde_json::json!([]))
+            (&"rocmrpm/comparison/2".into(), &serde_json::json!([]))
         );
     }
 
@@ -465,7 +465,7 @@ mod tests {
                 id: rule.id,
                 found: found.into(),
                 expected: String::new(),
-                remedy: String::new(),
+                help: String::new(),
             }
         };
         let old = vec![

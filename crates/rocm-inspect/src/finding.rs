@@ -151,8 +151,8 @@ pub struct Finding {
     pub found: String,
     /// What should be there instead.
     pub expected: String,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
 }
 
 impl fmt::Display for Finding {

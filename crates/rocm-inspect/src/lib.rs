@@ -279,12 +279,12 @@ impl Diagnose for InspectError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         let test = |path: &Path| vec![format!("`unzip -t {}` tests the archive", path.display())];
         match self {
             #[cfg(feature = "rpm")]
-            Self::Rpm(error) => error.hints(),
-            Self::Process(error) => error.hints(),
+            Self::Rpm(error) => error.help(),
+            Self::Process(error) => error.help(),
             Self::Wheel { path, .. } => test(path),
             Self::Member { archive, .. } if archive.extension().is_some_and(|e| e == "whl") => test(archive),
             Self::NoRoom { .. } => vec!["the environment variable TMPDIR names another folder".into()],

@@ -82,7 +82,7 @@ impl From<InspectError> for Failure {
             text.push_str(&format!("  caused by: {}\n", visible(&cause.to_string())));
             source = cause.source();
         }
-        for help in error.hints() {
+        for help in error.help() {
             text.push_str(&format!("help: {help}\n"));
         }
         Self { text, code: error.kind().exit_code() }
@@ -156,7 +156,7 @@ fn explanation(id: &str) -> Result<String, Failure> {
         return Err(Failure::usage(&format!("unknown rule `{}`", visible(id))));
     };
     let mut text = format!("{} ({})\n", rule.id, rule.severity);
-    let parts = [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("fix", rule.mend)];
+    let parts = [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("help", rule.help)];
     for (name, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
         text.push_str(&format!("\n{name}: {part}\n"));
     }

@@ -13,7 +13,7 @@ use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::names::Soname;
 
 /// The name and version of a serialised [`Report`].
-pub const SCHEMA: &str = "rocmrpm/inspection/3";
+pub const SCHEMA: &str = "rocmrpm/inspection/4";
 
 /// The result of an inspection, sorted: the same files give the same bytes.
 #[derive(Debug, Clone)]

@@ -230,7 +230,7 @@ pub fn sample() -> Report {
             id: rule.id,
             found: found.into(),
             expected: expected.into(),
-            remedy: rule.mend.into(),
+            help: rule.help.into(),
         }
     };
     let mut findings = vec![

@@ -13,7 +13,7 @@ use super::testing::{HostElf, Method, aligned, bundle, ccob, code_object, device
 use super::{Depth, Expectations, Report, SCHEMA, inspect};
 use rocmrpm_base::gpu::GpuTarget;
 
-const TEXT: &str = include_str!("../../../docs/schemas/inspection-3.schema.json");
+const TEXT: &str = include_str!("../../../docs/schemas/inspection-4.schema.json");
 
 fn schema() -> Value {
     serde_json::from_str(TEXT).unwrap()
@@ -132,7 +132,7 @@ fn a_value_of_another_kind_is_refused() {
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let document = value(&sample());
     let others = [
-        ("/schema", json!("rocmrpm/inspection/2")),
+        ("/schema", json!("rocmrpm/inspection/3")),
         ("/depth", json!("shallow")),
         ("/subjects/0/kind", json!("zip")),
         ("/subjects/0/size", json!(-1)),

@@ -1,5 +1,5 @@
 //! The one error that commands return: what kind it is, what caused it, how to
-//! mend it. How it looks on a terminal is `report`'s business.
+//! fix it. How it looks on a terminal is `report`'s business.
 
 use std::fmt;
 
@@ -54,8 +54,8 @@ pub trait Diagnose: std::error::Error + Send + Sync + 'static {
     /// Returns the kind, from which the exit code follows.
     fn kind(&self) -> Kind;
 
-    /// Returns remedies: each one sentence or command, best first.
-    fn hints(&self) -> Vec<String> {
+    /// Returns the help: each item one sentence or command, best first.
+    fn help(&self) -> Vec<String> {
         Vec::new()
     }
 
@@ -83,7 +83,7 @@ pub struct Problem {
     pub message: String,
     /// What stands at the place, or what was expected there.
     pub label: String,
-    /// The remedy, where one is known.
+    /// How to fix it, if known.
     pub help: Option<String>,
 }
 
@@ -124,7 +124,7 @@ impl Diagnose for Problems {
 pub struct Error {
     kind: Kind,
     source: Box<dyn std::error::Error + Send + Sync>,
-    hints: Vec<String>,
+    help: Vec<String>,
     details: Vec<String>,
     problems: Vec<Problem>,
 }
@@ -133,13 +133,13 @@ impl Error {
     /// Returns an error that has no domain of its own.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         let source = message.into().into();
-        Self { kind, source, hints: Vec::new(), details: Vec::new(), problems: Vec::new() }
+        Self { kind, source, help: Vec::new(), details: Vec::new(), problems: Vec::new() }
     }
 
-    /// Adds a remedy.
+    /// Adds a line of help.
     #[must_use]
-    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
         self
     }
 
@@ -148,9 +148,9 @@ impl Error {
         self.kind
     }
 
-    /// Returns the remedies, best first.
-    pub fn hints(&self) -> &[String] {
-        &self.hints
+    /// Returns the lines of help, best first.
+    pub fn help(&self) -> &[String] {
+        &self.help
     }
 
     /// Returns lines that show what happened, such as the end of a build log.
@@ -191,7 +191,7 @@ impl<E: Diagnose> From<E> for Error {
     fn from(error: E) -> Self {
         Self {
             kind: error.kind(),
-            hints: error.hints(),
+            help: error.help(),
             details: error.details(),
             problems: error.problems().to_vec(),
             source: Box::new(error),
@@ -225,12 +225,12 @@ pub fn kind_of_io(error: &std::io::Error) -> Kind {
     }
 }
 
-/// Returns remedies for what the file system said.
-pub fn hints_of_io(error: &std::io::Error) -> Vec<String> {
+/// Returns the help for an error of the file system.
+pub fn help_for_io(error: &std::io::Error) -> Vec<String> {
     match error.kind() {
-        std::io::ErrorKind::Interrupted => vec![stop::HINT.into()],
+        std::io::ErrorKind::Interrupted => vec![stop::HELP.into()],
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            vec!["free some space and run the same command again; it goes on where it stopped".into()]
+            vec!["free some space and run the same command again to resume".into()]
         }
         std::io::ErrorKind::PermissionDenied => {
             vec!["is the folder owned by another user, from a run as root perhaps?".into()]
@@ -247,8 +247,8 @@ impl Diagnose for IoError {
         kind_of_io(&self.source)
     }
 
-    fn hints(&self) -> Vec<String> {
-        hints_of_io(&self.source)
+    fn help(&self) -> Vec<String> {
+        help_for_io(&self.source)
     }
 }
 
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_read_only_file_system_is_not_blamed_on_the_cache() {
         let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
-        let hints = IoError::doing("write `/srv/x`")(error).hints();
-        assert_eq!(hints, ["make the file system writable, or use a folder on another one"]);
+        let help = IoError::doing("write `/srv/x`")(error).help();
+        assert_eq!(help, ["make the file system writable, or use a folder on another one"]);
     }
 }

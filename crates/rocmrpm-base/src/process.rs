@@ -16,7 +16,7 @@ use environment::Environment;
 
 pub use crate::stop::{catch_signals, stop_requested};
 pub use crate::text::quote;
-pub use packages::install_hint;
+pub use packages::install_help;
 
 /// Programs that run code of what they read, whatever they are asked to do: specs have scripts and
 /// macros, mock's configs are Python, and source distributions have build scripts.
@@ -86,11 +86,11 @@ impl Diagnose for ProcessError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
-            Self::Missing { program } => vec![install_hint(program)],
-            Self::Trust(error) => error.hints(),
-            Self::Stopped => vec![stop::HINT.into()],
+            Self::Missing { program } => vec![install_help(program)],
+            Self::Trust(error) => error.help(),
+            Self::Stopped => vec![stop::HELP.into()],
             _ => Vec::new(),
         }
     }
@@ -557,7 +557,7 @@ mod tests {
         let touch = || Command::new("touch").arg(folder.join("PWNED")).runs_code_of(&folder);
         let error = touch().run().unwrap_err();
         assert_eq!(error.kind(), Kind::Config);
-        assert_eq!(error.hints(), [format!("to trust it, run `rocmrpm trust {}`", folder.display())]);
+        assert_eq!(error.help(), [format!("to trust it, run `rocmrpm trust {}`", folder.display())]);
         touch().interactive().unwrap_err();
         assert!(!touch().run_to_stop());
         assert!(!folder.join("PWNED").exists());

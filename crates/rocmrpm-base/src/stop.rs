@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What to do after a run that was stopped.
-pub(crate) const HINT: &str = "run the same command again; it goes on where it stopped";
+pub(crate) const HELP: &str = "run the same command again to resume";
 
 /// The error of work that a request to stop ended.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ pub enum Style {
     /// Something to know.
     Warning,
     /// A help line, a name.
-    Hint,
+    Note,
     /// Less important than the rest.
     Dim,
     /// More important than the rest.
@@ -28,7 +28,7 @@ impl Style {
             Style::Good => color(AnsiColor::Green),
             Style::Bad => color(AnsiColor::Red),
             Style::Warning => color(AnsiColor::Yellow),
-            Style::Hint => color(AnsiColor::Cyan),
+            Style::Note => color(AnsiColor::Cyan),
             Style::Dim => anstyle::Style::new().dimmed(),
             Style::Bold => anstyle::Style::new().bold(),
         }
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn removes_the_colors_of_every_style() {
-        use Style::{Bad, Bold, Dim, Good, Hint, Warning};
-        for style in [Good, Bad, Warning, Hint, Dim, Bold] {
+        use Style::{Bad, Bold, Dim, Good, Note, Warning};
+        for style in [Good, Bad, Warning, Note, Dim, Bold] {
             let painted = style.paint("12 mm");
             assert_ne!(painted, "12 mm");
             assert_eq!(uncolored(&format!("a {painted} b\n")), "a 12 mm b\n");

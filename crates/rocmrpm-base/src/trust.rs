@@ -66,7 +66,7 @@ impl Diagnose for TrustError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         let word = |path: &Path| quote(&path.to_string_lossy());
         match self {
             Self::Untrusted { folder } => vec![format!("to trust it, run `rocmrpm trust {}`", word(folder))],
@@ -78,7 +78,7 @@ impl Diagnose for TrustError {
                 vec![format!("trust it for this run: export {}={}", ownership::TRUST, word(folder))]
             }
             Self::NoState => vec!["set HOME to your home folder".into()],
-            Self::Io(error) => error.hints(),
+            Self::Io(error) => error.help(),
         }
     }
 }
@@ -229,7 +229,7 @@ mod tests {
                     message.contains("is not a list of trusted folders") && message.contains(why),
                     "{message}"
                 );
-                assert!(error.hints()[0].contains("rm /"), "{:?}", error.hints());
+                assert!(error.help()[0].contains("rm /"), "{:?}", error.help());
             }
             assert_eq!(fs_err::read_to_string(&list.file).unwrap(), text);
         }

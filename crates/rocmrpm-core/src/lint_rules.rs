@@ -28,7 +28,7 @@ pub(crate) const MISSING: Rule = Rule {
     what: "a BuildRequires or Requires that neither the chroot's release, its ROCm provider nor the stack satisfies",
     why: "the build stops before it begins, or the package cannot be installed",
     incident: "Fedora's python-torch requires python3dist(yaml) where the project's name is pyyaml",
-    mend: "correct the name or the version, package what is missing, or do without it; `rocmrpm lint --live` asks the \
+    help: "correct the name or the version, package what is missing, or do without it; `rocmrpm lint --live` asks the \
            repositories instead of the package tables, which are as old as their first lines say",
 };
 
@@ -39,7 +39,7 @@ pub(crate) const OUTDATED: Rule = Rule {
     why: "the table is of the day on which the release was branched; an update may have brought that version since, \
           or not, and then the build stops before it begins",
     incident: "",
-    mend: "ask the repositories with `rocmrpm lint --live`, or do with the older version",
+    help: "ask the repositories with `rocmrpm lint --live`, or do with the older version",
 };
 
 pub(crate) const UNCHECKED: Rule = Rule {
@@ -48,7 +48,7 @@ pub(crate) const UNCHECKED: Rule = Rule {
     what: "requirements of which it is not known whether anything satisfies them",
     why: "package tables have names alone: not files, libraries, pkgconfig() and cmake() names",
     incident: "",
-    mend: "name packages where that says the same, or use `rocmrpm lint --live`, which asks the repositories",
+    help: "name packages where that says the same, or use `rocmrpm lint --live`, which asks the repositories",
 };
 
 pub(crate) const NO_FILES: Rule = Rule {
@@ -58,7 +58,7 @@ pub(crate) const NO_FILES: Rule = Rule {
     why: "without %files the package is not made, so nothing that stands in its description has an effect",
     incident: "Fedora's python-torch has Requires on amdsmi in its main package, of which only the subpackage \
                python3-torch is made",
-    mend: "move the line behind the `%package` that it is meant for",
+    help: "move the line behind the `%package` that it is meant for",
 };
 
 pub(crate) const UNREAD: Rule = Rule {
@@ -69,7 +69,7 @@ pub(crate) const UNREAD: Rule = Rule {
           with the default",
     incident: "Fedora's python-triton exports TRITON_BUILD_WITH_CLANG_LD; triton's setup.py reads \
                TRITON_BUILD_WITH_CLANG_LLD",
-    mend: "correct the name, or remove the export",
+    help: "correct the name, or remove the export",
 };
 
 pub(crate) const DIFFER: Rule = Rule {
@@ -80,7 +80,7 @@ pub(crate) const DIFFER: Rule = Rule {
           needs what was not asked for",
     incident: "Fedora's python-torch sets its GPU targets in %build and again in %install; from June to August 2026 \
                %build had others than were meant",
-    mend: "export the same value in each section, best from one place that all of them include",
+    help: "export the same value in each section, best from one place that all of them include",
 };
 
 pub(crate) const HSA_OVERRIDE: Rule = Rule {
@@ -91,7 +91,7 @@ pub(crate) const HSA_OVERRIDE: Rule = Rule {
           taken for, and a package must not depend on that; on a user's machine it hides that code for the GPU is \
           missing",
     incident: "",
-    mend: "remove it and name the GPU targets",
+    help: "remove it and name the GPU targets",
 };
 
 pub(crate) const GPU_LIST: Rule = Rule {
@@ -101,7 +101,7 @@ pub(crate) const GPU_LIST: Rule = Rule {
     why: "when the workspace's targets change, this place keeps the old ones: a package for the wrong GPUs, or for \
           fewer than were meant",
     incident: "Fedora's python-torch had PYTORCH_ROCM_ARCH=gfx1151 in its %build for two months of 2026",
-    mend: "use `gpu_targets` in the template, `{gpu-targets}` in component.toml",
+    help: "use `gpu_targets` in the template, `{gpu-targets}` in component.toml",
 };
 
 pub(crate) const OPT_ROCM: Rule = Rule {
@@ -111,7 +111,7 @@ pub(crate) const OPT_ROCM: Rule = Rule {
     why: "the folder is not there: a path that is searched is searched in vain, one that is linked or installed to \
           belongs to nobody",
     incident: "pytorch/pytorch#149805: a header looked for where AMD's packages have it",
-    mend: "use `rocm.prefix`, `rocm.libdir` or `rocm.llvm_bin` of the provider",
+    help: "use `rocm.prefix`, `rocm.libdir` or `rocm.llvm_bin` of the provider",
 };
 
 pub(crate) const NETWORK: Rule = Rule {
@@ -121,7 +121,7 @@ pub(crate) const NETWORK: Rule = Rule {
     why: "mock and COPR build without network, so that the build stops there; where it has one, what is fetched is \
           pinned by nobody",
     incident: "pytorch/pytorch#149803: a checkout of NCCL during the build",
-    mend: "name what is fetched as a source in the pin set, and tell the build where it lies",
+    help: "name what is fetched as a source in the pin set, and tell the build where it lies",
 };
 
 pub(crate) const SED: Rule = Rule {
@@ -133,7 +133,7 @@ pub(crate) const SED: Rule = Rule {
           without the change",
     incident: "Fedora's python-torch replaces gfx908 by gfx1151 in a list of Blas.cpp by sed: once that list has \
                changed, nothing happens and nothing says so",
-    mend: "make it an `[[edit]]` of component.toml, which stops the build when it does not match as often as declared, \
+    help: "make it an `[[edit]]` of component.toml, which stops the build when it does not match as often as declared, \
            or a patch",
 };
 
@@ -143,7 +143,7 @@ pub(crate) const PATCH: Rule = Rule {
     what: "a patch does not say where it comes from or when it can go",
     why: "who updates the pin has to know whether upstream has the change by now, and whom to ask",
     incident: "",
-    mend: "end the patch's message with `Origin: own` or a URL, and `Drop-When:` with the condition",
+    help: "end the patch's message with `Origin: own` or a URL, and `Drop-When:` with the condition",
 };
 
 pub(crate) const EDIT: Rule = Rule {
@@ -152,7 +152,7 @@ pub(crate) const EDIT: Rule = Rule {
     what: "an edit does not say why it is made or when it can go",
     why: "who updates the pin has to know whether it is still needed",
     incident: "",
-    mend: "give the `[[edit]]` its `reason` and `drop-when`",
+    help: "give the `[[edit]]` its `reason` and `drop-when`",
 };
 
 pub(crate) const WAIVER_UNUSED: Rule = Rule {
@@ -162,5 +162,5 @@ pub(crate) const WAIVER_UNUSED: Rule = Rule {
     why: "what it accepted is gone, or its rule, file or text is misspelt; with another pin set or chroot it may \
           still match, which is why this is no error",
     incident: "",
-    mend: "remove the `[[lint.waive]]` table, or correct its `rule`, `file` and `found`",
+    help: "remove the `[[lint.waive]]` table, or correct its `rule`, `file` and `found`",
 };

@@ -74,8 +74,9 @@ fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
             let ours = &part.component.name;
             if let Some(other) = owners.insert(name.clone(), ours) {
                 let message = format!("`{other}` and `{ours}` both have the distribution `{name}`");
-                return Err(Error::new(Kind::Config, message)
-                    .hinted("requirements on it could mean either: take one of the two out of the stack"));
+                return Err(Error::new(Kind::Config, message).with_help(
+                    "requirements on it could mean either: take one of the two out of the stack",
+                ));
             }
             pins.insert(name, version);
         }

@@ -8,7 +8,7 @@ use fs_err as fs;
 use crate::digest::Sha256;
 use crate::error::{Diagnose as _, IoError};
 use crate::files;
-use crate::process::{self, Command, ProcessError, install_hint};
+use crate::process::{self, Command, ProcessError, install_help};
 use crate::sources;
 use crate::text::{SEGMENT, escaped, file_url, percent_encode};
 use python_packaging::environment::Environment;
@@ -140,12 +140,12 @@ pub(crate) fn last(mut said: Vec<String>) -> Vec<String> {
 }
 
 /// Returns how uv can be had.
-pub(crate) fn hints(error: &ProcessError) -> Vec<String> {
+pub(crate) fn help(error: &ProcessError) -> Vec<String> {
     match error {
         ProcessError::Missing { program } => {
-            vec![install_hint(program), "everywhere: `pip install uv`".into()]
+            vec![install_help(program), "everywhere: `pip install uv`".into()]
         }
-        error => error.hints(),
+        error => error.help(),
     }
 }
 

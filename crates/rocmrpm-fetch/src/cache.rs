@@ -375,7 +375,7 @@ mod tests {
                 error.to_string().contains(&format!("`{}` can be written to", path.display())),
                 "{error}"
             );
-            assert_eq!(error.hints(), [format!("chmod 0700 {}", cache.dir().display())]);
+            assert_eq!(error.help(), [format!("chmod 0700 {}", cache.dir().display())]);
         }
     }
 
@@ -385,7 +385,7 @@ mod tests {
         let cache = Cache::at(dir.path());
         let error = cache.check_access(|_| false).unwrap_err();
         assert!(error.to_string().contains("belongs to another user (user ID "), "{error}");
-        assert!(error.hints()[0].contains("export ROCMRPM_CACHE="), "{:?}", error.hints());
+        assert!(error.help()[0].contains("export ROCMRPM_CACHE="), "{:?}", error.help());
     }
 
     #[test]

@@ -114,9 +114,9 @@ pub fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
         if finished.signal == Some(process::TOO_LARGE) {
             return Err(SourceError::TooLarge { url: shown, limit: transfer.limit }.into());
         }
-        let hint = None;
+        let help = None;
         let reason = format!("curl {}", finished.how());
-        return Err(SourceError::Transfer { url: shown, reason, status, hint }.into());
+        return Err(SourceError::Transfer { url: shown, reason, status, help }.into());
     };
     if transfer.resume && (code == 33 || code == 36 || (code == 22 && status == 416)) {
         return Err(Failure::CannotResume);
@@ -240,7 +240,7 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
                 said if said.is_empty() => format!("curl {}", finished.how()),
                 said => said,
             };
-            return Err(SourceError::Transfer { url, reason, status: 0, hint: None });
+            return Err(SourceError::Transfer { url, reason, status: 0, help: None });
         }
     }
     Ok(ends)
@@ -281,7 +281,7 @@ fn meaning(
     const TLS: &str =
         "if the server or a proxy has a certificate of its own, name its authority in CURL_CA_BUNDLE";
     const LATER: &str = "run the same command again later";
-    const NET: &str = super::error::NETWORK_HINT;
+    const NET: &str = super::error::NETWORK_HELP;
     const LOGIN: &str = "are credentials needed (~/.netrc, or in the URL)?";
     const PIN: &str = "check the URL and the version of the pin";
     let url = url.to_owned();
@@ -296,7 +296,7 @@ fn meaning(
     if code == TOO_LARGE {
         return Ok(SourceError::TooLarge { url, limit });
     }
-    let (reason, hint) = match code {
+    let (reason, help) = match code {
         1 if url::is_https(&url) => ("it redirects to a URL that is not https".to_owned(), Some(PIN)),
         1 => ("only https, http and file URLs are fetched".to_owned(), None),
         3 => ("the URL is malformed".to_owned(), Some(PIN)),
@@ -304,12 +304,12 @@ fn meaning(
         6 => ("the host's name cannot be resolved".to_owned(), Some(NET)),
         7 => ("the host refuses the connection or cannot be reached".to_owned(), Some(NET)),
         22 => {
-            let hint = match status {
+            let help = match status {
                 401 | 403 | 407 => LOGIN,
                 404 | 410 => PIN,
                 _ => LATER,
             };
-            (format!("the server answered with HTTP status {status}"), Some(hint))
+            (format!("the server answered with HTTP status {status}"), Some(help))
         }
         28 => ("the transfer took too long".to_owned(), Some(LATER)),
         35 | 51 | 53 | 54 | 58 | 59 | 60 | 66 | 77 | 80 | 82 | 83 | 90 | 91 => {
@@ -322,7 +322,7 @@ fn meaning(
         18 | 55 | 56 | 92 => (format!("the connection was lost: {tail}"), Some(LATER)),
         _ => (format!("curl ended with {code}: {tail}"), None),
     };
-    Ok(SourceError::Transfer { url, reason, status, hint })
+    Ok(SourceError::Transfer { url, reason, status, help })
 }
 
 #[cfg(test)]

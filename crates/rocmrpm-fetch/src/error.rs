@@ -1,5 +1,5 @@
 //! What can go wrong between a pin and a verified file in the cache, and how to
-//! mend it. URLs in these messages have no credentials.
+//! fix it. URLs in these messages have no credentials.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, IoError, Kind};
 use rocmrpm_base::process::{ProcessError, quote};
 
-/// The remedy where a host cannot be reached.
-pub const NETWORK_HINT: &str = "is the network up, and is a proxy needed (https_proxy)?";
+/// The help when a host cannot be reached.
+pub const NETWORK_HELP: &str = "is the network up, and is a proxy needed (https_proxy)?";
 
 /// Why a source could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -107,8 +107,8 @@ pub enum SourceError {
         reason: String,
         /// The HTTP status, or 0.
         status: u16,
-        /// A remedy, where one is known.
-        hint: Option<&'static str>,
+        /// How to fix it, if known.
+        help: Option<&'static str>,
     },
     /// A server sends more than it may. Nothing is kept.
     #[error("cannot fetch {url}: it has more than {limit} bytes")]
@@ -370,7 +370,7 @@ fn note(begins: &Option<String>) -> String {
 }
 
 /// What to do after a transfer that left a partial file.
-const RESUME: &str = "run the same command again; it goes on where it stopped";
+const RESUME: &str = "run the same command again to resume";
 
 impl Diagnose for SourceError {
     fn kind(&self) -> Kind {
@@ -423,7 +423,7 @@ impl Diagnose for SourceError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         let alike = |names: &[String]| match names {
             [] => Vec::new(),
             some => vec![format!("the nearest are {}", some.join(", "))],
@@ -441,13 +441,13 @@ impl Diagnose for SourceError {
                     .into(),
             ],
             Self::Damaged { .. } => vec!["run the same command again; it fetches the file anew".into()],
-            Self::NotUnpacked { limit: Some(limit), .. } => vec![limits::hint(*limit)],
+            Self::NotUnpacked { limit: Some(limit), .. } => vec![limits::help(*limit)],
             Self::NotUnpacked { .. } => vec!["is it the archive that upstream published? compare its digest".into()],
             Self::NotAnArchive { .. } => vec!["open the URL of the pin in a browser: an error page, or the wrong file?".into()],
-            Self::Transfer { hint, .. } => hint.iter().map(|h| (*h).to_owned()).collect(),
+            Self::Transfer { help, .. } => help.iter().map(|h| (*h).to_owned()).collect(),
             // Any other limit is the size that the lock file or the index has.
             Self::TooLarge { limit, .. } if limits::file(None).is_ok_and(|most| most == *limit) => {
-                vec![limits::hint(*limit)]
+                vec![limits::help(*limit)]
             }
             Self::Unprotected { .. } => {
                 vec!["use https, or write the `sha256` that upstream publishes into the pin".into()]
@@ -459,7 +459,7 @@ impl Diagnose for SourceError {
             Self::Git { said, .. }
                 if ["Could not resolve", "Failed to connect", "timed out"].iter().any(|text| said.contains(text)) =>
             {
-                vec![NETWORK_HINT.into()]
+                vec![NETWORK_HELP.into()]
             }
             Self::OpenCache { cache, owner: None, .. } => {
                 vec![format!("chmod 0700 {}", quote(&cache.to_string_lossy()))]
@@ -470,17 +470,17 @@ impl Diagnose for SourceError {
             }
             Self::NoCommit { .. } => vec!["correct the commit in the pin, or remove it and run `rocmrpm lock`".into()],
             Self::NoTag { near, .. } => {
-                let mut hints = alike(near);
-                hints.push("write the commit into the pin".into());
-                hints
+                let mut help = alike(near);
+                help.push("write the commit into the pin".into());
+                help
             }
             Self::NoIndex { .. } => vec!["set PIP_INDEX_URL to the index's URL".into()],
             Self::NoSdist { near, other, .. } => {
-                let mut hints = alike(near);
+                let mut help = alike(near);
                 if other.is_some() {
-                    hints.push("pin the source by URL or git commit instead".into());
+                    help.push("pin the source by URL or git commit instead".into());
                 }
-                hints
+                help
             }
             Self::NoWheel { .. } => {
                 vec!["is it deleted? pin another version; `rocmrpm closure --write --upgrade` chooses those of a closure".into()]
@@ -502,9 +502,9 @@ impl Diagnose for SourceError {
                 "ask upstream why; a build goes on using what was locked".into(),
                 format!("to accept it, remove the table `[{table}]` from the lock file and run `rocmrpm lock` again"),
             ],
-            Self::Submodule { source, .. } => source.hints(),
-            Self::Process(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Submodule { source, .. } => source.help(),
+            Self::Process(error) => error.help(),
+            Self::Io(error) => error.help(),
             _ => Vec::new(),
         }
     }

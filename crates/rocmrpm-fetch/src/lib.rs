@@ -18,7 +18,7 @@ pub mod url;
 
 pub use cache::Cache;
 pub use curl::{curl, download_plain};
-pub use error::{NETWORK_HINT, SourceError};
+pub use error::{NETWORK_HELP, SourceError};
 pub use index::{ProjectFile, Sdist, version_of_sdist};
 pub use pip::{as_url, pip_index};
 pub use simple::{files_of_page, path_of_url, project_files};

@@ -46,7 +46,7 @@ pub fn unpacked(archive: u64) -> Result<u64, SourceError> {
 }
 
 /// Says what to do about a real source that is over a limit.
-pub fn hint(limit: u64) -> String {
+pub fn help(limit: u64) -> String {
     format!("if you trust it, set {VARIABLE} to more, such as `{VARIABLE}=\"{} GB\"`", (limit >> 29).max(1))
 }
 

@@ -22,7 +22,7 @@ pub use relations::{PackagedFile, Relation, Relations, Required, write_headers};
 
 use std::path::{Path, PathBuf};
 
-use rocmrpm_base::error::{Diagnose, Kind, hints_of_io, kind_of_io};
+use rocmrpm_base::error::{Diagnose, Kind, help_for_io, kind_of_io};
 use rocmrpm_base::process::{ProcessError, quote};
 use signing::SigningError;
 
@@ -90,7 +90,7 @@ impl Diagnose for RpmError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Unreadable { path, .. } => {
                 let file = quote(&path.to_string_lossy());
@@ -104,7 +104,7 @@ impl Diagnose for RpmError {
                 "createrepo_c wrote it; `df {}` shows whether the disk is full",
                 quote(&path.parent().and_then(Path::parent).unwrap_or(path).to_string_lossy())
             )],
-            Self::Io(error) => hints_of_io(error),
+            Self::Io(error) => help_for_io(error),
             // zlib's words for every failed write, which is mostly a full disk.
             Self::Process(ProcessError::Failed { tail, .. }) if tail.contains("file operation error") => {
                 vec![
@@ -112,8 +112,8 @@ impl Diagnose for RpmError {
                         .into(),
                 ]
             }
-            Self::Process(error) => error.hints(),
-            Self::Signing(error) => error.hints(),
+            Self::Process(error) => error.help(),
+            Self::Signing(error) => error.help(),
         }
     }
 }

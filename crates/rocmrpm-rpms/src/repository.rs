@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_leaves_the_old_state_and_a_damaged_one_is_mended() {
+    fn a_failed_run_leaves_the_old_state_and_a_damaged_one_is_repaired() {
         let dir = tempfile::tempdir().unwrap();
         let repo = Repository::at(dir.path().join("repo"));
         let one = package(dir.path(), "one");

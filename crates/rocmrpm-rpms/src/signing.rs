@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use rocmrpm_base::error::{Diagnose, IoError, Kind};
-use rocmrpm_base::process::{Command, Finished, ProcessError, find_program, install_hint, last_lines};
+use rocmrpm_base::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
 use rocmrpm_base::text::visible;
 
 /// How many lines of a tool's own words an error shows.
@@ -109,9 +109,9 @@ impl Diagnose for SigningError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
-            Self::NoGpg => vec![install_hint("gpg")],
+            Self::NoGpg => vec![install_help("gpg")],
             Self::NoKey { .. } => vec![
                 "`gpg --list-secret-keys` lists those that are there; GNUPGHOME names another keyring".into(),
                 "without `[signing]` in rocmrpm.toml nothing is signed".into(),
@@ -129,8 +129,8 @@ impl Diagnose for SigningError {
                 ]
             }
             Self::Tool { .. } | Self::NotVerified { .. } => Vec::new(),
-            Self::Io(error) => error.hints(),
-            Self::Process(error) => error.hints(),
+            Self::Io(error) => error.help(),
+            Self::Process(error) => error.help(),
         }
     }
 

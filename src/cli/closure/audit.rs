@@ -20,7 +20,7 @@ const VARIABLE: &str = "ROCMRPM_OSV_URL";
 pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done {
     if args.offline && args.export.is_empty() {
         return Err(Error::new(Kind::Usage, "`--offline` forbids asking for advisories")
-            .hinted("read an export: `rocmrpm closure audit --offline --export all.zip`"));
+            .with_help("read an export: `rocmrpm closure audit --offline --export all.zip`"));
     }
     let workspace = workspace(dir, &args.choice)?;
     let stack = Stack::new(&workspace)?;
@@ -58,10 +58,10 @@ pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done 
             1 => format!("1 member is a package of {chroot}, which fixes it; `--system` lists it too"),
             n => format!("{n} members are packages of {chroot}, which fixes them; `--system` lists them too"),
         };
-        shell.talk(format!("\n{} {what}", Style::Hint.paint("note:")));
+        shell.talk(format!("\n{} {what}", Style::Note.paint("note:")));
     }
     if let Some(name) = audit.open().find_map(upgradable) {
-        shell.talk(format!("{} `rocmrpm closure --upgrade {name}` moves {name}", Style::Hint.paint("help:")));
+        shell.talk(format!("{} `rocmrpm closure --upgrade {name}` moves {name}", Style::Note.paint("help:")));
     }
     Ok(u8::from(!audit.is_clean()))
 }

@@ -52,7 +52,7 @@ impl Before {
                 shell.talk(format!(
                     "{} {name} stays at {version}, the newest that requirements and `not-after` allow; \
                      `rocmrpm closure why {name}` lists the requirements",
-                    Style::Hint.paint("note:")
+                    Style::Note.paint("note:")
                 ));
             }
         }

@@ -62,7 +62,7 @@ pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done
     }
     if args.json {
         shell.json(&json!({
-            "schema": "rocmrpm/copr-push/1",
+            "schema": "rocmrpm/copr-push/2",
             "project": client.project(),
             "url": client.page(),
             "dry_run": args.dry_run,
@@ -161,7 +161,7 @@ impl Push<'_> {
                     change.key
                 );
                 Err(Error::new(Kind::Config, message)
-                    .hinted(format!("`{} copr sync` shows the difference and mends it", own_program())))
+                    .with_help(format!("`{} copr sync` shows the difference and corrects it", own_program())))
             }
         }
     }

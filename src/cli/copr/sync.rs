@@ -74,7 +74,7 @@ fn refuse_unaccepted(client: &Client<'_>, places: &[Place<'_>], shell: &Shell) -
     shell.warning("with `publish = \"at-once\"` COPR would publish all that it has");
     show_obstacles(client, obstacles, shell);
     let message = "users would get packages that did not pass inspection";
-    Err(Error::new(Kind::Findings, message).hinted("delete these builds, then sync again".to_owned()))
+    Err(Error::new(Kind::Findings, message).with_help("delete these builds, then sync again".to_owned()))
 }
 
 /// Returns the chroots of the project with the macros package of each.

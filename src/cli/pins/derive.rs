@@ -17,7 +17,7 @@ use crate::workspace::WorkspaceError;
 pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     if let Some(name) = args.output.as_ref().filter(|name| !is_plain(name)) {
         let message = format!("`{}` cannot be the name of a pin set", crate::text::visible(name));
-        return Err(Error::new(Kind::Usage, message).hinted("it has letters, digits and . _ + -"));
+        return Err(Error::new(Kind::Usage, message).with_help("it has letters, digits and . _ + -"));
     }
     let choice = args::Choice { chroot: None, pins: args.base.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;

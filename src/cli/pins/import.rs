@@ -47,11 +47,11 @@ pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
     }
     shell.data(changed_text(text.changed()))?;
     if args.dry_run {
-        shell.talk(format!("\n{} nothing was written: --dry-run", Style::Hint.paint("note:")));
+        shell.talk(format!("\n{} nothing was written: --dry-run", Style::Note.paint("note:")));
         return Ok(0);
     }
     shell.status(Style::Good, "Imported", format!("{shown} into {set}"));
     let next = format!("`rocmrpm lock --pins {}` brings the lock file up to date", workspace.pins.name);
-    shell.talk(format!("\n{} {next}", Style::Hint.paint("next:")));
+    shell.talk(format!("\n{} {next}", Style::Note.paint("next:")));
     Ok(0)
 }

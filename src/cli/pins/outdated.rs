@@ -78,7 +78,7 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
         (None, None) => None,
     };
     if let Some(next) = next {
-        shell.talk(format!("\n{} {next}", Style::Hint.paint("next:")));
+        shell.talk(format!("\n{} {next}", Style::Note.paint("next:")));
     }
     Ok(u8::from(stale || first_member.is_some()))
 }

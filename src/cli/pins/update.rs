@@ -34,14 +34,14 @@ pub(super) fn run(args: &args::PinsUpdate, dir: &Path, shell: &Shell) -> Done {
         shell.warning(format!("{name} {version} is older than {}, which was pinned", update.old));
     }
     if args.dry_run {
-        shell.talk(format!("\n{} nothing was written: --dry-run", Style::Hint.paint("note:")));
+        shell.talk(format!("\n{} nothing was written: --dry-run", Style::Note.paint("note:")));
         return Ok(0);
     }
     shell.status(Style::Good, "Pinned", format!("{name} {version} in {file}"));
     let set = &workspace.pins.name;
     shell.talk(format!(
         "\n{} `rocmrpm lock --pins {set}` brings the lock file up to date",
-        Style::Hint.paint("next:")
+        Style::Note.paint("next:")
     ));
     Ok(0)
 }

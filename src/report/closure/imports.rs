@@ -40,7 +40,7 @@ pub fn show_imports(shell: &Shell, imports: &Imports, file: &str) {
         shell.talk(format!(
             "\n{} lock versions that define them (`not-after` in `[closure]`), or accept what may fail in {file}: \
              `[[closure.import]]` with `name` and `reason`",
-            Style::Hint.paint("help:")
+            Style::Note.paint("help:")
         ));
     }
 }

@@ -165,7 +165,7 @@ pub fn diff_text(differences: &[Difference]) -> String {
                 What::Added | What::Up => Style::Good,
                 What::Removed => Style::Bad,
                 What::Down => Style::Warning,
-                What::Other => Style::Hint,
+                What::Other => Style::Note,
             };
             let (old, new) = &difference.versions;
             let mut after = new.as_ref().map(ToString::to_string).unwrap_or_default();

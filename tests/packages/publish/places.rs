@@ -67,7 +67,7 @@ impl Where {
         let arguments = vec![format!("s3://{BUCKET}/index"), "--endpoint-url".into(), server.url()];
         let mut place = Self::new(arguments, Real::Bucket(server.port));
         let (bin, real) = (place.holder.path(), Path::new("/usr/bin/aws"));
-        assert!(real.exists(), "aws is missing; {}", rocmrpm::process::install_hint("aws"));
+        assert!(real.exists(), "aws is missing; {}", rocmrpm::process::install_help("aws"));
         std::os::unix::fs::symlink(real, bin.join("aws")).unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));

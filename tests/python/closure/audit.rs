@@ -186,7 +186,7 @@ fn a_service_that_fails_is_an_error_with_a_way_out() {
         ),
     ] {
         let ran = audit(&lab, &index, &osv, &["--timeout", "1 s"]);
-        ran.exits(30).says([wrong, "hint: check the network", "--export all.zip"]);
+        ran.exits(30).says([wrong, "help: check the network", "--export all.zip"]);
         assert_eq!(ran.stdout, "", "{wrong}");
     }
     let gone = TestServer::start(answer);
@@ -235,11 +235,11 @@ fn an_export_replaces_the_service() {
     run(&[&python], &["--offline"]).exits(1).says(["components of crates.io in wheels were not checked"]);
     run(&[&crates], &["--offline"])
         .exits(3)
-        .says(["crates.zip has no advisory for PyPI", "hint: fetch a new export"]);
+        .says(["crates.zip has no advisory for PyPI", "help: fetch a new export"]);
     let old = export(&lab, "old.zip", &ALL, 365);
     let ran = run(&[&old], &["--offline"]);
     let day = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 365)).to_string();
-    ran.exits(3).says([&format!("old.zip is from {}, 365 days ago", &day[..10]), "hint: fetch a new export"]);
+    ran.exits(3).says([&format!("old.zip is from {}, 365 days ago", &day[..10]), "help: fetch a new export"]);
     fs_err::write(&old, "{}").unwrap();
     run(&[&old], &["--offline"]).exits(3).says(["it is not a zip archive"]);
     run(&[], &["--offline"]).exits(2).says(["`--offline` forbids asking for advisories", "--export all.zip"]);
@@ -274,6 +274,6 @@ fn an_sbom_that_cannot_be_read_is_an_error() {
     audit(&lab, &server, &osv, &[]).exits(3).says([
         "the SBOM in `hf_xet-1.0-py3-none-any.whl` of `hf-xet` cannot be used",
         "is not an SBOM",
-        "hint: take another version of it: `rocmrpm closure --upgrade hf-xet --write`",
+        "help: take another version of it: `rocmrpm closure --upgrade hf-xet --write`",
     ]);
 }

@@ -55,7 +55,7 @@ fn each_member_has_a_place_and_the_reason_that_a_packager_needs() {
     assert_eq!(document["chain"][0]["requirement"], "ray[serve]>=2");
     lab.run(&server, &["why", "pid"]).exits(2).says([
         "`pid` is no member of the closure of `app`",
-        "hint: did you mean `pyd`?",
+        "help: did you mean `pyd`?",
         "c has no such distribution either",
     ]);
     lab.run(&server, &["why", "num", "--component", "ap"]).exits(2).says(["did you mean `app`?"]);
@@ -150,7 +150,7 @@ fn below(lab: &Lab, folder: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_is_written_is_minded_mended_and_removed() {
+fn checks_restores_and_removes_what_is_written() {
     let (lab, server) = lab();
     let generated = "specs-templates/generated/p";
     lab.run(&server, &["--check"]).exits(1).says(["Differs pins/p.requirements.lock", "closure --write"]);

@@ -42,7 +42,7 @@ fn moves_one_member_and_what_it_forces() {
     let run = |args: &[&str]| ran(&mut lab.command(Some(&server.url("/simple")), args));
     let before = lab.lock();
     let right = run(&["--upgrade", "Right"]);
-    right.exits(0).says(["hint: `rocmrpm closure --write --upgrade Right` keeps"]);
+    right.exits(0).says(["help: `rocmrpm closure --write --upgrade Right` keeps"]);
     similar_asserts::assert_eq!(
         right.stdout,
         "    NAME   BEFORE  AFTER  PLACE\nup  right  1.0     1.5\n\n1 difference: 1 up\n"

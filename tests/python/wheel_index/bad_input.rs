@@ -79,7 +79,7 @@ fn packages_that_make_no_clear_wheel_are_refused() {
             pure().file("/usr/lib64/pkgconfig/bad.pc", ""),
         ),
     ];
-    for (expected, hint, package) in cases {
+    for (expected, help, package) in cases {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
         let error = built(&[package.write(dir.path())], &out, &[]).unwrap_err();
@@ -88,7 +88,7 @@ fn packages_that_make_no_clear_wheel_are_refused() {
             assert!(text.contains(part), "{part:?}: {text}");
         }
         assert!(text.contains("python3-bad-1.0-1.fc43.noarch.rpm") && !text.contains('\n'), "{text}");
-        assert!(error.hints().concat().contains(hint), "{hint}: {:?}", error.hints());
+        assert!(error.help().concat().contains(help), "{help}: {:?}", error.help());
         assert_eq!(error.kind().exit_code(), 10, "{text}");
         assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0, "{text}: something was written");
     }
@@ -134,7 +134,7 @@ fn what_is_left_out_is_in_no_wheel_and_stands_in_no_ones_way() {
     let error = built(&rpms, &out, &[&patterns[..], &["/usr/lib64/cmake"]].concat()).unwrap_err();
     assert!(error.to_string().contains("`/usr/lib64/cmake`, which matches no file"), "{error}");
     assert_eq!(error.kind().exit_code(), 3);
-    assert!(error.hints().concat().contains("/usr/lib64/cmake/*"), "{:?}", error.hints());
+    assert!(error.help().concat().contains("/usr/lib64/cmake/*"), "{:?}", error.help());
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
 }
 

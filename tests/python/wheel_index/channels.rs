@@ -172,7 +172,7 @@ fn promotion_copies_entries_and_touches_no_package() {
         let selection: Vec<String> = selection.iter().map(|&text| text.into()).collect();
         let folder = published.folder();
         let change = plan_promote(&folder, "testing", "stable", &selection);
-        let change = change.map_err(|error| format!("{error}; {}", error.hints().join("; ")))?;
+        let change = change.map_err(|error| format!("{error}; {}", error.help().join("; ")))?;
         assert!(change.packages.is_empty());
         change.apply(&folder).unwrap();
         Ok(change)
@@ -200,7 +200,7 @@ fn promotion_copies_entries_and_touches_no_package() {
     assert!(promote(&[]).unwrap().is_empty());
     assert!(packages(&published.root) == before, "a package was touched");
     let error = plan_promote(&published.folder(), "tsting", "stable", &[]).unwrap_err();
-    assert_eq!(error.hints(), ["did you mean `testing`?"]);
+    assert_eq!(error.help(), ["did you mean `testing`?"]);
 
     // What testing says of a wheel whose metadata is gone cannot be promoted.
     published.add("testing", &[published.wheel("d", "1.0", "")]);
@@ -258,7 +258,7 @@ fn what_somebody_else_published_meanwhile_is_not_lost() {
     yank.apply(&published.folder()).unwrap();
     let error = late.apply(&published.folder()).unwrap_err();
     assert!(error.to_string().contains("testing/simple/a/index.json in "), "{error}");
-    assert!(error.hints()[0].contains("run the same command again"), "{:?}", error.hints());
+    assert!(error.help()[0].contains("run the same command again"), "{:?}", error.help());
     assert_eq!(names(&published.root, TESTING, "a"), ["a-1.0-py3-none-any.whl"]);
     assert_eq!(page(&published.root, TESTING, "a")[0].yanked.as_deref(), Some("bad"));
     plan(1).apply(&published.folder()).unwrap();
@@ -299,7 +299,7 @@ fn what_would_surprise_installers_is_refused_and_nothing_changes() {
     };
     let before = pages(&published.root);
     let name = "a-1.0+rocm7.14.2-py3-none-any.whl";
-    for (channel, wheel, expected, remedy) in [
+    for (channel, wheel, expected, help) in [
         (
             "testing",
             &same_name,
@@ -320,7 +320,7 @@ fn what_would_surprise_installers_is_refused_and_nothing_changes() {
         for part in expected {
             assert!(error.to_string().contains(part), "expected {part}: {error}");
         }
-        assert!(error.hints()[0].contains(remedy), "{:?}", error.hints());
+        assert!(error.help()[0].contains(help), "{:?}", error.help());
         assert_eq!(error.kind().exit_code(), 2);
         assert!(pages(&published.root) == before, "something changed");
     }

@@ -53,12 +53,12 @@ fn lab(outside: &str) -> (Lab, Pages) {
 
 /// Returns the findings as `id: wheels`, each wheel without its tags.
 fn findings(ran: &Ran) -> Vec<String> {
-    let json = ran.json("rocmrpm/index-check/1");
+    let json = ran.json("rocmrpm/index-check/2");
     let short = |file: &serde_json::Value| {
         file.as_str().unwrap().splitn(3, '-').take(2).collect::<Vec<_>>().join("-")
     };
     let one = |finding: &serde_json::Value| {
-        assert!(!finding["remedy"].as_str().unwrap().is_empty());
+        assert!(!finding["help"].as_str().unwrap().is_empty());
         let wheels: Vec<String> = finding["wheels"].as_array().unwrap().iter().map(short).collect();
         format!("{}: {}", finding["id"].as_str().unwrap(), wheels.join(" "))
     };
@@ -130,7 +130,7 @@ fn every_fault_is_named_and_nothing_is_changed() {
         "for Python 3.14 on x86_64",
         "1 wheel for other Pythons or platforms",
         "error[unsatisfied]: torch==2.11.0\n  in        vllm-1.0+rocm7.14.gfx1151-cp314-cp314-linux_x86_64.whl\n  \
-         found     the index has torch 2.10.0+rocm7.14.gfx1151 only\n  remedy    build a version of `torch`",
+         found     the index has torch 2.10.0+rocm7.14.gfx1151 only\n  help      build a version of `torch`",
         "error[unsatisfied]: numpy>=2 ; sys_platform == 'linux'",
         "no outside index is declared",
         "1.0+rocm7.14.gfx1151 for everybody",

@@ -63,7 +63,7 @@ fn an_index_has_exactly_the_given_wheels() {
     assert!(index::write(&both, &root).unwrap().changed);
     let contents =
         |s: BTreeMap<PathBuf, (Vec<u8>, _)>| -> Vec<_> { s.into_iter().map(|(p, (c, _))| (p, c)).collect() };
-    assert!(contents(snapshot(&root)) == contents(before), "the index was not mended");
+    assert!(contents(snapshot(&root)) == contents(before), "the index was not repaired");
 
     assert!(index::write(std::slice::from_ref(&a.path), &root).unwrap().changed);
     assert!(!root.join("simple/demo-tool").exists());

@@ -252,7 +252,7 @@ fn files_built_for_the_other_mode_are_refused() {
     for (error, reason) in errors {
         let text = error.to_string();
         assert!(text.contains(reason) && text.contains(&file) && !text.contains('\n'), "{reason}: {text}");
-        assert_eq!((error.kind().exit_code(), error.hints().len()), (10, 1), "{text}");
+        assert_eq!((error.kind().exit_code(), error.help().len()), (10, 1), "{text}");
         assert_eq!(std::fs::read_dir(stack.out()).unwrap().count(), 0, "{reason}: something was written");
     }
     // For the system's ROCm it is one wheel among others, and needs nothing of AMD's.

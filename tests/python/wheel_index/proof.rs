@@ -26,7 +26,7 @@ fn origin() -> Origin {
         key: Sha256::of_bytes("key"),
         sources: vec![
             ("demo-1.0.tar.gz".into(), Sha256::of_bytes("source"), 6),
-            ("0001-mend.patch".into(), Sha256::of_bytes("patch"), 5),
+            ("0001-fix.patch".into(), Sha256::of_bytes("patch"), 5),
         ],
     }
 }
@@ -168,7 +168,7 @@ fn the_sbom_tells_what_the_wheel_was_made_of() {
     let (package, devel) = (package("python3-demo-tool"), package("python3-demo-tool-devel"));
     let digest = |of: &str| json!([{"alg": "SHA-256", "content": Sha256::of_bytes(of)}]);
     assert_eq!(component("source:demo-1.0.tar.gz")["hashes"], digest("source"));
-    assert_eq!(component("patch:0001-mend.patch")["hashes"], digest("patch"));
+    assert_eq!(component("patch:0001-fix.patch")["hashes"], digest("patch"));
     let rpm = Sha256::of_file(&rpms[2]).unwrap().0;
     assert_eq!(component(&package)["hashes"], json!([{"alg": "SHA-256", "content": rpm}]));
     assert_eq!((&component(zlib)["name"], &component(zlib)["version"]), (&json!("zlib"), &json!("1.3.1")));
@@ -179,8 +179,8 @@ fn the_sbom_tells_what_the_wheel_was_made_of() {
         links.iter().find(|link| link["ref"] == of).map(|link| link["dependsOn"].clone()).unwrap()
     };
     assert_eq!(link(main["bom-ref"].as_str().unwrap()), json!([devel, package]));
-    assert_eq!(link(&devel), json!(["patch:0001-mend.patch", zlib, "source:demo-1.0.tar.gz"]));
-    assert_eq!(link(&package), json!(["patch:0001-mend.patch", zlib, node, "source:demo-1.0.tar.gz"]));
+    assert_eq!(link(&devel), json!(["patch:0001-fix.patch", zlib, "source:demo-1.0.tar.gz"]));
+    assert_eq!(link(&package), json!(["patch:0001-fix.patch", zlib, node, "source:demo-1.0.tar.gz"]));
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_real_file_that_no_mode_can_answer_for_is_refused_with_its_reason() {
         let error = again(&original, &rocm, dir.path()).unwrap_err();
         let said = error.to_string();
         assert!(said.contains("/jax_rocm7_plugin/_hybrid.so: ") && said.contains(reason), "{said}");
-        assert!(error.hints().iter().any(|hint| hint.contains("chrpath --delete")), "{:?}", error.hints());
+        assert!(error.help().iter().any(|help| help.contains("chrpath --delete")), "{:?}", error.help());
         assert_eq!(fs_err::read_dir(dir.path().join("out")).unwrap().count(), 0);
     }
 }

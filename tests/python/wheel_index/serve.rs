@@ -362,12 +362,12 @@ fn what_cannot_be_served_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (args, code, parts) in [
-        (vec!["empty"], 2, ["empty is not an index", "hint: `rocmrpm index` writes"]),
-        (vec!["none"], 2, ["none is not an index", "hint: "]),
+        (vec!["empty"], 2, ["empty is not an index", "help: `rocmrpm index` writes"]),
+        (vec!["none"], 2, ["none is not an index", "help: "]),
         (
             vec!["index", "--port", &port],
             20,
-            ["cannot listen on 127.0.0.1:", "hint: another program has this port"],
+            ["cannot listen on 127.0.0.1:", "help: another program has this port"],
         ),
     ] {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"))

@@ -7,7 +7,7 @@ const CMAKE: &str = "include(FetchContent)\nFetchContent_Declare(\n  cutlass\n  
                      FetchContent_MakeAvailable(cutlass)\n";
 
 #[test]
-fn an_unsatisfied_point_is_an_error_with_place_and_remedy() {
+fn an_unsatisfied_point_is_an_error_with_place_and_help() {
     let lab = demo(&[
         ("CMakeLists.txt", CMAKE),
         ("setup.py", "print('pip install x')\n"),
@@ -15,11 +15,11 @@ fn an_unsatisfied_point_is_an_error_with_place_and_remedy() {
     ]);
     let ran = lab.run(&["audit", "offline", "demo"]).exits(1).prints(&[
         "CMakeLists.txt:2: fetches https://example.org/cutlass (fetch-content)",
-        "hint: make it a source of the pin and set FETCHCONTENT_SOURCE_DIR_<NAME>",
+        "help: make it a source of the pin and set FETCHCONTENT_SOURCE_DIR_<NAME>",
         "demo 1.0: 1 download point in 2 build scripts, 1 not satisfied",
     ]);
     assert!(!ran.stdout.contains("pip install"), "{}", ran.stdout);
-    let json = lab.run(&["audit", "offline", "demo", "--json"]).exits(1).json("rocmrpm/audit-offline/1");
+    let json = lab.run(&["audit", "offline", "demo", "--json"]).exits(1).json("rocmrpm/audit-offline/2");
     assert_eq!(json["points"][0]["line"], 2);
     assert!(json["points"][0]["satisfied"].is_null());
 }

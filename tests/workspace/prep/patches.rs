@@ -27,7 +27,7 @@ fn what_applies_exits_with_0() {
         "it has no `drop-when`",
     ]);
     assert!(!ran.stdout.contains("does not apply"), "{}", ran.stdout);
-    let json = lab.run(&["patch", "status", "--json"]).exits(0).json("rocmrpm/patch-status/1");
+    let json = lab.run(&["patch", "status", "--json"]).exits(0).json("rocmrpm/patch-status/2");
     assert_eq!(json["fails"], false);
     assert_eq!(json["components"][0]["edits"][2]["state"], "applies");
     // Nothing was changed by looking.
@@ -47,7 +47,7 @@ fn offsets_and_unused_patches_are_told() {
         "0002-later.patch (>=2) is for other versions",
         "0003-never.patch (<1) is for versions that no pin set has",
     ]);
-    let json = lab.run(&["patch", "status", "--json"]).json("rocmrpm/patch-status/1");
+    let json = lab.run(&["patch", "status", "--json"]).json("rocmrpm/patch-status/2");
     let patches = &json["components"][0]["patches"];
     assert_eq!(
         patches[0]["offsets"][0],

@@ -76,7 +76,7 @@ fn conflicts_are_shown_and_nothing_is_written() {
         .exits(1)
         .prints(&["upstream has all of it", "remove the patch"]);
     let json =
-        lab.run(&["patch", "refresh", "--pins", "next", "--json"]).exits(1).json("rocmrpm/patch-refresh/1");
+        lab.run(&["patch", "refresh", "--pins", "next", "--json"]).exits(1).json("rocmrpm/patch-refresh/2");
     assert_eq!(json["written"], false);
     assert_eq!(json["components"][0]["conflict"]["file"], "0002-y.patch");
 }

@@ -47,7 +47,7 @@ impl Report {
         now: Timestamp,
         digests: bool,
     ) -> Result<(), IndexError> {
-        let mut add = |id, found, remedy: &str| self.error(id, found, remedy);
+        let mut add = |id, found, help: &str| self.error(id, found, help);
         if !manifest.rest(now).is_some_and(|rest| rest.is_positive()) {
             let found = format!("the manifest expired on {}", manifest.expires());
             add("manifest-expired", found, "publish to the index again, which signs a new manifest");
@@ -76,9 +76,9 @@ impl Report {
         Ok(())
     }
 
-    fn error(&mut self, id: &'static str, found: String, remedy: &str) {
-        let (wheels, requirement, remedy) = (&[][..], None, remedy.to_owned());
-        self.add(Severity::Error, id, Found { wheels, requirement, found, remedy });
+    fn error(&mut self, id: &'static str, found: String, help: &str) {
+        let (wheels, requirement, help) = (&[][..], None, help.to_owned());
+        self.add(Severity::Error, id, Found { wheels, requirement, found, help });
     }
 }
 

@@ -54,7 +54,7 @@ impl Diagnose for PublishError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Destination { .. } => vec![
                 "a destination is a folder, HOST:FOLDER, rsync://HOST/MODULE/FOLDER, or s3://BUCKET/PREFIX"
@@ -62,19 +62,19 @@ impl Diagnose for PublishError {
             ],
             Self::Tool { program, words, .. } => {
                 let said = words.join("\n");
-                let known = HINTS.iter().find(|(tool, text, _)| tool == program && said.contains(text));
-                let mut hints: Vec<String> = known.map(|(.., hint)| (*hint).to_owned()).into_iter().collect();
-                hints.push(
-                    "once the cause is gone, run the same command again; it goes on where it stopped".into(),
+                let known = HELP.iter().find(|(tool, text, _)| tool == program && said.contains(text));
+                let mut help: Vec<String> = known.map(|(.., help)| (*help).to_owned()).into_iter().collect();
+                help.push(
+                    "once the cause is gone, run the same command again to resume".into(),
                 );
-                hints
+                help
             }
             Self::NotVerified { .. } => vec![
                 "no page names it; run the same command again, and remove the file there if that does not help"
                     .into(),
             ],
-            Self::Process(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Process(error) => error.help(),
+            Self::Io(error) => error.help(),
         }
     }
 
@@ -86,8 +86,8 @@ impl Diagnose for PublishError {
     }
 }
 
-/// Causes by what the tools say of them: the tool, its words, the remedy.
-const HINTS: &[(&str, &str, &str)] = &[
+/// Known causes: the tool, a part of its output, and the help.
+const HELP: &[(&str, &str, &str)] = &[
     ("aws", "Unable to locate credentials", "`aws configure`, or set AWS_PROFILE, says who you are"),
     ("aws", "NoSuchBucket", "`aws s3 mb s3://BUCKET` makes the bucket"),
     ("aws", "AccessDenied", "the credentials need s3:ListBucket, s3:GetObject and s3:PutObject there"),

@@ -87,7 +87,7 @@ impl Diagnose for ServeError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::NoIndex { .. } => vec![
                 "`rocmrpm index` writes the workspace's index, `rocmrpm build` makes everything in it first"

@@ -12,7 +12,7 @@ pub(super) enum Place<'a> {
     Data(String),
     /// Not in a wheel: what it is for does not exist in a virtual environment.
     Dropped,
-    /// Nowhere, though the package needs it: why, and the remedy.
+    /// Nowhere, though the package needs it: why, and the help.
     Refused(&'static str, &'static str),
 }
 

@@ -172,8 +172,8 @@ pub enum WheelError {
         path: String,
         /// Why.
         reason: String,
-        /// The remedy, if one is known.
-        hint: Option<&'static str>,
+        /// How to fix it, if known.
+        help: Option<&'static str>,
     },
     /// The files of an RPM as a whole are no wheel.
     #[error("{}: {reason}", rpm.display())]
@@ -182,8 +182,8 @@ pub enum WheelError {
         rpm: PathBuf,
         /// Why.
         reason: String,
-        /// The remedy, if one is known.
-        hint: Option<&'static str>,
+        /// How to fix it, if known.
+        help: Option<&'static str>,
     },
     /// A pattern of what the wheel is to leave out matches no file.
     #[error("`leave-out`{} has `{pattern}`, which matches no file of its packages", of(component))]
@@ -211,20 +211,20 @@ impl From<io::Error> for WheelError {
 
 impl WheelError {
     fn file(rpm: &Path, path: &str, reason: &str) -> Self {
-        Self::File { rpm: rpm.to_owned(), path: visible(path), reason: visible(reason), hint: None }
+        Self::File { rpm: rpm.to_owned(), path: visible(path), reason: visible(reason), help: None }
     }
 
     fn package(rpm: &Path, reason: impl AsRef<str>) -> Self {
-        Self::Package { rpm: rpm.to_owned(), reason: visible(reason.as_ref()), hint: None }
+        Self::Package { rpm: rpm.to_owned(), reason: visible(reason.as_ref()), help: None }
     }
 
     fn invalid(wheel: &Path, reason: impl AsRef<str>) -> Self {
         Self::Invalid { wheel: wheel.to_owned(), reason: visible(reason.as_ref()) }
     }
 
-    fn hinted(mut self, remedy: &'static str) -> Self {
-        if let Self::File { hint, .. } | Self::Package { hint, .. } = &mut self {
-            *hint = Some(remedy);
+    fn with_help(mut self, text: &'static str) -> Self {
+        if let Self::File { help, .. } | Self::Package { help, .. } = &mut self {
+            *help = Some(text);
         }
         self
     }
@@ -246,12 +246,12 @@ impl Diagnose for WheelError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
-            Self::Rpm(error) => error.hints(),
-            Self::Stopped(error) => error.hints(),
-            Self::File { hint, .. } | Self::Package { hint, .. } => {
-                hint.iter().map(|h| (*h).to_owned()).collect()
+            Self::Rpm(error) => error.help(),
+            Self::Stopped(error) => error.help(),
+            Self::File { help, .. } | Self::Package { help, .. } => {
+                help.iter().map(|h| (*h).to_owned()).collect()
             }
             Self::RocmVersion(_) => vec!["the version comes from the chroot's ROCm provider".into()],
             Self::LeavesNothingOut { .. } => vec![
@@ -261,7 +261,7 @@ impl Diagnose for WheelError {
             Self::Invalid { .. } => {
                 vec!["remove it: `rocmrpm wheel` makes it anew from the component's RPMs".into()]
             }
-            Self::Io(error) => error.hints(),
+            Self::Io(error) => error.help(),
         }
     }
 }
@@ -372,7 +372,7 @@ fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>,
         if names.len() > 1 {
             let names: Vec<String> = names.into_iter().collect();
             let reason = format!("it has several distributions: {}", names.join(", "));
-            return Err(WheelError::package(payload.rpm(), reason).hinted(
+            return Err(WheelError::package(payload.rpm(), reason).with_help(
                 "put each distribution into a subpackage of its own, or name the files of all but one \
                  in `leave-out` below `[wheel]` in component.toml",
             ));
@@ -385,7 +385,7 @@ fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>,
             None => {
                 if let Some(path) = plan::wanted_path(&payload) {
                     let reason = "no dist-info tells to which of the component's wheels this file belongs";
-                    return Err(WheelError::file(payload.rpm(), path, reason).hinted(
+                    return Err(WheelError::file(payload.rpm(), path, reason).with_help(
                         "put it into the subpackage of its distribution, or name it in `leave-out` \
                              below `[wheel]` in component.toml",
                     ));

@@ -171,7 +171,7 @@ impl Payload {
                         links.waiting.push((link, entry.clone()));
                         return Ok(());
                     }
-                    check_content(entry, &stored).map_err(|reason| refuse(&reason).hinted(DAMAGED))?;
+                    check_content(entry, &stored).map_err(|reason| refuse(&reason).with_help(DAMAGED))?;
                     links.contents.extend(entry.hard_link.map(|link| (link, stored)));
                     Node::File(stored)
                 }
@@ -185,9 +185,9 @@ impl Payload {
             let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
             let stored = links.contents.get(&link).ok_or_else(|| {
                 refuse("a hard link to another file of the package, whose content is not there")
-                    .hinted(DAMAGED)
+                    .with_help(DAMAGED)
             })?;
-            check_content(&entry, stored).map_err(|reason| refuse(&reason).hinted(DAMAGED))?;
+            check_content(&entry, stored).map_err(|reason| refuse(&reason).with_help(DAMAGED))?;
             if nodes.insert(entry.path.clone(), Node::File(*stored)).is_some() {
                 return Err(refuse("the package has this file twice"));
             }

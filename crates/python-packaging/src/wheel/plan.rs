@@ -25,9 +25,9 @@ const MAX_MEMBERS: usize = 1_000_000;
 const OWN_FILES: [&str; 6] =
     ["INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json"];
 
-/// What is wrong with the folder of an old installer, and the remedy.
+/// What is wrong with the folder of an old installer, and how to fix it.
 pub(super) const EGG_INFO: &str = "an egg-info, which tells of a distribution that has no wheel";
-pub(super) const EGG_INFO_REMEDY: &str = "install with %pyproject_wheel and %pyproject_install, which leave a \
+pub(super) const EGG_INFO_HELP: &str = "install with %pyproject_wheel and %pyproject_install, which leave a \
      dist-info, or name the egg-info in `leave-out` below `[wheel]` in component.toml";
 
 /// What to do about files for two Pythons or processors.
@@ -80,11 +80,11 @@ pub(super) fn refuse_modules(payload: &Payload) -> Result<(), WheelError> {
     };
     let egg = modules().find(|(_, top)| top.ends_with(".egg-info") || top.ends_with(".egg-link"));
     if let Some((path, _)) = egg {
-        return Err(WheelError::file(payload.rpm(), path, EGG_INFO).hinted(EGG_INFO_REMEDY));
+        return Err(WheelError::file(payload.rpm(), path, EGG_INFO).with_help(EGG_INFO_HELP));
     }
     let Some((path, _)) = modules().next() else { return Ok(()) };
     let reason = "no dist-info with a METADATA tells of which distribution this file is";
-    Err(WheelError::file(payload.rpm(), path, reason).hinted(
+    Err(WheelError::file(payload.rpm(), path, reason).with_help(
         "install with %pyproject_wheel and %pyproject_install, which leave a dist-info; if it is to be \
          in no wheel, name it in `leave-out` below `[wheel]` in component.toml",
     ))
@@ -137,9 +137,9 @@ impl Plan {
             text: &|name| small(&members, name, spool),
         };
         let linked = linking.settle(request.rocm).map_err(|refusal| match refusal {
-            Refusal::File(member, reason, hint) => {
+            Refusal::File(member, reason, help) => {
                 let path = origins.get(&member).map_or(member.as_str(), String::as_str);
-                WheelError::file(payload.rpm(), path, &reason).hinted(hint)
+                WheelError::file(payload.rpm(), path, &reason).with_help(help)
             }
             Refusal::Version(version) => WheelError::RocmVersion(version),
             Refusal::Io(error) => error.into(),
@@ -167,7 +167,7 @@ impl Plan {
         let stated = backend.as_deref().map(metadata::wheel_tags).unwrap_or_default();
         let tags = evidence
             .tags(&stated, policy)
-            .map_err(|reason| WheelError::package(payload.rpm(), reason).hinted(FOREIGN))?;
+            .map_err(|reason| WheelError::package(payload.rpm(), reason).with_help(FOREIGN))?;
         let dist_info = format!("{stem}.dist-info");
         let wheel = metadata::wheel_file(tags.pure(), &tags.expanded());
         for (name, text, old) in [("METADATA", &changed, Some(original)), ("WHEEL", &wheel, backend)] {
@@ -291,8 +291,8 @@ impl Gathering<'_> {
             "it is installed for Python {major}.{minor}, but the chroot has Python {}.{}",
             chroot.0, chroot.1
         );
-        let remedy = "build the component anew in this chroot, or correct `python` in mock-configs/";
-        Err(self.refuse(path, &reason).hinted(remedy))
+        let help = "build the component anew in this chroot, or correct `python` in mock-configs/";
+        Err(self.refuse(path, &reason).with_help(help))
     }
 
     fn refuse(&self, path: &str, reason: &str) -> WheelError {
@@ -320,7 +320,7 @@ impl Gathering<'_> {
             Some(Target::Folder(_)) => {
                 Err(self.refuse(path, &format!("a link to a folder above it: {target}")))
             }
-            None => Err(self.refuse(path, &format!("a link that leaves the package: {target}")).hinted(
+            None => Err(self.refuse(path, &format!("a link that leaves the package: {target}")).with_help(
                 "a wheel holds copies of what links lead to; install the target in the same package",
             )),
         }
@@ -332,7 +332,7 @@ impl Gathering<'_> {
         let mut content = Content::File(stored);
         let name = match self.payload.place(path) {
             Place::Dropped => return Ok(()),
-            Place::Refused(reason, hint) => return Err(self.refuse(path, reason).hinted(hint)),
+            Place::Refused(reason, help) => return Err(self.refuse(path, reason).with_help(help)),
             Place::Data(rest) => format!("{}.data/{rest}", self.stem),
             Place::Command(name) => {
                 // Also a second name of such a command, as `pip3` is one of `pip`.
@@ -380,7 +380,7 @@ impl Gathering<'_> {
     fn library_member(&self, path: &str, below: &str) -> Result<Option<String>, WheelError> {
         let (top, rest) = below.split_once('/').unwrap_or((below, ""));
         if top.ends_with(".egg-info") || top.ends_with(".egg-link") {
-            return Err(self.refuse(path, EGG_INFO).hinted(EGG_INFO_REMEDY));
+            return Err(self.refuse(path, EGG_INFO).with_help(EGG_INFO_HELP));
         }
         if top.ends_with(".data") && !rest.is_empty() {
             return Err(self.refuse(path, "an installer would take this folder for the wheel's own data"));

@@ -125,7 +125,7 @@ fn is_rocm(soname: &Soname) -> bool {
 }
 
 /// Returns the library of AMD's wheels that has this SONAME, or why there is none, with the
-/// remedy.
+/// help.
 fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'static str)> {
     let (table, Version(major, minor)) = (table(), rocm);
     if rocm.is_before(&table.first) {
@@ -172,7 +172,7 @@ pub(super) struct Outcome {
 /// Why a file cannot honour the link mode.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The file, why, and the remedy.
+    /// The file, why, and the help.
     File(String, String, &'static str),
     /// ROCm's version is not one.
     Version(String),
@@ -258,8 +258,8 @@ impl<M> Linking<'_, M> {
             let file = self.elfs.keys().next().cloned().unwrap_or_default();
             return Err(Refusal::File(file, "too many libraries need each other to follow".into(), RELINK));
         };
-        let refuse = |soname: &Soname, outside: &Outside, reason: &str, hint| {
-            Refusal::File(outside.file.clone(), format!("needs {soname}: {reason}"), hint)
+        let refuse = |soname: &Soname, outside: &Outside, reason: &str, help| {
+            Refusal::File(outside.file.clone(), format!("needs {soname}: {reason}"), help)
         };
         let mut any = false;
         // By package, or by file where that lies in none: the short names that must be
@@ -275,7 +275,7 @@ impl<M> Linking<'_, M> {
                 }
                 any = true;
                 let library =
-                    find(&soname, rocm).map_err(|(reason, hint)| refuse(&soname, outside, &reason, hint))?;
+                    find(&soname, rocm).map_err(|(reason, help)| refuse(&soname, outside, &reason, help))?;
                 if outside.searched.iter().any(|folder| library.lies_in(folder)) {
                     continue;
                 }

@@ -43,11 +43,11 @@ fn command(report: &Report, finding: &Finding) -> String {
         properties.push_str(&format!("file={},", property(&file)));
     }
     properties.push_str(&format!("title={}", property(finding.id.as_str())));
-    let Finding { found, expected, remedy, .. } = finding;
+    let Finding { found, expected, help, .. } = finding;
     let place = place(report, finding);
     let message = [
         visible(&format!("{place}: found {found}, expected {expected}")),
-        visible(&format!("remedy: {remedy}")),
+        visible(&format!("help: {help}")),
         format!("why: rocmrpm explain {}", finding.id),
     ];
     format!("::{word} {properties}::{}", data(&message.join("\n")))

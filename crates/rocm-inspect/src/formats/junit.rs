@@ -100,8 +100,8 @@ impl Case {
     }
 
     fn found(&mut self, finding: &Finding) {
-        let Finding { severity, id, found, expected, remedy, file, .. } = finding;
-        let line = format!("[{id}] found {found}, expected {expected}; remedy: {remedy}");
+        let Finding { severity, id, found, expected, help, file, .. } = finding;
+        let line = format!("[{id}] found {found}, expected {expected}; help: {help}");
         // A finding about a subject that was not inspected still names its file.
         let line = match file {
             Some(file) if *file != self.name => format!("{file}: {line}"),

@@ -363,7 +363,7 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
     let style = match group.severity {
         Severity::Error => Style::Bad,
         Severity::Warning => Style::Warning,
-        Severity::Info => Style::Hint,
+        Severity::Info => Style::Note,
     };
     let head = format!("{}[{}]:", severity_word(group.severity), group.id);
     let what = rule(group.id).map_or("", |rule| rule.what);
@@ -375,12 +375,12 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
     let same = |of: fn(&Finding) -> &str| all.iter().all(|f| of(f) == of(first));
     let same_found = same(|f| &f.found);
     let same_expected = same(|f| &f.expected);
-    let same_remedy = same(|f| &f.remedy);
+    let same_help = same(|f| &f.help);
     // What is found alike in several places is said once.
     let mut alike: Vec<Vec<&Finding>> = Vec::new();
     let mut known: BTreeMap<[&str; 3], usize> = BTreeMap::new();
     for finding in all {
-        let at = *known.entry([&finding.found, &finding.expected, &finding.remedy]).or_insert(alike.len());
+        let at = *known.entry([&finding.found, &finding.expected, &finding.help]).or_insert(alike.len());
         match alike.get_mut(at) {
             Some(findings) => findings.push(finding),
             None => alike.push(vec![finding]),
@@ -413,8 +413,8 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
         if !same_expected {
             text.push_str(&row("expected", 2, words(&finding.expected)));
         }
-        if !same_remedy {
-            text.push_str(&row("remedy", 2, words(&finding.remedy)));
+        if !same_help {
+            text.push_str(&row("help", 2, words(&finding.help)));
         }
     }
     if all.len() > shown {
@@ -423,7 +423,7 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
     for (same, label, value) in [
         (same_found, "found", &first.found),
         (same_expected, "expected", &first.expected),
-        (same_remedy, "remedy", &first.remedy),
+        (same_help, "help", &first.help),
     ] {
         if same {
             text.push_str(&row(label, 2, words(value)));

@@ -22,7 +22,7 @@ pub(super) const MIXED: Rule = Rule {
           wrong results, far from the cause",
     incident: "ROCm/legacy-rocm-build issue 5339 (libhipblas.so.2 beside libhipblas.so.3); Looong01/pyg-rocm-build \
                issue 18: extensions with parts of two ROCm versions do not load",
-    mend: "build all parts against one version of ROCm, and leave out files that were built elsewhere",
+    help: "build all parts against one version of ROCm, and leave out files that were built elsewhere",
 };
 
 pub(super) const TWICE: Rule = Rule {
@@ -33,7 +33,7 @@ pub(super) const TWICE: Rule = Rule {
           and with the same symbols, and one frees what the other owns",
     incident: "ROCm/TheRock issues 1059, 2269 and 4476: Python's amdsmi came with a second libamd_smi.so; with torch \
                in one process it ended in `double free or corruption`, or no GPU was found",
-    mend: "leave one of them out, and let what used it find the other",
+    help: "leave one of them out, and let what used it find the other",
 };
 
 pub(super) const BUNDLED: Rule = Rule {
@@ -43,7 +43,7 @@ pub(super) const BUNDLED: Rule = Rule {
     why: "with the system's own in one process there are two runtimes, and the copy gets no updates",
     incident: "pytorch/pytorch issue 186516: a bundled libamd_smi.so.26 beside the one of amdsmi, and \
                torch.cuda.device_count() returned 0",
-    mend: "leave the copy out and require the package that has the library",
+    help: "leave the copy out and require the package that has the library",
 };
 
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {

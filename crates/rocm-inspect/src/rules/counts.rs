@@ -19,7 +19,7 @@ pub(super) const FEW: Rule = Rule {
     what: "a file has far fewer kernels for a wanted target than for the others: less than half of their median",
     why: "the target is there, so that every list of targets looks right, and most calls fail on it all the same",
     incident: "ROCm/rocm-systems, pull request 6362: packages had the right target with 3 of 646 kernels",
-    mend: "look into the build log for compiler calls without the target; where upstream has fewer kernels for \
+    help: "look into the build log for compiler calls without the target; where upstream has fewer kernels for \
            this GPU, waive it with the number as the reason",
 };
 
@@ -31,7 +31,7 @@ pub(super) const STUBS: Rule = Rule {
     why: "every list of targets and every count of kernels looks right; the kernels return at once and leave their \
           results unwritten",
     incident: "",
-    mend: "look for `#if` around the kernels' bodies that leaves the target out (`__gfx942__`, `__AMDGCN_WAVEFRONT_SIZE`); \
+    help: "look for `#if` around the kernels' bodies that leaves the target out (`__gfx942__`, `__AMDGCN_WAVEFRONT_SIZE`); \
            where a kernel is meant to be empty, waive it with that as the reason",
 };
 
@@ -41,7 +41,7 @@ pub(super) const LOST: Rule = Rule {
     what: "the set has far fewer kernels for a target than in the last build: more than a fifth is gone",
     why: "a part of the build was left out without an error, or lost its target list",
     incident: "ROCm/rocm-systems, pull request 6362: packages had the right target with 3 of 646 kernels",
-    mend: "compare both with `rocmrpm inspect --against`; where upstream dropped the kernels, the next build \
+    help: "compare both with `rocmrpm inspect --against`; where upstream dropped the kernels, the next build \
            compares with this one",
 };
 

@@ -12,7 +12,7 @@ pub(super) const BUNDLE: Rule = Rule {
     why: "the loader fails on it when the program starts or when a kernel is first called, and nothing is known \
           about the GPU code behind it",
     incident: "ROCm/TheRock, issue 6712: patchelf 0.18.0 corrupted seven large libraries with GPU code",
-    mend: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
+    help: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
            and leave it out, then build again",
 };
 
@@ -22,7 +22,7 @@ pub(super) const MISMATCH: Rule = Rule {
     what: "a code object was compiled for another target than the ID in its bundle says",
     why: "the loader chooses by the ID and then refuses the code, or runs code that is wrong for the GPU",
     incident: "",
-    mend: "compile and bundle the code object again for one target; IDs must not be edited",
+    help: "compile and bundle the code object again for one target; IDs must not be edited",
 };
 
 pub(super) const HASH: Rule = Rule {
@@ -31,7 +31,7 @@ pub(super) const HASH: Rule = Rule {
     what: "a compressed bundle's content has another hash than its header states",
     why: "the content is not what the compiler stored; the loader does not compare them, so that wrong code runs",
     incident: "",
-    mend: "build the file again; if that does not help, suspect the step that edits files after they were linked",
+    help: "build the file again; if that does not help, suspect the step that edits files after they were linked",
 };
 
 pub(super) const ELF: Rule = Rule {
@@ -40,7 +40,7 @@ pub(super) const ELF: Rule = Rule {
     what: "an ELF file has headers that cannot be read",
     why: "the loader may refuse the file, and what it needs or holds is not known",
     incident: "",
-    mend: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
+    help: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
            and leave it out, then build again",
 };
 

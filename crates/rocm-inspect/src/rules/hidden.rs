@@ -16,7 +16,7 @@ pub(super) const LOST: Rule = Rule {
           in such a folder (`.kpack`), and without them every kernel fails with hipErrorInvalidImage",
     incident: "lemonade-sdk/vllm-rocm (docs/upstream/gfx1151-vllm-hiperrorinvalidimage.md): an upload of \
                artifacts left out `.kpack` and `.devel_links`",
-    mend: "copy folders, not globs (`cp -a dir/. target`), set include-hidden-files where artifacts are uploaded, \
+    help: "copy folders, not globs (`cp -a dir/. target`), set include-hidden-files where artifacts are uploaded, \
            and list hidden folders in %files",
 };
 

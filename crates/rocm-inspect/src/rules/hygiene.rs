@@ -15,7 +15,7 @@ pub(super) const NOT_STRIPPED: Rule = Rule {
           also means that no debuginfo package has them",
     incident: "onnxsim/onnxsim#475: a build type changed to RelWithDebInfo brought its Linux wheels from 2.9 to \
                51.8 MB; pytorch/rl#3859: 22 MB of extension module from 72 kB of source",
-    mend: "strip while installing (`cmake --install --strip`, `-Wl,-s`), and in an RPM see that the file is \
+    help: "strip while installing (`cmake --install --strip`, `-Wl,-s`), and in an RPM see that the file is \
            executable, without which find-debuginfo leaves it alone, and that `__strip` is a real strip",
 };
 
@@ -26,7 +26,7 @@ pub(super) const SYMBOLS_KEPT: Rule = Rule {
     why: "it is not used when they are loaded. Most wheels of the Python package index are like that, since auditwheel \
           strips only where it is told to",
     incident: "",
-    mend: "nothing needs mending; `auditwheel repair --strip` or `-Wl,-s` make the wheel smaller",
+    help: "nothing to fix; `auditwheel repair --strip` or `-Wl,-s` make the wheel smaller",
 };
 
 pub(super) const BUILD_ID: Rule = Rule {
@@ -35,8 +35,8 @@ pub(super) const BUILD_ID: Rule = Rule {
     what: "an executable or shared library in an RPM has no GNU build ID",
     why: "debuginfo packages, debuginfod and coredumpctl find the debugging data of a file by its build ID; rpm itself \
           fails the build unless it is told not to mind (_missing_build_ids_terminate_build)",
-    incident: "ROCm/hipSPARSELt#87: libraries without a build ID, mended upstream",
-    mend: "link with `-Wl,--build-id=sha1`; lld and clang as upstream builds them have it off by default",
+    incident: "ROCm/hipSPARSELt#87: libraries without a build ID, fixed upstream",
+    help: "link with `-Wl,--build-id=sha1`; lld and clang as upstream builds them have it off by default",
 };
 
 pub(super) const TEXT_RELOCATIONS: Rule = Rule {
@@ -47,7 +47,7 @@ pub(super) const TEXT_RELOCATIONS: Rule = Rule {
           are not shared between processes either",
     incident: "JuliaLang/julia#12019: `cannot restore segment prot after reloc: Permission denied`; lkl/linux#220: a \
                crash when such a file uses an ifunc",
-    mend: "compile everything in it with -fPIC, static libraries included, and link with `-Wl,-z,text`, which names \
+    help: "compile everything in it with -fPIC, static libraries included, and link with `-Wl,-z,text`, which names \
            the object file at fault",
 };
 
@@ -61,7 +61,7 @@ pub(super) const EXECUTABLE_STACK: Rule = Rule {
           DEFAULT_STACK_PERMS)",
     incident: "lamikr/rocm_sdk_builder#241 (librccl), easydiffusion/easydiffusion#1921 (libamdhip64 in the wheel of \
                torch 1.13.1+rocm5.2), ROCm/clr#22 (libamdhip64 and libhiprtc up to ROCm 6.0)",
-    mend: "link with `-Wl,-z,noexecstack`, and end assembly files with `.section .note.GNU-stack,\"\",%progbits`",
+    help: "link with `-Wl,-z,noexecstack`, and end assembly files with `.section .note.GNU-stack,\"\",%progbits`",
 };
 
 pub(super) const MACHINE: Rule = Rule {
@@ -72,7 +72,7 @@ pub(super) const MACHINE: Rule = Rule {
           upstream's was packed for every architecture",
     incident: "aerospike/php-client#38: an ARM library in the package for x86_64; wangfenjin/simple#154: x86_64 \
                libraries in every aarch64 release",
-    mend: "build the file from source for this architecture, or leave it out of the package",
+    help: "build the file from source for this architecture, or leave it out of the package",
 };
 
 pub(super) const HEADERS: Rule = Rule {
@@ -84,7 +84,7 @@ pub(super) const HEADERS: Rule = Rule {
     incident: "ROCm/TheRock#6712 (patchelf 0.18.0: PT_PHDR outside of every PT_LOAD in seven libraries, `import torch` \
                crashes), #4561 (patchelf 0.17.2 after kpack moved the headers), #4271 (first PT_LOAD writable: every \
                program crashes on RHEL 8.10); NixOS/patchelf#492 (segments not aligned), jvolkman/repairwheel#33 (segments past the end of the file)",
-    mend: "do not edit ELF files after they were linked: set RPATH when linking (CMAKE_INSTALL_RPATH); where it cannot \
+    help: "do not edit ELF files after they were linked: set RPATH when linking (CMAKE_INSTALL_RPATH); where it cannot \
            be helped, take a patchelf with the commit d0f70eea, which TheRock pins",
 };
 
@@ -95,7 +95,7 @@ pub(super) const HEADERS_ODD: Rule = Rule {
     why: "the file was edited after it was linked (patchelf, kpack). It works today; the next tool that edits it may \
           damage it, and old kernels are less tolerant",
     incident: "ROCm/TheRock#5430: programs whose headers kpack had moved crashed on RHEL 8 alone",
-    mend: "nothing needs mending; keep other tools from editing the file again",
+    help: "nothing to fix; keep other tools from editing the file again",
 };
 
 pub(super) const OPT_ROCM: Rule = Rule {
@@ -106,7 +106,7 @@ pub(super) const OPT_ROCM: Rule = Rule {
           ROCm runtimes end up in one process",
     incident: "ROCm/TheRock#3976 (a collection of such paths in ROCm), ROCm/legacy-rocm-build#4003 (librdc read its \
                metrics from /opt/rocm/libexec and failed), pytorch/pytorch#149805",
-    mend: "set ROCM_PATH and ROCM_HOME to the provider's prefix while building, and replace the path in the sources \
+    help: "set ROCM_PATH and ROCM_HOME to the provider's prefix while building, and replace the path in the sources \
            where it is written as text (`sed -i 's|/opt/rocm|%{_prefix}|'` in %prep)",
 };
 
@@ -117,7 +117,7 @@ pub(super) const BUILD_PATH: Rule = Rule {
     why: "mostly it is `__FILE__` in an assertion and harmless; but the file differs with every build folder, and a \
           path that is opened when the program runs does not exist for users",
     incident: "ROCm/rocm-systems#6620: the build folder in libamdhip64 keeps it from being reproducible",
-    mend: "compile with `-ffile-prefix-map=%{_builddir}=.`, and look at what is opened by such a path",
+    help: "compile with `-ffile-prefix-map=%{_builddir}=.`, and look at what is opened by such a path",
 };
 
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {

@@ -18,7 +18,7 @@ pub(super) const UNRESOLVED: Rule = Rule {
     why: "everything loads and the GPU is found, and the first kernel fails with hipErrorInvalidImage",
     incident: "lemonade-sdk/vllm-rocm (docs/upstream/gfx1151-vllm-hiperrorinvalidimage.md): an upload left out \
                the folders `.kpack`; imports and the search for devices worked, and every kernel failed",
-    mend: "put the archives where the library looks for them, seen from its own folder, hidden folders included; \
+    help: "put the archives where the library looks for them, seen from its own folder, hidden folders included; \
            inspect the packages that have them together with this one; or build with KPACK_SPLIT_ARTIFACTS=OFF",
 };
 
@@ -29,7 +29,7 @@ pub(super) const MISSING: Rule = Rule {
     why: "the loader finds the archive and nothing in it, and the first kernel fails; an archive's table is keyed \
           by the library's name when it was split, so a library renamed later is not found either",
     incident: "",
-    mend: "split the library and write its archives in one build, for all wanted targets, and rename neither \
+    help: "split the library and write its archives in one build, for all wanted targets, and rename neither \
            afterwards",
 };
 
@@ -39,7 +39,7 @@ pub(super) const PARTIAL: Rule = Rule {
     what: "some pieces of a library's code are in the kpack archives for other targets and not for a wanted one",
     why: "kernels that exist for some GPUs only are common, and then this is meant so",
     incident: "",
-    mend: "nothing needs mending where the sources leave the target out; otherwise look at the target list of the \
+    help: "nothing to fix if the sources leave the target out; otherwise look at the target list of the \
            build",
 };
 

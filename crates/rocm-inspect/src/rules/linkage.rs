@@ -12,10 +12,10 @@ const WHY_RELATIVE: &str = "the loader takes it relative to the folder in which 
                             library in the current folder is loaded, whoever put it there";
 const INCIDENT_BUILD: &str = "Fedora's amdsmi: rpmbuild refused the second libamd_smi.so of the Python module for a \
                               RUNPATH into the build folder, and the spec removes it with chrpath";
-const MEND_BUILD: &str = "link with the installed path or with $ORIGIN (CMAKE_INSTALL_RPATH, \
+const HELP_BUILD: &str = "link with the installed path or with $ORIGIN (CMAKE_INSTALL_RPATH, \
                           CMAKE_SKIP_BUILD_RPATH=ON, CMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF) rather than editing \
                           the file afterwards";
-const MEND_RELATIVE: &str = "begin the entry with $ORIGIN or `/`, and look for a variable that was empty where the \
+const HELP_RELATIVE: &str = "begin the entry with $ORIGIN or `/`, and look for a variable that was empty where the \
                              path was put together";
 
 pub(super) const RPATH_BUILD: Rule = Rule {
@@ -24,7 +24,7 @@ pub(super) const RPATH_BUILD: Rule = Rule {
     what: "a DT_RPATH entry leads into a folder of the build or another that anyone may write to",
     why: WHY_BUILD,
     incident: INCIDENT_BUILD,
-    mend: MEND_BUILD,
+    help: HELP_BUILD,
 };
 
 pub(super) const RUNPATH_BUILD: Rule = Rule {
@@ -33,7 +33,7 @@ pub(super) const RUNPATH_BUILD: Rule = Rule {
     what: "a DT_RUNPATH entry leads into a folder of the build or another that anyone may write to",
     why: WHY_BUILD,
     incident: INCIDENT_BUILD,
-    mend: MEND_BUILD,
+    help: HELP_BUILD,
 };
 
 pub(super) const RPATH_RELATIVE: Rule = Rule {
@@ -42,7 +42,7 @@ pub(super) const RPATH_RELATIVE: Rule = Rule {
     what: "a DT_RPATH entry is relative or empty",
     why: WHY_RELATIVE,
     incident: "",
-    mend: MEND_RELATIVE,
+    help: HELP_RELATIVE,
 };
 
 pub(super) const RUNPATH_RELATIVE: Rule = Rule {
@@ -51,7 +51,7 @@ pub(super) const RUNPATH_RELATIVE: Rule = Rule {
     what: "a DT_RUNPATH entry is relative or empty",
     why: WHY_RELATIVE,
     incident: "",
-    mend: MEND_RELATIVE,
+    help: HELP_RELATIVE,
 };
 
 pub(super) const NEEDED_ABSOLUTE: Rule = Rule {
@@ -62,7 +62,7 @@ pub(super) const NEEDED_ABSOLUTE: Rule = Rule {
           word, so that the package lacks the requirement",
     incident: "rpm's elfdeps prints nothing for `NEEDED /opt/rocm/lib/libamdhip64.so.7`: the package installs without \
                ROCm and fails when it is started",
-    mend: "link with `-l` and `-L`, or give the library that is needed a SONAME",
+    help: "link with `-l` and `-L`, or give the library that is needed a SONAME",
 };
 
 /// Folders of builds, and those in which others than root can create files or

@@ -43,8 +43,8 @@ pub struct Rule {
     pub why: &'static str,
     /// A case in which it did harm, with its source; empty where none is known.
     pub incident: &'static str,
-    /// How to mend it.
-    pub mend: &'static str,
+    /// How to fix it.
+    pub help: &'static str,
 }
 
 /// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
@@ -161,7 +161,7 @@ pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgem
 }
 
 impl Rule {
-    /// Returns a finding about the whole set, with the rule's remedy.
+    /// Returns a finding about the whole set, with the rule's help.
     fn finding(&self, found: impl Into<String>, expected: impl Into<String>) -> Finding {
         Finding {
             severity: self.severity,
@@ -171,7 +171,7 @@ impl Rule {
             // Findings quote names from files that nobody vouches for.
             found: visible(&found.into()),
             expected: visible(&expected.into()),
-            remedy: self.mend.to_owned(),
+            help: self.help.to_owned(),
         }
     }
 }
@@ -190,9 +190,9 @@ mod tests {
     fn every_rule_has_its_own_name_and_all_texts() {
         let names: std::collections::BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
         assert_eq!(names.len(), RULES.len());
-        for Rule { id, what, why, mend, .. } in RULES {
+        for Rule { id, what, why, help, .. } in RULES {
             assert!(id.0.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{id}");
-            assert!([what, why, mend].iter().all(|text| text.len() > 20), "{id}");
+            assert!([what, why, help].iter().all(|text| text.len() > 20), "{id}");
         }
         assert_eq!(rule("needed-absolute").unwrap().severity, Severity::Error);
         assert!(rule("no-such-rule").is_none());

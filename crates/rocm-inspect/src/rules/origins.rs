@@ -17,7 +17,7 @@ pub(super) const MISSING: Rule = Rule {
     why: "the dynamic loader refuses the file: `cannot open shared object file: No such file or directory`",
     incident: "ROCm/pytorch issue 2411: torch of a release branch was built against ROCm 7 and installed without \
                it, and `import torch` ended with libamdhip64.so.7 not found",
-    mend: "add what has the library to the set or to what the package requires; a library of the system that \
+    help: "add what has the library to the set or to what the package requires; a library of the system that \
            rocmrpm does not know belongs in `[libraries]` of the chroot's file in mock-configs",
 };
 
@@ -30,7 +30,7 @@ pub(super) const FOREIGN: Rule = Rule {
           built for another version of ROCm were packaged",
     incident: "ROCm/legacy-rocm-build issue 5339: libhipblas.so.2, which ROCm 6 has, where ROCm 7 has \
                libhipblas.so.3",
-    mend: "build for ROCm and against the chroot's own version of it; waive the finding for an optional plug-in \
+    help: "build for ROCm and against the chroot's own version of it; waive the finding for an optional plug-in \
            that is loaded only where its libraries are",
 };
 
@@ -42,7 +42,7 @@ pub(super) const UNKNOWN: Rule = Rule {
           RPM requires it, dnf refuses the package rather than install it without the library; a wheel or a folder \
           requires nothing, and fails when it is loaded",
     incident: "",
-    mend: "look with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the target system has the library, and add \
+    help: "look with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the target system has the library, and add \
            it to `[libraries]` of the chroot's file in mock-configs; `--chroot host` asks this machine instead of tables",
 };
 
@@ -53,7 +53,7 @@ pub(super) const OTHER_WHEEL: Rule = Rule {
     why: "an extension module finds these libraries because Python imported their distribution before. Whether this \
           version of them fits is not checked without the wheel",
     incident: "",
-    mend: "inspect both wheels together: `rocmrpm inspect EXTENSION.whl TORCH.whl`",
+    help: "inspect both wheels together: `rocmrpm inspect EXTENSION.whl TORCH.whl`",
 };
 
 pub(super) const ALTERNATIVE: Rule = Rule {
@@ -62,7 +62,7 @@ pub(super) const ALTERNATIVE: Rule = Rule {
     what: "files that stand beside alternatives of themselves need another vendor's libraries, or another ROCm's",
     why: "the program opens the one that fits and leaves the others alone. They only make the package larger",
     incident: "bitsandbytes' wheels have 16 builds of one library, for the CPU, CUDA, ROCm and oneAPI",
-    mend: "nothing needs mending; leave those for other systems out of a package of your own",
+    help: "nothing to fix; leave those for other systems out of a package of your own",
 };
 
 // A file may need thousands of libraries that nobody has.

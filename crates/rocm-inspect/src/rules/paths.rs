@@ -11,7 +11,7 @@ pub(super) const OUTSIDE: Rule = Rule {
     why: "a program that unpacks the archive without checking writes over files elsewhere, and one that checks \
           refuses the archive or puts the file where its list of files does not say",
     incident: "Snyk, \"Zip Slip\", 2018: archives with `../` in their paths ran code through many unpackers",
-    mend: "build the archive again from files whose paths are plain; where it came from elsewhere, do not \
+    help: "build the archive again from files whose paths are plain; where it came from elsewhere, do not \
            install it",
 };
 

@@ -8,12 +8,12 @@ const OTHER_BUILD: &str =
     "use a build whose targets include this GPU, or ask the project to add it to its list of targets";
 const DOWNLOAD: &str = "download the file again; if it is the same, report it to those who built it";
 
-const REMEDIES: &[(RuleId, &str)] = &[
+const HELP: &[(RuleId, &str)] = &[
     (targets::MISSING.id, OTHER_BUILD),
     (targets::MISSING_IN_FILE.id, OTHER_BUILD),
     (targets::ABSENT.id, "use the project's build for ROCm: this one has no GPU code"),
     (targets::PARTIAL.id, "ask the project whether kernels for this GPU are left out on purpose"),
-    (targets::BROADER.id, "nothing needs fixing; a build for this very GPU may be faster"),
+    (targets::BROADER.id, "nothing to fix; a build for this very GPU may be faster"),
     (counts::FEW.id, OTHER_BUILD),
     (counts::STUBS.id, OTHER_BUILD),
     (damage::BUNDLE.id, DOWNLOAD),
@@ -33,10 +33,10 @@ const REMEDIES: &[(RuleId, &str)] = &[
     ),
 ];
 
-/// Replaces the remedy of a finding by one for people who did not build the file.
+/// Replaces the help of a finding by help for people who did not build the file.
 pub(super) fn advise(finding: &mut Finding) {
-    if let Some((_, remedy)) = REMEDIES.iter().find(|(rule, _)| *rule == finding.id) {
-        finding.remedy = (*remedy).to_owned();
+    if let Some((_, help)) = HELP.iter().find(|(rule, _)| *rule == finding.id) {
+        finding.help = (*help).to_owned();
     }
 }
 
@@ -49,15 +49,15 @@ mod tests {
 
     #[test]
     fn speaks_to_those_who_did_not_build_the_file() {
-        let remedy = |built| {
+        let help = |built| {
             let expectations = Expectations { built, device_code: Some(true), ..Expectations::default() };
-            apply(&[subject("a-1.whl", Vec::new())], &expectations).findings[0].remedy.clone()
+            apply(&[subject("a-1.whl", Vec::new())], &expectations).findings[0].help.clone()
         };
-        assert!(remedy(true).contains("component.toml"));
-        assert_eq!(remedy(false), "use the project's build for ROCm: this one has no GPU code");
-        for (rule, remedy) in REMEDIES {
+        assert!(help(true).contains("component.toml"));
+        assert_eq!(help(false), "use the project's build for ROCm: this one has no GPU code");
+        for (rule, help) in HELP {
             assert!(super::super::rule(rule.as_str()).is_some());
-            assert!(!remedy.contains("component.toml") && !remedy.contains("build log"), "{rule}");
+            assert!(!help.contains("component.toml") && !help.contains("build log"), "{rule}");
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) const FALSE: Rule = Rule {
     what: "a package provides rocm-gfx(TARGET), and no GPU code in it runs on that target",
     why: "dnf installs it for that GPU, and programs fail there at their first kernel",
     incident: "",
-    mend: "find out why the target is not in the build; or, where this package has no device code by its \
+    help: "find out why the target is not in the build; or, where this package has no device code by its \
            nature, take `gpu_provides` out of its preamble in the template",
 };
 
@@ -26,7 +26,7 @@ pub(super) const MISSING: Rule = Rule {
     why: "neither dnf nor other packages can ask for what runs on a GPU: a package for another GPU satisfies them \
           as well",
     incident: "",
-    mend: "put `<{ gpu_provides }>` into the preamble of this package in the component's template",
+    help: "put `<{ gpu_provides }>` into the preamble of this package in the component's template",
 };
 
 pub(super) fn check(subject: &Subject, expectations: &Expectations) -> Vec<Finding> {

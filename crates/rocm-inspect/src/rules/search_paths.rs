@@ -22,9 +22,9 @@ const WHY_UNRESOLVED: &str = "the libraries that it was meant to find are not fo
                               entry counts one `..` too few or too many";
 const INCIDENT_ABSOLUTE: &str = "published ROCm wheels carry entries such as /opt/rh/devtoolset-*, a CI \
                                  user's home folder and /project/build";
-const MEND_ABSOLUTE: &str = "state the path from `$ORIGIN`, or leave the entry out where the loader searches the folder \
+const HELP_ABSOLUTE: &str = "state the path from `$ORIGIN`, or leave the entry out where the loader searches the folder \
                              anyway";
-const MEND_UNRESOLVED: &str =
+const HELP_UNRESOLVED: &str =
     "compare the entry with where the file lies in the package, and with where its libraries lie";
 
 pub(super) const BOTH: Rule = Rule {
@@ -33,7 +33,7 @@ pub(super) const BOTH: Rule = Rule {
     what: "a file has both DT_RPATH and DT_RUNPATH",
     why: "the loader ignores DT_RPATH where there is a DT_RUNPATH, so that its entries are not searched",
     incident: "",
-    mend: "link with one of `--enable-new-dtags` and `--disable-new-dtags` in all parts of the build",
+    help: "link with one of `--enable-new-dtags` and `--disable-new-dtags` in all parts of the build",
 };
 
 pub(super) const RPATH_FORBIDDEN: Rule = Rule {
@@ -43,7 +43,7 @@ pub(super) const RPATH_FORBIDDEN: Rule = Rule {
            packages of a ROCm provider that uses the other",
     why: WHY_FORBIDDEN,
     incident: "",
-    mend: "link with `-Wl,--enable-new-dtags`; do not edit large libraries with patchelf, which has damaged them",
+    help: "link with `-Wl,--enable-new-dtags`; do not edit large libraries with patchelf, which has damaged them",
 };
 
 pub(super) const RUNPATH_FORBIDDEN: Rule = Rule {
@@ -53,7 +53,7 @@ pub(super) const RUNPATH_FORBIDDEN: Rule = Rule {
     why: WHY_FORBIDDEN,
     incident: "ROCm/TheRock converts DT_RUNPATH in all its packages, and its package test refuses a file without \
                DT_RPATH (native_linux_package_install_test.py)",
-    mend: "link with `-Wl,--disable-new-dtags`",
+    help: "link with `-Wl,--disable-new-dtags`",
 };
 
 pub(super) const RPATH_ABSOLUTE: Rule = Rule {
@@ -62,7 +62,7 @@ pub(super) const RPATH_ABSOLUTE: Rule = Rule {
     what: "a DT_RPATH entry is absolute and leads to no folder of the system or of its ROCm",
     why: WHY_ABSOLUTE,
     incident: INCIDENT_ABSOLUTE,
-    mend: MEND_ABSOLUTE,
+    help: HELP_ABSOLUTE,
 };
 
 pub(super) const RUNPATH_ABSOLUTE: Rule = Rule {
@@ -71,7 +71,7 @@ pub(super) const RUNPATH_ABSOLUTE: Rule = Rule {
     what: "a DT_RUNPATH entry is absolute and leads to no folder of the system or of its ROCm",
     why: WHY_ABSOLUTE,
     incident: INCIDENT_ABSOLUTE,
-    mend: MEND_ABSOLUTE,
+    help: HELP_ABSOLUTE,
 };
 
 pub(super) const RPATH_UNRESOLVED: Rule = Rule {
@@ -80,7 +80,7 @@ pub(super) const RPATH_UNRESOLVED: Rule = Rule {
     what: "a DT_RPATH entry with $ORIGIN leads to a folder in which the set has nothing",
     why: WHY_UNRESOLVED,
     incident: "",
-    mend: MEND_UNRESOLVED,
+    help: HELP_UNRESOLVED,
 };
 
 pub(super) const RUNPATH_UNRESOLVED: Rule = Rule {
@@ -89,7 +89,7 @@ pub(super) const RUNPATH_UNRESOLVED: Rule = Rule {
     what: "a DT_RUNPATH entry with $ORIGIN leads to a folder in which the set has nothing",
     why: WHY_UNRESOLVED,
     incident: "",
-    mend: MEND_UNRESOLVED,
+    help: HELP_UNRESOLVED,
 };
 
 /// How many entries a finding lists.

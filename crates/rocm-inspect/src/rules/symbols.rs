@@ -18,7 +18,7 @@ pub(super) const UNDERLINKED: Rule = Rule {
           not see the requirement",
     incident: "bitsandbytes' ROCm wheels: libbitsandbytes_rocm*.so calls HIP without needing libamdhip64, and gets it \
                through librocblas",
-    mend: "link the library (`target_link_libraries(... hip::host)`), and link with `-Wl,-z,defs` so that the \
+    help: "link the library (`target_link_libraries(... hip::host)`), and link with `-Wl,-z,defs` so that the \
            linker tells",
 };
 
@@ -30,7 +30,7 @@ pub(super) const UNRESOLVED: Rule = Rule {
     why: "the dynamic loader refuses the file with `undefined symbol`, unless the program loaded the library globally \
           before (`RTLD_GLOBAL`)",
     incident: "catboost_rs_rocm 0.1.0 uses 20 functions of HIP, needs no library of ROCm and is linked with `-z now`",
-    mend: "link the library (`target_link_libraries(... hip::host)`), and link with `-Wl,-z,defs` so that the \
+    help: "link the library (`target_link_libraries(... hip::host)`), and link with `-Wl,-z,defs` so that the \
            linker tells",
 };
 
@@ -41,7 +41,7 @@ pub(super) const TOO_NEW: Rule = Rule {
     why: "the dynamic loader refuses the file: `version 'GLIBC_2.43' not found`",
     incident: "a workflow of ROCm/vllm for gfx11 renamed its wheels from linux to manylinux_2_31, which changes the \
                file's name and nothing of what the libraries in it need",
-    mend: "build in the chroot of the oldest release that is to be served",
+    help: "build in the chroot of the oldest release that is to be served",
 };
 
 pub(super) const TORCH: Rule = Rule {
@@ -51,7 +51,7 @@ pub(super) const TORCH: Rule = Rule {
     why: "the extension was built for another version of torch, whose C++ interface changes with every release: \
           `undefined symbol` when it is imported",
     incident: "",
-    mend: "build the extension again with the torch that it will run with, and pin both together",
+    help: "build the extension again with the torch that it will run with, and pin both together",
 };
 
 /// How many names a finding lists.

@@ -18,7 +18,7 @@ pub(super) const MISSING: Rule = Rule {
           distributions have shipped packages for the wrong targets for months",
     incident: "Fedora: python-torch was built with PYTORCH_ROCM_ARCH=gfx1151 alone from June to August 2026, so that \
                2.12.0-6 of Fedora 45 ran on no other GPU until 2.12.0-7 (\"Fix gpu list\")",
-    mend: "pass the target to the component's build system under the name it reads (`gpu-targets` in \
+    help: "pass the target to the component's build system under the name it reads (`gpu-targets` in \
            component.toml), look into the build log for the compiler's `--offload-arch`, and build again",
 };
 
@@ -29,7 +29,7 @@ pub(super) const ABSENT: Rule = Rule {
     why: "the build went on without ROCm, mostly because it did not find the compiler, and made a CPU-only package",
     incident: "ROCm/rocm-systems, pull request 10685: device wheels without their kernels were published; they could \
                be imported and failed at the first kernel",
-    mend: "find out in the build log why the GPU part was switched off (no HIP compiler, no ROCM_PATH, an option \
+    help: "find out in the build log why the GPU part was switched off (no HIP compiler, no ROCM_PATH, an option \
            that is off), or state in component.toml that the component has no device code",
 };
 
@@ -40,7 +40,7 @@ pub(super) const UNEXPECTED: Rule = Rule {
     why: "it makes the package larger, and it is mostly the sign of a target list that did not reach the build",
     incident: "ROCm/gsplat, issue 22: without a GPU on the build machine the target list fell back to gfx942 without \
                a word; a distribution shipped one code object of a BLAS library for the last target of its list alone",
-    mend: "set the target list for every build system that the component uses, drop the prebuilt code of other \
+    help: "set the target list for every build system that the component uses, drop the prebuilt code of other \
            targets from the package, or add the target to `gpu-targets`",
 };
 
@@ -51,7 +51,7 @@ pub(super) const BROADER: Rule = Rule {
     why: "the code runs, but was not compiled for that GPU in particular: it may be slower, SPIR-V is compiled \
           anew when it is loaded, and a generic target needs ROCm 6.3 or newer",
     incident: "Fedora: composable_kernel is built for gfx11-generic and gfx12-generic alone",
-    mend: "nothing needs mending; add the exact target to the build where speed matters",
+    help: "nothing to fix; add the exact target to the build where speed matters",
 };
 
 pub(super) const MISSING_IN_FILE: Rule = Rule {
@@ -61,7 +61,7 @@ pub(super) const MISSING_IN_FILE: Rule = Rule {
     why: "the set as a whole looks complete while every program that uses this one file fails on that GPU",
     incident: "Fedora 43 and 44: rccl, and in 43 hipsparselt, were built without gfx1151 while the libraries beside \
                them had it, because their specs carry target lists of their own",
-    mend: "pass the target to the part of the build that makes this file: libraries often have a list of their own",
+    help: "pass the target to the part of the build that makes this file: libraries often have a list of their own",
 };
 
 pub(super) const PARTIAL: Rule = Rule {
@@ -71,7 +71,7 @@ pub(super) const PARTIAL: Rule = Rule {
     why: "mostly it is meant so, since some kernels exist for some GPUs only, but a source file that was compiled \
           with another target list looks the same",
     incident: "",
-    mend: "compare with the upstream's own build, or look into the build log for compiler calls without the target",
+    help: "compare with the upstream's own build, or look into the build log for compiler calls without the target",
 };
 
 type Code<'a> = (&'a Subject, &'a FileFacts, &'a DeviceCode);

@@ -10,7 +10,7 @@ pub(super) const FILE: Rule = Rule {
     what: "a file or a folder cannot be read",
     why: "nothing is known of it: neither whether it loads nor which GPUs it serves",
     incident: "",
-    mend: "make it readable for the user who inspects it, or leave it out of the folder",
+    help: "make it readable for the user who inspects it, or leave it out of the folder",
 };
 
 pub(super) const ARCHIVE: Rule = Rule {
@@ -19,7 +19,7 @@ pub(super) const ARCHIVE: Rule = Rule {
     what: "an archive inside of a package or a folder was not read",
     why: "libraries and GPU code in it count in no other finding, so that targets look missing or complete that are not",
     incident: "rocm_sdk_devel's wheel has its libraries in `_devel.tar.xz`, which is unpacked when the wheel is first used",
-    mend: "inspect the archive by itself: give its path, or unpack it and give the folder",
+    help: "inspect the archive by itself: give its path, or unpack it and give the folder",
 };
 
 /// Judges what of a subject was not read: one finding for each of both kinds.

@@ -13,7 +13,7 @@ pub(super) const UNUSED: Rule = Rule {
     why: "what it accepted is gone, or its rule, file or text is misspelt; left there, it would hide the next such \
           finding, which nobody has looked at",
     incident: "",
-    mend: "remove the `[[inspect.waive]]` table, or correct its `rule`, `file` and `found`",
+    help: "remove the `[[inspect.waive]]` table, or correct its `rule`, `file` and `found`",
 };
 
 /// Splits findings into those that stand and those that some waiver accepts. The first

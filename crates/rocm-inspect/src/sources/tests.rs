@@ -16,7 +16,7 @@ fn found(bytes: &[u8]) -> Vec<String> {
     let expectations =
         Expectations { gpu_targets: vec![wanted], device_code: Some(true), ..Default::default() };
     let report = inspect(&[file.path().to_owned()], &expectations, Depth::Deep).unwrap();
-    assert!(report.findings.iter().all(|f| !f.remedy.is_empty() && !f.expected.is_empty()));
+    assert!(report.findings.iter().all(|f| !f.help.is_empty() && !f.expected.is_empty()));
     report.findings.iter().map(|f| format!("{} {}: {}", f.severity, f.id, f.found)).collect()
 }
 

@@ -33,7 +33,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
 ];
 
 /// Returns how to install a program on Fedora and on Debian.
-pub fn install_hint(program: &str) -> String {
+pub fn install_help(program: &str) -> String {
     let base = program.rsplit('/').next().unwrap_or(program);
     match PACKAGES.iter().find(|(name, ..)| *name == base) {
         Some((_, fedora, "")) => format!("on Fedora: `dnf install {fedora}`; Debian has no package of it"),
@@ -51,6 +51,6 @@ mod tests {
 
     #[test]
     fn names_the_package_of_a_program() {
-        assert!(install_hint("createrepo_c").contains("apt-get install createrepo-c"));
+        assert!(install_help("createrepo_c").contains("apt-get install createrepo-c"));
     }
 }

@@ -68,8 +68,8 @@ pub struct Point {
     pub fetches: Option<String>,
     /// What satisfies it; `None`: nothing does.
     pub satisfied: Option<Satisfied>,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
 }
 
 /// What makes a download unnecessary.
@@ -92,8 +92,8 @@ pub struct Mistake {
     pub line: usize,
     /// What is wrong.
     pub problem: String,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
 }
 
 impl Audit {
@@ -154,13 +154,13 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
             text: point.text.clone(),
             fetches: point.fetches.clone(),
             satisfied: declared.or_else(|| known.satisfies(file, point)),
-            remedy: pattern.map_or_else(String::new, |pattern| pattern.remedy.clone()),
+            help: pattern.map_or_else(String::new, |pattern| pattern.help.clone()),
         });
     }
     let place = |offline: &Offline| 1 + component.file.text[..offline.span.start].matches('\n').count();
     let mut mistakes = Vec::new();
     for entry in entries {
-        let (problem, remedy) = match entry.wrong {
+        let (problem, help) = match entry.wrong {
             Some(wrong) => wrong,
             None if !entry.used => (
                 format!("no download point is in `{}`{}", entry.offline.file, with_text(entry.offline)),
@@ -169,7 +169,7 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
             None => continue,
         };
         let (file, line) = (component.file.name.clone(), place(entry.offline));
-        mistakes.push(Mistake { file, line, problem, remedy });
+        mistakes.push(Mistake { file, line, problem, help });
     }
     Ok(Audit {
         component: record.component.clone(),
@@ -191,7 +191,7 @@ fn with_text(offline: &Offline) -> String {
 struct Entry<'o> {
     offline: &'o Offline,
     used: bool,
-    /// What it says that is not so, and how to mend it.
+    /// What is wrong with it, and how to fix it.
     wrong: Option<(String, String)>,
 }
 
@@ -211,7 +211,7 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Returns what is not true of a declaration, and how to mend it.
+    /// Returns what is wrong with a declaration, and how to fix it.
     fn refutes(&self, offline: &Offline) -> Option<(String, String)> {
         let with = &offline.with;
         match offline.by {

@@ -135,7 +135,7 @@ impl<'f> Index<'f> {
             if trimmed.starts_with(&language.comment) {
                 continue;
             }
-            // A spec names files to install and to mend as well.
+            // A spec also names files that it installs or edits.
             let runs = ["python", "sh ", "./"].iter().any(|run| line.contains(run));
             let calls = language.name != "toml" && (!file.ends_with(".spec") || runs);
             for word in line.split(|c: char| !in_path(c)).filter(|_| calls) {

@@ -65,8 +65,8 @@ pub struct Pattern {
     pub unless: Vec<String>,
     /// What is counted in a file that lists what a tool would fetch.
     pub items: Vec<String>,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
 }
 
 /// What makes some kinds of download unnecessary.
@@ -134,7 +134,7 @@ mod tests {
     fn the_table_is_whole() {
         for point in &TABLE.point {
             let looks = point.calls.len() + point.words.len() + point.texts.len() + point.items.len();
-            assert!(looks > 0 && !point.remedy.is_empty(), "{}", point.id);
+            assert!(looks > 0 && !point.help.is_empty(), "{}", point.id);
             assert!(!point.languages.is_empty() || !point.files.is_empty(), "{}", point.id);
             for language in &point.languages {
                 assert!(TABLE.language.iter().any(|known| known.name == *language), "{language}");

@@ -181,7 +181,7 @@ impl Way<'_> {
             None => Ok(()),
             Some((name, _)) => {
                 let message = format!("the {name} of `{}` changed while rocmrpm was running", pin.component);
-                Err(Error::new(Kind::Environment, message).hinted("run the same command again"))
+                Err(Error::new(Kind::Environment, message).with_help("run the same command again"))
             }
         }
     }

@@ -73,25 +73,25 @@ impl Diagnose for ComponentError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Findings { report, path, logs, retry, .. } => {
-                let mut hints: Vec<String> = report.errors().map(|finding| finding.remedy.clone()).collect();
-                hints.dedup();
-                // The rule about waivers cannot be waived, and says all in its remedy.
+                let mut help: Vec<String> = report.errors().map(|finding| finding.help.clone()).collect();
+                help.dedup();
+                // The rule about waivers cannot be waived, and says all in its help.
                 if let Some(finding) = report.errors().find(|finding| finding.id.as_str() != "waiver-unused")
                 {
-                    hints.push(format!("why, and how to waive it: {} explain {}", own_program(), finding.id));
+                    help.push(format!("why, and how to waive it: {} explain {}", own_program(), finding.id));
                 }
-                hints.push(format!("the whole report: {}", path.display()));
-                hints.push(format!("the build's logs: {}", logs.display()));
-                hints.push(format!("to try again: {retry}"));
-                hints
+                help.push(format!("the whole report: {}", path.display()));
+                help.push(format!("the build's logs: {}", logs.display()));
+                help.push(format!("to try again: {retry}"));
+                help
             }
             Self::Wheels { errors, .. } => {
-                let mut hints: Vec<String> = errors.iter().map(|finding| finding.remedy.clone()).collect();
-                hints.dedup();
-                hints
+                let mut help: Vec<String> = errors.iter().map(|finding| finding.help.clone()).collect();
+                help.dedup();
+                help
             }
             Self::SamePackage { other, .. } => vec![format!(
                 "take it out of one of the two templates; if it moved here, build `{other}` first"

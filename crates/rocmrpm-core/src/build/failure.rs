@@ -34,8 +34,8 @@ pub struct Failure {
     pub lines: Vec<String>,
     /// The likely cause, where it is a known one.
     pub cause: Option<String>,
-    /// How to mend that.
-    pub remedy: Option<String>,
+    /// How to fix it.
+    pub help: Option<String>,
     /// The cause's name in the catalogue, where it is from there.
     pub id: Option<&'static str>,
     /// The whole log.
@@ -67,7 +67,7 @@ impl Failure {
             phase,
             lines: if problems.is_empty() { log.relevant(line) } else { Vec::new() },
             cause: None,
-            remedy: None,
+            help: None,
             id: None,
             log: path.to_owned(),
             retry: retry.to_owned(),
@@ -97,7 +97,7 @@ impl Failure {
         if self.problems.is_empty() {
             self.kind = known.kind;
         }
-        (self.cause, self.remedy, self.id) = (Some(known.cause), Some(known.remedy), Some(known.id));
+        (self.cause, self.help, self.id) = (Some(known.cause), Some(known.help), Some(known.id));
     }
 
     /// Returns what kind of failure it is.
@@ -105,18 +105,18 @@ impl Failure {
         self.kind
     }
 
-    /// Returns the remedy, the log, and the commands to go on with.
-    pub fn hints(&self) -> Vec<String> {
-        let mut hints: Vec<String> = self.remedy.iter().cloned().collect();
+    /// Returns the help: how to fix it, the log, and the commands to continue with.
+    pub fn help(&self) -> Vec<String> {
+        let mut help: Vec<String> = self.help.iter().cloned().collect();
         if let Some(id) = self.id {
-            hints.push(format!("more about this cause: {} explain {id}", own_program()));
+            help.push(format!("more about this cause: {} explain {id}", own_program()));
         }
-        hints.push(format!("the whole log: {}", self.log.display()));
-        hints.push(format!("to try again: {}", self.retry));
+        help.push(format!("the whole log: {}", self.log.display()));
+        help.push(format!("to try again: {}", self.retry));
         if let Some(enter) = &self.enter {
-            hints.push(format!("to look around in the build root: {enter}"));
+            help.push(format!("to look around in the build root: {enter}"));
         }
-        hints
+        help
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(failure.cause.as_deref(), Some("HIP's headers are not installed"));
         assert!(failure.lines.iter().any(|l| l.contains("hip_runtime.h")), "{:?}", failure.lines);
         assert_eq!(failure.kind(), Kind::Build);
-        assert!(failure.hints().iter().any(|h| h == "to try again: rocmrpm build demo"));
+        assert!(failure.help().iter().any(|h| h == "to try again: rocmrpm build demo"));
     }
 
     #[test]

@@ -211,7 +211,7 @@ impl HostBuilder {
             failure.lines.push(format!("rpmbuild {}", done.how()));
         }
         if failure.phase == "BuildRequires" {
-            failure.remedy = Some(format!("to install them: {}", builddep(&job.repository, &spec.0)));
+            failure.help = Some(format!("to install them: {}", builddep(&job.repository, &spec.0)));
         }
         let build_root = build_root(&job.work);
         let cd = || format!("cd {}", quote(&build_root.to_string_lossy()));
@@ -257,7 +257,7 @@ fn refuse_path(dir: &Path) -> Result<(), BuildError> {
                 ' ' => format!("rpmbuild cannot build in `{text}`: the path has a space"),
                 odd => format!("rpmbuild cannot build in `{text}`: the path has the character `{odd}`"),
             },
-            hint: "move the workspace to a folder whose path has letters, digits, `-`, `_` and `.` only"
+            help: "move the workspace to a folder whose path has letters, digits, `-`, `_` and `.` only"
                 .into(),
         }),
     }
@@ -290,7 +290,7 @@ impl Builder for HostBuilder {
         let made = rpms_below(&job.work.join("rpmbuild/SRPMS"))?;
         made.into_iter().next().ok_or_else(|| BuildError::Environment {
             message: "rpmbuild succeeded but made no SRPM".into(),
-            hint: format!("its log: {}", job.logs.join("srpm.log").display()),
+            help: format!("its log: {}", job.logs.join("srpm.log").display()),
         })
     }
 
@@ -316,7 +316,7 @@ impl Builder for HostBuilder {
                 return Err(BuildError::Missing {
                     component: job.component.name.to_string(),
                     what: list.join(", "),
-                    hint: format!("`apt-get install {}`", packages.join(" ")),
+                    help: format!("`apt-get install {}`", packages.join(" ")),
                 });
             }
             built.unchecked = needs.unchecked;

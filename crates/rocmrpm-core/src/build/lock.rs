@@ -24,7 +24,7 @@ impl BuildLock {
         fs_err::create_dir_all(dir).map_err(refused())?;
         files::try_lock(&path).map_err(refused())?.map(Self).ok_or_else(|| {
             let message = format!("another rocmrpm is working in `{}`", dir.display());
-            Error::new(Kind::Environment, message).hinted("wait until it is done, or use another chroot")
+            Error::new(Kind::Environment, message).with_help("wait until it is done, or use another chroot")
         })
     }
 }

@@ -148,8 +148,8 @@ pub enum BuildError {
     Environment {
         /// What refuses.
         message: String,
-        /// How to mend it.
-        hint: String,
+        /// How to fix it.
+        help: String,
     },
     /// The chroot's definition is wrong.
     #[error("{message}")]
@@ -157,7 +157,7 @@ pub enum BuildError {
         /// What is wrong.
         message: String,
         /// Where.
-        hint: String,
+        help: String,
     },
     /// The machine lacks what the spec requires.
     #[error("`{component}` requires what this machine lacks: {what}")]
@@ -167,7 +167,7 @@ pub enum BuildError {
         /// The BuildRequires.
         what: String,
         /// How to install them.
-        hint: String,
+        help: String,
     },
     /// The build took longer than it may, and was ended.
     #[error("`{component}` took longer than the {} that a build of it may take", duration::shown(*allowed))]
@@ -246,13 +246,13 @@ impl Diagnose for BuildError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
-            Self::Failed(failure) => failure.hints(),
-            Self::Environment { hint, .. } | Self::Chroot { hint, .. } | Self::Missing { hint, .. } => {
-                vec![hint.clone()]
+            Self::Failed(failure) => failure.help(),
+            Self::Environment { help, .. } | Self::Chroot { help, .. } | Self::Missing { help, .. } => {
+                vec![help.clone()]
             }
-            Self::Remote(error) => error.0.hints(),
+            Self::Remote(error) => error.0.help(),
             Self::TimedOut { component, log, retry, .. } => vec![
                 format!(
                     "give it more time: `timeout` in the component.toml of `{component}`, or `--timeout`"
@@ -260,15 +260,15 @@ impl Diagnose for BuildError {
                 format!("what it did until then: {}", log.display()),
                 format!("to try again: {retry}"),
             ],
-            Self::Template(error) => error.hints(),
-            Self::Hermetic(error) => error.hints(),
-            Self::Earlier(error) => error.hints(),
+            Self::Template(error) => error.help(),
+            Self::Hermetic(error) => error.help(),
+            Self::Earlier(error) => error.help(),
             Self::Process(error) => {
-                let mut hints = error.hints();
+                let mut help = error.help();
                 if matches!(error, ProcessError::Missing { program } if program == "mock") {
-                    hints.push("`--chroot host` builds on this machine instead, without mock".into());
+                    help.push("`--chroot host` builds on this machine instead, without mock".into());
                 }
-                hints
+                help
             }
             Self::Io(_) => Vec::new(),
         }

@@ -177,8 +177,8 @@ pub fn prepare<'s, 'w>(
     if unpinned.len() > 1 {
         let list: Vec<String> = unpinned.iter().map(|(_, error)| error.to_string()).collect();
         let message = format!("{} pins are not immutable: {}", list.len(), list.join("; "));
-        let hints = unpinned[0].1.hints();
-        return Err(hints.into_iter().fold(Error::new(Kind::Config, message), Error::hinted));
+        let help = unpinned[0].1.help();
+        return Err(help.into_iter().fold(Error::new(Kind::Config, message), Error::with_help));
     }
     if let Some((_, error)) = unpinned.pop() {
         return Err(error.into());
@@ -208,7 +208,7 @@ fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>
 fn not_pinned(workspace: &Workspace, component: &Component, error: &SourceError) -> Problem {
     let set = &workspace.pins;
     let span = set.pins.get(&component.name).map_or(0..0, |at| at.span.clone());
-    Problem { help: error.hints().pop(), ..set.file_of(&component.name).problem(span, error.to_string(), "") }
+    Problem { help: error.help().pop(), ..set.file_of(&component.name).problem(span, error.to_string(), "") }
 }
 
 /// Lists everything that can change a component's result.

@@ -71,33 +71,33 @@ impl On {
 }
 
 impl Collision {
-    pub(super) fn hints(&self) -> Vec<String> {
-        let mut hints = Vec::new();
+    pub(super) fn help(&self) -> Vec<String> {
+        let mut help = Vec::new();
         if let Some(On { name, why, .. }) = &self.on {
             match why {
                 Why::Held(_) => {
-                    hints.push(format!(
+                    help.push(format!(
                         "pin another version of `{name}`, or one of the component that takes it"
                     ));
                 }
                 Why::NoFile(_) => {
-                    hints.push(format!("make `{name}` a component of the stack: `rocmrpm add {name}`"));
+                    help.push(format!("make `{name}` a component of the stack: `rocmrpm add {name}`"));
                 }
                 _ => {}
             }
-            hints.push(
+            help.push(
                 "what can be done without is dropped: `[[closure.member]]` with `place = \"dropped\"`".into(),
             );
         }
         if self.said.iter().any(|line| line.contains("exclude-newer")) {
-            hints.push(
+            help.push(
                 "to take a version that was published later, write `not-after = \"DAY\"` and a reason into its \
                  `[[closure.member]]`"
                     .into(),
             );
         }
-        hints.push("an `[[edit]]` in component.toml can change a requirement of the component's own".into());
-        hints
+        help.push("an `[[edit]]` in component.toml can change a requirement of the component's own".into());
+        help
     }
 
     pub(super) fn details(&self) -> Vec<String> {

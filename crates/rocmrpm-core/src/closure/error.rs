@@ -207,8 +207,8 @@ impl Diagnose for ClosureError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
-        let own = |hint: &str| vec![hint.to_owned()];
+    fn help(&self) -> Vec<String> {
+        let own = |help: &str| vec![help.to_owned()];
         match self {
             Self::NoRequirements { .. } => own(
                 "name the files that list them in component.toml: `requirements = [\"requirements.txt\"]` in `[closure]`",
@@ -217,8 +217,8 @@ impl Diagnose for ClosureError {
                 own("an `[[edit]]` in component.toml can correct the line, or leave it out")
             }
             Self::Edits { .. } => own("`rocmrpm patch check` tells of each edit whether it fits"),
-            Self::Upgrade(error) => error.hints(),
-            Self::Collision(collision) => collision.hints(),
+            Self::Upgrade(error) => error.help(),
+            Self::Collision(collision) => collision.help(),
             Self::Unreachable { .. } => own("is the network up? what is locked needs no index"),
             Self::Answer(_) | Self::Refused { .. } => own("is this uv much newer or older than 2026's?"),
             Self::Python(_) => own("install CPython 3.10 or newer as `python3`"),
@@ -249,13 +249,13 @@ impl Diagnose for ClosureError {
                 ANEW.to_owned(),
             ],
             Self::Source(SourceError::NoFile { .. } | SourceError::NoProject { .. }) => own(ANEW),
-            Self::Source(error) => error.hints(),
-            Self::Packages(error) => error.hints(),
-            Self::Rpm(error) => error.hints(),
-            Self::Wheel(error) => error.hints(),
-            Self::Environment(error) => error.hints().to_vec(),
-            Self::Process(error) => uv::hints(error),
-            Self::Io(error) => error.hints(),
+            Self::Source(error) => error.help(),
+            Self::Packages(error) => error.help(),
+            Self::Rpm(error) => error.help(),
+            Self::Wheel(error) => error.help(),
+            Self::Environment(error) => error.help().to_vec(),
+            Self::Process(error) => uv::help(error),
+            Self::Io(error) => error.help(),
         }
     }
 

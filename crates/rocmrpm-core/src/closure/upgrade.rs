@@ -84,7 +84,7 @@ impl Diagnose for UpgradeError {
         Kind::Usage
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::NotLocked { .. } => vec!["lock it: `rocmrpm closure --write`".into()],
             Self::NotMember { name, component, .. } if name == component => {

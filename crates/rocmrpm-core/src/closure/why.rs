@@ -30,7 +30,7 @@ pub struct Why<'c> {
 pub struct NotMember {
     name: String,
     component: String,
-    hints: Vec<String>,
+    help: Vec<String>,
 }
 
 impl Diagnose for NotMember {
@@ -38,8 +38,8 @@ impl Diagnose for NotMember {
         Kind::Usage
     }
 
-    fn hints(&self) -> Vec<String> {
-        self.hints.clone()
+    fn help(&self) -> Vec<String> {
+        self.help.clone()
     }
 }
 
@@ -52,8 +52,8 @@ pub fn why<'c>(
 ) -> Result<Why<'c>, NotMember> {
     let name = normalized(name);
     let Some(member) = closure.members.get(&name) else {
-        let hints = hints(closure, offers, rules, &name);
-        return Err(NotMember { name, component: closure.graph.component.to_string(), hints });
+        let help = help(closure, offers, rules, &name);
+        return Err(NotMember { name, component: closure.graph.component.to_string(), help });
     };
     let (chain, shortest) = chains(closure).remove(name.as_str()).unwrap_or_default();
     Ok(Why { member, chain, others: shortest.saturating_sub(1), required_by: required_by(closure, &name) })
@@ -97,7 +97,7 @@ pub fn chains(closure: &Closure) -> BTreeMap<&str, (Vec<&Edge>, u64)> {
     found
 }
 
-fn hints(closure: &Closure, offers: &Offers, rules: &ClosureRules, name: &str) -> Vec<String> {
+fn help(closure: &Closure, offers: &Offers, rules: &ClosureRules, name: &str) -> Vec<String> {
     if name == closure.graph.root {
         return vec![format!("it is what component `{}` itself makes", closure.graph.component)];
     }
@@ -106,8 +106,8 @@ fn hints(closure: &Closure, offers: &Offers, rules: &ClosureRules, name: &str) -
         return vec![format!("{because}, and nothing requires it any more: that decision can go")];
     }
     let near = nearest(name, closure.members.keys().map(String::as_str));
-    let mut hints: Vec<String> = near.map(|near| format!("did you mean `{near}`?")).into_iter().collect();
-    hints.push(match offers.of_dist(name) {
+    let mut help: Vec<String> = near.map(|near| format!("did you mean `{near}`?")).into_iter().collect();
+    help.push(match offers.of_dist(name) {
         Some(offer) => format!(
             "nothing requires it; {} has {}, so that it would be `system` where that version satisfies",
             closure.chroot,
@@ -115,7 +115,7 @@ fn hints(closure: &Closure, offers: &Offers, rules: &ClosureRules, name: &str) -
         ),
         None => format!("nothing requires it; {} has no such distribution either", closure.chroot),
     });
-    hints
+    help
 }
 
 #[cfg(test)]
@@ -173,30 +173,30 @@ mod tests {
     #[test]
     fn a_name_that_is_no_member_is_explained() {
         let (closure, had, decided) = sample();
-        let hints = |name: &str| {
+        let help = |name: &str| {
             let error = why(&closure, &had, &decided, name).unwrap_err();
             assert_eq!(error.kind(), Kind::Usage);
-            (error.to_string(), error.hints())
+            (error.to_string(), error.help())
         };
-        let (message, near) = hints("pydantik");
+        let (message, near) = help("pydantik");
         assert_eq!(message, "`pydantik` is no member of the closure of `demo`");
         assert_eq!(near[0], "did you mean `pydantic`?");
         assert_eq!(near[1], "nothing requires it; fedora-43 has no such distribution either");
-        assert_eq!(hints("demo").1, ["it is what component `demo` itself makes"]);
+        assert_eq!(help("demo").1, ["it is what component `demo` itself makes"]);
         let dropped = why(&closure, &had, &decided, "ray").unwrap();
         assert_eq!(steps(&dropped), ["demo -> ray[serve]>=2"]);
 
         let more = offers(&[("requests", "2.32")]);
         let gone = rules(&[("old", Some(Place::Dropped), "slow")]);
         assert_eq!(
-            why(&closure, &more, &gone, "requests").unwrap_err().hints(),
+            why(&closure, &more, &gone, "requests").unwrap_err().help(),
             [
                 "nothing requires it; fedora-43 has python3-requests 2.32, so that it would be `system` where that \
               version satisfies"
             ]
         );
         assert_eq!(
-            why(&closure, &more, &gone, "old").unwrap_err().hints(),
+            why(&closure, &more, &gone, "old").unwrap_err().help(),
             [
                 "it is dropped in component.toml (slow), and nothing requires it any more: that decision can go"
             ]

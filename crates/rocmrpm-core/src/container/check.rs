@@ -27,7 +27,7 @@ pub fn flavour(found: &BTreeMap<String, String>, image: &str) -> Result<Flavour,
     name.and_then(|name| Flavour::parse(name)).ok_or_else(|| {
         let message = format!("`{}` is not an image of rocmrpm's", visible(image));
         Error::new(Kind::Findings, message)
-            .hinted(format!("it has no label `{}` with a known flavour", labels::FLAVOUR))
+            .with_help(format!("it has no label `{}` with a known flavour", labels::FLAVOUR))
     })
 }
 

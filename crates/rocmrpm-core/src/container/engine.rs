@@ -81,12 +81,12 @@ impl Diagnose for EngineError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Build { log, .. } => vec![format!("the whole log: {}", log.display())],
             Self::NoImage { .. } => vec!["`rocmrpm container build` makes one".into()],
             Self::Store { .. } | Self::Answer { .. } => Vec::new(),
-            Self::Process(error) => error.hints(),
+            Self::Process(error) => error.help(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why there is no container file, and the remedies.
+//! Why there is no container file, and how to fix it.
 
 use crate::error::{Diagnose, Kind};
 
@@ -46,7 +46,7 @@ impl Diagnose for ContainerError {
         Kind::Config
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         vec![match self {
             Self::NoImage { chroot } => format!(
                 "add such as `container-image = \"registry.fedoraproject.org/fedora:43\"` to mock-configs/{chroot}.toml"

@@ -82,7 +82,7 @@ impl<'w> CoprBuilder<'w> {
                 let log = self.logs(sent.build, &logs)?.log;
                 return Err(BuildError::Environment {
                     message: format!("COPR could not build the macros package `{}`", macros.name),
-                    hint: format!("its log: {}; its page: {}", log.display(), client.build_page(sent.build)),
+                    help: format!("its log: {}; its page: {}", log.display(), client.build_page(sent.build)),
                 });
             }
             crate::files::remove_dir_if_there(work)?;

@@ -169,7 +169,7 @@ impl Diagnose for CoprError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         let token = |url: &str| {
             format!("log in on {url}/api/ and put what that page shows into ~/.config/copr (mode 600)")
         };
@@ -196,7 +196,7 @@ impl Diagnose for CoprError {
             }
             Self::NoProject { .. } => vec![format!("`{} copr sync` makes it", own_program())],
             Self::Server { .. } | Self::Damaged { .. } => vec![
-                "run the same command again later; it goes on where it stopped".into(),
+                "run the same command again later to resume".into(),
                 "https://status.fedoraproject.org tells of outages".into(),
             ],
             Self::Answer { .. } => vec!["rocmrpm was written for copr-cli 2.6: is yours older?".into()],
@@ -211,12 +211,12 @@ impl Diagnose for CoprError {
                 "remove `auto-prune` from copr/project.toml, or ask COPR's administrators to switch it off first"
                     .into(),
             ],
-            Self::Key(error) => error.hints(),
+            Self::Key(error) => error.help(),
             Self::Refused { said, .. } if said.contains("still in progress") => {
                 vec![format!("wait for the build, or cancel it: {} copr cancel", own_program())]
             }
             Self::Refused { .. } | Self::Io(_) => Vec::new(),
-            Self::Process(error) => error.hints(),
+            Self::Process(error) => error.help(),
         }
     }
 

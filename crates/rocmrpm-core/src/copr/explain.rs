@@ -35,7 +35,7 @@ pub(super) struct Logs {
 struct Cause {
     kind: Kind,
     text: String,
-    remedy: Option<String>,
+    help: Option<String>,
 }
 
 impl CoprBuilder<'_> {
@@ -64,9 +64,9 @@ impl CoprBuilder<'_> {
         let name = job.component.name.as_str();
         let logs = self.logs(sent.build, &job.logs)?;
         let spec = job.sources.join(&job.spec.file_name);
-        // What is installed on COPR's machines is Fedora's: a remedy for another system does not fit.
+        // What is installed on COPR's machines is Fedora's: help for another system does not apply.
         let mut failure = Failure::from_log(name, &logs.log, (&spec, &job.spec.text), &job.retry);
-        failure.remedy = failure.remedy.take().and_then(|remedy| without_debian(&remedy));
+        failure.help = failure.help.take().and_then(|help| without_debian(&help));
         if let Some(cause) = cause(sent.build, state, &logs) {
             blame_copr(&mut failure, cause, &logs);
         }
@@ -82,17 +82,17 @@ fn timed_out(logs: &[PathBuf]) -> bool {
 
 /// Replaces what a log seems to say of a failure by the cause that COPR gives. The lines of the build
 /// stay if it ran.
-fn blame_copr(failure: &mut Failure, Cause { kind, text, remedy }: Cause, logs: &Logs) {
+fn blame_copr(failure: &mut Failure, Cause { kind, text, help }: Cause, logs: &Logs) {
     "COPR".clone_into(&mut failure.phase);
     if logs.source || logs.backend.is_some() {
         failure.lines = last_lines(text_of(&logs.log).as_bytes(), LINES);
         failure.problems.clear();
     }
-    (failure.kind, failure.cause, failure.remedy, failure.id) = (kind, Some(text), remedy, None);
+    (failure.kind, failure.cause, failure.help, failure.id) = (kind, Some(text), help, None);
 }
 
 fn cause(build: u64, state: Option<State>, logs: &Logs) -> Option<Cause> {
-    let cause = |kind, text: String| Some(Cause { kind, text, remedy: None });
+    let cause = |kind, text: String| Some(Cause { kind, text, help: None });
     match state {
         None => cause(Kind::Network, format!("build {build} was deleted there")),
         Some(State::Canceled) => cause(Kind::Interrupted, format!("build {build} was canceled")),
@@ -103,7 +103,7 @@ fn cause(build: u64, state: Option<State>, logs: &Logs) -> Option<Cause> {
         _ if logs.timed_out => Some(Cause {
             kind: Kind::Timeout,
             text: "the build took longer than COPR was asked to allow".to_owned(),
-            remedy: Some(
+            help: Some(
                 "raise `timeout` in its component.toml or in copr/project.toml [default: 5 hours, maximum: 30]"
                     .to_owned(),
             ),
@@ -111,16 +111,16 @@ fn cause(build: u64, state: Option<State>, logs: &Logs) -> Option<Cause> {
         _ if logs.backend.is_some() => Some(Cause {
             kind: Kind::Network,
             text: format!("COPR itself failed: {}", logs.backend.as_deref().unwrap_or_default()),
-            remedy: Some("push again; https://status.fedoraproject.org lists outages".to_owned()),
+            help: Some("push again; https://status.fedoraproject.org lists outages".to_owned()),
         }),
         _ if logs.source => cause(Kind::Build, format!("COPR could not read the SRPM of build {build}")),
         _ => None,
     }
 }
 
-/// Leaves out the part of a remedy that is for Debian.
-fn without_debian(remedy: &str) -> Option<String> {
-    let parts: Vec<&str> = remedy.split("; ").filter(|part| !part.contains("(Debian)")).collect();
+/// Leaves out the part of the help that is for Debian.
+fn without_debian(help: &str) -> Option<String> {
+    let parts: Vec<&str> = help.split("; ").filter(|part| !part.contains("(Debian)")).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -129,9 +129,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaves_out_remedies_for_debian() {
-        let remedy = "BuildRequires: rocm-hip-devel (Fedora); `apt-get install libamdhip64-dev` (Debian)";
-        assert_eq!(without_debian(remedy).as_deref(), Some("BuildRequires: rocm-hip-devel (Fedora)"));
+    fn leaves_out_help_for_debian() {
+        let help = "BuildRequires: rocm-hip-devel (Fedora); `apt-get install libamdhip64-dev` (Debian)";
+        assert_eq!(without_debian(help).as_deref(), Some("BuildRequires: rocm-hip-devel (Fedora)"));
         assert_eq!(without_debian("use clang; or gcc").as_deref(), Some("use clang; or gcc"));
         assert_eq!(without_debian("`apt-get install x` (Debian)"), None);
     }
@@ -184,12 +184,12 @@ mod tests {
             failure.lines = vec!["error: bad".into()];
             let logs =
                 Logs { log: path.clone(), timed_out: false, backend: backend.map(str::to_owned), source };
-            let cause = Cause { kind: Kind::Network, text: "COPR itself failed".into(), remedy: None };
+            let cause = Cause { kind: Kind::Network, text: "COPR itself failed".into(), help: None };
             blame_copr(&mut failure, cause, &logs);
             let shown: &[&str] = if replaced { &["2", "3", "4", "5", "no disk"] } else { &["error: bad"] };
             assert_eq!(failure.lines, shown);
             let found =
-                (failure.phase.as_str(), failure.kind, failure.cause.as_deref(), failure.remedy.as_deref());
+                (failure.phase.as_str(), failure.kind, failure.cause.as_deref(), failure.help.as_deref());
             assert_eq!(found, ("COPR", Kind::Network, Some("COPR itself failed"), None));
         }
     }

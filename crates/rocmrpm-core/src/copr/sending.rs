@@ -202,7 +202,7 @@ fn key_text(content: Sha256, builder: &str, workspace: &Workspace) -> String {
 pub(super) fn header(srpm: &Path) -> Result<rpms::Header, BuildError> {
     rpms::header(srpm).map_err(|error| BuildError::Environment {
         message: format!("cannot read the SRPM `{}`: {error}", srpm.display()),
-        hint: "run the command again".to_owned(),
+        help: "run the command again".to_owned(),
     })
 }
 

@@ -43,16 +43,16 @@ impl Diagnose for RepositoryError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Git { root, source } => {
-                let mut hints = source.hints();
+                let mut help = source.help();
                 if source.to_string().contains("dubious ownership") {
                     let root = quote(&root.to_string_lossy());
                     let command = format!("git config --global --add safe.directory {root}");
-                    hints.push(format!("if you trust its owner: {command}"));
+                    help.push(format!("if you trust its owner: {command}"));
                 }
-                hints
+                help
             }
             Self::Bare { dir } => {
                 let head = quote(&dir.join("HEAD").to_string_lossy());
@@ -171,10 +171,10 @@ mod tests {
                 tail: tail.to_owned(),
             },
         };
-        let hints = failed("fatal: detected dubious ownership in repository at '/srv/my stack'").hints();
-        let help = "if you trust its owner: git config --global --add safe.directory '/srv/my stack'";
-        assert_eq!(hints, [help]);
-        assert!(failed("fatal: bad object HEAD").hints().is_empty());
+        let help = failed("fatal: detected dubious ownership in repository at '/srv/my stack'").help();
+        let command = "if you trust its owner: git config --global --add safe.directory '/srv/my stack'";
+        assert_eq!(help, [command]);
+        assert!(failed("fatal: bad object HEAD").help().is_empty());
     }
 
     #[test]

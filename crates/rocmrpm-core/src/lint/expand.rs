@@ -37,7 +37,7 @@ impl crate::error::Diagnose for ExpandError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Rpmspec { source: ProcessError::Failed { .. }, .. } => {
                 vec![
@@ -45,8 +45,8 @@ impl crate::error::Diagnose for ExpandError {
                         .into(),
                 ]
             }
-            Self::Rpmspec { source, .. } => source.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Rpmspec { source, .. } => source.help(),
+            Self::Io(error) => error.help(),
         }
     }
 }

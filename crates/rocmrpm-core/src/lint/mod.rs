@@ -83,8 +83,8 @@ pub struct Finding {
     pub found: String,
     /// What should be there instead.
     pub expected: String,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
 }
 
 /// A finding that a waiver took out.
@@ -105,7 +105,7 @@ fn finding(rule: &Rule, file: &str, line: usize, found: String, expected: impl I
         // Specs of others are looked at, too.
         found: visible(&found),
         expected: visible(&expected.into()),
-        remedy: rule.mend.to_owned(),
+        help: rule.help.to_owned(),
     }
 }
 

@@ -110,10 +110,10 @@ impl Diagnose for OsvError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
-            Self::Unreachable { source, .. } if source.kind() == Kind::MissingTool => source.hints(),
-            Self::Unreachable { source, .. } if source.kind() == Kind::Interrupted => source.hints(),
+            Self::Unreachable { source, .. } if source.kind() == Kind::MissingTool => source.help(),
+            Self::Unreachable { source, .. } if source.kind() == Kind::Interrupted => source.help(),
             Self::Unreachable { .. } | Self::Answer { .. } => vec![
                 "check the network and https_proxy, or read an export: `rocmrpm closure audit --export all.zip`"
                     .into(),
@@ -123,9 +123,9 @@ impl Diagnose for OsvError {
             | Self::Member { .. }
             | Self::Old { .. } => vec![FETCH.into()],
             Self::Lacks { ecosystem, .. } => vec![FETCH.replace("/PyPI/", &format!("/{ecosystem}/"))],
-            Self::Cache(error) => error.hints(),
-            Self::Process(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Cache(error) => error.help(),
+            Self::Process(error) => error.help(),
+            Self::Io(error) => error.help(),
         }
     }
 }

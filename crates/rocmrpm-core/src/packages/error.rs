@@ -75,7 +75,7 @@ impl Diagnose for PackagesError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Table { table, .. } => vec![format!(
                 "add {table}, or remove it from `packages` in mock-configs; `--live` asks the repositories \
@@ -99,8 +99,8 @@ impl Diagnose for PackagesError {
             Self::Process(ProcessError::Failed { .. }) => {
                 vec!["without `--live` the package tables of mock-configs/packages are asked".into()]
             }
-            Self::Process(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Process(error) => error.help(),
+            Self::Io(error) => error.help(),
         }
     }
 

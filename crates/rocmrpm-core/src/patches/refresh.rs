@@ -77,7 +77,7 @@ pub struct Conflict {
     /// The files with git's conflict markers, as a diff; empty where git had no part.
     pub diff: String,
     /// How to go on.
-    pub remedy: String,
+    pub help: String,
 }
 
 /// Makes a component's patches for a version anew, as far as they need it.
@@ -140,7 +140,7 @@ pub fn refresh(
                             file: patch.file_name.clone(),
                             problem: format!("it does not apply ({}), and no version that it applies to is at hand for a merge", misfit.problem),
                             diff: String::new(),
-                            remedy: "fetch one: `rocmrpm patch status --pin NAME=VERSION` with a version that it applies to".into(),
+                            help: "fetch one: `rocmrpm patch status --pin NAME=VERSION` with a version that it applies to".into(),
                         }),
                     }
                 }
@@ -213,11 +213,11 @@ fn merge(
     let done = repository.git().args(["merge-tree", "--write-tree", &ours, &theirs]).run()?;
     let out = String::from_utf8_lossy(&done.stdout).into_owned();
     let tree = out.lines().next().unwrap_or_default().to_owned();
-    let conflict = |problem: &str, diff: String, remedy: &str| Conflict {
+    let conflict = |problem: &str, diff: String, help: &str| Conflict {
         file: patch.file_name.clone(),
         problem: problem.to_owned(),
         diff,
-        remedy: remedy.to_owned(),
+        help: help.to_owned(),
     };
     match done.code {
         Some(0) if tree == new => Ok(Err(conflict(
@@ -237,7 +237,7 @@ fn merge(
         _ => {
             let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
             Err(Error::new(Kind::Environment, format!("git merge-tree {}: {said}", done.how()))
-                .hinted("it takes git 2.38 or newer"))
+                .with_help("it takes git 2.38 or newer"))
         }
     }
 }

@@ -37,7 +37,7 @@ pub enum PinsError {
         /// Why not.
         reason: String,
         /// What to do instead.
-        hint: String,
+        help: String,
     },
     /// Two values would have one name.
     #[error("`{first}` and `{second}` would both be written as {name}")]
@@ -78,17 +78,17 @@ impl Diagnose for PinsError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::ReadOnly { file } => vec![format!("`chmod u+w {file}`, if it may be changed")],
             Self::ChangedMeanwhile { .. } => vec!["run the same command again".into()],
             Self::NotKnown { component, .. } => {
                 vec![format!("name the version: `rocmrpm pins update {component} VERSION`")]
             }
-            Self::Fixed { hint, .. } => vec![hint.clone()],
+            Self::Fixed { help, .. } => vec![help.clone()],
             Self::NoneReached { .. } => vec!["is the network there? `--json` says of each why".into()],
-            Self::Source(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Source(error) => error.help(),
+            Self::Io(error) => error.help(),
             Self::Invalid(_) | Self::Ambiguous { .. } => Vec::new(),
         }
     }

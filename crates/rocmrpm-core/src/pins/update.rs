@@ -65,7 +65,7 @@ pub fn update(
         let error = PinsError::Fixed {
             component: name.to_owned(),
             reason: "it is part of a Python closure".into(),
-            hint: "`rocmrpm closure --write --upgrade` chooses all versions of a closure anew".into(),
+            help: "`rocmrpm closure --write --upgrade` chooses all versions of a closure anew".into(),
         };
         return Err(error.into());
     }
@@ -165,7 +165,7 @@ fn fixed(pin: &Pin) -> PinsError {
     PinsError::Fixed {
         component: pin.component.to_string(),
         reason: "its source is a folder of the workspace".into(),
-        hint: "change the folder, and its version in the pin set".into(),
+        help: "change the folder, and its version in the pin set".into(),
     }
 }
 
@@ -198,7 +198,7 @@ fn moved(
                 return Err(PinsError::Fixed {
                     component: pin.component.to_string(),
                     reason: "its URL has no `{version}`".into(),
-                    hint: format!("write `{{version}}` where {written} has {}", pin.version),
+                    help: format!("write `{{version}}` where {written} has {}", pin.version),
                 });
             }
             (*url, *sha256) = (written.replace("{version}", version), None);
@@ -209,7 +209,7 @@ fn moved(
                 return Err(PinsError::Fixed {
                     component: pin.component.to_string(),
                     reason: "the wheel's name has no `{version}`".into(),
-                    hint: format!("write `{{version}}` where {written} has {}", pin.version),
+                    help: format!("write `{{version}}` where {written} has {}", pin.version),
                 });
             }
             (*file, *sha256) = (written.replace("{version}", version), None);

@@ -103,7 +103,7 @@ impl Diagnose for NotInstallable {
         unmet.chain(self.conflicts.iter().map(ToString::to_string)).collect()
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         let of_build_id = |conflict: &Conflict| conflict.files.iter().all(|file| file.starts_with(BUILD_IDS));
         if self.unmet.is_empty() && self.conflicts.iter().all(of_build_id) {
             return vec![

@@ -225,7 +225,7 @@ impl<'a> Packer<'a> {
         }
         if rpms.is_empty() {
             let message = format!("the spec of `{}` makes no package", component.name);
-            return Err(Error::new(Kind::Config, message).hinted("give it a section `%files`"));
+            return Err(Error::new(Kind::Config, message).with_help("give it a section `%files`"));
         }
         fs_err::create_dir_all(to.parent().unwrap_or(to)).map_err(action())?;
         fs_err::rename(&done, to).map_err(action())?;

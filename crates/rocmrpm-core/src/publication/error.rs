@@ -1,4 +1,4 @@
-//! Why a repository was not published, and the remedies.
+//! Why a repository was not published, and how to fix it.
 
 use crate::error::{Diagnose, IoError, Kind};
 use crate::index::IndexError;
@@ -79,28 +79,28 @@ impl Diagnose for PublicationError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
-        let hint = |text: &str| vec![text.to_owned()];
+    fn help(&self) -> Vec<String> {
+        let help = |text: &str| vec![text.to_owned()];
         match self {
-            Self::Foreign { .. } => hint("publish to another folder, or remove what is there"),
+            Self::Foreign { .. } => help("publish to another folder, or remove what is there"),
             Self::Damaged { .. } => {
-                hint("publish to another folder; whoever uses this one keeps what can still be read")
+                help("publish to another folder; whoever uses this one keeps what can still be read")
             }
-            Self::Republished { .. } => hint(
+            Self::Republished { .. } => help(
                 "what is published never changes: commit the change, so that Release rises, and build again",
             ),
-            Self::OtherKey { .. } => hint(
+            Self::OtherKey { .. } => help(
                 "what is published never changes, and neither does its key: publish to a new folder, and \
                  let `[repository] url` name it",
             ),
-            Self::Dirty { .. } => hint(
+            Self::Dirty { .. } => help(
                 "commit the changes and build again; `--allow-dirty` publishes it all the same, to try it",
             ),
-            Self::Nothing => hint("`rocmrpm build` builds them"),
-            Self::Rpm(error) => error.hints(),
-            Self::Signing(error) => error.hints(),
-            Self::Place(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Nothing => help("`rocmrpm build` builds them"),
+            Self::Rpm(error) => error.help(),
+            Self::Signing(error) => error.help(),
+            Self::Place(error) => error.help(),
+            Self::Io(error) => error.help(),
         }
     }
 

@@ -27,7 +27,7 @@ impl Cause {
     }
 
     /// Returns what happened and what helps, in one sentence.
-    pub fn remedy(self) -> &'static str {
+    pub fn help(self) -> &'static str {
         match self {
             Self::Timestamp => {
                 "the time of the build is in it: take SOURCE_DATE_EPOCH, which every build has in its environment"

@@ -76,15 +76,15 @@ impl<'a> Subject<'a> {
         let again = || command_again(workspace, &format!("build {}", component.name), &[]);
         let Some((record, _)) = results.accepted()? else {
             let message = format!("`{}` has no results that could be reproduced", component.name);
-            return Err(Error::new(Kind::Config, message).hinted(format!("build it first: {}", again())));
+            return Err(Error::new(Kind::Config, message).with_help(format!("build it first: {}", again())));
         };
         for output in &record.outputs {
             let path = results.dir().join(&output.file);
             let (found, _) = Sha256::of_file(&path).map_err(IoError::doing("read a result"))?;
             if found != output.sha256 {
                 let message = format!("{} is not what the build made", path.display());
-                let hint = format!("remove {} and build anew: {}", results.dir().display(), again());
-                return Err(Error::new(Kind::Environment, message).hinted(hint));
+                let help = format!("remove {} and build anew: {}", results.dir().display(), again());
+                return Err(Error::new(Kind::Environment, message).with_help(help));
             }
         }
         Ok(Self { component, results, record })
@@ -224,6 +224,6 @@ fn unpack(srpm: &Path, to: &Path) -> Result<(), Error> {
         std::io::copy(content, &mut file)?;
         Ok(file.flush()?)
     })
-    .map_err(|error| Error::from(error).hinted(format!("`{} build` makes it anew", own_program())))?;
+    .map_err(|error| Error::from(error).with_help(format!("`{} build` makes it anew", own_program())))?;
     Ok(())
 }

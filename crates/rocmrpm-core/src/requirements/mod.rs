@@ -111,7 +111,7 @@ impl Diagnose for RequirementsError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Empty { .. } => vec!["`rocmrpm index` writes the index of the chroot's wheels".into()],
             Self::Unpinnable { .. } => vec!["`rocmrpm index check` tells all that is wrong with it".into()],
@@ -124,8 +124,8 @@ impl Diagnose for RequirementsError {
                 "name the indexes that have them: `[index] outside` in rocmrpm.toml".into(),
             ],
             Self::Answer(_) => vec!["is this uv much newer or older than 2026's?".into()],
-            Self::Process(error) => uv::hints(error),
-            Self::Io(error) => error.hints(),
+            Self::Process(error) => uv::help(error),
+            Self::Io(error) => error.help(),
         }
     }
 

@@ -54,10 +54,10 @@ impl Diagnose for LockError {
         lines
     }
 
-    fn hints(&self) -> Vec<String> {
-        let mut hints: Vec<String> = Vec::new();
+    fn help(&self) -> Vec<String> {
+        let mut help: Vec<String> = Vec::new();
         for (name, error) in &self.failed {
-            for hint in error.hints() {
+            for line in error.help() {
                 // What several need is told once, what one needs with its name.
                 let general = !matches!(
                     error,
@@ -66,13 +66,13 @@ impl Diagnose for LockError {
                         | SourceError::NoPath { .. }
                         | SourceError::Moved { .. }
                 );
-                let hint = if general || self.failed.len() == 1 { hint } else { format!("{name}: {hint}") };
-                if !hints.contains(&hint) {
-                    hints.push(hint);
+                let line = if general || self.failed.len() == 1 { line } else { format!("{name}: {line}") };
+                if !help.contains(&line) {
+                    help.push(line);
                 }
             }
         }
-        hints
+        help
     }
 }
 

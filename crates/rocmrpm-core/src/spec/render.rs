@@ -87,9 +87,9 @@ impl Diagnose for SpecError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
-            Self::Template(error) => error.hints(),
+            Self::Template(error) => error.help(),
             Self::LeavesOut { .. } => vec![
                 "a spec has its sources by `<{ source_lines }>`, its patches by a loop over `patches`, and its edits by \
                  `<@ include \"_shared/edits.tera\" @>` behind %autosetup"
@@ -101,7 +101,7 @@ impl Diagnose for SpecError {
                         .into(),
                 ]
             }
-            Self::Process(error) => error.hints(),
+            Self::Process(error) => error.help(),
             _ => Vec::new(),
         }
     }

@@ -112,8 +112,8 @@ fn labels(
         Ok((_, differences)) if differences.is_empty() => (Outcome::Pass, String::new()),
         Ok((_, differences)) => {
             let labels: Vec<String> = differences.iter().map(|d| visible(&d.label)).collect();
-            let hint = "`rocmrpm container check` shows what they are and should be";
-            (Outcome::Fail, format!("{} differ; {hint}", labels.join(", ")))
+            let help = "`rocmrpm container check` shows what they are and should be";
+            (Outcome::Fail, format!("{} differ; {help}", labels.join(", ")))
         }
         // Another's image, or a workspace that has no image of this flavour.
         Err(error) if matches!(error.kind(), Kind::Findings | Kind::Config) => {

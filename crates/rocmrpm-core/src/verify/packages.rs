@@ -10,7 +10,7 @@ use super::place::Place;
 use super::{Check, Outcome, Verified};
 use crate::error::{Error, IoError};
 use crate::packages::repositories_text;
-use crate::process::{Command, Finished, ProcessError, find_program, install_hint, last_lines};
+use crate::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
 use crate::rpms::{self, name_of_file};
 use crate::stack::Stack;
 use crate::text::visible;
@@ -177,7 +177,7 @@ impl<'a> Packages<'a> {
 
 /// Says that a check needs a program which this machine does not have.
 fn not_there(program: &str) -> String {
-    format!("`{program}` is not installed; {}", install_hint(program))
+    format!("`{program}` is not installed; {}", install_help(program))
 }
 
 fn installable(name: &str, outcome: Outcome, detail: String) -> Check {

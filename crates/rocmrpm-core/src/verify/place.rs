@@ -128,7 +128,7 @@ impl Place {
             let message =
                 format!("nothing can be run in the image `{}`: {}", visible(image), visible(&words));
             return Err(Error::new(Kind::Environment, message)
-                .hinted("BUILDAH_ISOLATION=chroot works in places where nothing else does"));
+                .with_help("BUILDAH_ISOLATION=chroot works in places where nothing else does"));
         }
         place.keep(finished.stdout)?;
         Ok(place)

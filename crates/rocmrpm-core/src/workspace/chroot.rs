@@ -131,8 +131,8 @@ impl Chroot {
                     repository.id,
                     visible(path)
                 );
-                let hint = format!("name a URL that they can reach as its `gpg-key` in {}", self.file.name);
-                return Err(Error::new(Kind::Config, message).hinted(hint));
+                let help = format!("name a URL that they can reach as its `gpg-key` in {}", self.file.name);
+                return Err(Error::new(Kind::Config, message).with_help(help));
             }
         }
         Ok(())

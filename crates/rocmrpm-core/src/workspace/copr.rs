@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_remedy() {
+    fn reports_every_mistake_with_help() {
         let (_, problems) = read(
             "owner = \"a b\"\nproject = \"p\"\nchroots = [\"fedora-44-x86_64\"]\ntimeout = \"31 h\"\n\
              bootstrap = \"onn\"\n[chroot.fedora-43]\nrepositories = [\"file:///x\"]\n",

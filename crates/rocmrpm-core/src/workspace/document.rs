@@ -125,7 +125,7 @@ impl<'d> Table<'d> {
         self.span.clone()
     }
 
-    /// Notes a problem at a place in this file, with a remedy if one is known.
+    /// Notes a problem at a place in this file, with help if any is known.
     pub fn problem(
         &mut self,
         span: Range<usize>,

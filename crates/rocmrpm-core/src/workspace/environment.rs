@@ -19,7 +19,7 @@ impl Chroot {
         Environment::new(&python, arch, glibc).ok_or_else(|| {
             let message = format!("`{python}` is not the version of a Python, such as `3.14`");
             Error::new(Kind::Config, message)
-                .hinted(format!("correct `python` in mock-configs/{}.toml", self.name))
+                .with_help(format!("correct `python` in mock-configs/{}.toml", self.name))
         })
     }
 }

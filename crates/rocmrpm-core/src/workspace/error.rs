@@ -59,7 +59,7 @@ impl Diagnose for WorkspaceError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::NotFound { .. } => {
                 vec!["`rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere".into()]

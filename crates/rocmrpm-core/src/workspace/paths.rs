@@ -156,7 +156,7 @@ mod tests {
             let error = check_inputs(&self.root()).unwrap_err();
             assert_eq!(error.kind(), Kind::Config);
             assert!(error.to_string().starts_with(&format!("`{name}` {message}")), "{error}");
-            assert!(error.hints()[0].contains(&format!("rm {name}")), "{:?}", error.hints());
+            assert!(error.help()[0].contains(&format!("rm {name}")), "{:?}", error.help());
             fs_err::remove_file(self.at(name)).unwrap();
             check_inputs(&self.root()).unwrap();
         }
@@ -200,7 +200,7 @@ mod tests {
             symlink(victim.path(), lab.at(name)).unwrap();
             let error = check_outputs(&lab.root(), "host").unwrap_err();
             assert!(error.to_string().starts_with(&format!("`{name}` is a link to `/")), "{error}");
-            assert!(error.hints()[0].contains(&format!("rm {name}")), "{:?}", error.hints());
+            assert!(error.help()[0].contains(&format!("rm {name}")), "{:?}", error.help());
             fs_err::remove_file(lab.at(name)).unwrap();
             symlink("nowhere", lab.at(name)).unwrap();
             check_outputs(&lab.root(), "host").unwrap_err();
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(error.kind(), Kind::Config);
         assert!(error.to_string().contains(&format!("belongs to another user (user ID {owner})")), "{error}");
         assert_eq!(
-            error.hints(),
+            error.help(),
             [format!("if you trust this user: export ROCMRPM_TRUST={}", root.display())]
         );
     }

@@ -71,7 +71,7 @@ fn card(report: &Report, group: &Group<'_>) -> String {
         if same(group, |f| &f.expected) {
             pairs.push_str(&pair("Expected", &escape(&first.expected)));
         }
-        pairs.push_str(&pair("Remedy", &prose(&sentence(&first.remedy))));
+        pairs.push_str(&pair("Help", &prose(&sentence(&first.help))));
     }
     if let Some(rule) = rule {
         pairs.push_str(&pair("Why", &format!("<span class=\"quiet\">{}</span>", prose(&sentence(rule.why)))));

@@ -88,7 +88,7 @@ pub enum CauseKind {
     Build,
     /// A file of the workspace, or a setting of a tool.
     Config,
-    /// The machine or the chroot; no change of a component mends it.
+    /// The machine or the chroot; no change of a component fixes it.
     Environment,
     /// The network, or who answers there.
     Network,
@@ -145,8 +145,8 @@ pub struct Cause {
     pub patterns: Vec<Pattern>,
     /// What went wrong; `{1}` stands for what the pattern has in its place.
     pub cause: String,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
     /// Where it was seen.
     pub seen: String,
 }
@@ -210,8 +210,8 @@ pub struct Known {
     pub id: &'static str,
     /// What went wrong.
     pub cause: String,
-    /// How to mend it.
-    pub remedy: String,
+    /// How to fix it.
+    pub help: String,
     /// What kind of failure it is.
     pub kind: Kind,
 }
@@ -227,7 +227,7 @@ impl Known {
         Self {
             id: &cause.id,
             cause: filled(&cause.cause),
-            remedy: filled(&cause.remedy),
+            help: filled(&cause.help),
             kind: cause.kind.into(),
         }
     }

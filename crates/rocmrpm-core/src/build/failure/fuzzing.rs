@@ -9,7 +9,7 @@ use crate::error::Problem;
 pub fn log(bytes: &[u8]) -> (bool, Vec<Problem>) {
     let spec = (Path::new("a.spec"), "Name: a\nVersion: 1\n%build\nmake\n");
     let failure = Failure::of_log(&Log::of(bytes), "a", Path::new("build.log"), spec, "rocmrpm build a");
-    failure.hints();
+    failure.help();
     failure.to_string();
     (failure.cause.is_some(), failure.problems)
 }

@@ -161,7 +161,7 @@ impl Log {
                 span: Some(start..start + length),
                 message: "rpm rejects the spec".into(),
                 label: shown_line(message),
-                help: Some("this file is rendered; mend its template".into()),
+                help: Some("this file is rendered; edit its template".into()),
             });
         }
         problems

@@ -110,7 +110,7 @@ fn key_url(
     let path = std::path::absolute(path)?;
     let wrong = |message: String| BuildError::Chroot {
         message,
-        hint: format!("`gpg-key` of the repository `{}` in {}", repository.id, workspace.chroot.file.name),
+        help: format!("`gpg-key` of the repository `{}` in {}", repository.id, workspace.chroot.file.name),
     };
     let text = fs_err::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
     if !text.trim_start().starts_with(KEY_BEGINS) {

@@ -17,7 +17,7 @@ const TIMEOUT: i32 = 11;
 const EXITS: &[(i32, Kind, &str, &str)] = &[
     (1, Kind::Environment, "mock failed", "its log says more"),
     (2, Kind::Environment, "mock's setuid wrapper is missing", "reinstall the package `mock`"),
-    (3, Kind::Config, "mock rejects the rendered config", "mend mock-configs/mock.cfg.tera or the chroot's definition"),
+    (3, Kind::Config, "mock rejects the rendered config", "correct mock-configs/mock.cfg.tera or the chroot's definition"),
     (4, Kind::Build, "only some packages were built", "its log names the others"),
     (5, Kind::Internal, "mock does not know an option that rocmrpm uses", "update mock; rocmrpm needs mock 6 or newer"),
     (6, Kind::Environment, "this machine cannot build for the chroot's architecture", "build on a machine of that architecture, or install qemu-user-static"),
@@ -66,7 +66,7 @@ pub(super) fn explain(job: &Job<'_>, results: &Path, done: &Finished, in_memory:
             let mut failure = failure("build.log");
             if in_memory && failure.kind == Kind::Environment && says_full(&failure.lines.join("\n")) {
                 failure.cause = Some("the build root in memory is full".to_owned());
-                failure.remedy = Some(
+                failure.help = Some(
                     "raise `build-space` in component.toml, or leave it out to build on disk".to_owned(),
                 );
                 failure.id = None;
@@ -94,7 +94,7 @@ pub(super) fn explain(job: &Job<'_>, results: &Path, done: &Finished, in_memory:
     lost.retain(|line| !failure.lines.iter().any(|said| said.contains(line.trim())));
     failure.lines.extend(shown_lines(&lost, SHOWN));
     failure.problems = Vec::new();
-    (failure.cause, failure.remedy, failure.id) = (None, None, None);
+    (failure.cause, failure.help, failure.id) = (None, None, None);
     // What dnf says while it fills the root is in root.log; the rest of that file is no cause.
     let of_dnf = || Known::in_log(&results.join("root.log"), Some(Phase::Dnf)).filter(|_| code != Some(1));
     let of_lost = || Known::in_text(lost.join("\n").as_bytes(), Some(Phase::Dnf));
@@ -110,10 +110,10 @@ pub(super) fn explain(job: &Job<'_>, results: &Path, done: &Finished, in_memory:
     match (known.or_else(|| Known::of_full_disk(results)), exit) {
         (Some(known), _) => failure.because(known),
         (None, Some((30, ..))) => failure.kind = Kind::Environment,
-        (None, Some((number, kind, meaning, remedy))) => {
+        (None, Some((number, kind, meaning, help))) => {
             failure.kind = *kind;
             failure.cause = Some((*meaning).to_owned()).filter(|_| *number != 31);
-            failure.remedy = Some((*remedy).to_owned());
+            failure.help = Some((*help).to_owned());
         }
         (None, None) => {
             failure.kind = Kind::Environment;

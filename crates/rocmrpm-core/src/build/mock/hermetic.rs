@@ -150,7 +150,7 @@ impl Diagnose for HermeticError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::NoLock { .. } => vec![
                 "a build by mock without `--hermetic` writes one beside its results; results of other builders \
@@ -168,8 +168,8 @@ impl Diagnose for HermeticError {
                  is today"
                     .into(),
             ],
-            Self::Cache(error) => error.hints(),
-            Self::Metadata(error) => error.hints(),
+            Self::Cache(error) => error.help(),
+            Self::Metadata(error) => error.help(),
         }
     }
 }
@@ -463,18 +463,18 @@ mod tests {
                     .iter()
                     .all(|name| name == "packages")
             );
-            (error.to_string(), error.kind(), error.hints().concat())
+            (error.to_string(), error.kind(), error.help().concat())
         };
         let mut other = entry(&a, "a");
         other["url"] = file_url(&b).into();
-        let (text, kind, hints) = refused(other);
+        let (text, kind, help) = refused(other);
         assert!(
             text.starts_with("`a-1.0-2.fc43.noarch.rpm` of the build root cannot be had any more: "),
             "{text}"
         );
         assert!(
-            text.ends_with("is another package now") && hints.contains("another build of it"),
-            "{text} {hints}"
+            text.ends_with("is another package now") && help.contains("another build of it"),
+            "{text} {help}"
         );
         assert_eq!(kind, Kind::Environment);
         let mut changed = entry(&a, "a");

@@ -248,7 +248,7 @@ fn refuse_path(dir: &Path) -> Result<(), BuildError> {
         None => Ok(()),
         Some(odd) => Err(BuildError::Environment {
             message: format!("mock cannot build in `{text}`: the path has the character `{odd}`"),
-            hint: "move the workspace to a folder whose path has neither `{` nor `%`".into(),
+            help: "move the workspace to a folder whose path has neither `{` nor `%`".into(),
         }),
     }
 }
@@ -271,8 +271,8 @@ impl Builder for MockBuilder<'_> {
         if find_program("mock").is_none() {
             return Err(ProcessError::Missing { program: "mock".into() }.into());
         }
-        let refused = |message: &str, hint: &str| {
-            Err(BuildError::Environment { message: message.to_owned(), hint: hint.to_owned() })
+        let refused = |message: &str, help: &str| {
+            Err(BuildError::Environment { message: message.to_owned(), help: help.to_owned() })
         };
         if rustix::process::geteuid().is_root() {
             return refused(
@@ -302,7 +302,7 @@ impl Builder for MockBuilder<'_> {
         let made = rpms_below(&made)?;
         made.into_iter().next().ok_or_else(|| BuildError::Environment {
             message: "mock succeeded but made no SRPM".into(),
-            hint: format!("its log: {}", results.join("mock.log").display()),
+            help: format!("its log: {}", results.join("mock.log").display()),
         })
     }
 

@@ -44,15 +44,15 @@ impl Diagnose for AuditError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
-            Self::Osv(error) => error.hints(),
-            Self::Source(error) => error.hints(),
+            Self::Osv(error) => error.help(),
+            Self::Source(error) => error.help(),
             Self::Sbom { member, .. } => {
                 vec![format!("take another version of it: `rocmrpm closure --upgrade {member} --write`")]
             }
-            Self::Process(error) => error.hints(),
-            Self::Io(error) => error.hints(),
+            Self::Process(error) => error.help(),
+            Self::Io(error) => error.help(),
         }
     }
 }

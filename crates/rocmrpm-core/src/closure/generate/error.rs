@@ -12,7 +12,7 @@ pub struct Refused {
     /// What is wrong with it.
     pub problem: String,
     /// What one can do.
-    pub remedy: String,
+    pub help: String,
 }
 
 /// Why the members of a closure cannot become packages.
@@ -72,28 +72,28 @@ impl Diagnose for GenerateError {
         match self {
             Self::Refused { members, .. } if members.len() > 1 => members
                 .iter()
-                .map(|Refused { member, problem, remedy }| format!("{member}: {problem}; {remedy}"))
+                .map(|Refused { member, problem, help }| format!("{member}: {problem}; {help}"))
                 .collect(),
             Self::Source(error) => error.details(),
             _ => Vec::new(),
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::Refused { file, members } => match members.as_slice() {
-                [one] => vec![format!("{} ({file})", one.remedy)],
+                [one] => vec![format!("{} ({file})", one.help)],
                 _ => vec![format!("`[[closure.member]]` is in {file}")],
             },
-            Self::Source(error) => error.hints(),
-            Self::Machine(error) => error.hints(),
+            Self::Source(error) => error.help(),
+            Self::Machine(error) => error.help(),
             Self::Wheel { member, .. } => vec![
                 format!(
                     "name = \"{member}\" with from = \"sdist\" in `[[closure.member]]` builds it from its source"
                 ),
                 "`rocmrpm closure --write --upgrade` looks for another version".into(),
             ],
-            Self::Earlier(error) => error.hints().to_vec(),
+            Self::Earlier(error) => error.help().to_vec(),
         }
     }
 }

@@ -128,9 +128,9 @@ impl Facts {
         fetcher: &Fetcher<'_>,
         arch: &str,
     ) -> Result<Self, GenerateError> {
-        let refused = |problem: String, remedy: String| GenerateError::Refused {
+        let refused = |problem: String, help: String| GenerateError::Refused {
             file: String::new(),
-            members: vec![Refused { member: member.name.clone(), problem, remedy }],
+            members: vec![Refused { member: member.name.clone(), problem, help }],
         };
         let decide = |what: &str| format!("write {what} into its `[[closure.member]]`");
         let none = || refused("the lock has no file of it".into(), "run `rocmrpm closure --write`".into());
@@ -140,15 +140,15 @@ impl Facts {
 
         let license = rule.and_then(|rule| rule.license.clone()).or_else(|| node.about.license.clone());
         let Some(license) = license else {
-            let remedy = decide("`license = \"SPDX\"`, as its source has it,");
-            return Err(refused("its metadata do not say its licence".into(), remedy));
+            let help = decide("`license = \"SPDX\"`, as its source has it,");
+            return Err(refused("its metadata do not say its licence".into(), help));
         };
         if let Some(problem) = license::refused(&license) {
-            let remedy = format!(
+            let help = format!(
                 "if that is not its licence, {}; else drop it, or the distribution may not carry it",
                 decide("`license = \"SPDX\"`")
             );
-            return Err(refused(problem, remedy));
+            return Err(refused(problem, help));
         }
 
         let pure = wheel.as_ref().is_none_or(|file| file.name.ends_with("-none-any.whl"));
@@ -185,18 +185,18 @@ impl Facts {
                 (Some(_), None) if private => {
                     let problem =
                         "its source is written in Rust, whose crates the private package cannot take";
-                    let remedy = "`rocmrpm closure --write --upgrade` looks for a version that has a wheel; \
+                    let help = "`rocmrpm closure --write --upgrade` looks for a version that has a wheel; \
                                   or decide another place of it";
-                    return Err(refused(problem.into(), remedy.into()));
+                    return Err(refused(problem.into(), help.into()));
                 }
                 (Some(project), _) => {
                     let pin = sdist_pin(&member.name, version, &facts.file)?;
                     let crates = fetcher.linked_crates(&pin, project, arch)?;
-                    let remedy = match wheel {
+                    let help = match wheel {
                         Some(_) => decide("`from = \"wheel\"`"),
                         None => "decide another place of it".into(),
                     };
-                    rust::with_crates(&license, &crates).map_err(|problem| refused(problem, remedy))?
+                    rust::with_crates(&license, &crates).map_err(|problem| refused(problem, help))?
                 }
                 (None, _) => license.clone(),
             };
@@ -256,7 +256,7 @@ fn no_name(name: &str) -> GenerateError {
         members: vec![Refused {
             member: name.to_owned(),
             problem: "a component cannot be called so".into(),
-            remedy: "decide another place of it".into(),
+            help: "decide another place of it".into(),
         }],
     }
 }

@@ -119,7 +119,7 @@ pub(super) fn resolve(
             refused.push(Refused {
                 member: (*name).to_owned(),
                 problem: format!("its wheel links to `{}`, which is not the name of a library", visible(odd)),
-                remedy: "build it from its source with `from = \"sdist\"`, or drop it".into(),
+                help: "build it from its source with `from = \"sdist\"`, or drop it".into(),
             });
         }
         all.insert((*name).to_owned(), linked);
@@ -144,7 +144,7 @@ fn nothing_has(
     let problem = format!(
         "{file} in {wheel} links to {library}, which neither {chroot} nor a member that it requires has"
     );
-    let remedy = match other {
+    let help = match other {
         Some((other, _)) => {
             format!("`{other}` has it: add the requirement on it to the component by an `[[edit]]`")
         }
@@ -153,7 +153,7 @@ fn nothing_has(
              mock-configs/{chroot}.toml; else decide `from = \"sdist\"` or another place of it"
         ),
     };
-    Refused { member: member.to_owned(), problem, remedy }
+    Refused { member: member.to_owned(), problem, help }
 }
 
 /// Returns what a member requires, and what that requires in turn.

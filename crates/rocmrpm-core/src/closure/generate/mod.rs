@@ -104,14 +104,14 @@ pub fn files(
             refused.push(Refused {
                 member: member.name.clone(),
                 problem: "a component of the workspace has that name".into(),
-                remedy: "decide another place of it, or remove the component".into(),
+                help: "decide another place of it, or remove the component".into(),
             });
         }
         if ComponentName::parse(&member.name).is_none() {
             refused.push(Refused {
                 member: member.name.clone(),
                 problem: "a component cannot be called so".into(),
-                remedy: "decide another place of it".into(),
+                help: "decide another place of it".into(),
             });
         }
     }
@@ -135,8 +135,8 @@ pub fn files(
     } else if let Some((member, _)) = private.first() {
         let member = member.name.clone();
         let problem = "no private member has a wheel, and the private package needs one".into();
-        let remedy = "decide `from = \"wheel\"` or another place of one".into();
-        let members = vec![Refused { member, problem, remedy }];
+        let help = "decide `from = \"wheel\"` or another place of one".into();
+        let members = vec![Refused { member, problem, help }];
         return Err(GenerateError::Refused { file: component.file.name.clone(), members });
     }
     parts.sort_by(|a, b| a.name.cmp(&b.name));

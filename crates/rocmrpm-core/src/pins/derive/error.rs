@@ -85,7 +85,7 @@ impl Diagnose for DeriveError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn help(&self) -> Vec<String> {
         match self {
             Self::NotReadable { .. } => vec![format!("begin with one of {}", readable().join(", "))],
             Self::Choice { near, .. } => near.iter().map(|name| format!("did you mean `{name}`?")).collect(),
@@ -110,7 +110,7 @@ impl Diagnose for DeriveError {
                 vec!["run the same command again where these sources can be reached".into()]
             }
             Self::NoOrigin { name } => vec![format!("add a table `[{name}]` with a source to the base set")],
-            Self::Source(error) => error.hints(),
+            Self::Source(error) => error.help(),
         }
     }
 

@@ -42,7 +42,7 @@ fn a_broken_off_download_is_resumed() {
     assert!(matches!(error, SourceError::Truncated { arrived: 5000, .. }), "{error}");
     assert!(error.to_string().contains("broke off after 5000 bytes"), "{error}");
     assert_eq!(error.kind(), Kind::Network);
-    assert!(error.hints()[0].contains("goes on where it stopped"));
+    assert!(error.help()[0].contains("again to resume"));
     place.fetcher().obtain(&pin).unwrap();
     assert_eq!(server.seen()[1].header("range"), Some("bytes=5000-"));
 }

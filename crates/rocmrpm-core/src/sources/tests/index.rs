@@ -31,7 +31,7 @@ fn an_sdist_is_found_on_a_private_html_index() {
 
     for (project, version, message) in [("none", "1", "no project `none`"), ("foo.bar", "9", "no sdist")] {
         let error = fetcher.obtain(&sdist_pin(project, version, Some(other))).unwrap_err();
-        let text = format!("{error} {:?}", error.hints());
+        let text = format!("{error} {:?}", error.help());
         assert!(text.contains(message) && !text.contains("cret"), "{text}");
     }
     let latest = fetcher.latest_sdist("foo.bar").unwrap();

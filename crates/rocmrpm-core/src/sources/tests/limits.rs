@@ -47,7 +47,7 @@ fn stops_a_file_that_has_no_end_and_keeps_nothing_of_it() {
     pin.evidence = Evidence(Some(Box::new(entry)));
     let error = place.fetcher().obtain(&pin).unwrap_err();
     assert!(matches!(error, SourceError::TooLarge { limit: limits::PAGE, .. }), "{error}");
-    assert_eq!(error.hints(), [""; 0]);
+    assert_eq!(error.help(), [""; 0]);
     assert_eq!(bytes_in_cache(&place), 0);
 }
 
@@ -107,7 +107,7 @@ fn stops_unpacking_a_bomb_and_keeps_nothing_of_it() {
     });
     let error = place.fetcher().tree(&pin).unwrap_err();
     assert!(error.to_string().ends_with("it unpacks to more than 67108864 bytes"), "{error}");
-    assert!(error.hints()[0].contains("ROCMRPM_MAX_SIZE"), "{:?}", error.hints());
+    assert!(error.help()[0].contains("ROCMRPM_MAX_SIZE"), "{:?}", error.help());
     assert!(!place.dir.path().join("cache/unpacked").exists());
     assert!(bytes_in_cache(&place) < 1 << 20);
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::git::testing::git;
 
 #[test]
-fn what_is_not_pinned_is_refused_with_the_remedy() {
+fn refuses_what_is_not_pinned_with_help() {
     let place = Place::new();
     let git = |commit: Option<&str>| git_pin("1", "https://u:pw@h/r", commit);
     for unpinned in [url_pin("http://127.0.0.1/x", None), sdist_pin("x", "1", None), git(None)] {
@@ -13,7 +13,7 @@ fn what_is_not_pinned_is_refused_with_the_remedy() {
             identity(&unpinned, place.dir.path()).unwrap_err(),
         ] {
             assert!(matches!(error, SourceError::NotPinned { .. }), "{error}");
-            assert!(error.hints()[0].contains("rocmrpm lock"));
+            assert!(error.help()[0].contains("rocmrpm lock"));
             assert_eq!(error.kind(), Kind::Config);
         }
     }
@@ -221,7 +221,7 @@ fn tags_lead_to_commits() {
     let expected =
         "the git repository upstream has no tag for version 3; looked for v3, 3, rocm-3, demo-3, demo-v3";
     assert_eq!(error.to_string(), expected);
-    assert_eq!(error.hints()[0], "the nearest are v1, 2");
+    assert_eq!(error.help()[0], "the nearest are v1, 2");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn folders_of_a_commit_are_packed_alone() {
         let error = obtain(submodules, &[path]).unwrap_err();
         let text = format!("commit {commit} of upstream/top has no `{path}`");
         assert_eq!((error.to_string(), error.kind()), (text, Kind::Config));
-        assert!(error.hints()[0].starts_with(folder), "{:?}", error.hints());
+        assert!(error.help()[0].starts_with(folder), "{:?}", error.help());
     }
     // Inside a submodule, the error is about it.
     let error = obtain(true, &["third_party/mid/none"]).unwrap_err();
@@ -164,7 +164,7 @@ fn folders_of_a_commit_are_packed_alone() {
         error.to_string().starts_with("the submodule `third_party/mid` cannot be had: commit "),
         "{error}"
     );
-    assert_eq!(error.hints(), ["its top folder has `.gitmodules`, `ext`, `mid.h`"]);
+    assert_eq!(error.help(), ["its top folder has `.gitmodules`, `ext`, `mid.h`"]);
 }
 
 #[test]

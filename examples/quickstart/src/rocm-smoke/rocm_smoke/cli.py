@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def no_gpu_hints() -> list[str]:
+def no_gpu_help() -> list[str]:
     """What to look at where HIP finds no GPU."""
     if not os.path.exists("/dev/kfd"):
         return ["/dev/kfd does not exist: is there an AMD GPU, and is the amdgpu driver loaded?"]
@@ -108,7 +108,7 @@ def examine(device: int | None, size: int) -> tuple[int, dict]:
     except (LoadError, HipError) as error:
         return HIP, {**report, "error": str(error)}
     if not devices:
-        return NO_GPU, {**report, "error": "no GPU found", "hints": no_gpu_hints()}
+        return NO_GPU, {**report, "error": "no GPU found", "help": no_gpu_help()}
     if device is not None:
         if device >= len(devices):
             found = f"there are {len(devices)}, counted from 0"
@@ -162,6 +162,6 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"error: device {device['index']}: {device['error']}", file=sys.stderr)
     if "error" in report:
         print(f"error: {report['error']}", file=sys.stderr)
-        for hint in report.get("hints", []):
-            print(f"hint: {hint}", file=sys.stderr)
+        for help in report.get("help", []):
+            print(f"help: {help}", file=sys.stderr)
     return code

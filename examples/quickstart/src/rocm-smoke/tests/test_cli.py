@@ -85,8 +85,8 @@ class Command(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("  matrix-multiply: WRONG: row 1, column 2: expected", out)
 
-    def test_no_gpu_says_so_and_hints(self):
-        for path_exists, accessible, hint in [
+    def test_no_gpu_says_so_and_helps(self):
+        for path_exists, accessible, help in [
             (False, False, "/dev/kfd does not exist"),
             (True, False, "groups render and video"),
             (True, True, "rocminfo"),
@@ -98,7 +98,7 @@ class Command(unittest.TestCase):
                 code, out, err = run(NoGpu)
             self.assertEqual((code, out), (3, ""))
             self.assertIn("error: no GPU found\n", err)
-            self.assertIn(hint, err)
+            self.assertIn(help, err)
 
     def test_hip_and_load_errors(self):
         code, _, err = run(Failing)
