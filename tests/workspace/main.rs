@@ -10,6 +10,7 @@ mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod container;
+mod diagnoses;
 mod explain;
 mod failures;
 mod history;

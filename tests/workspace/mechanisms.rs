@@ -97,7 +97,7 @@ fn crates() -> BTreeMap<String, PathBuf> {
 }
 
 /// Returns the code of every file without its tests, by the crate's name and the path in its `src`.
-fn sources() -> BTreeMap<String, String> {
+pub(crate) fn sources() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, folder) in crates() {
         let root = folder.join("src");

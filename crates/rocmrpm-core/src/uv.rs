@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::digest::Sha256;
-use crate::error::{Diagnose as _, IoError};
+use crate::error::{Diagnose as _, Diagnosis, IoError};
 use crate::files;
-use crate::process::{self, Command, ProcessError, install_help};
+use crate::process::{self, Command, ProcessError};
 use crate::sources;
 use crate::text::{SEGMENT, escaped, file_url, percent_encode};
 use python_packaging::environment::Environment;
@@ -139,13 +139,11 @@ pub(crate) fn last(mut said: Vec<String>) -> Vec<String> {
     said.split_off(said.len().saturating_sub(LINES))
 }
 
-/// Returns how uv can be had.
-pub(crate) fn help(error: &ProcessError) -> Vec<String> {
+/// Returns the diagnosis of an error from running uv. It names one more way to install it.
+pub(crate) fn diagnosis(error: &ProcessError) -> Diagnosis {
     match error {
-        ProcessError::Missing { program } => {
-            vec![install_help(program), "everywhere: `pip install uv`".into()]
-        }
-        error => error.help(),
+        ProcessError::Missing { .. } => error.diagnosis().with_help("everywhere: `pip install uv`"),
+        error => error.diagnosis(),
     }
 }
 

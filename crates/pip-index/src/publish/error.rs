@@ -1,6 +1,6 @@
 //! Why a place elsewhere did not take or give what it should.
 
-use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::ProcessError;
 
 /// Why something was not published.
@@ -45,43 +45,24 @@ pub enum PublishError {
 }
 
 impl Diagnose for PublishError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Destination { .. } => Kind::Usage,
-            Self::Tool { .. } | Self::NotVerified { .. } => Kind::Network,
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Destination { .. } => vec![
-                "a destination is a folder, HOST:FOLDER, rsync://HOST/MODULE/FOLDER, or s3://BUCKET/PREFIX"
-                    .into(),
-            ],
+            Self::Destination { .. } => Kind::Usage.with_help(
+                "a destination is a folder, HOST:FOLDER, rsync://HOST/MODULE/FOLDER, or s3://BUCKET/PREFIX",
+            ),
             Self::Tool { program, words, .. } => {
                 let said = words.join("\n");
                 let known = HELP.iter().find(|(tool, text, _)| tool == program && said.contains(text));
-                let mut help: Vec<String> = known.map(|(.., help)| (*help).to_owned()).into_iter().collect();
-                help.push(
-                    "once the cause is gone, run the same command again to resume".into(),
-                );
-                help
+                Diagnosis::from(Kind::Network)
+                    .with_help_lines(known.map(|(.., help)| *help))
+                    .with_help("once the cause is gone, run the same command again to resume")
+                    .with_details(words)
             }
-            Self::NotVerified { .. } => vec![
-                "no page names it; run the same command again, and remove the file there if that does not help"
-                    .into(),
-            ],
-            Self::Process(error) => error.help(),
-            Self::Io(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Tool { words, .. } => words.clone(),
-            _ => Vec::new(),
+            Self::NotVerified { .. } => Kind::Network.with_help(
+                "no page names it; run the same command again, and remove the file there if that does not help",
+            ),
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }
