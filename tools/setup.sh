@@ -33,7 +33,7 @@ test       | ending writers at any step  | strace                               
 test       | checking the stack's specs  | rpmlint                                | rpmlint
 test       | checking vLLM's service     | systemd                                | systemd
 test       | signing packages            | gnupg                                  | gnupg2 rpm-sign
-test       | publishing the index        | awscli rclone rsync                    | awscli2 rclone rsync
+test       | publishing the index        | awscli rsync                           | awscli2 rsync
 test       | TLS of the tests' COPR      | openssl                                | openssl
 test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm   | python3-torch python3-setuptools_scm
 test       | what it asks for besides    | python3-jinja2                         | python3-jinja2

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use rocmrpm::digest::Sha256;
-use rocmrpm::text::{BASE64_URL, base64};
 use zip::write::SimpleFileOptions;
 
 /// Makes `count` wheels of `distributions` in one folder and one more in another.
@@ -76,7 +76,7 @@ fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) -> 
         archive.write_all(text.as_bytes()).unwrap();
         record += &format!(
             "{path},sha256={},{}\n",
-            base64(Sha256::of_bytes(text).as_bytes(), BASE64_URL),
+            BASE64_URL_SAFE_NO_PAD.encode(Sha256::of_bytes(text).as_bytes()),
             text.len()
         );
     }

@@ -32,7 +32,6 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("uv", "pinning what the stack requires", false, "--version"),
     ("rsync", "publishing to a host", false, "--version"),
     ("aws", "publishing to S3", false, "--version"),
-    ("rclone", "publishing to S3", false, "version"),
 ];
 
 pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {

@@ -7,7 +7,7 @@ use super::{Done, args, context};
 use crate::index::serve::{self, Served};
 use crate::process;
 use crate::report::{Shell, Style, human_size, human_time};
-use crate::text::{percent_encoded, visible};
+use crate::text::{PATH, percent_encode, visible};
 
 /// How many distributions the commands that are shown name.
 const MAX_NAMED: usize = 5;
@@ -21,10 +21,8 @@ pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
     let listener = serve::listen(args.address, args.port)?;
     let address = listener.local_addr().unwrap_or(SocketAddr::new(args.address, args.port));
     let near = SocketAddr::new(reachable(address.ip()), address.port());
-    let urls: Vec<String> = views
-        .iter()
-        .map(|view| format!("http://{near}/{}", percent_encoded(view.as_bytes(), b"/")))
-        .collect();
+    let urls: Vec<String> =
+        views.iter().map(|view| format!("http://{near}/{}", percent_encode(view, PATH))).collect();
     for url in &urls {
         shell.data(url)?;
     }

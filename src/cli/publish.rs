@@ -118,7 +118,6 @@ impl<'a> Target<'a> {
                     packages => format!("{} and {pages}", count(packages, "file")),
                 };
                 shell.status(Style::Good, "Published", format!("{what} to {place}"));
-                self.destination.remark().iter().for_each(|remark| shell.warning(remark));
             }
         }
         Ok(0)

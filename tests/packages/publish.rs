@@ -1,5 +1,5 @@
 //! Publishing as a user does it: into a folder, over rsync, to S3, with the real
-//! tools and a real client. Needs rpmbuild, createrepo_c, rsync, aws, rclone, venv, and the pip
+//! tools and a real client. Needs rpmbuild, createrepo_c, rsync, aws, venv, and the pip
 //! index that this machine's pip is configured with.
 
 pub mod places;
@@ -112,9 +112,9 @@ fn over_rsync_to_a_daemon() {
 }
 
 #[test]
-fn to_s3_by_aws() {
+fn to_s3() {
     let server = Moto::start();
-    let place = Where::s3(&server, "aws");
+    let place = Where::s3(&server);
     story(&place);
     // A plain endpoint serves this as the folder's page.
     let files = place.files();
@@ -129,16 +129,6 @@ fn to_s3_by_aws() {
 }
 
 #[test]
-fn to_s3_by_rclone() {
-    let server = Moto::start();
-    let place = Where::s3(&server, "rclone");
-    story(&place);
-    let wheel = place.files().into_keys().find(|key| key.ends_with(".whl")).unwrap();
-    let head = server.head(&format!("index/{wheel}"));
-    assert!(head.contains("application/zip") && head.contains("immutable"), "{head}");
-}
-
-#[test]
 fn killed_rsync_goes_on() {
     // By a daemon: the far end of a remote shell would be the killing rsync too.
     let server = Rsyncd::start();
@@ -148,19 +138,13 @@ fn killed_rsync_goes_on() {
 #[test]
 fn killed_aws_goes_on() {
     let server = Moto::start();
-    kill_at_every(&Where::s3(&server, "aws"), "aws", (1..).step_by(4));
-}
-
-#[test]
-fn killed_rclone_goes_on() {
-    let server = Moto::start();
-    kill_at_every(&Where::s3(&server, "rclone"), "rclone", (1..).step_by(2));
+    kill_at_every(&Where::s3(&server), "aws", (1..).step_by(4));
 }
 
 #[test]
 fn errors_say_what_the_tool_says_and_what_is_missing() {
     let server = Moto::start();
-    let place = Where::s3(&server, "aws");
+    let place = Where::s3(&server);
     let site = Site::new(&place);
     let run = |args: &[&str]| site.run_without_place(args);
     let endpoint = server.url();
@@ -173,7 +157,7 @@ fn errors_say_what_the_tool_says_and_what_is_missing() {
     let without = site.without_tools();
     support::ran(site.command(&["publish", "promote", "s3://bucket"]).env("PATH", without.path()))
         .exits(40)
-        .says(["neither `aws` nor `rclone`", "awscli", "rclone"]);
+        .says(["`aws`", "awscli"]);
     support::ran(site.command(&["publish", "promote", "host:x"]).env("PATH", without.path()))
         .exits(40)
         .says(["`rsync`"]);

@@ -1,6 +1,6 @@
 //! The repository that users install from: signed, enabled by its release package,
 //! published to a folder, over rsync, to S3, read by the real dnf. Needs rpmbuild, rpmsign,
-//! gpg, createrepo_c, dnf, rsync, aws, rclone, venv, and the pip index that this machine's pip
+//! gpg, createrepo_c, dnf, rsync, aws, venv, and the pip index that this machine's pip
 //! is configured with.
 
 mod keyring;
@@ -375,19 +375,13 @@ fn over_rsync_to_a_daemon() {
 }
 
 #[test]
-fn to_s3_by_aws() {
+fn to_s3() {
     let server = Moto::start();
-    story(&Where::s3(&server, "aws"));
+    story(&Where::s3(&server));
     let head = server.head("index/repodata/repomd.xml");
     assert!(head.contains("text/xml") && head.contains("max-age=60"), "{head}");
     let head = server.head("index/two-1.0-1.noarch.rpm");
     assert!(head.contains("application/x-rpm") && head.contains("immutable"), "{head}");
-}
-
-#[test]
-fn to_s3_by_rclone() {
-    let server = Moto::start();
-    story(&Where::s3(&server, "rclone"));
 }
 
 /// Kills rocmrpm when it calls the tool for the n-th time, in a second and a third publishing; clients
@@ -425,13 +419,7 @@ fn killed_rsync_goes_on() {
 #[test]
 fn killed_aws_goes_on() {
     let server = Moto::start();
-    kill_at_every(&Where::s3(&server, "aws"), "aws", 4);
-}
-
-#[test]
-fn killed_rclone_goes_on() {
-    let server = Moto::start();
-    kill_at_every(&Where::s3(&server, "rclone"), "rclone", 2);
+    kill_at_every(&Where::s3(&server), "aws", 4);
 }
 
 /// The same for a folder, where no tool is called: ended at a system call that changes names.

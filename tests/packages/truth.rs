@@ -547,7 +547,7 @@ fn a_damaged_result_does_not_stop_the_build_that_replaces_it() {
     workspace
         .build()
         .exits(2)
-        .says(["demo-1.0-1.noarch.rpm: not a readable RPM", "made anew when its folder"]);
+        .says(["demo-1.0-1.noarch.rpm: not a readable RPM", "made again when its folder"]);
     workspace.write("src/demo/hello", "changed\n");
     workspace.build().exits(0).says(["1 built, 0 fresh"]);
 }

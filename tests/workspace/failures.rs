@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rocmrpm::build::{CauseKind, Failure, Known, Phase, causes};
+use rocmrpm::error::Diagnose as _;
 
 /// A log of `tests/failures/`.
 struct Excerpt {

@@ -6,6 +6,7 @@ mod advisories;
 mod bad_input;
 mod commands;
 mod container;
+mod diagnoses;
 mod explain;
 mod failures;
 mod history;

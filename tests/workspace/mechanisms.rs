@@ -26,7 +26,6 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"patch\"", &["rocmrpm-core/patches/apply.rs"]),
     ("\"pip\"", &["rocmrpm-fetch/pip.rs"]),
     ("\"python3\"", &["rocmrpm-core/closure/imports/python.rs", "rocmrpm-fetch/pip.rs"]),
-    ("\"rclone\"", &["pip-index/publish/rclone.rs"]),
     (
         "\"rpm\"",
         &[
@@ -98,7 +97,7 @@ fn crates() -> BTreeMap<String, PathBuf> {
 }
 
 /// Returns the code of every file without its tests, by the crate's name and the path in its `src`.
-fn sources() -> BTreeMap<String, String> {
+pub(crate) fn sources() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, folder) in crates() {
         let root = folder.join("src");

@@ -7,7 +7,7 @@ use super::publish::PublishError;
 use super::view::{CHANNELS, View};
 use python_packaging::wheel::{self, WheelError};
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::error::{Diagnose, Error, IoError, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, Error, IoError, Kind};
 use rocmrpm_base::process::ProcessError;
 use rocmrpm_rpms::signing::SigningError;
 
@@ -180,114 +180,71 @@ impl From<io::Error> for IndexError {
 }
 
 impl Diagnose for IndexError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
+        let near = |near: &Option<String>| near.as_ref().map(|near| format!("did you mean `{near}`?"));
         match self {
-            Self::Wheel(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-            Self::Publish(error) => error.kind(),
-            Self::Stopped(error) => error.kind(),
-            Self::Signing(error) => error.kind(),
-            Self::Download(error) => error.kind(),
-            Self::Page { .. }
-            | Self::Gone { .. }
-            | Self::Meanwhile { .. }
-            | Self::Manifest { .. }
-            | Self::Tampered { .. }
-            | Self::Rollback { .. } => Kind::Environment,
-            Self::NoKey { .. } => Kind::Config,
-            Self::SameName { .. }
-            | Self::OtherDigest { .. }
-            | Self::SameTags { .. }
-            | Self::Below { .. }
-            | Self::Mixed { .. }
-            | Self::NoChannel { .. }
-            | Self::NotThere { .. }
-            | Self::Selection(_)
-            | Self::NoVersion(_)
-            | Self::SameChannel(_)
-            | Self::Empty { .. } => Kind::Usage,
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Publish(error) => error.details(),
-            Self::Signing(error) => error.details(),
-            Self::Download(error) => error.details().to_vec(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        let near =
-            |near: &Option<String>| near.iter().map(|near| format!("did you mean `{near}`?")).collect();
-        match self {
-            Self::Wheel(error) => error.help(),
-            Self::Io(error) => error.help(),
-            Self::Publish(error) => error.help(),
-            Self::Stopped(error) => error.help(),
-            Self::Signing(error) => error.help(),
-            Self::Download(error) => error.help().to_vec(),
+            Self::Wheel(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
+            Self::Publish(error) => error.diagnosis(),
+            Self::Stopped(error) => error.diagnosis(),
+            Self::Signing(error) => error.diagnosis(),
+            Self::Download(error) => error.diagnosis().clone(),
             Self::Manifest { .. } | Self::Tampered { .. } => {
-                vec!["restore the index from a backup, or publish to a new place".into()]
+                Kind::Environment.with_help("restore the index from a backup, or publish to a new place")
             }
-            Self::Rollback { .. } => vec![
-                "find out who put the older state there; if it was you, accept it with `--allow-rollback`"
-                    .into(),
-            ],
-            Self::NoKey { .. } => {
-                vec!["run the command in the workspace whose rocmrpm.toml has the key in `[signing]`".into()]
+            Self::Rollback { .. } => Kind::Environment.with_help(
+                "find out who put the older state there; if it was you, accept it with `--allow-rollback`",
+            ),
+            Self::Page { .. } => Kind::Environment
+                .with_help("restore the page from a backup; rocmrpm changes none that it cannot read whole"),
+            Self::Meanwhile { .. } => Kind::Environment.with_help("run the same command again to resume"),
+            Self::Gone { .. } => {
+                Kind::Environment.with_help("restore the file from a backup, or yank the wheel")
             }
-            Self::NoChannel { near: None, .. } => vec![format!("there is: {}", CHANNELS.join(", "))],
-            Self::NoChannel { near: name, .. } | Self::NotThere { near: name, .. } => near(name),
-            Self::Selection(_) => vec!["such as `torch` or `torch==2.11.0+rocm7.14.gfx1151`".into()],
-            Self::NoVersion(name) => {
-                vec![format!("all of it, with the label: `{name}==2.11.0+rocm7.14.gfx1151.3`")]
+            Self::NoKey { .. } => Kind::Config
+                .with_help("run the command in the workspace whose rocmrpm.toml has the key in `[signing]`"),
+            Self::NoChannel { near: None, .. } => {
+                Kind::Usage.with_help(format!("there is: {}", CHANNELS.join(", ")))
             }
-            Self::SameChannel(_) => vec!["`--from` and `--to` name two channels".into()],
-            Self::Empty { .. } => {
-                vec![
-                    "is the destination right? `rocmrpm publish index` puts the workspace's wheels there"
-                        .into(),
-                ]
+            Self::NoChannel { near: name, .. } | Self::NotThere { near: name, .. } => {
+                Diagnosis::from(Kind::Usage).with_help_lines(near(name))
             }
-            Self::SameName { .. } => {
-                vec!["give different builds of one version different local labels, or leave one out".into()]
+            Self::Selection(_) => {
+                Kind::Usage.with_help("such as `torch` or `torch==2.11.0+rocm7.14.gfx1151`")
             }
-            Self::OtherDigest { .. } => vec![
-                "what is published never changes: raise the component's Release, build it, and publish that"
-                    .into(),
-            ],
-            Self::SameTags { .. } => vec!["leave one of them out, or give it another version".into()],
-            Self::Below { new, .. } if new.contains(".dirty.") => vec![
-                "wheels of dirty builds sort below all releases: commit the changes and build again".into(),
-            ],
-            Self::Below { new, old, .. } => vec![match differ_by_release(new, old) {
+            Self::NoVersion(name) => Kind::Usage
+                .with_help(format!("all of it, with the label: `{name}==2.11.0+rocm7.14.gfx1151.3`")),
+            Self::SameChannel(_) => Kind::Usage.with_help("`--from` and `--to` name two channels"),
+            Self::Empty { .. } => Kind::Usage.with_help(
+                "is the destination right? `rocmrpm publish index` puts the workspace's wheels there",
+            ),
+            Self::SameName { .. } => Kind::Usage
+                .with_help("give different builds of one version different local labels, or leave one out"),
+            Self::OtherDigest { .. } => Kind::Usage.with_help(
+                "what is published never changes: raise the component's Release, build it, and publish that",
+            ),
+            Self::SameTags { .. } => {
+                Kind::Usage.with_help("leave one of them out, or give it another version")
+            }
+            Self::Below { new, .. } if new.contains(".dirty.") => Kind::Usage.with_help(
+                "wheels of dirty builds sort below all releases: commit the changes and build again",
+            ),
+            Self::Below { new, old, .. } => Kind::Usage.with_help(match differ_by_release(new, old) {
                 true => {
                     "raise the component's Release, or yank the old wheel first with `rocmrpm publish yank`"
-                        .into()
                 }
                 false => {
                     "their labels differ before the Release, which therefore does not count (another ROCm, \
-                          other GPU targets, or something that is not committed): yank the old wheel first \
-                          with `rocmrpm publish yank`, or publish to another index"
-                        .into()
+                     other GPU targets, or something that is not committed): yank the old wheel first \
+                     with `rocmrpm publish yank`, or publish to another index"
                 }
-            }],
-            Self::Page { .. } => {
-                vec!["restore the page from a backup; rocmrpm changes none that it cannot read whole".into()]
-            }
-            Self::Meanwhile { .. } => {
-                vec!["run the same command again: it goes on from what is there now".into()]
-            }
-            Self::Mixed { published: true, .. } => vec![
-                "a build's index removes what it does not name; publish to a folder outside of `build`"
-                    .into(),
-            ],
-            Self::Mixed { published: false, .. } => vec![
-                "each build removes from its index what it does not name; publish to another folder".into(),
-            ],
-            Self::Gone { .. } => vec!["restore the file from a backup, or yank the wheel".into()],
+            }),
+            Self::Mixed { published: true, .. } => Kind::Usage.with_help(
+                "a build's index removes what it does not name; publish to a folder outside of `build`",
+            ),
+            Self::Mixed { published: false, .. } => Kind::Usage.with_help(
+                "each build removes from its index what it does not name; publish to another folder",
+            ),
         }
     }
 }

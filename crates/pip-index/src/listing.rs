@@ -10,7 +10,7 @@ use super::IndexError;
 use super::view::View;
 use python_packaging::wheel::{FileName, normalized};
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_fetch::{self as sources, ProjectFile, SourceError};
 
 /// What the pages of one `simple/` folder name. They are read leniently: what is wrong with
@@ -67,29 +67,22 @@ pub enum ListingError {
 }
 
 impl Diagnose for ListingError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Missing { .. } => Kind::Usage,
-            // A page of a folder has nothing to do with the network.
-            Self::Page(SourceError::IndexPage { .. }) => Kind::Config,
-            Self::Page(error) => error.kind(),
-            Self::Index(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Missing { channels, .. } if !channels.is_empty() => {
-                vec![format!("it has the channels {}: choose one with `--channel`", channels.join(", "))]
+            Self::Missing { channels, .. } if !channels.is_empty() => Kind::Usage.with_help(format!(
+                "it has the channels {}: choose one with `--channel`",
+                channels.join(", ")
+            )),
+            Self::Missing { .. } => {
+                Kind::Usage.with_help("`rocmrpm index` writes the index of the workspace's wheels")
             }
-            Self::Missing { .. } => vec!["`rocmrpm index` writes the index of the workspace's wheels".into()],
+            // The page of a folder does not come from the network.
             Self::Page(SourceError::IndexPage { .. }) => {
-                vec!["`rocmrpm index` writes the pages of the workspace's index anew".into()]
+                Kind::Config.with_help("`rocmrpm index` writes the pages of the workspace's index again")
             }
-            Self::Page(error) => error.help(),
-            Self::Index(error) => error.help(),
-            Self::Io(error) => error.help(),
+            Self::Page(error) => error.diagnosis(),
+            Self::Index(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::IndexError;
 use super::view::{View, package_path};
 use python_packaging::wheel::FileName;
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::text::{escaped, percent_encoded, visible};
+use rocmrpm_base::text::{PATH, escaped, percent_encode, visible};
 
 /// The version of the API that our pages have: `tracks` came with 1.2 (PEP 708,
 /// "Specification").
@@ -329,7 +329,7 @@ fn version(file: &str) -> Option<Version> {
 /// Returns the URL from a distribution's page to a wheel, encoded so that no server takes
 /// the `+` of a local version for a space.
 fn url(view: View, distribution: &str, file: &str) -> String {
-    view.up().to_owned() + &percent_encoded(package_path(distribution, file).as_bytes(), b"/")
+    view.up().to_owned() + &percent_encode(package_path(distribution, file), PATH)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+
 use super::IndexError;
 use super::change::{Action, Change, plan_add, plan_promote, plan_yank};
 use super::check::{self, Options};
@@ -13,7 +15,6 @@ use super::place::Place as _;
 use super::view::View;
 use python_packaging::environment::Environment;
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::text;
 
 /// Writes a wheel of `NAME-VERSION` with these lines in its METADATA.
 fn wheel(dir: &Path, stem: &str, metadata: &str) -> PathBuf {
@@ -30,7 +31,7 @@ fn wheel(dir: &Path, stem: &str, metadata: &str) -> PathBuf {
             "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n".into(),
         ),
     ];
-    let digest = |text: &str| text::base64(Sha256::of_bytes(text).as_bytes(), text::BASE64_URL);
+    let digest = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(Sha256::of_bytes(text).as_bytes());
     let line = |(name, text): &(String, String)| format!("{name},sha256={},{}\n", digest(text), text.len());
     let record = files.iter().map(line).collect::<String>() + &format!("{info}/RECORD,,\n");
     let path = dir.join(format!("{stem}-py3-none-any.whl"));

@@ -8,6 +8,7 @@ use super::place::{Package, Page, Place, Stored};
 use super::publish::PublishError;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::Error;
+use rocmrpm_base::text::{PATH, percent_encode};
 use rocmrpm_fetch::{SourceError, download_plain};
 
 /// An index at an address.
@@ -32,7 +33,7 @@ impl Web {
     ) -> Result<Option<T>, IndexError> {
         let dir = tempfile::tempdir()?;
         let file = dir.path().join("file");
-        let url = format!("{}/{}", self.0, rocmrpm_base::text::percent_encoded(path.as_bytes(), b"/"));
+        let url = format!("{}/{}", self.0, percent_encode(path, PATH));
         match download_plain(&url, &file) {
             Ok(()) => Ok(Some(then(&file)?)),
             Err(SourceError::Transfer { status: 404 | 410, .. }) => Ok(None),

@@ -80,7 +80,7 @@ pub use system::{Rocm, SearchPathTag, System};
 
 use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary};
 
-use rocmrpm_base::error::{Diagnose, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 use rocmrpm_base::process::ProcessError;
 use rocmrpm_base::text::visible;
 #[cfg(feature = "rpm")]
@@ -261,40 +261,27 @@ pub enum InspectError {
 }
 
 impl Diagnose for InspectError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Missing { .. }
-            | Self::NotAFile { .. }
-            | Self::Unknown { .. }
-            | Self::Wheel { .. }
-            | Self::Damaged { .. }
-            | Self::Member { .. }
-            | Self::TooLarge { .. } => Kind::Usage,
-            #[cfg(feature = "rpm")]
-            Self::Rpm(error) => error.kind(),
-            Self::Io(_) | Self::NoRoom { .. } | Self::OutOfMemory { .. } | Self::Changed { .. } => {
-                Kind::Environment
-            }
-            Self::Process(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        let test = |path: &Path| vec![format!("`unzip -t {}` tests the archive", path.display())];
+    fn diagnosis(&self) -> Diagnosis {
+        let test =
+            |path: &Path| Kind::Usage.with_help(format!("`unzip -t {}` tests the archive", path.display()));
         match self {
             #[cfg(feature = "rpm")]
-            Self::Rpm(error) => error.help(),
-            Self::Process(error) => error.help(),
+            Self::Rpm(error) => error.diagnosis(),
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => Diagnosis::of_io(error),
             Self::Wheel { path, .. } => test(path),
             Self::Member { archive, .. } if archive.extension().is_some_and(|e| e == "whl") => test(archive),
-            Self::NoRoom { .. } => vec!["the environment variable TMPDIR names another folder".into()],
-            Self::NotAFile { .. } => vec!["save its content to a file, and inspect that".into()],
-            Self::OutOfMemory { .. } => {
-                vec!["leave out `--deep`, or allow more memory (`ulimit -v`, the container's limit)".into()]
+            Self::Missing { .. } | Self::Unknown { .. } | Self::Damaged { .. } | Self::Member { .. } => {
+                Kind::Usage.into()
             }
-            Self::Changed { .. } => vec!["inspect it again when nothing writes to it".into()],
-            Self::TooLarge { .. } => vec!["was the archive made to exhaust its reader?".into()],
-            _ => Vec::new(),
+            Self::NotAFile { .. } => Kind::Usage.with_help("save its content to a file, and inspect that"),
+            Self::TooLarge { .. } => Kind::Usage.with_help("was the archive made to exhaust its reader?"),
+            Self::NoRoom { .. } => {
+                Kind::Environment.with_help("the environment variable TMPDIR names another folder")
+            }
+            Self::OutOfMemory { .. } => Kind::Environment
+                .with_help("leave out `--deep`, or allow more memory (`ulimit -v`, the container's limit)"),
+            Self::Changed { .. } => Kind::Environment.with_help("inspect it again when nothing writes to it"),
         }
     }
 }

@@ -66,6 +66,12 @@ impl Sha256 {
     }
 }
 
+impl From<[u8; 32]> for Sha256 {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
 impl From<sha2::Sha256> for Sha256 {
     fn from(hasher: sha2::Sha256) -> Self {
         Self(hasher.finalize().into())

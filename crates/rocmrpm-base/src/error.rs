@@ -48,25 +48,109 @@ impl Kind {
     }
 }
 
-/// What every domain error says about itself, so that it becomes an [`Error`]
-/// by `?`.
+/// What an error means for the process, and everything that helps the user besides its message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The kind, from which the exit code follows.
+    pub kind: Kind,
+    /// What to do: each one sentence or command, best first.
+    pub help: Vec<String>,
+    /// Lines that show what happened, such as the end of a build log.
+    pub details: Vec<String>,
+    /// Mistakes in files, to be shown with their place and snippet.
+    pub problems: Vec<Problem>,
+}
+
+impl Kind {
+    /// Returns a diagnosis of this kind with a line of help.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Diagnosis {
+        Diagnosis::from(self).with_help(help)
+    }
+}
+
+impl From<Kind> for Diagnosis {
+    fn from(kind: Kind) -> Self {
+        Self { kind, help: Vec::new(), details: Vec::new(), problems: Vec::new() }
+    }
+}
+
+impl Diagnosis {
+    /// Returns the diagnosis of a file-system error. A request to stop that ended the wait for a lock is
+    /// not a failure of the file system.
+    pub fn of_io(error: &std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        match error.kind() {
+            ErrorKind::Interrupted => Kind::Interrupted.with_help(stop::HELP),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Kind::Environment.with_help("free some space and run the same command again to resume")
+            }
+            ErrorKind::PermissionDenied => Kind::Environment
+                .with_help("is the folder owned by another user, from a run as root perhaps?"),
+            ErrorKind::ReadOnlyFilesystem => {
+                Kind::Environment.with_help("make the file system writable, or use a folder on another one")
+            }
+            _ => Kind::Environment.into(),
+        }
+    }
+
+    /// Adds a line of help.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        self.with_help_lines([help])
+    }
+
+    /// Adds lines of help.
+    #[must_use]
+    pub fn with_help_lines(mut self, help: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.help.extend(help.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds lines that show what happened.
+    #[must_use]
+    pub fn with_details(mut self, details: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.details.extend(details.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds mistakes in files.
+    #[must_use]
+    pub fn with_problems(mut self, problems: &[Problem]) -> Self {
+        self.problems.extend_from_slice(problems);
+        self
+    }
+}
+
+/// An error that knows its [`Diagnosis`], so that it becomes an [`Error`] by `?`.
+///
+/// An enum answers with one exhaustive `match`. A variant that wraps another error returns the diagnosis
+/// of that one, changed where it knows more. So a new variant does not compile until it has one, and
+/// nothing of a wrapped error is lost on the way. `miette` was considered: its `Diagnostic` has one text
+/// of help and no kind, a forgotten `#[diagnostic(transparent)]` is silent, and snippets would be drawn by
+/// a second library.
 pub trait Diagnose: std::error::Error + Send + Sync + 'static {
+    /// Returns the diagnosis.
+    fn diagnosis(&self) -> Diagnosis;
+
     /// Returns the kind, from which the exit code follows.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> Kind {
+        self.diagnosis().kind
+    }
 
     /// Returns the help: each item one sentence or command, best first.
     fn help(&self) -> Vec<String> {
-        Vec::new()
+        self.diagnosis().help
     }
 
     /// Returns lines that show what happened, such as the end of a build log.
     fn details(&self) -> Vec<String> {
-        Vec::new()
+        self.diagnosis().details
     }
 
     /// Returns mistakes in files, to be shown with their place and snippet.
-    fn problems(&self) -> &[Problem] {
-        &[]
+    fn problems(&self) -> Vec<Problem> {
+        self.diagnosis().problems
     }
 }
 
@@ -110,57 +194,54 @@ impl Problems {
 }
 
 impl Diagnose for Problems {
-    fn kind(&self) -> Kind {
-        Kind::Config
-    }
-
-    fn problems(&self) -> &[Problem] {
-        &self.0
+    fn diagnosis(&self) -> Diagnosis {
+        Diagnosis::from(Kind::Config).with_problems(&self.0)
     }
 }
 
 /// The error of the library's top level.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    diagnosis: Diagnosis,
     source: Box<dyn std::error::Error + Send + Sync>,
-    help: Vec<String>,
-    details: Vec<String>,
-    problems: Vec<Problem>,
 }
 
 impl Error {
     /// Returns an error that has no domain of its own.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        let source = message.into().into();
-        Self { kind, source, help: Vec::new(), details: Vec::new(), problems: Vec::new() }
+        Self { diagnosis: kind.into(), source: message.into().into() }
     }
 
     /// Adds a line of help.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help.push(help.into());
+        self.diagnosis.help.push(help.into());
         self
+    }
+
+    /// Returns the whole diagnosis.
+    pub fn diagnosis(&self) -> &Diagnosis {
+        &self.diagnosis
     }
 
     /// Returns what the error means for the process.
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.diagnosis.kind
     }
 
     /// Returns the lines of help, best first.
     pub fn help(&self) -> &[String] {
-        &self.help
+        &self.diagnosis.help
     }
 
     /// Returns lines that show what happened, such as the end of a build log.
     pub fn details(&self) -> &[String] {
-        &self.details
+        &self.diagnosis.details
     }
 
     /// Returns the mistakes in files that this error consists of, if any.
     pub fn problems(&self) -> &[Problem] {
-        &self.problems
+        &self.diagnosis.problems
     }
 
     /// Returns the messages of the causes below the first, outermost first,
@@ -189,13 +270,7 @@ impl fmt::Display for Error {
 
 impl<E: Diagnose> From<E> for Error {
     fn from(error: E) -> Self {
-        Self {
-            kind: error.kind(),
-            help: error.help(),
-            details: error.details(),
-            problems: error.problems().to_vec(),
-            source: Box::new(error),
-        }
+        Self { diagnosis: error.diagnosis(), source: Box::new(error) }
     }
 }
 
@@ -216,39 +291,9 @@ impl IoError {
     }
 }
 
-/// Returns the kind of what the file system said: a request to stop that ended the wait for a
-/// lock is none of its failures.
-pub fn kind_of_io(error: &std::io::Error) -> Kind {
-    match error.kind() {
-        std::io::ErrorKind::Interrupted => Kind::Interrupted,
-        _ => Kind::Environment,
-    }
-}
-
-/// Returns the help for an error of the file system.
-pub fn help_for_io(error: &std::io::Error) -> Vec<String> {
-    match error.kind() {
-        std::io::ErrorKind::Interrupted => vec![stop::HELP.into()],
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            vec!["free some space and run the same command again to resume".into()]
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            vec!["is the folder owned by another user, from a run as root perhaps?".into()]
-        }
-        std::io::ErrorKind::ReadOnlyFilesystem => {
-            vec!["make the file system writable, or use a folder on another one".into()]
-        }
-        _ => Vec::new(),
-    }
-}
-
 impl Diagnose for IoError {
-    fn kind(&self) -> Kind {
-        kind_of_io(&self.source)
-    }
-
-    fn help(&self) -> Vec<String> {
-        help_for_io(&self.source)
+    fn diagnosis(&self) -> Diagnosis {
+        Diagnosis::of_io(&self.source)
     }
 }
 

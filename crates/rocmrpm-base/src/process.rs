@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::duration;
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::stop;
 use crate::trust::{self, TrustError};
 use environment::Environment;
@@ -76,22 +76,13 @@ pub enum ProcessError {
 }
 
 impl Diagnose for ProcessError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Missing { .. } => Kind::MissingTool,
-            Self::Start { .. } | Self::Failed { .. } => Kind::Environment,
-            Self::TimedOut { .. } => Kind::Timeout,
-            Self::Trust(error) => error.kind(),
-            Self::Stopped => Kind::Interrupted,
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Missing { program } => vec![install_help(program)],
-            Self::Trust(error) => error.help(),
-            Self::Stopped => vec![stop::HELP.into()],
-            _ => Vec::new(),
+            Self::Missing { program } => Kind::MissingTool.with_help(install_help(program)),
+            Self::Start { .. } | Self::Failed { .. } => Kind::Environment.into(),
+            Self::TimedOut { .. } => Kind::Timeout.into(),
+            Self::Trust(error) => error.diagnosis(),
+            Self::Stopped => Kind::Interrupted.with_help(stop::HELP),
         }
     }
 }

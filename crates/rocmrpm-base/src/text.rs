@@ -1,9 +1,13 @@
-//! Text of strangers made harmless for the place it goes to. What the text means is
-//! not known here.
+//! Escapes untrusted text for terminals, HTML, URLs and shells. It does not know what the text means.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str};
+
+pub use percent_encoding::AsciiSet;
 
 /// Makes control characters visible, and those that have no width or turn the
 /// direction of writing: names come from strangers, and a terminal or a browser would
@@ -38,66 +42,48 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Encodes bytes for a URL's path: all but the unreserved characters of RFC 3986,
-/// section 2.3, and those in `plain`.
-pub fn percent_encoded(bytes: &[u8], plain: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(*byte))
-            }
-            byte if plain.contains(byte) => out.push(char::from(*byte)),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+/// The bytes that are percent-encoded in one segment of a URL's path: all but the unreserved
+/// characters of RFC 3986, section 2.3. Servers and signatures differ in what else they accept as is.
+pub const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The same for a path of several segments.
+pub const PATH: &AsciiSet = &SEGMENT.remove(b'/');
+
+/// Percent-encodes the bytes that `set` contains, such as [`SEGMENT`] or [`PATH`].
+pub fn percent_encode(bytes: impl AsRef<[u8]>, set: &'static AsciiSet) -> String {
+    percent_encoding::percent_encode(bytes.as_ref(), set).to_string()
 }
 
-/// Undoes percent-encoding; what is not valid UTF-8 becomes U+FFFD.
-pub fn percent_decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|b| (*b as char).to_digit(16));
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        match (bytes[at], digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            (byte, ..) => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
+/// Decodes percent-encoded text. `None` if two hexadecimal digits do not follow each `%`, or if the
+/// result is not UTF-8.
+pub fn percent_decode(text: &str) -> Option<String> {
+    let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !text.split('%').skip(1).all(is_code) {
+        return None;
     }
-    String::from_utf8_lossy(&decoded).into_owned()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
-/// Returns the URL of a path, which is to be absolute.
+/// Decodes percent-encoded text as browsers do: a `%` without two hexadecimal digits stays, and what
+/// is not UTF-8 becomes U+FFFD.
+pub fn percent_decode_lossy(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+/// Returns the URL of an absolute path.
 pub fn file_url(path: &Path) -> String {
-    format!("file://{}", percent_encoded(path.as_os_str().as_bytes(), b"/"))
+    format!("file://{}", percent_encode(path.as_os_str().as_bytes(), PATH))
 }
 
-/// Returns the path of a `file://` URL of this machine.
+/// Returns the path that a `file://` URL names on this machine, byte for byte.
 pub fn path_of_file_url(url: &str) -> Option<PathBuf> {
-    let text = url.strip_prefix("file://").filter(|path| path.starts_with('/'))?;
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let encoded =
-            after.get(..2).filter(|_| byte == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        match encoded.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(decoded) => (bytes.push(decoded), rest = &after[2..]),
-            None => (bytes.push(byte), rest = after),
-        };
-    }
-    Some(PathBuf::from(OsString::from_vec(bytes)))
+    let path = url.strip_prefix("file://").filter(|path| path.starts_with('/'))?;
+    Some(PathBuf::from(OsString::from_vec(percent_decode_str(path).collect())))
 }
 
-/// Returns whether a text is as the pattern says, `*` standing for any characters. Each
-/// part between stars is looked for once, from where the part before it ended.
+/// Returns whether a text matches a pattern. `*` stands for any characters, `/` included; no other
+/// character is special, so a crate for globs would need a second language escaped. Searches for each
+/// part between stars once, from the end of the part before it.
 pub fn covers(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };
@@ -109,24 +95,6 @@ pub fn covers(pattern: &str, text: &str) -> bool {
         }
     }
     text.ends_with(last)
-}
-
-/// The digits of base64 (RFC 4648, section 4).
-pub const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Those that are safe in URLs and file names (RFC 4648, section 5).
-pub const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// Returns bytes in base64 with these digits, without padding.
-pub fn base64(bytes: &[u8], digits: &[u8; 64]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte));
-        let group = group << (8 * (3 - chunk.len()));
-        for at in 0..=chunk.len() {
-            text.push(digits[(group >> (18 - 6 * at)) as usize & 63] as char);
-        }
-    }
-    text
 }
 
 /// Quotes a word for a POSIX shell where it needs it.
@@ -162,13 +130,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_unreserved_is_encoded() {
-        assert_eq!(percent_encoded("/a+b ü".as_bytes(), b"/"), "/a%2Bb%20%C3%BC");
-        assert_eq!(percent_encoded(b"/", b""), "%2F");
+    fn encodes_all_but_unreserved_characters() {
+        assert_eq!(percent_encode("/a+b ü", PATH), "/a%2Bb%20%C3%BC");
+        assert_eq!(percent_encode("/-._~", SEGMENT), "%2F-._~");
+        assert_eq!(file_url(Path::new("/a b/$c,d")), "file:///a%20b/%24c%2Cd");
+    }
+
+    #[test]
+    fn decodes_broken_codes_only_if_lossy() {
+        for (text, strict, lossy) in [
+            ("a%2Bb%c3%bc+", Some("a+bü+"), "a+bü+"),
+            ("", Some(""), ""),
+            ("a%2", None, "a%2"),
+            ("%zz%", None, "%zz%"),
+            ("%+4", None, "%+4"),
+            ("%2ü", None, "%2ü"),
+            ("%ff", None, "\u{fffd}"),
+        ] {
+            assert_eq!(percent_decode(text).as_deref(), strict, "{text}");
+            assert_eq!(percent_decode_lossy(text), lossy, "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_survive_file_urls() {
         let odd = Path::new("/a+b ü%/%zz");
         assert_eq!(path_of_file_url(&file_url(odd)).as_deref(), Some(odd));
+        let bytes = OsString::from_vec(b"/\xff".to_vec());
+        assert_eq!(path_of_file_url("file:///%ff").map(PathBuf::into_os_string), Some(bytes));
+        assert_eq!(path_of_file_url("file:///%zz%+4").as_deref(), Some(Path::new("/%zz%+4")));
         assert_eq!(path_of_file_url("file://host/x"), None);
-        assert_eq!(path_of_file_url("file:///%zz%4").as_deref(), Some(Path::new("/%zz%4")));
-        assert_eq!(file_url(Path::new("/a b/$c,d")), "file:///a%20b/%24c%2Cd");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::files;
 use crate::ownership;
 use crate::text::{quote, visible};
@@ -58,27 +58,23 @@ pub enum TrustError {
 }
 
 impl Diagnose for TrustError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Untrusted { .. } | Self::NotText { .. } => Kind::Config,
-            Self::Damaged { .. } | Self::Open { .. } | Self::NoState => Kind::Environment,
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
+    fn diagnosis(&self) -> Diagnosis {
         let word = |path: &Path| quote(&path.to_string_lossy());
         match self {
-            Self::Untrusted { folder } => vec![format!("to trust it, run `rocmrpm trust {}`", word(folder))],
-            Self::Damaged { file, .. } | Self::Open { file } => vec![format!(
+            Self::Untrusted { folder } => {
+                Kind::Config.with_help(format!("to trust it, run `rocmrpm trust {}`", word(folder)))
+            }
+            Self::NotText { folder } => Kind::Config.with_help(format!(
+                "trust it for this run: export {}={}",
+                ownership::TRUST,
+                word(folder)
+            )),
+            Self::Damaged { file, .. } | Self::Open { file } => Kind::Environment.with_help(format!(
                 "remove the list and trust your workspaces again: rm {}; rocmrpm trust DIR",
                 word(file)
-            )],
-            Self::NotText { folder } => {
-                vec![format!("trust it for this run: export {}={}", ownership::TRUST, word(folder))]
-            }
-            Self::NoState => vec!["set HOME to your home folder".into()],
-            Self::Io(error) => error.help(),
+            )),
+            Self::NoState => Kind::Environment.with_help("set HOME to your home folder"),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 use serde::Serialize;
 use tera::{ErrorKind, Tera};
 
-use crate::error::{Diagnose, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::range::compare;
 
 /// Templates by name, ready to render.
@@ -26,12 +26,8 @@ pub struct TemplateError {
 }
 
 impl Diagnose for TemplateError {
-    fn kind(&self) -> Kind {
-        Kind::Config
-    }
-
-    fn problems(&self) -> &[Problem] {
-        &self.problem
+    fn diagnosis(&self) -> Diagnosis {
+        Diagnosis::from(Kind::Config).with_problems(&self.problem)
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::digest::Sha256;
-use crate::error::{Diagnose as _, IoError};
+use crate::error::{Diagnose as _, Diagnosis, IoError};
 use crate::files;
-use crate::process::{self, Command, ProcessError, install_help};
+use crate::process::{self, Command, ProcessError};
 use crate::sources;
-use crate::text::{escaped, file_url, percent_encoded};
+use crate::text::{SEGMENT, escaped, file_url, percent_encode};
 use python_packaging::environment::Environment;
 
 /// The C library's versions for which uv knows a platform (uv 0.11 to 0.13, `uv pip compile
@@ -139,13 +139,11 @@ pub(crate) fn last(mut said: Vec<String>) -> Vec<String> {
     said.split_off(said.len().saturating_sub(LINES))
 }
 
-/// Returns how uv can be had.
-pub(crate) fn help(error: &ProcessError) -> Vec<String> {
+/// Returns the diagnosis of an error from running uv. It names one more way to install it.
+pub(crate) fn diagnosis(error: &ProcessError) -> Diagnosis {
     match error {
-        ProcessError::Missing { program } => {
-            vec![install_help(program), "everywhere: `pip install uv`".into()]
-        }
-        error => error.help(),
+        ProcessError::Missing { .. } => error.diagnosis().with_help("everywhere: `pip install uv`"),
+        error => error.diagnosis(),
     }
 }
 
@@ -184,7 +182,7 @@ impl StandIn {
     pub fn page(&self, project: &str, files: &[(String, Sha256)]) -> std::io::Result<()> {
         let mut page = "<!DOCTYPE html>\n".to_owned();
         for (name, digest) in files {
-            let url = percent_encoded(name.as_bytes(), b"");
+            let url = percent_encode(name, SEGMENT);
             page += &format!("<a href=\"{url}#sha256={digest}\">{}</a>\n", escaped(name));
         }
         files::write_atomically(&self.folder(project)?.join("index.html"), page)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::limits;
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::{ProcessError, quote};
 
 /// The help when a host cannot be reached.
@@ -373,139 +373,110 @@ fn note(begins: &Option<String>) -> String {
 const RESUME: &str = "run the same command again to resume";
 
 impl Diagnose for SourceError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NotPinned { .. }
-            | Self::BadCommit { .. }
-            | Self::BadUrl { .. }
-            | Self::Unprotected { .. }
-            | Self::BadLimit { .. }
-            | Self::NotAnArchive { .. }
-            | Self::NoCommit { .. }
-            | Self::NoTag { .. }
-            | Self::NoProject { .. }
-            | Self::NoFile { .. }
-            | Self::NoSdist { .. }
-            | Self::NoWheel { .. }
-            | Self::NoPath { .. }
-            | Self::BadSubmodule { .. }
-            | Self::LockDiffers { .. }
-            | Self::Moved { .. }
-            | Self::NotUnpacked { .. }
-            | Self::Unreadable { .. }
-            | Self::Folder { .. }
-            | Self::Unpackable { .. } => Kind::Config,
-            Self::Offline { .. }
-            | Self::Digest { .. }
-            | Self::IndexDigest { .. }
-            | Self::Transfer { .. }
-            | Self::TooLarge { .. }
-            | Self::Truncated { .. }
-            | Self::Git { .. }
-            | Self::Metadata { .. }
-            | Self::IndexPage { .. } => Kind::Network,
-            Self::Damaged { .. }
-            | Self::Write { .. }
-            | Self::NoIndex { .. }
-            | Self::NoCache
-            | Self::OpenCache { .. } => Kind::Environment,
-            Self::Crates { kind, .. } => *kind,
-            Self::Submodule { source, .. } => source.kind(),
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Crates { said, .. } => said.clone(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        let alike = |names: &[String]| match names {
-            [] => Vec::new(),
-            some => vec![format!("the nearest are {}", some.join(", "))],
-        };
+    fn diagnosis(&self) -> Diagnosis {
+        let nearest =
+            |names: &[String]| (!names.is_empty()).then(|| format!("the nearest are {}", names.join(", ")));
         match self {
             Self::NotPinned { missing, .. } => {
-                vec![format!("`rocmrpm lock` fetches it once and records its {missing}")]
+                Kind::Config.with_help(format!("`rocmrpm lock` fetches it once and records its {missing}"))
             }
-            Self::BadCommit { .. } => {
-                vec!["remove the commit and run `rocmrpm lock`, which records the one of the version's tag".into()]
+            Self::BadCommit { .. } => Kind::Config.with_help(
+                "remove the commit and run `rocmrpm lock`, which records the one of the version's tag",
+            ),
+            Self::BadUrl { .. }
+            | Self::NoProject { .. }
+            | Self::NoFile { .. }
+            | Self::BadSubmodule { .. }
+            | Self::Unreadable { .. }
+            | Self::Folder { .. }
+            | Self::Unpackable { .. } => Kind::Config.into(),
+            Self::Unprotected { .. } => Kind::Config
+                .with_help("use https, or write the `sha256` that upstream publishes into the pin"),
+            Self::BadLimit { variable, .. } => {
+                Kind::Config.with_help(format!("write it as in `{variable}=\"64 GB\"`"))
             }
-            Self::Offline { .. } => vec!["run the same command once without `--offline`".into()],
-            Self::Digest { .. } | Self::IndexDigest { .. } => vec![
-                "if upstream replaced the file and you have checked the new one, remove the digest from the pin and run `rocmrpm lock`"
-                    .into(),
-            ],
-            Self::Damaged { .. } => vec!["run the same command again; it fetches the file anew".into()],
-            Self::NotUnpacked { limit: Some(limit), .. } => vec![limits::help(*limit)],
-            Self::NotUnpacked { .. } => vec!["is it the archive that upstream published? compare its digest".into()],
-            Self::NotAnArchive { .. } => vec!["open the URL of the pin in a browser: an error page, or the wrong file?".into()],
-            Self::Transfer { help, .. } => help.iter().map(|h| (*h).to_owned()).collect(),
+            Self::NotAnArchive { .. } => Kind::Config
+                .with_help("open the URL of the pin in a browser: an error page, or the wrong file?"),
+            Self::NotUnpacked { limit: Some(limit), .. } => Kind::Config.with_help(limits::help(*limit)),
+            Self::NotUnpacked { .. } => {
+                Kind::Config.with_help("is it the archive that upstream published? compare its digest")
+            }
+            Self::NoCommit { .. } => {
+                Kind::Config.with_help("correct the commit in the pin, or remove it and run `rocmrpm lock`")
+            }
+            Self::NoTag { near, .. } => Diagnosis::from(Kind::Config)
+                .with_help_lines(nearest(near))
+                .with_help("write the commit into the pin"),
+            Self::NoSdist { near, other, .. } => {
+                let instead = other.as_ref().map(|_| "pin the source by URL or git commit instead");
+                Diagnosis::from(Kind::Config).with_help_lines(nearest(near)).with_help_lines(instead)
+            }
+            Self::NoWheel { .. } => Kind::Config.with_help(
+                "is it deleted? pin another version; `rocmrpm closure --write --upgrade` chooses those of a closure",
+            ),
+            Self::NoPath { there, .. } => Kind::Config.with_help(there),
+            Self::LockDiffers { .. } => Kind::Config.with_help(
+                "`rocmrpm lock` writes what is so; review the difference before you commit it",
+            ),
+            Self::Moved { table, .. } => Kind::Config
+                .with_help("ask upstream why; a build continues to use what was locked")
+                .with_help(format!(
+                    "to accept it, remove the table `[{table}]` from the lock file and run `rocmrpm lock` again"
+                )),
+            Self::Offline { .. } => {
+                Kind::Network.with_help("run the same command once without `--offline`")
+            }
+            Self::Digest { .. } | Self::IndexDigest { .. } => Kind::Network.with_help(
+                "if upstream replaced the file and you have checked the new one, remove the digest from the pin and run `rocmrpm lock`",
+            ),
+            Self::Transfer { help, .. } => {
+                Diagnosis::from(Kind::Network).with_help_lines(help.iter().copied())
+            }
             // Any other limit is the size that the lock file or the index has.
             Self::TooLarge { limit, .. } if limits::file(None).is_ok_and(|most| most == *limit) => {
-                vec![limits::help(*limit)]
+                Kind::Network.with_help(limits::help(*limit))
             }
-            Self::Unprotected { .. } => {
-                vec!["use https, or write the `sha256` that upstream publishes into the pin".into()]
-            }
-            Self::BadLimit { variable, .. } => vec![format!("write it as in `{variable}=\"64 GB\"`")],
-            Self::Truncated { .. } => vec![RESUME.into()],
-            Self::Write { .. } => vec![format!("free some space, or set ROCMRPM_CACHE to a folder elsewhere; then {RESUME}")],
+            Self::TooLarge { .. } | Self::Metadata { .. } | Self::IndexPage { .. } => Kind::Network.into(),
+            Self::Truncated { .. } => Kind::Network.with_help(RESUME),
             // What libcurl tells git where there is no way to the host.
             Self::Git { said, .. }
                 if ["Could not resolve", "Failed to connect", "timed out"].iter().any(|text| said.contains(text)) =>
             {
-                vec![NETWORK_HELP.into()]
+                Kind::Network.with_help(NETWORK_HELP)
             }
+            Self::Git { .. } => Kind::Network
+                .with_help("check the URL of the pin; is the network up, and are credentials needed?"),
+            Self::Damaged { .. } => {
+                Kind::Environment.with_help("run the same command again; it fetches the file again")
+            }
+            Self::Write { .. } => Kind::Environment.with_help(format!(
+                "free some space, or set ROCMRPM_CACHE to a folder elsewhere; then {RESUME}"
+            )),
+            Self::NoIndex { .. } => Kind::Environment.with_help("set PIP_INDEX_URL to the index's URL"),
+            Self::NoCache => Kind::Environment.into(),
             Self::OpenCache { cache, owner: None, .. } => {
-                vec![format!("chmod 0700 {}", quote(&cache.to_string_lossy()))]
+                Kind::Environment.with_help(format!("chmod 0700 {}", quote(&cache.to_string_lossy())))
             }
             Self::OpenCache { cache, owner: Some(_), .. } => {
                 let own = format!("{}-{}", cache.display(), rustix::process::geteuid().as_raw());
-                vec![format!("use a cache of your own: export ROCMRPM_CACHE={}", quote(&own))]
+                Kind::Environment
+                    .with_help(format!("use a cache of your own: export ROCMRPM_CACHE={}", quote(&own)))
             }
-            Self::NoCommit { .. } => vec!["correct the commit in the pin, or remove it and run `rocmrpm lock`".into()],
-            Self::NoTag { near, .. } => {
-                let mut help = alike(near);
-                help.push("write the commit into the pin".into());
-                help
+            Self::Crates { kind, said, .. } => {
+                let help = match kind {
+                    Kind::Network => {
+                        Some("is the network up? cargo's own configuration names mirrors and proxies")
+                    }
+                    Kind::Config => {
+                        Some("the lock file is upstream's: pin another version or commit, or tell upstream")
+                    }
+                    _ => None,
+                };
+                Diagnosis::from(*kind).with_help_lines(help).with_details(said)
             }
-            Self::NoIndex { .. } => vec!["set PIP_INDEX_URL to the index's URL".into()],
-            Self::NoSdist { near, other, .. } => {
-                let mut help = alike(near);
-                if other.is_some() {
-                    help.push("pin the source by URL or git commit instead".into());
-                }
-                help
-            }
-            Self::NoWheel { .. } => {
-                vec!["is it deleted? pin another version; `rocmrpm closure --write --upgrade` chooses those of a closure".into()]
-            }
-            Self::NoPath { there, .. } => vec![there.clone()],
-            Self::Crates { kind: Kind::Network, .. } => {
-                vec!["is the network up? cargo's own configuration names mirrors and proxies".into()]
-            }
-            Self::Crates { kind: Kind::Config, .. } => {
-                vec!["the lock file is upstream's: pin another version or commit, or tell upstream".into()]
-            }
-            Self::Git { .. } => {
-                vec!["check the URL of the pin; is the network up, and are credentials needed?".into()]
-            }
-            Self::LockDiffers { .. } => {
-                vec!["`rocmrpm lock` writes what is so; review the difference before you commit it".into()]
-            }
-            Self::Moved { table, .. } => vec![
-                "ask upstream why; a build goes on using what was locked".into(),
-                format!("to accept it, remove the table `[{table}]` from the lock file and run `rocmrpm lock` again"),
-            ],
-            Self::Submodule { source, .. } => source.help(),
-            Self::Process(error) => error.help(),
-            Self::Io(error) => error.help(),
-            _ => Vec::new(),
+            Self::Submodule { source, .. } => source.diagnosis(),
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -141,31 +141,33 @@ fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
         url: page_url.to_owned(),
         reason: format!("it is not a project page of the Simple API: {error}"),
     })?;
-    let entry = |file: JsonFile| ProjectFile {
-        url: url::join(page_url, &file.url),
-        sha256: file.hashes.get("sha256").and_then(|hex| Sha256::parse(hex)),
-        size: file.size,
-        // `true` or a reason; an empty reason counts as one.
-        yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
-        metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
-        requires_python: file.requires_python,
-        upload_time: file.upload_time.and_then(|time| time.parse().ok()),
-        name: file.filename,
+    let entry = |file: JsonFile| {
+        Some(ProjectFile {
+            url: url::join(page_url, &file.url)?,
+            sha256: file.hashes.get("sha256").and_then(|hex| Sha256::parse(hex)),
+            size: file.size,
+            // `true` or a reason; an empty reason counts as one.
+            yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
+            metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
+            requires_python: file.requires_python,
+            upload_time: file.upload_time.and_then(|time| time.parse().ok()),
+            name: file.filename,
+        })
     };
-    Ok(page.files.into_iter().map(entry).collect())
+    Ok(page.files.into_iter().filter_map(entry).collect())
 }
 
 fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
     let page = html::parse(text);
-    let base = page.base.map_or_else(|| page_url.to_owned(), |base| url::join(page_url, &base));
+    let base = page.base.and_then(|base| url::join(page_url, &base)).unwrap_or_else(|| page_url.to_owned());
     let entry = |anchor: html::Anchor| {
         let fragment = anchor.href.split_once('#').map_or("", |(_, fragment)| fragment);
-        let url = url::join(&base, &anchor.href);
+        let url = url::join(&base, &anchor.href)?;
         let attribute = |wanted: &str| {
             let found = anchor.attributes.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.as_str())
         };
-        ProjectFile {
+        Some(ProjectFile {
             name: url::last_segment(&url),
             url,
             requires_python: attribute("data-requires-python").map(str::to_owned),
@@ -175,9 +177,9 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
             // In no PEP, but indexes write it and uv reads it.
             upload_time: attribute("data-upload-time").and_then(|time| time.parse().ok()),
             yanked: attribute("data-yanked").is_some(),
-        }
+        })
     };
-    page.anchors.into_iter().map(entry).collect()
+    page.anchors.into_iter().filter_map(entry).collect()
 }
 
 /// Returns the version in the name of a project's sdist. Old names have the project

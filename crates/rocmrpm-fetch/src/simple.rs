@@ -10,7 +10,7 @@ use super::curl::{self, Failure, Transfer};
 use super::index::{self, ProjectFile};
 use super::{SourceError, limits, pip, url};
 use rocmrpm_base::error::IoError;
-use rocmrpm_base::text::file_url;
+use rocmrpm_base::text::{file_url, path_of_file_url};
 
 /// Returns the files that an index has of a project; `None` where it has no such project.
 /// The index is a URL, with credentials if it needs some, or the path of a folder.
@@ -36,7 +36,7 @@ pub fn files_of_page(path: &Path) -> Result<Option<Vec<ProjectFile>>, SourceErro
 /// Returns the path that a `file:` URL names; `None` where an encoded `..` in it leads elsewhere
 /// than the URL says.
 pub fn path_of_url(url: &str) -> Option<std::path::PathBuf> {
-    let path = std::path::PathBuf::from(rocmrpm_base::text::percent_decode(url.strip_prefix("file://")?));
+    let path = path_of_file_url(url)?;
     path.components().all(|part| part != std::path::Component::ParentDir).then_some(path)
 }
 
@@ -70,8 +70,7 @@ pub fn page(cache: &Cache, index: &str, project: &str) -> Result<Option<(String,
 
 /// Returns whether a `file:` URL names nothing.
 pub fn is_missing(url: &str) -> bool {
-    url.strip_prefix("file://")
-        .is_some_and(|path| !Path::new(&rocmrpm_base::text::percent_decode(path)).exists())
+    path_of_file_url(url).is_some_and(|path| !path.exists())
 }
 
 /// Reads a page that was downloaded from `url`.

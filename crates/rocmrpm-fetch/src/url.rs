@@ -1,7 +1,9 @@
-//! The little of RFC 3986 that sources need: joining, credentials, last segments.
-//! Nothing is fetched here.
+//! URLs of sources and package indexes: resolving references, taking out credentials, comparing origins.
+//! Fetches nothing.
 
-use rocmrpm_base::text::percent_decode;
+use ::url::{Host, Url};
+
+use rocmrpm_base::text::percent_decode_lossy;
 
 /// A URL's user and password, percent-decoded.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,157 +14,95 @@ pub struct Credentials {
     pub password: String,
 }
 
-/// A URL in the parts of RFC 3986, appendix B.
-struct Parts<'a> {
-    scheme: Option<&'a str>,
-    authority: Option<&'a str>,
-    path: &'a str,
-    query: Option<&'a str>,
+/// Resolves a reference found on the page `base` as browsers do, without its fragment. `None` if the
+/// result is not a URL.
+pub fn join(base: &str, reference: &str) -> Option<String> {
+    let mut url = Url::parse(base).ok()?.join(reference).ok()?;
+    url.set_fragment(None);
+    Some(url.into())
 }
 
-fn parts(url: &str) -> Parts<'_> {
-    let url = url.split('#').next().unwrap_or(url);
-    let (rest, query) = match url.split_once('?') {
-        Some((rest, query)) => (rest, Some(query)),
-        None => (url, None),
-    };
-    let is_scheme = |s: &str| {
-        s.starts_with(|c: char| c.is_ascii_alphabetic())
-            && s.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    };
-    let (scheme, rest) = match rest.split_once(':') {
-        Some((scheme, after)) if is_scheme(scheme) => (Some(scheme), after),
-        _ => (None, rest),
-    };
-    let (authority, path) = match rest.strip_prefix("//") {
-        Some(after) => {
-            let end = after.find('/').unwrap_or(after.len());
-            (Some(&after[..end]), &after[end..])
-        }
-        None => (None, rest),
-    };
-    Parts { scheme, authority, path, query }
+/// Splits a URL into its scheme, its user information, and the rest from the host on, where curl
+/// splits it. Not by `Url`, which accepts only valid URLs and rewrites them: a mistake elsewhere in a
+/// URL must not print its password.
+fn split_user_info(url: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, after) = url.split_once("://")?;
+    let end = after.find(['/', '?', '#']).unwrap_or(after.len());
+    let (user_info, _) = after[..end].rsplit_once('@')?;
+    Some((scheme, user_info, &after[user_info.len() + 1..]))
 }
 
-/// Resolves a reference found on the page `base` (RFC 3986, section 5.2). The
-/// fragment is dropped. Blanks around a reference and line ends in it do not count, as in
-/// browsers: no scheme hides behind them.
-pub fn join(base: &str, reference: &str) -> String {
-    let reference = reference.trim_matches(|c: char| c <= ' ').replace(['\t', '\n', '\r'], "");
-    let (base, reference) = (parts(base), parts(&reference));
-    if let Some(scheme) = reference.scheme {
-        return assemble(Some(scheme), reference.authority, &tidy(reference.path), reference.query);
-    }
-    if reference.authority.is_some() {
-        return assemble(base.scheme, reference.authority, &tidy(reference.path), reference.query);
-    }
-    let (path, query) = if reference.path.is_empty() {
-        (base.path.to_owned(), reference.query.or(base.query))
-    } else if reference.path.starts_with('/') {
-        (tidy(reference.path), reference.query)
-    } else {
-        let folder = base.path.rfind('/').map_or("/", |at| &base.path[..=at]);
-        (tidy(&format!("{folder}{}", reference.path)), reference.query)
-    };
-    assemble(base.scheme, base.authority, &path, query)
-}
-
-fn assemble(scheme: Option<&str>, authority: Option<&str>, path: &str, query: Option<&str>) -> String {
-    let mut url = String::new();
-    if let Some(scheme) = scheme {
-        url = format!("{scheme}:");
-    }
-    if let Some(authority) = authority {
-        url = format!("{url}//{authority}");
-    }
-    url.push_str(path);
-    if let Some(query) = query {
-        url = format!("{url}?{query}");
-    }
-    url
-}
-
-/// Removes `.` and `..` segments.
-fn tidy(path: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
-    let mut segments = path.split('/').peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
-        match segment {
-            "." | ".." => {
-                if segment == ".." && kept.len() > 1 {
-                    kept.pop();
-                }
-                if last {
-                    kept.push("");
-                }
-            }
-            _ => kept.push(segment),
-        }
-    }
-    kept.join("/")
+fn user_and_password(user_info: &str) -> (&str, &str) {
+    user_info.split_once(':').unwrap_or((user_info, ""))
 }
 
 /// Takes the credentials out of a URL.
 pub fn split_credentials(url: &str) -> (String, Option<Credentials>) {
-    let Some((scheme, after)) = url.split_once("://") else { return (url.to_owned(), None) };
-    let end = after.find(['/', '?', '#']).unwrap_or(after.len());
-    let Some((user_info, host)) = after[..end].rsplit_once('@') else { return (url.to_owned(), None) };
-    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
-    let credentials = Credentials { user: percent_decode(user), password: percent_decode(password) };
-    (format!("{scheme}://{host}{}", &after[end..]), Some(credentials))
+    let Some((scheme, user_info, rest)) = split_user_info(url) else { return (url.to_owned(), None) };
+    let (user, password) = user_and_password(user_info);
+    let credentials =
+        Credentials { user: percent_decode_lossy(user), password: percent_decode_lossy(password) };
+    (format!("{scheme}://{rest}"), Some(credentials))
 }
 
 /// Returns the URL as it may be shown: without credentials.
 pub fn shown(url: &str) -> String {
-    split_credentials(url).0
+    let text = split_credentials(url).0;
+    // `https:/user:password@host` works in curl, too.
+    match Url::parse(&text) {
+        Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
+            let cleared = url.set_username("").and_then(|()| url.set_password(None));
+            if cleared.is_ok() { url.into() } else { text }
+        }
+        _ => text,
+    }
 }
 
-/// Returns the password that a URL has, as other programs may print it: as written and
-/// decoded.
+/// Returns the password of a URL in each form that another program may print: as written, and decoded.
 pub fn password(url: &str) -> Vec<String> {
-    let Some(credentials) = split_credentials(url).1 else { return Vec::new() };
-    let authority = parts(url).authority.unwrap_or_default();
-    let user_info = authority.rsplit_once('@').map_or("", |(user_info, _)| user_info);
-    let written = user_info.split_once(':').map_or("", |(_, password)| password);
-    let all = [written.to_owned(), credentials.password];
+    let Some((_, user_info, _)) = split_user_info(url) else { return Vec::new() };
+    let (_, written) = user_and_password(user_info);
+    let all = [written.to_owned(), percent_decode_lossy(written)];
     all.into_iter().filter(|password| !password.is_empty()).collect()
 }
 
-/// Returns whether credentials for one URL are meant for the other, too.
+/// Parses a URL without its credentials, so that its host is the one that curl connects to.
+fn parse(url: &str) -> Option<Url> {
+    Url::parse(&shown(url)).ok()
+}
+
+/// Returns whether credentials for one URL also belong to the other.
 pub fn same_origin(one: &str, other: &str) -> bool {
-    let (one, other) = (shown(one), shown(other));
-    let (one, other) = (parts(&one), parts(&other));
-    let same = |a: Option<&str>, b: Option<&str>| match (a, b) {
-        (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
-        _ => false,
-    };
-    same(one.scheme, other.scheme) && same(one.authority, other.authority)
+    // The origins of two files differ: they are opaque.
+    parse(one).zip(parse(other)).is_some_and(|(one, other)| one.origin() == other.origin())
 }
 
 /// Returns the last segment of a URL's path, percent-decoded; may be empty.
 pub fn last_segment(url: &str) -> String {
-    percent_decode(parts(url).path.rsplit('/').next().unwrap_or(""))
+    let url = parse(url);
+    let last = url.as_ref().and_then(|url| url.path_segments()?.next_back());
+    percent_decode_lossy(last.unwrap_or_default())
 }
 
 /// Returns whether a URL is fetched over TLS.
 pub fn is_https(url: &str) -> bool {
-    url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"))
+    parse(url).is_some_and(|url| url.scheme() == "https")
 }
 
-/// Returns whether anyone between this machine and the server could change what comes: the URL is
-/// of another machine, and not of TLS.
+/// Returns whether the network between this machine and the server could change what it sends: the
+/// URL is of another machine, and without TLS.
 pub fn is_unprotected(url: &str) -> bool {
-    let url = shown(url);
-    let Parts { scheme: Some(scheme), authority: Some(authority), .. } = parts(&url) else { return false };
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
+    let Some(parsed) = parse(url) else {
+        // What this parser refuses, curl may still fetch.
+        return url.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http:"));
     };
-    let own = host.eq_ignore_ascii_case("localhost")
-        || host == "[::1]"
-        || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
-    scheme.eq_ignore_ascii_case("http") && !own
+    let is_here = match parsed.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    parsed.scheme() == "http" && !is_here
 }
 
 /// Returns whether a URL or path of a file or git repository is on this machine.
@@ -193,11 +133,16 @@ mod tests {
             ("a:b/c", "a:b/c"),
             (" \n file:///x", "file:///x"),
             ("fi\tle:///x\0", "file:///x"),
+            ("%2e%2e/%2E%2E/x", "http://h:1/x"),
+            ("..\\a b+c%2Bd~", "http://h:1/a/a%20b+c%2Bd~"),
         ] {
-            assert_eq!(join(base, reference), joined, "{reference}");
+            assert_eq!(join(base, reference).unwrap(), joined, "{reference}");
         }
-        assert_eq!(join("http://h", "x"), "http://h/x");
-        assert_eq!(join("file:///i/p/index.html", "../f"), "file:///i/f");
+        assert_eq!(join("http://h", "x").unwrap(), "http://h/x");
+        assert_eq!(join("file:///i/p/index.html", "../f").unwrap(), "file:///i/f");
+        for reference in ["http://[x", "//h:99999/x", "https://a b/x"] {
+            assert_eq!(join(base, reference), None, "{reference}");
+        }
     }
 
     #[test]
@@ -208,6 +153,16 @@ mod tests {
         assert_eq!((credentials.user.as_str(), credentials.password.as_str()), ("me", "p@ss"));
         assert_eq!(shown("https://token@h"), "https://h");
         assert_eq!(shown("git@h:x.git"), "git@h:x.git");
+        for url in
+            ["https://u:secret@h:99999/", "https://u:secret@[x", "https:/u:secret@h/", "https:u:secret@h"]
+        {
+            assert!(!shown(url).contains("secret"), "{url}");
+        }
+        assert_eq!(password("https://u:p%40@h"), ["p%40", "p@"]);
+        assert!(same_origin("https://h/simple", "https://h:443/x"));
+        assert!(!same_origin("https://h@evil/", "https://h/"));
+        // curl connects to `evil`, whatever browsers do.
+        assert!(!same_origin("https://h\\@evil/", "https://h/"));
         assert!(same_origin("https://u:p@H:1/simple", "https://h:1/files/x"));
         assert!(!same_origin("https://u:p@h/simple", "https://files.h/x"));
         assert!(!same_origin("https://h/", "http://h/"));
@@ -221,6 +176,8 @@ mod tests {
             "HTTP://u:p@h:80/x",
             "http://[2001:db8::1]/x",
             "http://localhost.example/x",
+            "http://localhost\\@evil/x",
+            "http://h:99999/x",
         ] {
             assert!(is_unprotected(url), "{url}");
         }
@@ -240,7 +197,5 @@ mod tests {
     fn last_segments_are_decoded() {
         assert_eq!(last_segment("http://h/a/torch-1%2Bx.tar.gz?download=1#f"), "torch-1+x.tar.gz");
         assert_eq!(last_segment("http://h/a/"), "");
-        assert_eq!(percent_decode("a%2"), "a%2");
-        assert_eq!(percent_decode("%zz%"), "%zz%");
     }
 }

@@ -22,7 +22,7 @@ pub use relations::{PackagedFile, Relation, Relations, Required, write_headers};
 
 use std::path::{Path, PathBuf};
 
-use rocmrpm_base::error::{Diagnose, Kind, help_for_io, kind_of_io};
+use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 use rocmrpm_base::process::{ProcessError, quote};
 use signing::SigningError;
 
@@ -73,47 +73,31 @@ pub enum RpmError {
 }
 
 impl Diagnose for RpmError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Unreadable { .. } | Self::SameName { .. } => Kind::Usage,
-            Self::Metadata { .. } => Kind::Environment,
-            Self::Io(error) => kind_of_io(error),
-            Self::Process(error) => error.kind(),
-            Self::Signing(error) => error.kind(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Signing(error) => error.details(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::Unreadable { path, .. } => {
                 let file = quote(&path.to_string_lossy());
-                vec![format!(
-                    "`rpm -K --nosignature {file}` tells what rpm thinks of it; a result of a build is made \
-                     anew when its folder is removed"
-                )]
+                Kind::Usage.with_help(format!(
+                    "`rpm -K --nosignature {file}` shows what rpm thinks of it; a result of a build is made \
+                     again when its folder is removed"
+                ))
             }
-            Self::SameName { .. } => Vec::new(),
-            Self::Metadata { path, .. } => vec![format!(
+            Self::SameName { .. } => Kind::Usage.into(),
+            Self::Metadata { path, .. } => Kind::Environment.with_help(format!(
                 "createrepo_c wrote it; `df {}` shows whether the disk is full",
                 quote(&path.parent().and_then(Path::parent).unwrap_or(path).to_string_lossy())
-            )],
-            Self::Io(error) => help_for_io(error),
+            )),
+            Self::Io(error) => Diagnosis::of_io(error),
             // zlib's words for every failed write, which is mostly a full disk.
-            Self::Process(ProcessError::Failed { tail, .. }) if tail.contains("file operation error") => {
-                vec![
-                    "free space for the repository and in TMPDIR; `df -h` shows which file system is full"
-                        .into(),
-                ]
+            Self::Process(error @ ProcessError::Failed { tail, .. })
+                if tail.contains("file operation error") =>
+            {
+                error.diagnosis().with_help(
+                    "free space for the repository and in TMPDIR; `df -h` shows which file system is full",
+                )
             }
-            Self::Process(error) => error.help(),
-            Self::Signing(error) => error.help(),
+            Self::Process(error) => error.diagnosis(),
+            Self::Signing(error) => error.diagnosis(),
         }
     }
 }

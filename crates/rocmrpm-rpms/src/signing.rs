@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
 use rocmrpm_base::text::visible;
 
@@ -95,52 +95,34 @@ pub enum SigningError {
 }
 
 impl Diagnose for SigningError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NoGpg => Kind::MissingTool,
-            Self::NoKey { .. } | Self::Ambiguous { .. } => Kind::Config,
-            Self::Unusable { .. }
-            | Self::Locked { .. }
-            | Self::WrongPassphrase { .. }
-            | Self::Tool { .. }
-            | Self::NotVerified { .. } => Kind::Environment,
-            Self::Io(error) => error.kind(),
-            Self::Process(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::NoGpg => vec![install_help("gpg")],
-            Self::NoKey { .. } => vec![
-                "`gpg --list-secret-keys` lists those that are there; GNUPGHOME names another keyring".into(),
-                "without `[signing]` in rocmrpm.toml nothing is signed".into(),
-            ],
-            Self::Ambiguous { .. } => vec!["name one of them by its fingerprint".into()],
-            Self::Unusable { fingerprint, .. } => vec![
-                format!("`gpg --quick-set-expire {fingerprint} 2y` lets an expired one sign again"),
-                "or name another key in rocmrpm.toml".into(),
-            ],
-            Self::Locked { fingerprint, .. } | Self::WrongPassphrase { fingerprint, .. } => {
+            Self::NoGpg => Kind::MissingTool.with_help(install_help("gpg")),
+            Self::NoKey { .. } => Kind::Config
+                .with_help(
+                    "`gpg --list-secret-keys` lists those that are there; GNUPGHOME names another keyring",
+                )
+                .with_help("without `[signing]` in rocmrpm.toml nothing is signed"),
+            Self::Ambiguous { .. } => Kind::Config.with_help("name one of them by its fingerprint"),
+            Self::Unusable { fingerprint, .. } => Kind::Environment
+                .with_help(format!(
+                    "`gpg --quick-set-expire {fingerprint} 2y` lets an expired one sign again"
+                ))
+                .with_help("or name another key in rocmrpm.toml"),
+            Self::Locked { fingerprint, words, .. } | Self::WrongPassphrase { fingerprint, words, .. } => {
                 let unlock = format!("gpg --local-user {fingerprint} --output /dev/null --sign /dev/null");
-                vec![
-                    format!("`{unlock}` asks for the passphrase; gpg's agent then keeps it for a while"),
-                    "in a terminal, `export GPG_TTY=$(tty)` tells gpg where it can ask".into(),
-                ]
+                Kind::Environment
+                    .with_help(format!(
+                        "`{unlock}` asks for the passphrase; gpg's agent then keeps it for a while"
+                    ))
+                    .with_help("in a terminal, `export GPG_TTY=$(tty)` tells gpg where it can ask")
+                    .with_details(words)
             }
-            Self::Tool { .. } | Self::NotVerified { .. } => Vec::new(),
-            Self::Io(error) => error.help(),
-            Self::Process(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Locked { words, .. }
-            | Self::WrongPassphrase { words, .. }
-            | Self::Tool { words, .. }
-            | Self::NotVerified { words, .. } => words.clone(),
-            _ => Vec::new(),
+            Self::Tool { words, .. } | Self::NotVerified { words, .. } => {
+                Diagnosis::from(Kind::Environment).with_details(words)
+            }
+            Self::Io(error) => error.diagnosis(),
+            Self::Process(error) => error.diagnosis(),
         }
     }
 }

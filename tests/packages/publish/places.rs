@@ -62,28 +62,17 @@ impl Where {
         Self::new(vec![url], Real::Folder(server.root.join("some/where")))
     }
 
-    /// A prefix of a bucket, reached by one tool while the other is hidden.
-    pub fn s3(server: &Moto, tool: &str) -> Self {
+    /// A prefix of a bucket, reached by the distribution's `aws`, wherever else one is installed.
+    pub fn s3(server: &Moto) -> Self {
         let arguments = vec![format!("s3://{BUCKET}/index"), "--endpoint-url".into(), server.url()];
         let mut place = Self::new(arguments, Real::Bucket(server.port));
-        let bin = place.holder.path();
-        // Every program but the two.
+        let (bin, real) = (place.holder.path(), Path::new("/usr/bin/aws"));
+        assert!(real.exists(), "aws is missing; {}", rocmrpm::process::install_help("aws"));
+        std::os::unix::fs::symlink(real, bin.join("aws")).unwrap();
         let path = std::env::var_os("PATH").unwrap();
-        let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        folders.reverse();
-        for entry in folders.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten() {
-            let (name, target) = (entry.file_name(), bin.join(entry.file_name()));
-            if name == "aws" || name == "rclone" {
-                continue;
-            }
-            let _ = std::fs::remove_file(&target);
-            std::os::unix::fs::symlink(entry.path(), target).unwrap();
-        }
-        // The system's: tests are about what a distribution has.
-        let real = Path::new("/usr/bin").join(tool);
-        assert!(real.exists(), "{tool} is missing; {}", rocmrpm::process::install_help(tool));
-        std::os::unix::fs::symlink(&real, bin.join(tool)).unwrap();
-        place.environment = vec![("PATH", bin.display().to_string())];
+        let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(folders).unwrap().into_string().unwrap();
+        place.environment = vec![("PATH", path)];
         place.environment.extend(CREDENTIALS.map(|(name, value)| (name, value.to_owned())));
         place
     }
@@ -102,22 +91,8 @@ impl Where {
             Real::Folder(root) => {
                 format!("file://{}/{channel}/simple", root.display().to_string().replace(' ', "%20"))
             }
-            Real::Bucket(_) if self.is_website() => {
-                let root = self.holder.path().join("website");
-                for (path, bytes) in self.files() {
-                    let path = root.join(path);
-                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                    std::fs::write(path, bytes).unwrap();
-                }
-                format!("file://{}/{channel}/simple", root.display())
-            }
             Real::Bucket(port) => format!("http://127.0.0.1:{port}/{BUCKET}/index/{channel}/simple/"),
         }
-    }
-
-    /// Whether clients need a website endpoint, which moto has not; a folder answers as one does.
-    fn is_website(&self) -> bool {
-        self.holder.path().join("rclone").exists()
     }
 
     /// Everything that is there.

@@ -67,7 +67,7 @@ impl<'a> Site<'a> {
         for (name, value) in self.place.environment() {
             command.env(name, value);
         }
-        command.env_remove("AWS_PROFILE").env_remove("RCLONE_S3_REGION");
+        command.env_remove("AWS_PROFILE");
         command
     }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use rocmrpm::digest::Sha256;
-use rocmrpm::text::{BASE64_URL, base64};
 
 use crate::support::archive::tar_gz;
 use crate::support::server::{Reply, Seen, TestServer};
@@ -197,7 +197,7 @@ fn wheel(
     let metadata = metadata.map(|(file, text)| (format!("{info}/{file}"), text.as_bytes()));
     let files = files.iter().map(|(file, bytes)| ((*file).to_owned(), *bytes));
     for (file, bytes) in files.chain(metadata) {
-        let digest = base64(Sha256::of_bytes(bytes).as_bytes(), BASE64_URL);
+        let digest = BASE64_URL_SAFE_NO_PAD.encode(Sha256::of_bytes(bytes).as_bytes());
         record += &format!("{file},sha256={digest},{}\n", bytes.len());
         archive.start_file(file, options).unwrap();
         archive.write_all(bytes).unwrap();

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use rocmrpm::events::Silent;
 use rocmrpm::gpu::GpuTarget;
 use rocmrpm::wheel::{self, LocalLabel, Pins, Request, Rocm, Wheel, WheelError};
@@ -226,26 +227,16 @@ pub(crate) fn write_wheel(path: &Path, dist_info: &str, members: &[(String, Stri
         archive.start_file(name, options).unwrap();
         archive.write_all(content.as_bytes()).unwrap();
         let digest = rocmrpm::digest::Sha256::of_bytes(content);
-        record += &format!("{name},sha256={},{}\n", base64(digest.as_bytes()), content.len());
+        record += &format!(
+            "{name},sha256={},{}\n",
+            BASE64_URL_SAFE_NO_PAD.encode(digest.as_bytes()),
+            content.len()
+        );
     }
     archive.start_file(format!("{dist_info}/RECORD"), options).unwrap();
     writeln!(archive, "{record}{dist_info}/RECORD,,").unwrap();
     archive.finish().unwrap();
     path.to_owned()
-}
-
-/// The URL-safe alphabet without padding (RFC 4648, section 5), as RECORD has it.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let part = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = part(0) << 16 | part(1) << 8 | part(2);
-        for at in 0..=chunk.len() {
-            text.push(char::from(ALPHABET[(bits >> (18 - 6 * at) & 63) as usize]));
-        }
-    }
-    text
 }
 
 /// RPMs of three distributions for this machine's Python, `python`: an extension module that

@@ -1,7 +1,7 @@
 //! Why a place elsewhere did not take or give what it should.
 
-use rocmrpm_base::error::{Diagnose, IoError, Kind};
-use rocmrpm_base::process::{ProcessError, install_help};
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
+use rocmrpm_base::process::ProcessError;
 
 /// Why something was not published.
 #[derive(Debug, thiserror::Error)]
@@ -14,9 +14,6 @@ pub enum PublishError {
         /// What is wrong with it.
         why: String,
     },
-    /// Neither tool for S3 is installed.
-    #[error("neither `aws` nor `rclone` is installed; S3 needs one of them")]
-    NoS3Tool,
     /// The tool that reaches the place failed.
     #[error("cannot {action} {place}: `{program}` {how}")]
     Tool {
@@ -48,45 +45,24 @@ pub enum PublishError {
 }
 
 impl Diagnose for PublishError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Destination { .. } => Kind::Usage,
-            Self::NoS3Tool => Kind::MissingTool,
-            Self::Tool { .. } | Self::NotVerified { .. } => Kind::Network,
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Destination { .. } => vec![
-                "a destination is a folder, HOST:FOLDER, rsync://HOST/MODULE/FOLDER, or s3://BUCKET/PREFIX"
-                    .into(),
-            ],
-            Self::NoS3Tool => ["aws", "rclone"].map(|tool| format!("{tool}: {}", install_help(tool))).into(),
+            Self::Destination { .. } => Kind::Usage.with_help(
+                "a destination is a folder, HOST:FOLDER, rsync://HOST/MODULE/FOLDER, or s3://BUCKET/PREFIX",
+            ),
             Self::Tool { program, words, .. } => {
                 let said = words.join("\n");
                 let known = HELP.iter().find(|(tool, text, _)| tool == program && said.contains(text));
-                let mut help: Vec<String> = known.map(|(.., help)| (*help).to_owned()).into_iter().collect();
-                help.push(
-                    "once the cause is gone, run the same command again to resume".into(),
-                );
-                help
+                Diagnosis::from(Kind::Network)
+                    .with_help_lines(known.map(|(.., help)| *help))
+                    .with_help("once the cause is gone, run the same command again to resume")
+                    .with_details(words)
             }
-            Self::NotVerified { .. } => vec![
-                "no page names it; run the same command again, and remove the file there if that does not help"
-                    .into(),
-            ],
-            Self::Process(error) => error.help(),
-            Self::Io(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Tool { words, .. } => words.clone(),
-            _ => Vec::new(),
+            Self::NotVerified { .. } => Kind::Network.with_help(
+                "no page names it; run the same command again, and remove the file there if that does not help",
+            ),
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }
@@ -98,14 +74,6 @@ const HELP: &[(&str, &str, &str)] = &[
     ("aws", "AccessDenied", "the credentials need s3:ListBucket, s3:GetObject and s3:PutObject there"),
     ("aws", "InvalidAccessKeyId", "is --endpoint-url the service that the credentials belong to?"),
     ("aws", "Could not connect to the endpoint", "is --endpoint-url right, and does the service run?"),
-    (
-        "rclone",
-        "NoCredentialProviders",
-        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, to say who you are",
-    ),
-    ("rclone", "directory not found", "does the bucket exist? `rclone mkdir` makes one"),
-    ("rclone", "AccessDenied", "the credentials need s3:ListBucket, s3:GetObject and s3:PutObject there"),
-    ("rclone", "connection refused", "is --endpoint-url right, and does the service run?"),
     ("rsync", "Unknown module", "`rsync rsync://HOST/` lists the modules of a server"),
     ("rsync", "auth failed", "set RSYNC_PASSWORD, or let the server accept your user"),
     ("rsync", "read only", "the module's `read only` must be `no` in the server's rsyncd.conf"),

@@ -3,7 +3,6 @@
 
 mod aws;
 mod error;
-mod rclone;
 mod rsync;
 mod s3;
 mod tool;
@@ -12,7 +11,6 @@ use std::path::PathBuf;
 
 pub use aws::Aws;
 pub use error::PublishError;
-pub use rclone::Rclone;
 pub use rsync::Rsync;
 pub use s3::Bucket;
 
@@ -20,7 +18,6 @@ use super::IndexError;
 use super::folder::Folder;
 use super::place::{Package, Place};
 use super::view::View;
-use rocmrpm_base::process::find_program;
 
 /// Where an index is published, as users write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,9 +73,7 @@ impl Destination {
         matches!(self, Self::Folder(path) if !path.is_dir())
     }
 
-    /// Returns the place as this machine reaches it; a folder that is there is locked if it is to
-    /// be changed. Of the two tools for S3, `aws` comes first: it alone can let the service verify
-    /// a SHA-256, and name an object as a folder.
+    /// Returns the place as this machine reaches it. An existing folder is locked if `to_change`.
     pub fn open(&self, to_change: bool) -> Result<Box<dyn Place>, IndexError> {
         Ok(match self {
             Self::Folder(path) if path.join(View::Local.root() + ".json").exists() => {
@@ -87,23 +82,8 @@ impl Destination {
             Self::Folder(path) if to_change && path.is_dir() => Box::new(Folder::lock(path)?),
             Self::Folder(path) => Box::new(Folder::new(path)),
             Self::Rsync(target) => Box::new(Rsync::new(target)),
-            Self::S3(bucket) if find_program("aws").is_some() => Box::new(Aws::new(bucket.clone())),
-            Self::S3(bucket) if find_program("rclone").is_some() => Box::new(Rclone::new(bucket.clone())),
-            Self::S3(_) => return Err(PublishError::NoS3Tool.into()),
+            Self::S3(bucket) => Box::new(Aws::new(bucket.clone())),
         })
-    }
-
-    /// Returns what a publisher has to know about this destination, if anything.
-    pub fn remark(&self) -> Option<&'static str> {
-        self.remark_by(find_program("aws").is_some())
-    }
-
-    /// Returns the remark for a machine with or without `aws`.
-    fn remark_by(&self, aws: bool) -> Option<&'static str> {
-        (matches!(self, Self::S3(_)) && !aws).then_some(
-            "rclone cannot make objects that are named as folders: pip and uv need a service that answers \
-             `simple/NAME/` with its `index.html`, as website endpoints do; `aws` makes such objects",
-        )
     }
 }
 
@@ -246,19 +226,6 @@ mod tests {
         let page = dir.path().join("simple/index.json");
         rocmrpm_base::files::write_atomically(&page, "{}").unwrap();
         assert!(matches!(destination.open(false), Err(IndexError::Mixed { published: false, .. })));
-    }
-
-    #[test]
-    fn buckets_without_aws_have_a_remark() {
-        for (text, aws, remarked) in [
-            ("s3://bucket", false, true),
-            ("s3://bucket", true, false),
-            ("host:x", false, false),
-            ("x", false, false),
-        ] {
-            let destination = Destination::parse(text, None).unwrap();
-            assert_eq!(destination.remark_by(aws).is_some(), remarked, "{text} {aws}");
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One connection of a client: request after request, answer after answer. Not what is in the
 //! answers.
 
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,7 @@ fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -
     }
     let length = match &answer.body {
         Body::Text(text) => Some(text.len() as u64),
-        Body::Part(_, part) => Some(part.end - part.start),
+        Body::File(_, length) => Some(*length),
         Body::Nothing => None,
     };
     if let Some(length) = length {
@@ -100,10 +100,9 @@ fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -
     head += "\r\n";
     match answer.body {
         Body::Text(text) if !head_only => head += &text,
-        Body::Part(mut file, part) if !head_only => {
-            file.seek(io::SeekFrom::Start(part.start))?;
+        Body::File(file, length) if !head_only => {
             send(head.as_bytes())?;
-            let (length, mut sent) = (part.end - part.start, 0);
+            let mut sent = 0;
             let (mut content, mut piece) = (file.take(length), vec![0; PIECE]);
             while sent < length {
                 match content.read(&mut piece)? {
@@ -137,7 +136,6 @@ fn leave(stream: &TcpStream) -> io::Result<()> {
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
-        206 => "Partial Content",
         301 => "Moved Permanently",
         304 => "Not Modified",
         400 => "Bad Request",
@@ -145,7 +143,6 @@ fn reason(status: u16) -> &'static str {
         405 => "Method Not Allowed",
         406 => "Not Acceptable",
         408 => "Request Timeout",
-        416 => "Range Not Satisfiable",
         421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         505 => "HTTP Version Not Supported",

@@ -1,16 +1,15 @@
-//! What an index's folder has for a request: a page in the form that the client wants, a file
-//! or a part of it, the address where it really is. Nothing outside the folder.
+//! Answers requests from an index's folder: with a page in the form that the client accepts, with a
+//! file, or with the address where it is. Never serves files outside the folder.
 
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::negotiation::{self, Form};
 use super::request::{Refused, Request};
 use python_packaging::wheel;
-use rocmrpm_base::text::percent_encoded;
+use rocmrpm_base::text::{SEGMENT, percent_encode};
 
 /// An answer to a request.
 #[derive(Debug)]
@@ -26,8 +25,8 @@ pub(super) struct Answer {
 pub(super) enum Body {
     /// A sentence.
     Text(String),
-    /// A part of a file.
-    Part(File, Range<u64>),
+    /// A file of this size.
+    File(File, u64),
     /// None, and no length of it.
     Nothing,
 }
@@ -161,33 +160,19 @@ impl Site {
         let nanoseconds = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
         let tag = format!("\"{:x}-{nanoseconds:x}-{:x}{mark}\"", meta.ino(), meta.len());
         let answer = |status, body| Answer { status, fields: Vec::new(), body }.with("ETag", &tag);
-        let whole = meta.len();
         if request.if_none_match.as_deref().is_some_and(|tags| lists(tags, &tag)) {
             return answer(304, Body::Nothing);
         }
-        let wanted = request.range.as_deref().filter(|_| {
-            // RFC 9110, sections 13.1.5 and 14.2.
-            request.method == "GET" && request.if_range.as_ref().is_none_or(|only| only.trim() == tag)
-        });
-        let answer = match wanted.and_then(|text| range(text, whole)) {
-            None => answer(200, Body::Part(file, 0..whole)),
-            Some(Some(part)) => {
-                let place = format!("bytes {}-{}/{whole}", part.start, part.end - 1);
-                answer(206, Body::Part(file, part)).with("Content-Range", place)
-            }
-            Some(None) => {
-                return Answer::saying(416, "the file has no such part")
-                    .with("Content-Range", format!("bytes */{whole}"));
-            }
-        };
-        answer.with("Content-Type", media_type).with("Accept-Ranges", "bytes")
+        // A server may ignore `Range` (RFC 9110, section 14.2). uv asks for ranges only to read METADATA,
+        // which lies beside each wheel here.
+        answer(200, Body::File(file, meta.len())).with("Content-Type", media_type)
     }
 }
 
 /// Sends a client to the folder that it means.
 fn moved(segments: &[String], request: &Request) -> Answer {
     let path: String =
-        segments.iter().map(|segment| format!("/{}", percent_encoded(segment.as_bytes(), b""))).collect();
+        segments.iter().map(|segment| format!("/{}", percent_encode(segment, SEGMENT))).collect();
     let query = match request.query.as_deref().filter(|query| query.is_ascii()) {
         Some(query) => format!("?{query}"),
         None => String::new(),
@@ -202,34 +187,6 @@ fn lists(tags: &str, tag: &str) -> bool {
     tags.split(',')
         .map(str::trim)
         .any(|other| other == "*" || other.strip_prefix("W/").unwrap_or(other) == tag)
-}
-
-/// Reads a range of bytes (RFC 9110, section 14.1.2): `Some(None)` where the file has none of
-/// them. What is no range, or several, is to be ignored.
-fn range(text: &str, whole: u64) -> Option<Option<Range<u64>>> {
-    let (unit, range) = text.split_once('=')?;
-    if !unit.trim().eq_ignore_ascii_case("bytes") {
-        return None;
-    }
-    let (first, last) = range.trim().split_once('-')?;
-    let part = match (first, last) {
-        ("", last) => whole.saturating_sub(number(last)?)..whole,
-        (first, "") => number(first)?..whole,
-        (first, last) => {
-            let (first, last) = (number(first)?, number(last)?);
-            if last < first {
-                return None;
-            }
-            first..whole.min(last.saturating_add(1))
-        }
-    };
-    Some((part.start < part.end).then_some(part))
-}
-
-/// Reads digits; a number that is too great for us is as great as can be.
-fn number(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 /// Returns the media type of a file: that of pages (PEP 691), and for what they link to what
@@ -307,8 +264,6 @@ mod tests {
             host: None,
             keep_alive: true,
             accept: None,
-            range: None,
-            if_range: None,
             if_none_match: None,
         }
     }
@@ -321,16 +276,10 @@ mod tests {
     }
 
     fn body(answer: &mut Answer) -> String {
-        use std::io::{Read, Seek};
         match &mut answer.body {
             Body::Text(text) => text.clone(),
             Body::Nothing => String::new(),
-            Body::Part(file, part) => {
-                file.seek(io::SeekFrom::Start(part.start)).unwrap();
-                let mut text = String::new();
-                file.take(part.end - part.start).read_to_string(&mut text).unwrap();
-                text
-            }
+            Body::File(file, _) => io::read_to_string(file).unwrap(),
         }
     }
 
@@ -347,7 +296,7 @@ mod tests {
             let mut answer = site.answer(&asked(target));
             assert_eq!((answer.status, field(&answer, "Content-Type")), (200, media), "{target}");
             assert_eq!(body(&mut answer), text, "{target}");
-            assert_eq!((field(&answer, "Vary"), field(&answer, "Accept-Ranges")), ("", "bytes"));
+            assert_eq!(field(&answer, "Vary"), "");
         }
     }
 
@@ -455,44 +404,6 @@ mod tests {
         request.method = "POST".into();
         let answer = site.answer(&request);
         assert_eq!((answer.status, field(&answer, "Allow")), (405, "GET, HEAD"));
-    }
-
-    #[test]
-    fn parts_of_files_are_answered() {
-        let (_dir, site) = site();
-        let mut request = asked("/packages/flash-attn/f-1+x.whl");
-        let tag = field(&site.answer(&request), "ETag").to_owned();
-        for (range, status, place, text) in [
-            ("bytes=0-0", 206, "bytes 0-0/10", "0"),
-            ("bytes=2-4", 206, "bytes 2-4/10", "234"),
-            ("BYTES = 7-", 206, "bytes 7-9/10", "789"),
-            ("bytes=-3", 206, "bytes 7-9/10", "789"),
-            ("bytes=-99999999999999999999999", 206, "bytes 0-9/10", "0123456789"),
-            ("bytes=8-99999999999999999999999", 206, "bytes 8-9/10", "89"),
-            ("bytes=10-", 416, "bytes */10", "the file has no such part\n"),
-            ("bytes=-0", 416, "bytes */10", "the file has no such part\n"),
-            ("bytes=4-2", 200, "", "0123456789"),
-            ("bytes=0-1,4-5", 200, "", "0123456789"),
-            ("bytes=--1", 200, "", "0123456789"),
-            ("bytes=-", 200, "", "0123456789"),
-            ("bytes=+1-2", 200, "", "0123456789"),
-            ("lines=0-1", 200, "", "0123456789"),
-            ("bytes", 200, "", "0123456789"),
-        ] {
-            request.range = Some(range.into());
-            let mut answer = site.answer(&request);
-            assert_eq!((answer.status, field(&answer, "Content-Range")), (status, place), "{range}");
-            assert_eq!(body(&mut answer), text, "{range}");
-        }
-        request.range = Some("bytes=0-0".into());
-        for (only, status) in
-            [(tag.as_str(), 206), ("\"other\"", 200), ("Sat, 21 Nov 2026 00:00:00 GMT", 200)]
-        {
-            request.if_range = Some(only.into());
-            assert_eq!(site.answer(&request).status, status, "{only}");
-        }
-        (request.if_range, request.method) = (None, "HEAD".into());
-        assert_eq!(site.answer(&request).status, 200, "a range is for GET alone");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 server of an index's folder, for trying and testing: PEP 503, PEP 691 with
-//! content negotiation, ranges. Not for the open network: it knows no TLS, no users and no
-//! hurry. Not how requests look on a terminal.
+//! A small HTTP/1.1 server for an index's folder, to try and test it: PEP 503, and PEP 691 with
+//! content negotiation. It is not made for the open network: it has no TLS and no users. Printing
+//! requests is up to the caller.
 
 mod connection;
 mod files;
@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use files::Site;
 use hosts::Hosts;
 use line::Line;
-use rocmrpm_base::error::{Diagnose, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 
 /// How soon a request to stop is heard.
 const HEED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -80,28 +80,23 @@ pub enum ServeError {
 }
 
 impl Diagnose for ServeError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NoIndex { .. } => Kind::Usage,
-            Self::Listen { .. } | Self::Io { .. } => Kind::Environment,
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::NoIndex { .. } => vec![
-                "`rocmrpm index` writes the workspace's index, `rocmrpm build` makes everything in it first"
-                    .into(),
-            ],
-            Self::Listen { source, .. } => match source.kind() {
-                io::ErrorKind::AddrInUse => {
-                    vec!["another program has this port: `--port 0` takes any that is free".into()]
-                }
-                io::ErrorKind::AddrNotAvailable => vec!["this machine has no such address".into()],
-                io::ErrorKind::PermissionDenied => vec!["ports from 1024 on are for everybody".into()],
-                _ => Vec::new(),
-            },
-            Self::Io { .. } => Vec::new(),
+            Self::NoIndex { .. } => Kind::Usage.with_help(
+                "`rocmrpm index` writes the workspace's index, `rocmrpm build` makes everything in it first",
+            ),
+            Self::Listen { source, .. } => {
+                let help = match source.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        Some("another program has this port: `--port 0` takes any that is free")
+                    }
+                    io::ErrorKind::AddrNotAvailable => Some("this machine has no such address"),
+                    io::ErrorKind::PermissionDenied => Some("use a port from 1024 on, such as `--port 8000`"),
+                    _ => None,
+                };
+                Diagnosis::from(Kind::Environment).with_help_lines(help)
+            }
+            Self::Io { .. } => Kind::Environment.into(),
         }
     }
 }

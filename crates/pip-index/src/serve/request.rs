@@ -4,6 +4,8 @@
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
+use rocmrpm_base::text::percent_decode;
+
 /// The longest head that is read. Clients send less than 1 kB.
 const MAX_HEAD: usize = 16 * 1024;
 
@@ -31,8 +33,6 @@ pub(super) struct Request {
     /// Whether the client wants to go on with this connection and can.
     pub(super) keep_alive: bool,
     pub(super) accept: Option<String>,
-    pub(super) range: Option<String>,
-    pub(super) if_range: Option<String>,
     pub(super) if_none_match: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Request {
     /// Returns a parameter of the query, decoded.
     pub(super) fn parameter(&self, name: &str) -> Option<String> {
         let pairs = self.query.as_deref()?.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| decoded(value))
+        pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| percent_decode(value))
     }
 }
 
@@ -177,8 +177,6 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
         host: authority_of(target).map(str::to_owned).or_else(|| field("host")),
         keep_alive: version == 1 && !lists("connection", "close") && !body,
         accept: field("accept"),
-        range: field("range"),
-        if_range: field("if-range"),
         if_none_match: field("if-none-match"),
     })
 }
@@ -215,32 +213,13 @@ fn segments(path: &str) -> Result<(Vec<String>, bool), Refused> {
     }
     let mut segments = Vec::new();
     for part in rest.split('/') {
-        let part = decoded(part).ok_or(BAD)?;
+        let part = percent_decode(part).ok_or(BAD)?;
         if matches!(part.as_str(), "" | "." | "..") || part.contains(['/', '\0']) {
             return Err(BAD);
         }
         segments.push(part);
     }
     Ok((segments, folder))
-}
-
-/// Undoes percent-encoding (RFC 3986, section 2.1); `None` where it is broken or the result is
-/// not UTF-8. `+` means itself.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        bytes.push((digit(digits[0])? << 4) | digit(digits[1])?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -280,7 +259,7 @@ mod tests {
     }
 
     const TWO: &str = "\r\nGET /simple/?format=a%2Bb&x HTTP/1.1\r\nHost: h\r\nAccept: text/html\r\nACCEPT: */*;q=0.1\r\n\
-                       Range: bytes=0-1\r\nIf-Range: \"e\"\r\n\r\n\r\nHEAD http://other:1/packages/a-1%2bx.whl HTTP/1.1\nHost: h\n\
+                       Range: bytes=0-1\r\n\r\n\r\nHEAD http://other:1/packages/a-1%2bx.whl HTTP/1.1\nHost: h\n\
                        Connection: Keep-Alive, Close\nIf-None-Match: *\n\n";
 
     #[test]
@@ -297,7 +276,6 @@ mod tests {
         assert_eq!(first.parameter("format").unwrap(), "a+b");
         assert_eq!(first.parameter("x"), None);
         assert_eq!(first.accept.as_deref(), Some("text/html, */*;q=0.1"));
-        assert_eq!((first.range.as_deref(), first.if_range.as_deref()), (Some("bytes=0-1"), Some("\"e\"")));
         assert_eq!(second.segments, ["packages", "a-1+x.whl"]);
         assert_eq!((first.host.as_deref(), second.host.as_deref()), (Some("h"), Some("other:1")));
         assert_eq!((second.method.as_str(), second.folder, second.keep_alive), ("HEAD", false, false));

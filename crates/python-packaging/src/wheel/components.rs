@@ -10,7 +10,7 @@ use zip::ZipArchive;
 
 use super::record;
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::text::percent_decode;
+use rocmrpm_base::text::percent_decode_lossy;
 
 /// How large an SBOM or a RECORD may be, in bytes. Of real ones, hf_xet's SBOM has 400,000.
 const LIMIT: u64 = 64 << 20;
@@ -171,11 +171,11 @@ impl Purl {
         let rest = text.strip_prefix("pkg:")?.trim_start_matches('/');
         let rest = rest.split('#').next()?.split('?').next()?;
         let (path, version) = match rest.rsplit_once('@') {
-            Some((path, version)) if !version.contains('/') => (path, Some(percent_decode(version))),
+            Some((path, version)) if !version.contains('/') => (path, Some(percent_decode_lossy(version))),
             _ => (rest, None),
         };
         let (kind, name) = path.split_once('/')?;
-        let (kind, name) = (kind.to_ascii_lowercase(), percent_decode(name.trim_matches('/')));
+        let (kind, name) = (kind.to_ascii_lowercase(), percent_decode_lossy(name.trim_matches('/')));
         (!kind.is_empty() && !name.is_empty()).then_some(Self { kind, name, version })
     }
 }

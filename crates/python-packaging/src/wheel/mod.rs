@@ -52,7 +52,7 @@ use std::path::{Path, PathBuf};
 
 use pep440_rs::Version;
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::error::{Diagnose, IoError, Kind};
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::events::Events;
 use rocmrpm_base::process::{self, ProcessError};
 use rocmrpm_base::text::{covers, visible};
@@ -235,33 +235,23 @@ fn of(component: &Option<String>) -> String {
 }
 
 impl Diagnose for WheelError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Rpm(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-            Self::Stopped(error) => error.kind(),
-            Self::RocmVersion(_) | Self::LeavesNothingOut { .. } => Kind::Config,
-            Self::File { .. } | Self::Package { .. } => Kind::Build,
-            Self::Invalid { .. } => Kind::Usage,
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Rpm(error) => error.help(),
-            Self::Stopped(error) => error.help(),
+            Self::Rpm(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
+            Self::Stopped(error) => error.diagnosis(),
+            Self::RocmVersion(_) => {
+                Kind::Config.with_help("the version comes from the chroot's ROCm provider")
+            }
+            Self::LeavesNothingOut { .. } => Kind::Config
+                .with_help("patterns are of whole paths, `*` stands for any characters: `/usr/lib64/cmake/*`")
+                .with_help("remove it, or correct it, below `[wheel]` in the component's component.toml"),
             Self::File { help, .. } | Self::Package { help, .. } => {
-                help.iter().map(|h| (*h).to_owned()).collect()
+                Diagnosis::from(Kind::Build).with_help_lines(help.iter().copied())
             }
-            Self::RocmVersion(_) => vec!["the version comes from the chroot's ROCm provider".into()],
-            Self::LeavesNothingOut { .. } => vec![
-                "patterns are of whole paths, `*` stands for any characters: `/usr/lib64/cmake/*`".into(),
-                "remove it, or correct it, below `[wheel]` in the component's component.toml".into(),
-            ],
             Self::Invalid { .. } => {
-                vec!["remove it: `rocmrpm wheel` makes it anew from the component's RPMs".into()]
+                Kind::Usage.with_help("remove it: `rocmrpm wheel` makes it again from the component's RPMs")
             }
-            Self::Io(error) => error.help(),
         }
     }
 }

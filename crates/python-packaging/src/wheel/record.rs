@@ -1,12 +1,12 @@
 //! RECORD: the list of a wheel's members with their digests, written and read.
 //! Format: "Recording installed projects" of the Python packaging user guide.
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::text;
 
 /// Returns bytes in URL-safe base64 without padding, as RECORD has digests.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    text::base64(bytes, text::BASE64_URL)
+pub(super) fn base64(bytes: impl AsRef<[u8]>) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Returns the line of one member, with its end.
@@ -71,18 +71,7 @@ mod tests {
 
     #[test]
     fn base64_is_url_safe_and_unpadded() {
-        // RFC 4648, section 10, and the two characters in which the URL-safe alphabet differs.
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg"),
-            ("fo", "Zm8"),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg"),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xfb, 0xff]), "-_8");
+        assert_eq!(base64([0xfb, 0xff]), "-_8");
     }
 
     #[test]

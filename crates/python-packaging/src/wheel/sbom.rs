@@ -14,7 +14,7 @@ use super::metadata::Metadata;
 use super::provenance::Source;
 use super::{Origin, header};
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::text::percent_encoded;
+use rocmrpm_base::text::{AsciiSet, PATH, SEGMENT, percent_encode};
 
 /// Where it is, below the dist-info folder.
 pub(super) const NAME: &str = "sboms/rocmrpm.cdx.json";
@@ -150,13 +150,14 @@ fn bundled(name: &str, version: Option<&str>) -> (String, Value) {
 fn package_url(kind: &str, name: &str, version: Option<&str>) -> String {
     // Slashes part the namespace of types that have one.
     let namespaced = matches!(kind, "npm" | "golang");
-    let name = percent_encoded(name.as_bytes(), if namespaced { b"/" } else { b"" });
+    let name = percent_encode(name, if namespaced { PATH } else { SEGMENT });
     let version = version.map(|version| format!("@{}", encoded(version))).unwrap_or_default();
     format!("pkg:{kind}/{name}{version}")
 }
 
 fn encoded(text: &str) -> String {
-    percent_encoded(text.as_bytes(), b":")
+    const VERSION: &AsciiSet = &SEGMENT.remove(b':');
+    percent_encode(text, VERSION)
 }
 
 /// Returns the licence as METADATA states it: `License-Expression`, else `License`,

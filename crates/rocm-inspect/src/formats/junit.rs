@@ -2,12 +2,15 @@
 //! subject, a case for each file and for each finding about more than a file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::{findings_by_place, severity_word, tally, verdict_line, waived_by_place};
 use crate::{Finding, Report, Severity, Subject, Waived};
-use rocmrpm_base::text::{escaped, visible};
+use rocmrpm_base::text::visible;
 
-/// A test case: errors make it fail, what else there is to say stands in its output.
+/// A test case: errors make it fail, everything else goes to its output.
 struct Case {
     class: String,
     name: String,
@@ -18,42 +21,28 @@ struct Case {
 }
 
 /// Returns a report as JUnit XML. Errors are failures; warnings, notes and waived
-/// findings are output, since a CI must not fail on them. The order of elements
-/// is that of the schema that Jenkins publishes (`junit-10.xsd`); the result has no
-/// time stamp, so that the same files give the same bytes.
+/// findings are output, since a CI must not fail on them. Times are 0 and there are no time
+/// stamps, so that the same files give the same bytes.
 pub fn to_junit(report: &Report) -> String {
     let findings = findings_by_place(report);
     let waived = waived_by_place(report);
-    let mut suites = Vec::new();
+    let mut junit = quick_junit::Report::new("rocmrpm inspect");
+    junit.set_time(Duration::ZERO);
     for subject in &report.subjects {
-        suites.push((subject.name.clone(), cases(subject, &findings, &waived)));
+        junit.add_test_suite(suite(&subject.name, cases(subject, &findings, &waived)));
     }
-    suites.push(("the whole set".to_owned(), set_cases(&findings, &waived)));
-    let all = || suites.iter().flat_map(|(_, cases)| cases);
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let counts = counts(all());
-    text.push_str(&format!("<testsuites name=\"rocmrpm inspect\" {counts}>\n"));
-    for (at, (name, cases)) in suites.iter().enumerate() {
-        text.push_str(&format!("  <testsuite name=\"{}\" {}>\n", xml(name), self::counts(cases)));
-        cases.iter().for_each(|case| text.push_str(&case.xml()));
-        if at + 1 == suites.len() {
-            let lines = [tally(report), verdict_line(report)];
-            let lines: Vec<&str> = lines.iter().map(String::as_str).filter(|l| !l.is_empty()).collect();
-            text.push_str(&format!("    <system-out>{}</system-out>\n", xml_text(&lines.join("\n"))));
-        }
-        text.push_str("  </testsuite>\n");
-    }
-    text.push_str("</testsuites>\n");
-    text
+    let mut set = suite("the whole set", set_cases(&findings, &waived));
+    let verdict = verdict_line(report);
+    set.set_system_out(lines([tally(report).as_str()].into_iter().chain(verdict.lines())));
+    junit.add_test_suite(set);
+    junit.to_string().expect("writing to memory cannot fail")
 }
 
-fn counts<'a>(cases: impl IntoIterator<Item = &'a Case>) -> String {
-    let (mut tests, mut failures) = (0usize, 0usize);
-    for case in cases {
-        tests += 1;
-        failures += usize::from(!case.errors.is_empty());
-    }
-    format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\" time=\"0\"")
+fn suite(name: &str, cases: Vec<Case>) -> TestSuite {
+    let mut suite = TestSuite::new(text(name));
+    suite.set_time(Duration::ZERO);
+    suite.add_test_cases(cases.into_iter().map(TestCase::from));
+    suite
 }
 
 type Places<'a, T> = BTreeMap<(Option<String>, Option<String>), Vec<&'a T>>;
@@ -119,43 +108,39 @@ impl Case {
         let Waived { finding, reason, place } = waived;
         self.output.push(format!("waived in {place}: {reason}; [{}] found {}", finding.id, finding.found));
     }
+}
 
-    fn xml(&self) -> String {
-        let (class, name) = (xml(&self.class), xml(&self.name));
-        let head = format!("    <testcase classname=\"{class}\" name=\"{name}\" time=\"0\"");
-        if self.errors.is_empty() && self.output.is_empty() {
-            return format!("{head}/>\n");
-        }
-        let mut text = format!("{head}>\n");
+impl From<Case> for TestCase {
+    fn from(case: Case) -> Self {
         // Readers differ in what they make of several failures; one has them all.
-        if let Some((found, id)) = &self.first {
-            let message = match self.errors.len() {
-                1 => format!("found {found}"),
-                n => format!("found {found}, and {} more", n - 1),
-            };
-            let lines = xml_lines(&self.errors);
-            let message = xml(&message);
-            text.push_str(&format!("      <failure message=\"{message}\" type=\"{id}\">{lines}</failure>\n"));
+        let status = match &case.first {
+            None => TestCaseStatus::success(),
+            Some((found, id)) => {
+                let message = match case.errors.len() {
+                    1 => format!("found {found}"),
+                    n => format!("found {found}, and {} more", n - 1),
+                };
+                let mut failure = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                failure.set_message(text(&message)).set_type(id).set_description(lines(&case.errors));
+                failure
+            }
+        };
+        let mut test = TestCase::new(text(&case.name), status);
+        test.set_classname(text(&case.class)).set_time(Duration::ZERO);
+        if !case.output.is_empty() {
+            test.set_system_out(lines(&case.output));
         }
-        if !self.output.is_empty() {
-            text.push_str(&format!("      <system-out>{}</system-out>\n", xml_lines(&self.output)));
-        }
-        text.push_str("    </testcase>\n");
-        text
+        test
     }
 }
 
-fn xml_lines(lines: &[String]) -> String {
-    lines.iter().map(|line| xml(line)).collect::<Vec<_>>().join("\n")
+fn lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let lines = lines.into_iter().map(|line| text(line.as_ref()));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-fn xml_text(text: &str) -> String {
-    xml_lines(&text.lines().map(str::to_owned).collect::<Vec<_>>())
-}
-
-/// Writes text of strangers as XML 1.0, in an attribute or between tags. Control
-/// characters, which XML cannot have, are written visibly; U+FFFE and U+FFFF are
-/// replaced (section 2.2 of the specification).
-fn xml(text: &str) -> String {
-    escaped(&visible(text)).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+/// Prepares untrusted text for XML 1.0, which cannot have control characters, U+FFFE and U+FFFF
+/// (section 2.2 of the specification). `quick_junit` would drop the first silently and write the others.
+fn text(text: &str) -> String {
+    visible(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

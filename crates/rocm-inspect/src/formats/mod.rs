@@ -4,6 +4,7 @@
 
 mod github;
 mod html;
+#[cfg(feature = "junit")]
 mod junit;
 mod text;
 
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use github::to_github;
 pub use html::to_html;
+#[cfg(feature = "junit")]
 pub use junit::to_junit;
 pub use text::{TextOptions, to_text};
 
@@ -286,5 +288,5 @@ fn total_size(subjects: &[Subject]) -> Option<u64> {
     subjects.iter().map(|s| s.size).try_fold(0u64, |sum, size| size.map(|size| sum.saturating_add(size)))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "junit"))]
 mod tests;

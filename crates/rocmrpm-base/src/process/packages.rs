@@ -21,7 +21,6 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("podman", "podman", "podman"),
     ("python3", "python3", "python3"),
     ("pythondistdeps.py", "python3-rpm-generators", "rpm"),
-    ("rclone", "rclone", "rclone"),
     ("rpm", "rpm", "rpm"),
     ("rpmbuild", "rpm-build", "rpm"),
     ("rpmkeys", "rpm", "rpm"),

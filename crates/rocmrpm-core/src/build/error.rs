@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::inspect::{Finding, Report};
 use crate::process::own_program;
 
@@ -57,23 +57,7 @@ fn count(report: &Report) -> String {
 }
 
 impl Diagnose for ComponentError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Findings { .. } | Self::Wheels { .. } => Kind::Findings,
-            Self::SamePackage { .. } => Kind::Config,
-            Self::NoRpms { .. } => Kind::Build,
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Findings { report, .. } => report.errors().map(ToString::to_string).collect(),
-            Self::Wheels { errors, .. } => errors.iter().map(ToString::to_string).collect(),
-            Self::SamePackage { .. } | Self::NoRpms { .. } => Vec::new(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::Findings { report, path, logs, retry, .. } => {
                 let mut help: Vec<String> = report.errors().map(|finding| finding.help.clone()).collect();
@@ -83,20 +67,24 @@ impl Diagnose for ComponentError {
                 {
                     help.push(format!("why, and how to waive it: {} explain {}", own_program(), finding.id));
                 }
-                help.push(format!("the whole report: {}", path.display()));
-                help.push(format!("the build's logs: {}", logs.display()));
-                help.push(format!("to try again: {retry}"));
-                help
+                Diagnosis::from(Kind::Findings)
+                    .with_help_lines(help)
+                    .with_help(format!("the whole report: {}", path.display()))
+                    .with_help(format!("the build's logs: {}", logs.display()))
+                    .with_help(format!("to try again: {retry}"))
+                    .with_details(report.errors().map(ToString::to_string))
             }
             Self::Wheels { errors, .. } => {
-                let mut help: Vec<String> = errors.iter().map(|finding| finding.help.clone()).collect();
+                let mut help: Vec<&str> = errors.iter().map(|finding| finding.help.as_str()).collect();
                 help.dedup();
-                help
+                Diagnosis::from(Kind::Findings)
+                    .with_help_lines(help)
+                    .with_details(errors.iter().map(ToString::to_string))
             }
-            Self::SamePackage { other, .. } => vec![format!(
+            Self::SamePackage { other, .. } => Kind::Config.with_help(format!(
                 "take it out of one of the two templates; if it moved here, build `{other}` first"
-            )],
-            Self::NoRpms { .. } => vec!["does the template have a `%files` section?".into()],
+            )),
+            Self::NoRpms { .. } => Kind::Build.with_help("does the template have a `%files` section?"),
         }
     }
 }

@@ -13,7 +13,7 @@ pub use catalogue::{Cause, CauseKind, Known, Phase, cause, causes};
 pub(in crate::build) use log::{Log, shown_lines};
 pub use pattern::Pattern;
 
-use crate::error::{Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::process::{Finished, own_program};
 
 /// The entry of the catalogue for a full disk.
@@ -99,24 +99,22 @@ impl Failure {
         }
         (self.cause, self.help, self.id) = (Some(known.cause), Some(known.help), Some(known.id));
     }
+}
 
-    /// Returns what kind of failure it is.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Returns the help: how to fix it, the log, and the commands to continue with.
-    pub fn help(&self) -> Vec<String> {
-        let mut help: Vec<String> = self.help.iter().cloned().collect();
-        if let Some(id) = self.id {
-            help.push(format!("more about this cause: {} explain {id}", own_program()));
-        }
-        help.push(format!("the whole log: {}", self.log.display()));
-        help.push(format!("to try again: {}", self.retry));
-        if let Some(enter) = &self.enter {
-            help.push(format!("to look around in the build root: {enter}"));
-        }
-        help
+impl Diagnose for Failure {
+    fn diagnosis(&self) -> Diagnosis {
+        Diagnosis::from(self.kind)
+            .with_help_lines(&self.help)
+            .with_help_lines(
+                self.id.map(|id| format!("more about this cause: {} explain {id}", own_program())),
+            )
+            .with_help(format!("the whole log: {}", self.log.display()))
+            .with_help(format!("to try again: {}", self.retry))
+            .with_help_lines(
+                self.enter.as_ref().map(|enter| format!("to look around in the build root: {enter}")),
+            )
+            .with_details(&self.lines)
+            .with_problems(&self.problems)
     }
 }
 

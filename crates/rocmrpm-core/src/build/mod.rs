@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::duration;
-use crate::error::{Diagnose, Error, IoError, Kind};
+use crate::error::{Diagnose, Diagnosis, Error, IoError, Kind};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
 use crate::machine;
@@ -231,62 +231,28 @@ impl From<Failure> for BuildError {
 }
 
 impl Diagnose for BuildError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Failed(failure) => failure.kind(),
-            Self::Environment { .. } | Self::Io(_) => Kind::Environment,
-            Self::Chroot { .. } => Kind::Config,
-            Self::Missing { .. } => Kind::MissingTool,
-            Self::TimedOut { .. } => Kind::Timeout,
-            Self::Template(error) => error.kind(),
-            Self::Remote(error) => error.0.kind(),
-            Self::Hermetic(error) => error.kind(),
-            Self::Earlier(error) => error.kind(),
-            Self::Process(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Failed(failure) => failure.help(),
-            Self::Environment { help, .. } | Self::Chroot { help, .. } | Self::Missing { help, .. } => {
-                vec![help.clone()]
-            }
-            Self::Remote(error) => error.0.help(),
-            Self::TimedOut { component, log, retry, .. } => vec![
-                format!(
+            Self::Failed(failure) => failure.diagnosis(),
+            Self::Environment { help, .. } => Kind::Environment.with_help(help),
+            Self::Chroot { help, .. } => Kind::Config.with_help(help),
+            Self::Missing { help, .. } => Kind::MissingTool.with_help(help),
+            Self::TimedOut { component, log, retry, .. } => Diagnosis::from(Kind::Timeout)
+                .with_help(format!(
                     "give it more time: `timeout` in the component.toml of `{component}`, or `--timeout`"
-                ),
-                format!("what it did until then: {}", log.display()),
-                format!("to try again: {retry}"),
-            ],
-            Self::Template(error) => error.help(),
-            Self::Hermetic(error) => error.help(),
-            Self::Earlier(error) => error.help(),
-            Self::Process(error) => {
-                let mut help = error.help();
-                if matches!(error, ProcessError::Missing { program } if program == "mock") {
-                    help.push("`--chroot host` builds on this machine instead, without mock".into());
-                }
-                help
+                ))
+                .with_help(format!("what it did until then: {}", log.display()))
+                .with_help(format!("to try again: {retry}"))
+                .with_details(failure::Log::read(log).last(LAST_LINES)),
+            Self::Template(error) => error.diagnosis(),
+            Self::Remote(error) => error.0.diagnosis(),
+            Self::Hermetic(error) => error.diagnosis(),
+            Self::Earlier(error) => error.diagnosis(),
+            Self::Process(error @ ProcessError::Missing { program }) if program == "mock" => {
+                error.diagnosis().with_help("`--chroot host` builds on this machine instead, without mock")
             }
-            Self::Io(_) => Vec::new(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Failed(failure) => failure.lines.clone(),
-            Self::TimedOut { log, .. } => failure::Log::read(log).last(LAST_LINES),
-            _ => Vec::new(),
-        }
-    }
-
-    fn problems(&self) -> &[crate::error::Problem] {
-        match self {
-            Self::Failed(failure) => &failure.problems,
-            Self::Template(error) => error.problems(),
-            _ => &[],
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => Diagnosis::of_io(error),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::UpgradeError;
 use super::collision::Collision;
-use crate::error::{Diagnose, Error, IoError, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Error, IoError, Kind, Problem};
 use crate::packages::PackagesError;
 use crate::process::ProcessError;
 use crate::rpms::RpmError;
@@ -179,102 +179,66 @@ impl From<SourceError> for ClosureError {
     }
 }
 
-impl Diagnose for ClosureError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NoRequirements { .. }
-            | Self::Requirement { .. }
-            | Self::Edits { .. }
-            | Self::Collision(_)
-            | Self::NoFile { .. }
-            | Self::Never { .. }
-            | Self::Lock { .. }
-            | Self::OtherLock { .. }
-            | Self::Torn { .. } => Kind::Config,
-            Self::Unreachable { .. }
-            | Self::Offline { .. }
-            | Self::LockedDigest { .. }
-            | Self::Metadata { .. } => Kind::Network,
-            Self::Upgrade(error) => error.kind(),
-            Self::Answer(_) | Self::Refused { .. } | Self::Python(_) => Kind::Environment,
-            Self::Source(error) => error.kind(),
-            Self::Packages(error) => error.kind(),
-            Self::Rpm(error) => error.kind(),
-            Self::Wheel(error) => error.kind(),
-            Self::Environment(error) => error.kind(),
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
+/// What to check where uv's output is not as expected.
+const OTHER_UV: &str = "is this uv much newer or older than 2026's?";
 
-    fn help(&self) -> Vec<String> {
-        let own = |help: &str| vec![help.to_owned()];
+impl Diagnose for ClosureError {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NoRequirements { .. } => own(
+            Self::NoRequirements { .. } => Kind::Config.with_help(
                 "name the files that list them in component.toml: `requirements = [\"requirements.txt\"]` in `[closure]`",
             ),
             Self::Requirement { .. } => {
-                own("an `[[edit]]` in component.toml can correct the line, or leave it out")
+                Kind::Config.with_help("an `[[edit]]` in component.toml can correct the line, or leave it out")
             }
-            Self::Edits { .. } => own("`rocmrpm patch check` tells of each edit whether it fits"),
-            Self::Upgrade(error) => error.help(),
-            Self::Collision(collision) => collision.help(),
-            Self::Unreachable { .. } => own("is the network up? what is locked needs no index"),
-            Self::Answer(_) | Self::Refused { .. } => own("is this uv much newer or older than 2026's?"),
-            Self::Python(_) => own("install CPython 3.10 or newer as `python3`"),
-            Self::NoFile { name, .. } => vec![
-                format!(
+            Self::Edits { problems, .. } => Kind::Config
+                .with_help("`rocmrpm patch check` lists for each edit whether it applies")
+                .with_problems(problems),
+            Self::Upgrade(error) => error.diagnosis(),
+            Self::Collision(collision) => Diagnosis::from(Kind::Config)
+                .with_help_lines(collision.help())
+                .with_details(collision.details()),
+            Self::Unreachable { said } => Kind::Network
+                .with_help("is the network up? what is locked needs no index")
+                .with_details(said),
+            Self::Refused { said } => Kind::Environment.with_help(OTHER_UV).with_details(said),
+            Self::Answer(_) => Kind::Environment.with_help(OTHER_UV),
+            Self::Python(_) => Kind::Environment.with_help("install CPython 3.10 or newer as `python3`"),
+            Self::NoFile { name, .. } => Kind::Config
+                .with_help(format!(
                     "pin it as a component of its own (`rocmrpm add {name}`), from a source that has files"
-                ),
-                format!(
+                ))
+                .with_help(format!(
                     "or do without it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
-                ),
-            ],
-            Self::Never { name, chain, .. } => vec![
-                format!("required by {chain}"),
+                )),
+            Self::Never { name, chain, .. } => Kind::Config.with_help(format!("required by {chain}")).with_help(
                 format!(
                     "make it a component of the stack, or do without it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
                 ),
-            ],
-            Self::Metadata { .. } => {
-                own("is the index a mirror that is damaged? `pip index versions` tells what it has")
+            ),
+            Self::Metadata { .. } => Kind::Network
+                .with_help("is the index a damaged mirror? `pip index versions` lists what it has"),
+            Self::Lock { .. } | Self::OtherLock { .. } | Self::Torn { .. } => Kind::Config.with_help(
+                "restore it from the workspace's history, or remove it and run `rocmrpm closure --write`",
+            ),
+            Self::Offline { .. } => {
+                Kind::Network.with_help("run the same command once without `--offline`, with `--write`")
             }
-            Self::Lock { .. } | Self::OtherLock { .. } | Self::Torn { .. } => {
-                own("restore it from the workspace's history, or remove it and run `rocmrpm closure --write`")
+            Self::LockedDigest { .. } => Kind::Network
+                .with_help(
+                    "upstream never replaces a released file: do not take it unless you know why it changed",
+                )
+                .with_help(ANEW),
+            Self::Source(error @ (SourceError::NoFile { .. } | SourceError::NoProject { .. })) => {
+                Diagnosis { help: vec![ANEW.into()], ..error.diagnosis() }
             }
-            Self::Offline { .. } => own("run the same command once without `--offline`, with `--write`"),
-            Self::LockedDigest { .. } => vec![
-                "upstream never replaces a released file: do not take it unless you know why it changed"
-                    .into(),
-                ANEW.to_owned(),
-            ],
-            Self::Source(SourceError::NoFile { .. } | SourceError::NoProject { .. }) => own(ANEW),
-            Self::Source(error) => error.help(),
-            Self::Packages(error) => error.help(),
-            Self::Rpm(error) => error.help(),
-            Self::Wheel(error) => error.help(),
-            Self::Environment(error) => error.help().to_vec(),
-            Self::Process(error) => uv::help(error),
-            Self::Io(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Collision(collision) => collision.details(),
-            Self::Unreachable { said } | Self::Refused { said } => said.clone(),
-            Self::Source(error) => error.details(),
-            Self::Environment(error) => error.details().to_vec(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Edits { problems, .. } => problems,
-            Self::Environment(error) => error.problems(),
-            Self::Packages(error) => error.problems(),
-            _ => &[],
+            Self::Source(error) => error.diagnosis(),
+            Self::Packages(error) => error.diagnosis(),
+            Self::Rpm(error) => error.diagnosis(),
+            Self::Wheel(error) => error.diagnosis(),
+            Self::Environment(error) => error.diagnosis().clone(),
+            Self::Process(error) => uv::diagnosis(error),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -9,7 +9,7 @@ use pep440_rs::VersionSpecifiers;
 
 use super::offers::Offers;
 use super::{Closure, Edge, Graph, Member, Node, Offer, Origin, Requires};
-use crate::error::{Diagnose, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::names::nearest;
 use crate::workspace::document::File;
 use crate::workspace::{ClosureRules, MemberRule, Place};
@@ -45,12 +45,9 @@ impl PlaceError {
 }
 
 impl Diagnose for PlaceError {
-    fn kind(&self) -> Kind {
-        if self.of_rules { Kind::Config } else { Kind::Findings }
-    }
-
-    fn problems(&self) -> &[Problem] {
-        &self.problems
+    fn diagnosis(&self) -> Diagnosis {
+        let kind = if self.of_rules { Kind::Config } else { Kind::Findings };
+        Diagnosis::from(kind).with_problems(&self.problems)
     }
 }
 

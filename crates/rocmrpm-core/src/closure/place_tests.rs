@@ -23,10 +23,7 @@ fn at<'c>(closure: &'c Closure, name: &str) -> (Place, &'c str) {
 #[track_caller]
 fn refused(result: Result<Closure, PlaceError>) -> (Kind, Vec<[String; 3]>) {
     let error = result.expect_err("it has a place for each");
-    let texts = error
-        .problems()
-        .iter()
-        .map(|p| [p.message.clone(), p.label.clone(), p.help.clone().unwrap_or_default()]);
+    let texts = error.problems().into_iter().map(|p| [p.message, p.label, p.help.unwrap_or_default()]);
     (error.kind(), texts.collect())
 }
 

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::str::FromStr;
 
 use pep440_rs::Version;
@@ -108,8 +109,9 @@ impl Package {
 
 impl File {
     fn locked(&self, project: &str, version: &Version) -> Result<LockedFile, ClosureError> {
-        let place = self.url.as_deref().or(self.path.as_deref()).unwrap_or_default();
-        let name = self.name.clone().unwrap_or_else(|| last_url_segment(place));
+        let of_url = || self.url.as_deref().map(last_url_segment);
+        let of_path = || Some(Path::new(self.path.as_deref()?).file_name()?.to_string_lossy().into_owned());
+        let name = self.name.clone().or_else(of_url).or_else(of_path).unwrap_or_default();
         check_file(&name, project, version).map_err(ClosureError::Answer)?;
         let sha256 = self.hashes.get("sha256").and_then(|hex| Sha256::parse(hex));
         let sha256 = sha256.ok_or_else(|| ClosureError::Answer(format!("it has no sha256 of `{name}`")))?;

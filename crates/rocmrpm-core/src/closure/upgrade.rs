@@ -2,7 +2,7 @@
 
 use super::lock::Lock;
 use super::{Locked, Origin};
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::names::nearest;
 use crate::text::visible;
 
@@ -80,21 +80,15 @@ pub enum UpgradeError {
 }
 
 impl Diagnose for UpgradeError {
-    fn kind(&self) -> Kind {
-        Kind::Usage
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::NotLocked { .. } => vec!["lock it: `rocmrpm closure --write`".into()],
+    fn diagnosis(&self) -> Diagnosis {
+        Kind::Usage.with_help(match self {
+            Self::NotLocked { .. } => "lock it: `rocmrpm closure --write`".to_owned(),
             Self::NotMember { name, component, .. } if name == component => {
-                vec![format!("move all members: `rocmrpm closure {component} --upgrade`")]
+                format!("move all members: `rocmrpm closure {component} --upgrade`")
             }
-            Self::NotMember { near: Some(near), .. } => vec![format!("did you mean `{near}`?")],
-            Self::NotMember { component, .. } => {
-                vec![format!("list the members: `rocmrpm closure {component}`")]
-            }
-            Self::Own { by, .. } => vec![format!("pin another version: `rocmrpm pins update {by}`")],
-        }
+            Self::NotMember { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Self::NotMember { component, .. } => format!("list the members: `rocmrpm closure {component}`"),
+            Self::Own { by, .. } => format!("pin another version: `rocmrpm pins update {by}`"),
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::offers::Offers;
 use super::place::package;
 use super::{Closure, Edge, Member};
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::names::nearest;
 use crate::sources::normalized;
 use crate::workspace::{ClosureRules, Place};
@@ -34,12 +34,8 @@ pub struct NotMember {
 }
 
 impl Diagnose for NotMember {
-    fn kind(&self) -> Kind {
-        Kind::Usage
-    }
-
-    fn help(&self) -> Vec<String> {
-        self.help.clone()
+    fn diagnosis(&self) -> Diagnosis {
+        Diagnosis::from(Kind::Usage).with_help_lines(&self.help)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::process::{Command, Finished, ProcessError, find_program, last_lines};
 use crate::text::visible;
 
@@ -64,29 +64,16 @@ pub enum EngineError {
 }
 
 impl Diagnose for EngineError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Build { .. } => Kind::Build,
-            Self::NoImage { .. } => Kind::Usage,
-            Self::Store { .. } | Self::Answer { .. } => Kind::Environment,
-            Self::Process(error) => error.kind(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Build { lines, .. } => lines.clone(),
-            Self::NoImage { said, .. } => vec![said.clone()],
-            _ => Vec::new(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Build { log, .. } => vec![format!("the whole log: {}", log.display())],
-            Self::NoImage { .. } => vec!["`rocmrpm container build` makes one".into()],
-            Self::Store { .. } | Self::Answer { .. } => Vec::new(),
-            Self::Process(error) => error.help(),
+            Self::Build { log, lines, .. } => {
+                Kind::Build.with_help(format!("the whole log: {}", log.display())).with_details(lines)
+            }
+            Self::NoImage { said, .. } => {
+                Kind::Usage.with_help("`rocmrpm container build` makes one").with_details([said])
+            }
+            Self::Store { .. } | Self::Answer { .. } => Kind::Environment.into(),
+            Self::Process(error) => error.diagnosis(),
         }
     }
 }

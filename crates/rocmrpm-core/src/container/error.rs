@@ -1,6 +1,6 @@
 //! Why there is no container file, and how to fix it.
 
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 
 /// Why there is no container file.
 #[derive(Debug, thiserror::Error)]
@@ -42,12 +42,8 @@ pub enum ContainerError {
 }
 
 impl Diagnose for ContainerError {
-    fn kind(&self) -> Kind {
-        Kind::Config
-    }
-
-    fn help(&self) -> Vec<String> {
-        vec![match self {
+    fn diagnosis(&self) -> Diagnosis {
+        Kind::Config.with_help(match self {
             Self::NoImage { chroot } => format!(
                 "add such as `container-image = \"registry.fedoraproject.org/fedora:43\"` to mock-configs/{chroot}.toml"
             ),
@@ -61,6 +57,6 @@ impl Diagnose for ContainerError {
                 "add `[ubuntu]` with url, suite, gpg-key and packages to mock-configs/rocm/{provider}.toml, or state `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml"
             ),
             Self::NoPlace { file, .. } => format!("name it in {file}, or state `from = \"local\"`"),
-        }]
+        })
     }
 }

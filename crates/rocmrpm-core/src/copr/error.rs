@@ -1,7 +1,7 @@
 //! Why COPR does not do what it is asked, told apart by what the user can do about it.
 
 use crate::build::{BuildError, RemoteError};
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::process::{ProcessError, own_program};
 use crate::rpms::signing::SigningError;
 
@@ -145,86 +145,54 @@ impl From<CoprError> for BuildError {
 }
 
 impl Diagnose for CoprError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NoProjectFile
-            | Self::Config { .. }
-            | Self::NoToken { .. }
-            | Self::Expired { .. }
-            | Self::AutoPrune
-            | Self::NoProject { .. } => Kind::Config,
-            Self::NotInProject { .. } => Kind::Usage,
-            Self::NotInstalled => Kind::MissingTool,
-            Self::Forbidden { .. }
-            | Self::Refused { .. }
-            | Self::Server { .. }
-            | Self::Answer { .. }
-            | Self::NotSigned { .. }
-            | Self::NotEncrypted { what: RESULT_URL, .. }
-            | Self::Damaged { .. } => Kind::Network,
-            Self::NotEncrypted { .. } => Kind::Config,
-            Self::Key(error) => error.kind(),
-            Self::Io(_) => Kind::Environment,
-            Self::Process(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
+    fn diagnosis(&self) -> Diagnosis {
         let token = |url: &str| {
-            format!("log in on {url}/api/ and put what that page shows into ~/.config/copr (mode 600)")
+            Kind::Config.with_help(format!(
+                "log in on {url}/api/ and put what that page shows into ~/.config/copr (mode 600)"
+            ))
         };
         match self {
-            Self::NoProjectFile => {
-                vec!["write one with `owner`, `project` and `chroots`; docs/copr.md tells all keys".into()]
+            Self::NoProjectFile => Kind::Config
+                .with_help("write one with `owner`, `project` and `chroots`; docs/copr.md lists all keys"),
+            Self::NotInProject { known, .. } => Kind::Usage
+                .with_help(format!("the project builds for: {}", known.join(", ")))
+                .with_help("add COPR's name of it to `chroots` in copr/project.toml"),
+            Self::NotInstalled => Kind::MissingTool
+                .with_help("on Fedora: `dnf install copr-cli`; elsewhere: `pip install copr-cli`"),
+            Self::Config { url, .. } | Self::NoToken { url } => token(url),
+            Self::Expired { url } => token(url).with_help(
+                "tokens last for 180 days; `copr-cli new-api-token` renews one that is still valid",
+            ),
+            Self::Forbidden { page, .. } => Kind::Network.with_help(format!(
+                "ask an admin of the project for the permission to build or to change it: {page}permissions/"
+            )),
+            Self::NoProject { .. } => {
+                Kind::Config.with_help(format!("`{} copr sync` makes it", own_program()))
             }
-            Self::NotInProject { known, .. } => vec![
-                format!("the project builds for: {}", known.join(", ")),
-                "add COPR's name of it to `chroots` in copr/project.toml".into(),
-            ],
-            Self::NotInstalled => {
-                vec!["on Fedora: `dnf install copr-cli`; elsewhere: `pip install copr-cli`".into()]
+            Self::Server { .. } | Self::Damaged { .. } => Kind::Network
+                .with_help("run the same command again later to resume")
+                .with_help("https://status.fedoraproject.org reports outages"),
+            Self::Answer { .. } => {
+                Kind::Network.with_help("rocmrpm was written for copr-cli 2.6: is yours older?")
             }
-            Self::Config { url, .. } | Self::NoToken { url } => vec![token(url)],
-            Self::Expired { url } => vec![
-                token(url),
-                "tokens last for 180 days; `copr-cli new-api-token` renews one that is still valid".into(),
-            ],
-            Self::Forbidden { page, .. } => {
-                vec![format!(
-                    "ask an admin of the project for the permission to build or to change it: {page}permissions/"
-                )]
-            }
-            Self::NoProject { .. } => vec![format!("`{} copr sync` makes it", own_program())],
-            Self::Server { .. } | Self::Damaged { .. } => vec![
-                "run the same command again later to resume".into(),
-                "https://status.fedoraproject.org tells of outages".into(),
-            ],
-            Self::Answer { .. } => vec!["rocmrpm was written for copr-cli 2.6: is yours older?".into()],
-            Self::NotSigned { .. } => vec![
-                "COPR signs every package that it builds: delete the build on its page and push again".into(),
-            ],
+            Self::NotSigned { words, .. } => Kind::Network
+                .with_help("COPR signs every package that it builds: delete the build on its page and push again")
+                .with_details(words),
             Self::NotEncrypted { what: RESULT_URL, .. } => {
-                vec!["ask COPR's administrators why results are not served over https".into()]
+                Kind::Network.with_help("ask COPR's administrators why results are not served over https")
             }
-            Self::NotEncrypted { .. } => vec!["set `copr_url` in ~/.config/copr to an https address".into()],
-            Self::AutoPrune => vec![
-                "remove `auto-prune` from copr/project.toml, or ask COPR's administrators to switch it off first"
-                    .into(),
-            ],
-            Self::Key(error) => error.help(),
-            Self::Refused { said, .. } if said.contains("still in progress") => {
-                vec![format!("wait for the build, or cancel it: {} copr cancel", own_program())]
+            Self::NotEncrypted { .. } => {
+                Kind::Config.with_help("set `copr_url` in ~/.config/copr to an https address")
             }
-            Self::Refused { .. } | Self::Io(_) => Vec::new(),
-            Self::Process(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::NotSigned { words, .. } => words.clone(),
-            Self::Key(error) => error.details(),
-            _ => Vec::new(),
+            Self::AutoPrune => Kind::Config.with_help(
+                "remove `auto-prune` from copr/project.toml, or ask COPR's administrators to switch it off first",
+            ),
+            Self::Refused { said, .. } if said.contains("still in progress") => Kind::Network
+                .with_help(format!("wait for the build, or cancel it: {} copr cancel", own_program())),
+            Self::Refused { .. } => Kind::Network.into(),
+            Self::Key(error) => error.diagnosis(),
+            Self::Io(error) => Diagnosis::of_io(error),
+            Self::Process(error) => error.diagnosis(),
         }
     }
 }

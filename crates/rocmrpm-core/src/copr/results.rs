@@ -12,7 +12,7 @@ use super::error::{CoprError, RESULT_URL};
 use crate::process::{Command, last_lines};
 use crate::rpms;
 use crate::rpms::signing::RpmKeys;
-use crate::text::percent_encoded;
+use crate::text::{AsciiSet, SEGMENT, percent_encode};
 
 /// The logs of a build that are worth having. Source: COPR, backend's result folders.
 const LOGS: &[&str] =
@@ -38,8 +38,8 @@ const KEY: &str = "pubkey.gpg";
 /// Upper bound on a public key.
 const MOST_OF_A_KEY: u64 = 1 << 20;
 
-/// What can stand in a URL's path as it is.
-const PLAIN: &[u8] = b"-._~+@:";
+/// The bytes of a file's name that are percent-encoded: COPR's own links have these three as is.
+const FILE_NAME: &AsciiSet = &SEGMENT.remove(b'+').remove(b'@').remove(b':');
 
 /// The results of one build for one chroot.
 pub(super) struct Remote<'c, 'e> {
@@ -210,7 +210,7 @@ impl<'c, 'e> Remote<'c, 'e> {
 
     fn fetch_from(&self, folder: &str, file: &str, to: &Path, most: u64) -> Result<(), CoprError> {
         let part = to.with_file_name(format!("{file}.part"));
-        let url = format!("{folder}{}", percent_encoded(file.as_bytes(), PLAIN));
+        let url = format!("{folder}{}", percent_encode(file, FILE_NAME));
         let done = curl(&url, most).arg("--fail").arg("--output").arg(&part).run()?;
         if !done.success() {
             let said = last_lines(&done.stderr, 1).concat();

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::ownership;
 use crate::process::{Command, ProcessError, quote};
 
@@ -35,32 +35,24 @@ pub enum RepositoryError {
 }
 
 impl Diagnose for RepositoryError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Git { source, .. } => source.kind(),
-            Self::Bare { .. } => Kind::Config,
-            Self::Incomplete { .. } => Kind::Environment,
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Git { root, source } => {
-                let mut help = source.help();
-                if source.to_string().contains("dubious ownership") {
-                    let root = quote(&root.to_string_lossy());
-                    let command = format!("git config --global --add safe.directory {root}");
-                    help.push(format!("if you trust its owner: {command}"));
-                }
-                help
+            Self::Git { root, source } if source.to_string().contains("dubious ownership") => {
+                let root = quote(&root.to_string_lossy());
+                let command = format!("git config --global --add safe.directory {root}");
+                source.diagnosis().with_help(format!("if you trust its owner: {command}"))
             }
+            Self::Git { source, .. } => source.diagnosis(),
             Self::Bare { dir } => {
                 let head = quote(&dir.join("HEAD").to_string_lossy());
-                vec![format!("if you did not expect it, do not trust this workspace; else: rm {head}")]
+                Kind::Config.with_help(format!(
+                    "if you did not expect it, do not trust this workspace; else: rm {head}"
+                ))
             }
             Self::Incomplete { root, .. } => {
                 let root = quote(&root.to_string_lossy());
-                vec![format!("fetch all objects: git -C {root} fetch --refetch --no-filter")]
+                Kind::Environment
+                    .with_help(format!("fetch all objects: git -C {root} fetch --refetch --no-filter"))
             }
         }
     }

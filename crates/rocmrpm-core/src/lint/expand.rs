@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::error::IoError;
+use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::macros::{FALLBACK_MACROS, macro_path};
 use crate::process::{Command, ProcessError};
 use crate::spec::sections::Sections;
@@ -28,25 +28,17 @@ pub enum ExpandError {
     Io(#[from] IoError),
 }
 
-impl crate::error::Diagnose for ExpandError {
-    fn kind(&self) -> crate::error::Kind {
+impl Diagnose for ExpandError {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Rpmspec { source: ProcessError::Failed { .. }, .. } => crate::error::Kind::Config,
-            Self::Rpmspec { source, .. } => source.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Rpmspec { source: ProcessError::Failed { .. }, .. } => {
-                vec![
-                    "`rpmspec --parse FILE` says the same; macros of Fedora may be missing on this machine"
-                        .into(),
-                ]
-            }
-            Self::Rpmspec { source, .. } => source.help(),
-            Self::Io(error) => error.help(),
+            Self::Rpmspec { source: source @ ProcessError::Failed { .. }, .. } => Diagnosis {
+                kind: Kind::Config,
+                ..source.diagnosis().with_help(
+                    "`rpmspec --parse FILE` says the same; macros of Fedora may be missing on this machine",
+                )
+            },
+            Self::Rpmspec { source, .. } => source.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
 
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::process::ProcessError;
 use crate::sources::SourceError;
 use crate::text::visible;
@@ -96,36 +96,26 @@ const FETCH: &str =
     "fetch a new export: `curl -fLO https://osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip`";
 
 impl Diagnose for OsvError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Unreachable { source, .. } => match source.kind() {
-                kind @ (Kind::MissingTool | Kind::Interrupted) => kind,
-                _ => Kind::Network,
-            },
-            Self::Answer { .. } => Kind::Network,
-            Self::Export { .. } | Self::Member { .. } | Self::Lacks { .. } | Self::Old { .. } => Kind::Config,
-            Self::Cache(error) => error.kind(),
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Unreachable { source, .. } if source.kind() == Kind::MissingTool => source.help(),
-            Self::Unreachable { source, .. } if source.kind() == Kind::Interrupted => source.help(),
-            Self::Unreachable { .. } | Self::Answer { .. } => vec![
-                "check the network and https_proxy, or read an export: `rocmrpm closure audit --export all.zip`"
-                    .into(),
-            ],
+            Self::Unreachable { source, .. }
+                if matches!(source.kind(), Kind::MissingTool | Kind::Interrupted) =>
+            {
+                source.diagnosis()
+            }
+            Self::Unreachable { .. } | Self::Answer { .. } => Kind::Network.with_help(
+                "check the network and https_proxy, or read an export: `rocmrpm closure audit --export all.zip`",
+            ),
             Self::Lacks { ecosystem: "PyPI", .. }
             | Self::Export { .. }
             | Self::Member { .. }
-            | Self::Old { .. } => vec![FETCH.into()],
-            Self::Lacks { ecosystem, .. } => vec![FETCH.replace("/PyPI/", &format!("/{ecosystem}/"))],
-            Self::Cache(error) => error.help(),
-            Self::Process(error) => error.help(),
-            Self::Io(error) => error.help(),
+            | Self::Old { .. } => Kind::Config.with_help(FETCH),
+            Self::Lacks { ecosystem, .. } => {
+                Kind::Config.with_help(FETCH.replace("/PyPI/", &format!("/{ecosystem}/")))
+            }
+            Self::Cache(error) => error.diagnosis(),
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why it is not known what packages a chroot has.
 
-use crate::error::{Diagnose, IoError, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind, Problem};
 use crate::process::ProcessError;
 
 /// Why there is no answer.
@@ -61,53 +61,33 @@ pub enum PackagesError {
     Io(#[from] IoError),
 }
 
-impl Diagnose for PackagesError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Table { .. }
-            | Self::Line { .. }
-            | Self::NoTable { .. }
-            | Self::OtherPython { .. }
-            | Self::Requires(_)
-            | Self::NoPython { .. } => Kind::Config,
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
+/// What to do where the repositories cannot be asked.
+const WITHOUT_LIVE: &str = "without `--live`, the package tables of mock-configs/packages are used";
 
-    fn help(&self) -> Vec<String> {
+impl Diagnose for PackagesError {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Table { table, .. } => vec![format!(
+            Self::Table { table, .. } => Kind::Config.with_help(format!(
                 "add {table}, or remove it from `packages` in mock-configs; `--live` asks the repositories \
                  instead"
-            )],
-            Self::NoTable { chroot } => vec![format!(
+            )),
+            Self::NoTable { chroot } => Kind::Config.with_help(format!(
                 "add `packages = [\"TABLE\"]` to mock-configs/{chroot}.toml, or pass `--live` to ask its \
                  repositories"
-            )],
-            Self::OtherPython { chroot, .. } => {
-                vec![format!("set `packages` and `python` in mock-configs/{chroot}.toml to the same release")]
+            )),
+            Self::OtherPython { chroot, .. } => Kind::Config.with_help(format!(
+                "set `packages` and `python` in mock-configs/{chroot}.toml to the same release"
+            )),
+            Self::Requires(problems) => Diagnosis::from(Kind::Config).with_problems(problems),
+            Self::Line { .. } => {
+                Kind::Config.with_help("the columns are name, version, package, with tabs between")
             }
-            Self::Requires(_) => Vec::new(),
-            Self::Line { .. } => vec!["the columns are name, version, package, with tabs between".into()],
-            Self::NoPython { chroot, .. } => {
-                vec![
-                    format!("`python` and `[[repositories]]` stand in mock-configs/{chroot}.toml"),
-                    "without `--live` the package tables of mock-configs/packages are asked".into(),
-                ]
-            }
-            Self::Process(ProcessError::Failed { .. }) => {
-                vec!["without `--live` the package tables of mock-configs/packages are asked".into()]
-            }
-            Self::Process(error) => error.help(),
-            Self::Io(error) => error.help(),
-        }
-    }
-
-    fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Requires(problems) => problems,
-            _ => &[],
+            Self::NoPython { chroot, .. } => Kind::Config
+                .with_help(format!("`python` and `[[repositories]]` are in mock-configs/{chroot}.toml"))
+                .with_help(WITHOUT_LIVE),
+            Self::Process(error @ ProcessError::Failed { .. }) => error.diagnosis().with_help(WITHOUT_LIVE),
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with a change of a pin set.
 
-use crate::error::{Diagnose, IoError, Kind, Problem, Problems};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind, Problems};
 use crate::sources::SourceError;
 
 /// Why a pin set could not be changed or compared.
@@ -64,39 +64,27 @@ pub enum PinsError {
 }
 
 impl Diagnose for PinsError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Invalid(problems) => problems.kind(),
-            Self::ReadOnly { .. } | Self::ChangedMeanwhile { .. } => Kind::Environment,
-            Self::NotKnown { .. } | Self::Fixed { .. } => Kind::Usage,
-            Self::Ambiguous { .. } => Kind::Config,
-            Self::NoneReached { .. } => Kind::Network,
-            // A version from the command line is nothing that a file has wrong.
-            Self::Source(SourceError::NoTag { .. } | SourceError::NoSdist { .. }) => Kind::Usage,
-            Self::Source(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::ReadOnly { file } => vec![format!("`chmod u+w {file}`, if it may be changed")],
-            Self::ChangedMeanwhile { .. } => vec!["run the same command again".into()],
-            Self::NotKnown { component, .. } => {
-                vec![format!("name the version: `rocmrpm pins update {component} VERSION`")]
+            Self::Invalid(problems) => problems.diagnosis(),
+            Self::ReadOnly { file } => {
+                Kind::Environment.with_help(format!("`chmod u+w {file}`, if it may be changed"))
             }
-            Self::Fixed { help, .. } => vec![help.clone()],
-            Self::NoneReached { .. } => vec!["is the network there? `--json` says of each why".into()],
-            Self::Source(error) => error.help(),
-            Self::Io(error) => error.help(),
-            Self::Invalid(_) | Self::Ambiguous { .. } => Vec::new(),
-        }
-    }
-
-    fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Invalid(problems) => problems.problems(),
-            _ => &[],
+            Self::ChangedMeanwhile { .. } => Kind::Environment.with_help("run the same command again"),
+            Self::NotKnown { component, .. } => {
+                Kind::Usage.with_help(format!("name the version: `rocmrpm pins update {component} VERSION`"))
+            }
+            Self::Fixed { help, .. } => Kind::Usage.with_help(help),
+            Self::Ambiguous { .. } => Kind::Config.into(),
+            Self::NoneReached { .. } => {
+                Kind::Network.with_help("check the network; `--json` lists the reason for each")
+            }
+            // A version from the command line is not a mistake in a file.
+            Self::Source(error @ (SourceError::NoTag { .. } | SourceError::NoSdist { .. })) => {
+                Diagnosis { kind: Kind::Usage, ..error.diagnosis() }
+            }
+            Self::Source(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub use pack::{Basis, Packed};
 pub use target::Target;
 
 use crate::closure::Graph;
-use crate::error::{Diagnose, Error, Kind};
+use crate::error::{Diagnose, Diagnosis, Error, Kind};
 use crate::events::Events;
 use crate::machine;
 use crate::names::ComponentName;
@@ -94,37 +94,26 @@ impl NotInstallable {
 }
 
 impl Diagnose for NotInstallable {
-    fn kind(&self) -> Kind {
-        Kind::Findings
-    }
-
-    fn details(&self) -> Vec<String> {
-        let unmet = self.unmet.iter().map(ToString::to_string);
-        unmet.chain(self.conflicts.iter().map(ToString::to_string)).collect()
-    }
-
-    fn help(&self) -> Vec<String> {
+    fn diagnosis(&self) -> Diagnosis {
         let of_build_id = |conflict: &Conflict| conflict.files.iter().all(|file| file.starts_with(BUILD_IDS));
-        if self.unmet.is_empty() && self.conflicts.iter().all(of_build_id) {
-            return vec![
-                "the packages have the same ELF file: add `%global _build_id_links none` to one of the specs"
-                    .to_owned(),
-            ];
-        }
-        if self.unmet.is_empty() {
-            return vec![
-                "remove the file in the spec of one of them, or make a member of a closure `private` in component.toml"
-                    .to_owned(),
-            ];
-        }
-        if self.unmet.iter().any(|unmet| unmet.requirement.contains(".so")) {
-            return vec![format!(
+        let help = if self.unmet.is_empty() && self.conflicts.iter().all(of_build_id) {
+            "the packages have the same ELF file: add `%global _build_id_links none` to one of the specs"
+                .into()
+        } else if self.unmet.is_empty() {
+            "remove the file in the spec of one of them, or make a member of a closure `private` in component.toml"
+                .into()
+        } else if self.unmet.iter().any(|unmet| unmet.requirement.contains(".so")) {
+            format!(
                 "if {0} has the library, add it to `[libraries]` of mock-configs/{0}.toml; if it comes beside \
                  the file, filter the requirement in the spec with `%global __requires_exclude`",
                 self.chroot
-            )];
-        }
-        vec!["run `rocmrpm closure --write`, or package what is missing as a component".to_owned()]
+            )
+        } else {
+            "run `rocmrpm closure --write`, or package what is missing as a component".to_owned()
+        };
+        let unmet = self.unmet.iter().map(ToString::to_string);
+        let details = unmet.chain(self.conflicts.iter().map(ToString::to_string));
+        Kind::Findings.with_help(help).with_details(details)
     }
 }
 

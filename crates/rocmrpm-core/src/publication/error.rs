@@ -1,6 +1,6 @@
 //! Why a repository was not published, and how to fix it.
 
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::index::IndexError;
 use crate::rpms::RpmError;
 use crate::rpms::signing::SigningError;
@@ -64,52 +64,28 @@ pub enum PublicationError {
 }
 
 impl Diagnose for PublicationError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Foreign { .. }
-            | Self::Republished { .. }
-            | Self::OtherKey { .. }
-            | Self::Dirty { .. }
-            | Self::Nothing => Kind::Usage,
-            Self::Damaged { .. } => Kind::Environment,
-            Self::Rpm(error) => error.kind(),
-            Self::Signing(error) => error.kind(),
-            Self::Place(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        let help = |text: &str| vec![text.to_owned()];
-        match self {
-            Self::Foreign { .. } => help("publish to another folder, or remove what is there"),
-            Self::Damaged { .. } => {
-                help("publish to another folder; whoever uses this one keeps what can still be read")
+            Self::Foreign { .. } => {
+                Kind::Usage.with_help("publish to another folder, or remove what is there")
             }
-            Self::Republished { .. } => help(
+            Self::Damaged { .. } => Kind::Environment
+                .with_help("publish to another folder; users of this one keep what can still be read"),
+            Self::Republished { .. } => Kind::Usage.with_help(
                 "what is published never changes: commit the change, so that Release rises, and build again",
             ),
-            Self::OtherKey { .. } => help(
+            Self::OtherKey { .. } => Kind::Usage.with_help(
                 "what is published never changes, and neither does its key: publish to a new folder, and \
                  let `[repository] url` name it",
             ),
-            Self::Dirty { .. } => help(
+            Self::Dirty { .. } => Kind::Usage.with_help(
                 "commit the changes and build again; `--allow-dirty` publishes it all the same, to try it",
             ),
-            Self::Nothing => help("`rocmrpm build` builds them"),
-            Self::Rpm(error) => error.help(),
-            Self::Signing(error) => error.help(),
-            Self::Place(error) => error.help(),
-            Self::Io(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Rpm(error) => error.details(),
-            Self::Signing(error) => error.details(),
-            Self::Place(error) => error.details(),
-            _ => Vec::new(),
+            Self::Nothing => Kind::Usage.with_help("`rocmrpm build` builds them"),
+            Self::Rpm(error) => error.diagnosis(),
+            Self::Signing(error) => error.diagnosis(),
+            Self::Place(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

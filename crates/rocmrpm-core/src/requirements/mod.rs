@@ -11,7 +11,7 @@ use serde::Serialize;
 pub use files::{Texts, texts};
 pub use resolve::resolve;
 
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::index::demands::Usables;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
@@ -100,39 +100,26 @@ pub enum RequirementsError {
 }
 
 impl Diagnose for RequirementsError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Empty { .. } | Self::Unpinnable { .. } => Kind::Config,
-            Self::Resolve { network: true, .. } => Kind::Network,
-            Self::Resolve { .. } => Kind::Config,
-            Self::Answer(_) => Kind::Environment,
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Empty { .. } => vec!["`rocmrpm index` writes the index of the chroot's wheels".into()],
-            Self::Unpinnable { .. } => vec!["`rocmrpm index check` tells all that is wrong with it".into()],
-            Self::Resolve { network: true, .. } => {
-                vec!["run the same command again later; without `--resolve` no index is asked".into()]
+            Self::Empty { .. } => {
+                Kind::Config.with_help("`rocmrpm index` writes the index of the chroot's wheels")
             }
-            Self::Resolve { .. } => vec![
-                "`rocmrpm index check` tells which requirements no index and no closure's lock satisfies"
-                    .into(),
-                "name the indexes that have them: `[index] outside` in rocmrpm.toml".into(),
-            ],
-            Self::Answer(_) => vec!["is this uv much newer or older than 2026's?".into()],
-            Self::Process(error) => uv::help(error),
-            Self::Io(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Resolve { said, .. } => said.clone(),
-            _ => Vec::new(),
+            Self::Unpinnable { .. } => {
+                Kind::Config.with_help("`rocmrpm index check` lists all that is wrong with it")
+            }
+            Self::Resolve { network: true, said, .. } => Kind::Network
+                .with_help("run the same command again later; without `--resolve` no index is asked")
+                .with_details(said),
+            Self::Resolve { said, .. } => Kind::Config
+                .with_help(
+                    "`rocmrpm index check` lists the requirements that no index and no closure's lock satisfies",
+                )
+                .with_help("name the indexes that have them: `[index] outside` in rocmrpm.toml")
+                .with_details(said),
+            Self::Answer(_) => Kind::Environment.with_help("is this uv much newer or older than 2026's?"),
+            Self::Process(error) => uv::diagnosis(error),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

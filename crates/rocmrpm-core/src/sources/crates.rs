@@ -272,7 +272,8 @@ fn settings_of(source: &str) -> BTreeMap<String, String> {
             let (url, query) = url.split_once('?').unwrap_or((url, ""));
             let reference = query.split('&').filter_map(|part| part.split_once('='));
             // Encoded since version 4 of the format.
-            let reference = reference.map(|(key, value)| setting(key, &crate::text::percent_decode(value)));
+            let reference =
+                reference.map(|(key, value)| setting(key, &crate::text::percent_decode_lossy(value)));
             reference.chain([setting("git", url)]).collect()
         }
         _ => [setting("registry", source)].into(),

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::{Fetched, Fetcher, Resolved, SourceError, url};
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::events::{Event, Outcome};
 use crate::parallel;
 use crate::process::ProcessError;
@@ -36,43 +36,34 @@ pub struct LockError {
 }
 
 impl Diagnose for LockError {
-    fn kind(&self) -> Kind {
-        self.failed.first().map_or(Kind::Internal, |(_, error)| error.kind())
-    }
-
-    fn details(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn diagnosis(&self) -> Diagnosis {
+        let kind = self.failed.first().map_or(Kind::Internal, |(_, error)| error.kind());
+        let mut all = Diagnosis::from(kind);
         for (name, error) in &self.failed {
-            lines.push(format!("{name}: {error}"));
+            let own = error.diagnosis();
+            all.details.push(format!("{name}: {error}"));
             let mut cause = std::error::Error::source(error);
             while let Some(error) = cause {
-                lines.push(format!("  caused by: {error}"));
+                all.details.push(format!("  caused by: {error}"));
                 cause = error.source();
             }
-            lines.extend(error.details().into_iter().map(|line| format!("  {line}")));
-        }
-        lines
-    }
-
-    fn help(&self) -> Vec<String> {
-        let mut help: Vec<String> = Vec::new();
-        for (name, error) in &self.failed {
-            for line in error.help() {
-                // What several need is told once, what one needs with its name.
-                let general = !matches!(
-                    error,
-                    SourceError::NoTag { .. }
-                        | SourceError::NoSdist { .. }
-                        | SourceError::NoPath { .. }
-                        | SourceError::Moved { .. }
-                );
+            all.details.extend(own.details.into_iter().map(|line| format!("  {line}")));
+            // Help that several need is shown once, help for one with its name.
+            let general = !matches!(
+                error,
+                SourceError::NoTag { .. }
+                    | SourceError::NoSdist { .. }
+                    | SourceError::NoPath { .. }
+                    | SourceError::Moved { .. }
+            );
+            for line in own.help {
                 let line = if general || self.failed.len() == 1 { line } else { format!("{name}: {line}") };
-                if !help.contains(&line) {
-                    help.push(line);
+                if !all.help.contains(&line) {
+                    all.help.push(line);
                 }
             }
         }
-        help
+        all
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::exclude::requires_pattern;
 use super::history::{History, Release};
 use crate::digest::Sha256;
-use crate::error::{Diagnose, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::machine;
 use crate::names::nearest;
 use crate::process::ProcessError;
@@ -76,41 +76,21 @@ pub enum SpecError {
 }
 
 impl Diagnose for SpecError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Template(_) | Self::Env { .. } | Self::Edits { .. } | Self::LeavesOut { .. } => {
-                Kind::Config
+            Self::Template(error) => error.diagnosis(),
+            Self::Env { problems, .. } | Self::Edits { problems, .. } => {
+                Diagnosis::from(Kind::Config).with_problems(problems)
             }
-            Self::NoRocm { .. } => Kind::MissingTool,
-            Self::Io(_) => Kind::Environment,
-            Self::Process(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Template(error) => error.help(),
-            Self::LeavesOut { .. } => vec![
+            Self::LeavesOut { .. } => Kind::Config.with_help(
                 "a spec has its sources by `<{ source_lines }>`, its patches by a loop over `patches`, and its edits by \
-                 `<@ include \"_shared/edits.tera\" @>` behind %autosetup"
-                    .into(),
-            ],
-            Self::NoRocm { .. } => {
-                vec![
-                    "on Fedora: `dnf install rocm-hip-devel`; on Debian: `apt-get install libamdhip64-dev`"
-                        .into(),
-                ]
-            }
-            Self::Process(error) => error.help(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Template(error) => error.problems(),
-            Self::Env { problems, .. } | Self::Edits { problems, .. } => problems,
-            _ => &[],
+                 `<@ include \"_shared/edits.tera\" @>` behind %autosetup",
+            ),
+            Self::NoRocm { .. } => Kind::MissingTool.with_help(
+                "on Fedora: `dnf install rocm-hip-devel`; on Debian: `apt-get install libamdhip64-dev`",
+            ),
+            Self::Io(error) => Diagnosis::of_io(error),
+            Self::Process(error) => error.diagnosis(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Diagnose, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::gpu::GpuTarget;
 use crate::names::ComponentName;
 use crate::workspace::{Component, Workspace};
@@ -34,13 +34,9 @@ pub enum StackError {
 }
 
 impl Diagnose for StackError {
-    fn kind(&self) -> Kind {
-        Kind::Config
-    }
-
-    fn problems(&self) -> &[Problem] {
+    fn diagnosis(&self) -> Diagnosis {
         let Self::Impossible { problems, .. } = self;
-        problems
+        Diagnosis::from(Kind::Config).with_problems(problems)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::path_error::PathError;
-use crate::error::{Diagnose, Kind, Problem, Problems};
+use crate::error::{Diagnose, Diagnosis, Kind, Problems};
 use crate::names::nearest;
 
 /// Why a workspace could not be read.
@@ -51,35 +51,24 @@ pub enum WorkspaceError {
 }
 
 impl Diagnose for WorkspaceError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NotFound { .. } | Self::Invalid(_) | Self::Path(_) => Kind::Config,
-            Self::Unknown { .. } | Self::Unpinned { .. } | Self::NoFolder { .. } => Kind::Usage,
-            Self::Io(_) => Kind::Environment,
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::NotFound { .. } => {
-                vec!["`rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere".into()]
+                Kind::Config.with_help("`rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere")
             }
-            Self::Unpinned { name, set } => {
-                vec![format!("add a table `[{name}]` to pins/{set}.toml, or use another set with `--pins`")]
+            Self::Invalid(problems) => problems.diagnosis(),
+            Self::Path(error) => error.diagnosis(),
+            Self::Unpinned { name, set } => Kind::Usage.with_help(format!(
+                "add a table `[{name}]` to pins/{set}.toml, or use another set with `--pins`"
+            )),
+            Self::Unknown { name, known, .. } => {
+                Kind::Usage.with_help(match nearest(name, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there is: {}", known.join(", ")),
+                })
             }
-            Self::Unknown { name, known, .. } => match nearest(name, known.iter().map(String::as_str)) {
-                Some(near) => vec![format!("did you mean `{near}`?")],
-                None => vec![format!("there is: {}", known.join(", "))],
-            },
-            Self::Path(error) => vec![error.help()],
-            _ => Vec::new(),
-        }
-    }
-
-    fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Invalid(problems) => problems.problems(),
-            _ => &[],
+            Self::NoFolder { .. } => Kind::Usage.into(),
+            Self::Io(error) => Diagnosis::of_io(error),
         }
     }
 }

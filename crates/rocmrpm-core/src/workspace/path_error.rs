@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::layout::MAX_FILE;
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::ownership;
 
 /// Why a file of the workspace is not used.
@@ -50,12 +51,11 @@ pub enum PathError {
     },
 }
 
-impl PathError {
-    /// Returns how to fix it.
-    pub(super) fn help(&self) -> String {
+impl Diagnose for PathError {
+    fn diagnosis(&self) -> Diagnosis {
         let word = |path: &Path| crate::process::quote(&path.to_string_lossy());
         let file = |file: &str| word(Path::new(file));
-        match self {
+        Kind::Config.with_help(match self {
             Self::Outside { file: name, .. } => {
                 format!("put the file itself into the workspace, or remove the link: rm {}", file(name))
             }
@@ -72,6 +72,6 @@ impl PathError {
             Self::Owner { root, .. } => {
                 format!("if you trust this user: export {}={}", ownership::TRUST, word(root))
             }
-        }
+        })
     }
 }

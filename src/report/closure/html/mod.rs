@@ -6,6 +6,8 @@ mod treemap;
 
 use std::collections::BTreeMap;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
+
 use super::{Group, groups, installed, maker, named, size, version};
 use crate::closure::place::package;
 use crate::closure::why::chains;
@@ -13,7 +15,6 @@ use crate::closure::{Closure, Edge, Member};
 use crate::digest::Sha256;
 use crate::html::{PAGE_STYLE, capital, escape};
 use crate::report::{count, human_size};
-use crate::text::{BASE64, base64};
 use crate::workspace::Place;
 
 /// The style of this page beyond the style of all pages.
@@ -49,13 +50,13 @@ pub fn closure_html(closure: &Closure) -> String {
     };
     let title = escape(closure.graph.component.as_str());
     // The digest of the only script that a browser is to run (CSP level 2, section 7.17).
-    let script = base64(Sha256::of_bytes(SCRIPT).as_bytes(), BASE64);
+    let script = BASE64_STANDARD.encode(Sha256::of_bytes(SCRIPT).as_bytes());
     let sections: String = SECTIONS.iter().map(|place| page.section(*place)).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'; script-src 'sha256-{script}='\">\n\
+         style-src 'unsafe-inline'; script-src 'sha256-{script}'\">\n\
          <title>{title} - rocmrpm closure</title>\n<style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n{}\
          <main id=\"top\">\n{}{}{}{sections}\
          <p id=\"nothing\" class=\"lead\" hidden>No member is called so.</p>\n\

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Failure, Log};
-use crate::error::Problem;
+use crate::error::{Diagnose as _, Problem};
 
 /// Explains a log. Returns whether it found a cause, and the mistakes that it would show.
 pub fn log(bytes: &[u8]) -> (bool, Vec<Problem>) {

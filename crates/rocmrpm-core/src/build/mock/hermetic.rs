@@ -16,7 +16,7 @@ use crate::build::record::{BUILDROOT_LOCK, Results};
 use crate::build::stage::Stage;
 use crate::canonical::canonical;
 use crate::digest::Sha256;
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::files;
 use crate::names::{ComponentName, is_plain};
 use crate::process::check_stop;
@@ -140,36 +140,25 @@ pub enum HermeticError {
 }
 
 impl Diagnose for HermeticError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NoLock { .. } | Self::Unreadable { .. } => Kind::Config,
-            Self::Gone { local: true, .. } => Kind::Environment,
-            Self::Gone { .. } => Kind::Network,
-            Self::Cache(error) => error.kind(),
-            Self::Metadata(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::NoLock { .. } => vec![
+            Self::NoLock { .. } => Kind::Config.with_help(
                 "a build by mock without `--hermetic` writes one beside its results; results of other builders \
-                 have none"
-                    .into(),
-            ],
-            Self::Unreadable { .. } => vec!["build without `--hermetic`, which writes a new one".into()],
-            Self::Gone { local: true, .. } => vec![
+                 have none",
+            ),
+            Self::Unreadable { .. } => {
+                Kind::Config.with_help("build without `--hermetic`, which writes a new one")
+            }
+            Self::Gone { local: true, .. } => Kind::Environment.with_help(
                 "the stack's repository has another build of it now: build without `--hermetic`, in what \
-                 there is today"
-                    .into(),
-            ],
-            Self::Gone { .. } => vec![
+                 there is today",
+            ),
+            Self::Gone { .. } => Kind::Network.with_help(
                 "mirrors keep what is superseded for a while only: build without `--hermetic`, in what there \
-                 is today"
-                    .into(),
-            ],
-            Self::Cache(error) => error.help(),
-            Self::Metadata(error) => error.help(),
+                 is today",
+            ),
+            Self::Cache(error) => error.diagnosis(),
+            Self::Metadata(error) => error.diagnosis(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why a closure could not be audited.
 
-use crate::error::{Diagnose, IoError, Kind};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::osv::OsvError;
 use crate::process::ProcessError;
 use crate::sources::SourceError;
@@ -34,25 +34,15 @@ pub enum AuditError {
 }
 
 impl Diagnose for AuditError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Osv(error) => error.kind(),
-            Self::Source(error) => error.kind(),
-            Self::Sbom { .. } => Kind::Config,
-            Self::Process(error) => error.kind(),
-            Self::Io(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::Osv(error) => error.help(),
-            Self::Source(error) => error.help(),
-            Self::Sbom { member, .. } => {
-                vec![format!("take another version of it: `rocmrpm closure --upgrade {member} --write`")]
-            }
-            Self::Process(error) => error.help(),
-            Self::Io(error) => error.help(),
+            Self::Osv(error) => error.diagnosis(),
+            Self::Source(error) => error.diagnosis(),
+            Self::Sbom { member, .. } => Kind::Config.with_help(format!(
+                "take another version of it: `rocmrpm closure --upgrade {member} --write`"
+            )),
+            Self::Process(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why a closure's members cannot become packages: all members that stand against it.
 
-use crate::error::{Diagnose, Error, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Error, Kind};
 use crate::process::ProcessError;
 use crate::sources::SourceError;
 
@@ -51,49 +51,27 @@ pub enum GenerateError {
 }
 
 impl Diagnose for GenerateError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Refused { .. } => Kind::Config,
-            Self::Source(error) => error.kind(),
-            Self::Machine(error) => error.kind(),
-            Self::Wheel { .. } => Kind::Config,
-            Self::Earlier(error) => error.kind(),
-        }
-    }
-
-    fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Earlier(error) => error.problems(),
-            _ => &[],
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Refused { members, .. } if members.len() > 1 => members
-                .iter()
-                .map(|Refused { member, problem, help }| format!("{member}: {problem}; {help}"))
-                .collect(),
-            Self::Source(error) => error.details(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::Refused { file, members } => match members.as_slice() {
-                [one] => vec![format!("{} ({file})", one.help)],
-                _ => vec![format!("`[[closure.member]]` is in {file}")],
+                [one] => Kind::Config.with_help(format!("{} ({file})", one.help)),
+                members => {
+                    let details = members.iter().map(|Refused { member, problem, help }| {
+                        format!("{member}: {problem}; {help}")
+                    });
+                    Kind::Config
+                        .with_help(format!("`[[closure.member]]` is in {file}"))
+                        .with_details(details)
+                }
             },
-            Self::Source(error) => error.help(),
-            Self::Machine(error) => error.help(),
-            Self::Wheel { member, .. } => vec![
-                format!(
+            Self::Source(error) => error.diagnosis(),
+            Self::Machine(error) => error.diagnosis(),
+            Self::Wheel { member, .. } => Kind::Config
+                .with_help(format!(
                     "name = \"{member}\" with from = \"sdist\" in `[[closure.member]]` builds it from its source"
-                ),
-                "`rocmrpm closure --write --upgrade` looks for another version".into(),
-            ],
-            Self::Earlier(error) => error.help().to_vec(),
+                ))
+                .with_help("`rocmrpm closure --write --upgrade` looks for another version"),
+            Self::Earlier(error) => error.diagnosis().clone(),
         }
     }
 }

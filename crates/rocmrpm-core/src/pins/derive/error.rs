@@ -1,6 +1,6 @@
 //! Why no set follows.
 
-use crate::error::{Diagnose, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::pins::upstream::{Oddity, Statement, readable};
 use crate::sources::SourceError;
 
@@ -75,60 +75,50 @@ fn sources(list: &[Unreachable]) -> String {
 }
 
 impl Diagnose for DeriveError {
-    fn kind(&self) -> Kind {
+    fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NotReadable { .. } | Self::Choice { .. } => Kind::Usage,
-            Self::Contradictions { .. } | Self::Odd(_) => Kind::Findings,
-            Self::Unreachable(_) => Kind::Network,
-            Self::NoOrigin { .. } => Kind::Config,
-            Self::Source(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Vec<String> {
-        match self {
-            Self::NotReadable { .. } => vec![format!("begin with one of {}", readable().join(", "))],
-            Self::Choice { near, .. } => near.iter().map(|name| format!("did you mean `{name}`?")).collect(),
+            Self::NotReadable { .. } => {
+                Kind::Usage.with_help(format!("begin with one of {}", readable().join(", ")))
+            }
+            Self::Choice { near, .. } => Diagnosis::from(Kind::Usage)
+                .with_help_lines(near.iter().map(|name| format!("did you mean `{name}`?"))),
             Self::Contradictions { from, list } => {
                 let choices = list.iter().filter_map(|one| {
                     let first = one.statements.iter().find_map(|statement| statement.says.version())?;
                     Some(format!(" --choose {}={first}", one.about))
                 });
                 let choices: String = choices.collect();
-                vec![format!(
-                    "choose: run it again with `{}`, or begin with another version than {from}",
-                    choices.trim_start()
-                )]
+                let statements = |one: &Contradiction| -> Vec<String> {
+                    one.statements.iter().map(|s| told(&one.about, s)).collect()
+                };
+                Kind::Findings
+                    .with_help(format!(
+                        "choose: run it again with `{}`, or begin with another version than {from}",
+                        choices.trim_start()
+                    ))
+                    .with_details(list.iter().flat_map(statements))
             }
             Self::Odd(list) => {
                 let mut about: Vec<_> = list.iter().flat_map(|odd| odd.about.clone()).collect();
                 about.sort();
                 about.dedup();
-                vec![format!("say the versions yourself: {}", choose_all(&about))]
+                Kind::Findings
+                    .with_help(format!("say the versions yourself: {}", choose_all(&about)))
+                    .with_details(list.iter().map(ToString::to_string))
             }
-            Self::Unreachable(_) => {
-                vec!["run the same command again where these sources can be reached".into()]
-            }
-            Self::NoOrigin { name } => vec![format!("add a table `[{name}]` with a source to the base set")],
-            Self::Source(error) => error.help(),
-        }
-    }
-
-    fn details(&self) -> Vec<String> {
-        match self {
-            Self::Contradictions { list, .. } => {
-                list.iter().flat_map(|one| one.statements.iter().map(|s| told(&one.about, s))).collect()
-            }
-            Self::Odd(list) => list.iter().map(ToString::to_string).collect(),
-            Self::Unreachable(list) => list
-                .iter()
-                .flat_map(|one| {
+            Self::Unreachable(list) => {
+                let lines = list.iter().flat_map(|one| {
                     let head = format!("{}: {}", one.source, one.reason);
                     std::iter::once(head).chain(one.values.iter().map(|value| format!("  {value}")))
-                })
-                .collect(),
-            Self::Source(error) => error.details(),
-            _ => Vec::new(),
+                });
+                Kind::Network
+                    .with_help("run the same command again where these sources can be reached")
+                    .with_details(lines)
+            }
+            Self::NoOrigin { name } => {
+                Kind::Config.with_help(format!("add a table `[{name}]` with a source to the base set"))
+            }
+            Self::Source(error) => error.diagnosis(),
         }
     }
 }
