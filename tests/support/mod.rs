@@ -117,7 +117,9 @@ impl Workspace {
         let holder = tempfile::Builder::new().prefix("rocmrpm-test-").tempdir().unwrap();
         let workspace = Self { holder, cache: None };
         let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
-        workspace.write("rocmrpm.toml", std::fs::read(repository.join("rocmrpm.toml")).unwrap());
+        for name in ["rocmrpm.toml", "upstreams.toml"] {
+            workspace.write(name, std::fs::read(repository.join(name)).unwrap());
+        }
         for name in ["pins", "specs-templates", "mock-configs"] {
             copy(&repository.join(name), &workspace.root().join(name));
         }

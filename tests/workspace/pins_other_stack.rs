@@ -126,7 +126,7 @@ fn derives_a_set_from_declared_files() {
     ] {
         assert!(set.contains(part), "{part}\n{set}");
     }
-    stack.lab.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 2 files"]);
+    stack.lab.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 2 upstream files"]);
     stack
         .lab
         .run(&["pins", "derive", "--from", "jaxlib=0.9.0"])
@@ -182,7 +182,7 @@ fn reports_files_that_differ_from_their_declaration() {
 fn works_without_upstreams_toml() {
     let stack = Stack::derived();
     fs_err::remove_file(stack.lab.path("upstreams.toml")).unwrap();
-    stack.lab.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 0 files"]);
+    stack.lab.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 0 upstream files"]);
     stack
         .lab
         .run(&["pins", "derive", "--from", "jax=0.9.0"])
@@ -248,5 +248,45 @@ source = "x"
         .filter(|line| ["error: ", " --> ", "help: "].iter().any(|part| line.contains(part)))
         .map(|line| format!("{}\n", line.trim_start()))
         .collect();
-    assert_data_eq!(shown, str![[r#""#]]);
+    assert_data_eq!(shown, str![[r#"
+error: a component has either `git` or `sdist`
+--> upstreams.toml:7:9
+error: the path leads out of the source
+--> upstreams.toml:13:16
+error: unknown reader `regexp`
+--> upstreams.toml:18:10
+= help: did you mean `regex`?
+error: the path leads out of the source
+--> upstreams.toml:22:8
+error: this is not a regular expression
+--> upstreams.toml:25:17
+= help: use the syntax of Rust's crate `regex`, and single quotes around it
+error: the pattern does not say where the value is
+--> upstreams.toml:26:17
+error: unknown component `jaxlbi`
+--> upstreams.toml:26:59
+= help: did you mean `jaxlib`?
+error: `matches` must be 1 or more
+--> upstreams.toml:27:5
+error: a file cannot state `versions`
+--> upstreams.toml:27:61
+= help: did you mean `version`?
+error: only a TOML file states this
+--> upstreams.toml:34:31
+error: `set` is missing in `[file.fact]`
+--> upstreams.toml:34:49
+error: unknown key `key`
+--> upstreams.toml:34:51
+error: a file has either `path` or `paths`
+--> upstreams.toml:36:1
+error: unknown component `nothing`
+--> upstreams.toml:37:6
+= help: add `[[component]]` with `name = "nothing"`
+error: this is not a version range
+--> upstreams.toml:42:12
+error: this is not a version
+--> upstreams.toml:43:19
+error: 16 mistakes in the workspace's files
+
+"#]]);
 }

@@ -359,6 +359,7 @@ fn what_cannot_be_updated_is_told_and_nothing_is_written() {
 fn what_is_exported_and_imported_again_changes_nothing() {
     let lab = lab();
     let text = pins(&lab).replace("[engine]", "[torch]").replace("[engine.", "[torch.");
+    lab.write("upstreams.toml", "[[component]]\nname = \"torch\"\ntherock = \"pytorch\"\n");
     for name in ["component.toml", "engine.spec.tera"] {
         let text = lab.read(&format!("specs-templates/engine/{name}"));
         lab.write(&format!("specs-templates/torch/{name}"), &text);
@@ -444,6 +445,7 @@ fn files_that_can_mean_two_things_are_refused_with_the_place() {
         &pins(&lab).replace("[engine]", "[triton]").replace("[engine.", "[triton."),
     );
     fs_err::rename(lab.path("specs-templates/engine"), lab.path("specs-templates/triton")).unwrap();
+    lab.write("upstreams.toml", "[[component]]\nname = \"triton\"\ntherock = \"triton\"\n");
     lab.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
     run(&lab, &["pins", "import", "m.json"]).exits(3).says(&["the branch `main` and no commit"]);
 }

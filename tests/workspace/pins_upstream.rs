@@ -252,7 +252,7 @@ fn a_set_follows_from_vllm_down_to_llvm() {
 #[test]
 fn a_set_follows_from_torch_alone() {
     let stand = Stand::new();
-    let row = "# table of what goes together: torch 2.11.0: METADATA of torch and torchvision; pytorch/pytorch#174105\n";
+    let row = "# upstreams.toml: torch 2.11.0: METADATA of torch and torchvision; pytorch/pytorch#174105\n";
     stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints(&[
         &format!("{row}version = \"0.26.0\"\n"),
         "[triton]\n\

@@ -1,5 +1,5 @@
-//! A pin set against upstream's files and the table of what goes together: why it is
-//! impossible, or doubtful. One rule a function of `rules`; what is read is here.
+//! A pin set against upstream's files and the versions that work together: why it is impossible,
+//! or doubtful. One rule per function of `rules`; what is read is here.
 
 mod rules;
 

@@ -168,8 +168,7 @@ impl<'a> Check<'a> {
                     "{name} {} goes with {other} {condition}{wanted}, and the set has {}",
                     pin.version, there.version
                 );
-                let source = format!("table of what goes together: {}", row.source);
-                self.find(severity, "table", other, &["version"], message, vec![source]);
+                self.find(severity, "table", other, &["version"], message, vec![row.cited()]);
             }
         }
     }
@@ -197,8 +196,7 @@ impl<'a> Check<'a> {
             let row = row?;
             let range = row.python.as_deref()?;
             let holds = VersionRange::parse(range)?.holds(python);
-            let source = format!("table of what goes together: {}", row.source);
-            (!holds).then(|| (range.to_owned(), source))
+            (!holds).then(|| (range.to_owned(), row.cited()))
         });
         let Some((allowed, place)) = refused else { return };
         let has = format!(
@@ -293,8 +291,7 @@ impl<'a> Check<'a> {
             let Some(row) = self.workspace.upstreams.together(name, &pin.version) else { continue };
             if let Some(lowest) = row.rocm.as_deref().filter(|lowest| compare(ours, lowest).is_lt()) {
                 let message = format!("{name} {} needs ROCm {lowest} or newer, and {has}", pin.version);
-                let source = format!("table of what goes together: {}", row.source);
-                self.find(Severity::Error, "rocm", name, &["version"], message, vec![source]);
+                self.find(Severity::Error, "rocm", name, &["version"], message, vec![row.cited()]);
             }
         }
     }

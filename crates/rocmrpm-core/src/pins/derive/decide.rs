@@ -16,7 +16,7 @@ use crate::error::{Diagnose, Error, Kind};
 use crate::names::ComponentName;
 use crate::pins::upstream::{Says, Statement, Upstream, Weight, own_version, public, repository};
 use crate::workspace::upstreams::{Origin, exact};
-use crate::workspace::{Pin, Source, VersionRange};
+use crate::workspace::{Pin, Source, UPSTREAMS, VersionRange};
 
 /// What a version follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -28,7 +28,7 @@ pub enum Followed {
     Chosen,
     /// Upstream's files say it.
     Upstream,
-    /// The table of what goes together says it.
+    /// It works with what is decided.
     Table,
     /// Nothing speaks of it: it is the base set's.
     Base,
@@ -135,7 +135,7 @@ impl Work<'_> {
             (None, None, Some((version, source)), _) => Decision::new(
                 version,
                 Followed::Table,
-                vec![format!("table of what goes together: {source}")],
+                vec![format!("{UPSTREAMS}: {source}")],
             ),
             (None, None, None, Some(example)) => {
                 Decision::new(example.says.version().unwrap_or_default(), Followed::Upstream, Vec::new())
@@ -313,12 +313,12 @@ impl Work<'_> {
                     return Some((range, vec![note]));
                 }
                 let bounds = bounds.join(", ");
-                let more = format!("table of what goes together: {bounds}: {source}");
+                let more = format!("{UPSTREAMS}: {bounds}: {source}");
                 Some((format!("{range}, {bounds}"), vec![note, more]))
             }
             (Some((range, note)), _) => Some((range, vec![note])),
             (None, Some((table, source))) => {
-                Some((table, vec![format!("table of what goes together: {source}")]))
+                Some((table, vec![format!("{UPSTREAMS}: {source}")]))
             }
             (None, None) => None,
         }

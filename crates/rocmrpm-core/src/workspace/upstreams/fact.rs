@@ -166,7 +166,7 @@ fn pattern(table: &mut Table<'_>) -> Option<Locator> {
             // The last line of a syntax error has the reason, the lines above it the pattern.
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let help = "write the pattern in single quotes, which keep backslashes".to_owned();
+            let help = "use the syntax of Rust's crate `regex`, and single quotes around it".to_owned();
             table.problem(span, "this is not a regular expression", visible(&reason), Some(help));
             return None;
         }

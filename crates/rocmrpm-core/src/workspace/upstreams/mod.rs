@@ -48,6 +48,10 @@ pub struct UpstreamComponent {
     pub version_of: Option<String>,
     /// Whether another version than that of `[[together]]` may work.
     pub may_differ: bool,
+    /// What TheRock's source manifest calls it.
+    pub therock: Option<String>,
+    /// The libraries in the folder of its Python package, which are loaded with it.
+    pub libraries: Vec<String>,
 }
 
 /// Where a component comes from.
@@ -156,6 +160,15 @@ impl Upstreams {
         self.components.iter().find(is_project).map(|component| component.name.as_str())
     }
 
+    /// Returns whether a library is in the Python package of a component that is called by one of
+    /// these projects, and loaded with it.
+    pub fn is_loaded_with(&self, library: &str, projects: &BTreeSet<&str>) -> bool {
+        self.components.iter().any(|component| {
+            component.libraries.iter().any(|name| name == library)
+                && component.projects.iter().any(|project| projects.contains(project.as_str()))
+        })
+    }
+
     /// Returns the components whose builds belong to a version of another one, which is returned.
     pub fn bases(&self) -> BTreeSet<&str> {
         self.components.iter().filter_map(|component| component.against.as_deref()).collect()
@@ -227,6 +240,8 @@ impl UpstreamComponent {
         let projects: Vec<String> = table.strings("projects").into_iter().map(|at| at.value).collect();
         let (against, version_of) = (table.string("against"), table.string("version-of"));
         let may_differ = table.boolean("may-differ").unwrap_or(false);
+        let therock = table.string("therock").map(|at| at.value);
+        let libraries = table.strings("libraries").into_iter().map(|at| at.value).collect();
         for name in [&against, &version_of].into_iter().flatten() {
             references.push(Reference { name: name.clone(), of: None });
         }
@@ -238,6 +253,8 @@ impl UpstreamComponent {
             against: against.map(|at| at.value),
             version_of: version_of.map(|at| at.value),
             may_differ,
+            therock,
+            libraries,
         })
     }
 }

@@ -6,6 +6,7 @@ use super::{Reference, not_a_range, range};
 use crate::names::is_version;
 use crate::range::{VersionRange, compare};
 use crate::workspace::document::{At, Table};
+use crate::workspace::layout::UPSTREAMS;
 
 /// What works with some versions of a component.
 #[derive(Debug, Clone)]
@@ -25,6 +26,11 @@ pub struct Together {
 }
 
 impl Together {
+    /// Returns where this is stated, for messages and comments.
+    pub fn cited(&self) -> String {
+        format!("{UPSTREAMS}: {}", self.source)
+    }
+
     pub(super) fn read(table: &mut Table<'_>, references: &mut Vec<Reference>) -> Option<Self> {
         let of = table.required_string("of", "a component");
         let versions = range(table, "versions");
