@@ -120,7 +120,9 @@ impl Lab {
     pub fn copy_of(workspace: &str) -> Self {
         let lab = Self::empty();
         let from = Path::new(REPOSITORY).join(workspace);
-        for name in ["rocmrpm.toml", "upstreams.toml", "pins", "specs-templates", "mock-configs", "copr", "src"] {
+        for name in
+            ["rocmrpm.toml", "upstreams.toml", "pins", "specs-templates", "mock-configs", "copr", "src"]
+        {
             // The repository's own `src` is this program.
             if from.join(name).exists() && !(name == "src" && workspace.is_empty()) {
                 copy(&from.join(name), &lab.path(name));

@@ -89,9 +89,8 @@ const CHECKED: &[&str] =
 
 /// Parts of the names of upstream projects. Their files, versions and parts are data of the stack, in
 /// `upstreams.toml`.
-const UPSTREAM: &[&str] = &[
-    "aiter", "flash-attn", "flash_attn", "jax", "llama", "ollama", "torch", "triton", "vllm", "xla",
-];
+const UPSTREAM: &[&str] =
+    &["aiter", "flash-attn", "flash_attn", "jax", "llama", "ollama", "torch", "triton", "vllm", "xla"];
 
 /// The code that names an upstream project all the same, by the start of its path, and why.
 const UPSTREAM_NAMED: &[(&str, &str)] = &[
@@ -99,7 +98,10 @@ const UPSTREAM_NAMED: &[(&str, &str)] = &[
     ("rocm-inspect/device/data_files.rs", "the file names in which AOTriton's kernels state their targets"),
     ("rocm-inspect/rules/", "texts of rules cite incidents; one rule is about PyTorch's C++ interface"),
     ("rocmrpm/cli/args.rs", "an example in a message"),
-    ("rocmrpm-core/container/", "flavors of the container file are named after the image that they start from"),
+    (
+        "rocmrpm-core/container/",
+        "flavors of the container file are named after the image that they start from",
+    ),
     ("rocmrpm-core/lint_rules.rs", "texts of rules cite incidents"),
     ("rocmrpm-core/spec/render.rs", "the variables in which build systems read the GPU targets"),
     ("rocmrpm-core/uv.rs", "a variable of uv's own"),

@@ -45,25 +45,31 @@ struct Stack {
 }
 
 impl Stack {
-    fn new() -> Self {
+    /// Makes a workspace with these components.
+    fn with(components: [&str; 2]) -> Self {
         let lab = Lab::init();
-        for name in ["jax", "jaxlib"] {
+        for name in components {
             lab.write(&format!("specs-templates/{name}/component.toml"), "");
             lab.write(&format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
         }
-        let mut stack = Self { lab, xla: Default::default() };
-        stack.xla =
-            ["one", "two"].map(|tag| stack.commit("xla", tag, &[("BUILD", &format!("# {tag}\n"))]));
+        Self { lab, xla: Default::default() }
+    }
+
+    fn new() -> Self {
+        let mut stack = Self::with(["jax", "jaxlib"]);
+        stack.xla = ["one", "two"].map(|tag| stack.commit("xla", tag, &[("BUILD", &format!("# {tag}\n"))]));
         for version in ["0.8.0", "0.9.0"] {
             stack.commit("jaxlib", &format!("v{version}"), &[("version", version)]);
             stack.jax(version, version, &stack.xla[usize::from(version == "0.9.0")]);
         }
         let source = |name: &str| format!("version = \"0.1\"\ngit = \"{}\"\n", stack.repository(name));
+        stack
+            .lab
+            .write("pins/stable.toml", &format!("[jax]\n{}\n[jaxlib]\n{}", source("jax"), source("jaxlib")));
         stack.lab.write(
-            "pins/stable.toml",
-            &format!("[jax]\n{}\n[jaxlib]\n{}", source("jax"), source("jaxlib")),
+            "upstreams.toml",
+            &UPSTREAMS.replace("XLA\"\n\n", &format!("{}\"\n\n", stack.repository("xla"))),
         );
-        stack.lab.write("upstreams.toml", &UPSTREAMS.replace("XLA\"\n\n", &format!("{}\"\n\n", stack.repository("xla"))));
         stack
     }
 
@@ -150,9 +156,10 @@ fn checks_a_set_against_declared_files() {
         "jax 0.9.0 needs another commit of xla than the set has",
         "third_party/xla/revision.bzl:2 says",
     ]);
-    stack.check_with("[jax.sources.xla]", "[jax.sources.other]").exits(1).says(&[
-        "jax 0.9.0 needs xla, and the set has no source for it",
-    ]);
+    stack
+        .check_with("[jax.sources.xla]", "[jax.sources.other]")
+        .exits(1)
+        .says(&["jax 0.9.0 needs xla, and the set has no source for it"]);
 }
 
 #[test]
@@ -176,6 +183,53 @@ fn reports_files_that_differ_from_their_declaration() {
     stack.lab.run(&["pins", "derive", "--from", "jax=0.9.3"]).exits(1).says(&[
         "third_party/xla/revision.bzl: there is no such file, though other versions have it (upstreams.toml:21)",
     ]);
+}
+
+/// `ollama` names the commit of llama.cpp in a Makefile.
+#[test]
+fn follows_commits_of_components_that_are_versioned_by_commit() {
+    let stack = Stack::with(["llama-cpp", "ollama"]);
+    let [old, new] = ["one", "two"]
+        .map(|tag| stack.commit("llama-cpp", tag, &[("CMakeLists.txt", &format!("# {tag}\n"))]));
+    for (version, commit) in [("0.1.0", &old), ("0.2.0", &new)] {
+        stack.commit(
+            "ollama",
+            &format!("v{version}"),
+            &[("Makefile.sync", &format!("FETCH_HEAD={commit}\n"))],
+        );
+    }
+    stack.lab.write(
+        "upstreams.toml",
+        r#"[[component]]
+name = "llama-cpp"
+
+[[component]]
+name = "ollama"
+
+[[file]]
+of = "ollama"
+path = "Makefile.sync"
+reader = "regex"
+fact = [{ pattern = '^FETCH_HEAD=(?<value>[0-9a-f]{40})$', states = "commit", about = "llama-cpp" }]
+"#,
+    );
+    let base = format!(
+        "[llama-cpp]\nversion = \"{}\"\ngit = \"{}\"\ncommit = \"{old}\"\n\n\
+         [ollama]\nversion = \"0.1.0\"\ngit = \"{}\"\n",
+        &old[..8],
+        stack.repository("llama-cpp"),
+        stack.repository("ollama")
+    );
+    stack.lab.write("pins/stable.toml", &base);
+    stack.lab.run(&["pins", "derive", "--from", "ollama=0.2.0", "--output", "stable"]).exits(0);
+    let set = stack.lab.read("pins/stable.toml");
+    let pin = format!("version = \"{}\"\ngit = \"{}\"\n", &new[..8], stack.repository("llama-cpp"));
+    let commit = format!("# ollama 0.2.0, Makefile.sync:1: FETCH_HEAD={new}\ncommit = \"{new}\"\n");
+    assert!(set.contains(&(pin + &commit)), "{set}");
+    stack.lab.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 1 upstream file and"]);
+    stack
+        .check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\""))
+        .says(&["ollama 0.2.0 takes another commit of llama-cpp"]);
 }
 
 #[test]
@@ -248,7 +302,9 @@ source = "x"
         .filter(|line| ["error: ", " --> ", "help: "].iter().any(|part| line.contains(part)))
         .map(|line| format!("{}\n", line.trim_start()))
         .collect();
-    assert_data_eq!(shown, str![[r#"
+    assert_data_eq!(
+        shown,
+        str![[r#"
 error: a component has either `git` or `sdist`
 --> upstreams.toml:7:9
 error: the path leads out of the source
@@ -288,5 +344,6 @@ error: this is not a version
 --> upstreams.toml:43:19
 error: 16 mistakes in the workspace's files
 
-"#]]);
+"#]]
+    );
 }

@@ -422,7 +422,10 @@ fn an_impossible_set_is_explained_with_both_places() {
     ]);
     let llvm = stand.commit_of("llvm", "llvmorg-22");
     with(&format!("commit = \"{llvm}\""), &format!("commit = \"{}\"", "1".repeat(40)));
-    stand.run(&["pins", "check"]).exits(1).says(&["triton 3.6.0 needs another commit of llvm than the set has", "cmake/llvm-hash.txt:1"]);
+    stand
+        .run(&["pins", "check"])
+        .exits(1)
+        .says(&["triton 3.6.0 needs another commit of llvm than the set has", "cmake/llvm-hash.txt:1"]);
     // A workspace for a GPU that vLLM cannot be built for.
     stand.lab.write("pins/stable.toml", &good);
     stand.lab.replace("rocmrpm.toml", "gfx1151", "gfx1152");

@@ -90,8 +90,9 @@ impl Workspace {
         let contents = Contents::read(&root, &selection.overrides, &mut problems)?;
         check::contents(&contents, &mut problems);
         check::refuse(problems)?;
-        let Contents { manifest, mut components, mut sets, mut chroots, mut providers, copr, upstreams, .. } =
-            contents;
+        let Contents {
+            manifest, mut components, mut sets, mut chroots, mut providers, copr, upstreams, ..
+        } = contents;
 
         let chroot = choose(&mut chroots, "chroot", selection.chroot.as_ref(), &manifest.default_chroot)?;
         paths::check_outputs(&root, &chroot.name)?;

@@ -71,8 +71,10 @@ impl<'a> Check<'a> {
     fn versions(&mut self, name: &str) {
         let Some(pin) = self.pin(name) else { return };
         let statements = self.statements(name);
-        let demands: Vec<&Statement> =
-            statements.iter().filter(|s| s.weight == Weight::Demand && self.belongs_to_set(name, s)).collect();
+        let demands: Vec<&Statement> = statements
+            .iter()
+            .filter(|s| s.weight == Weight::Demand && self.belongs_to_set(name, s))
+            .collect();
         // What a source says of itself is no demand.
         let own = format!("{name} ");
         let (of_itself, named): (Vec<&Statement>, Vec<&Statement>) = statements
@@ -161,7 +163,8 @@ impl<'a> Check<'a> {
                 if spoken || satisfies(&there.version, wanted) || !told.insert((a, b)) {
                     continue;
                 }
-                let may_differ = self.workspace.upstreams.component(other).is_some_and(|known| known.may_differ);
+                let may_differ =
+                    self.workspace.upstreams.component(other).is_some_and(|known| known.may_differ);
                 let severity = if may_differ { Severity::Warning } else { Severity::Error };
                 let condition = if wanted.starts_with(['<', '>', '=', '!']) { "" } else { "==" };
                 let message = format!(
@@ -318,7 +321,8 @@ impl<'a> Check<'a> {
                     }
                 }
                 (None, true) if self.can_have_crates(name) => {
-                    let message = format!("{name} {} has no lock file whose crates could be packed", pin.version);
+                    let message =
+                        format!("{name} {} has no lock file whose crates could be packed", pin.version);
                     self.find(Severity::Error, "crates", name, &["sources"], message, Vec::new());
                 }
                 _ => {}
@@ -353,7 +357,14 @@ impl<'a> Check<'a> {
             None if self.pin(name).is_some() => return,
             None => {
                 let message = format!("{of} {} needs {name}, and the set has no source for it", pin.version);
-                self.find(Severity::Error, "further-source", of, &["version"], message, vec![said(statement)]);
+                self.find(
+                    Severity::Error,
+                    "further-source",
+                    of,
+                    &["version"],
+                    message,
+                    vec![said(statement)],
+                );
                 return;
             }
             Some(source) => source,

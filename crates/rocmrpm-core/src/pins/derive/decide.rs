@@ -14,7 +14,9 @@ use serde::Serialize;
 use super::{Contradiction, FurtherSource, Unreachable, Work};
 use crate::error::{Diagnose, Error, Kind};
 use crate::names::ComponentName;
-use crate::pins::upstream::{Says, Statement, Upstream, Weight, own_version, public, repository};
+use crate::pins::upstream::{
+    Says, Statement, Upstream, Weight, is_commit_like, own_version, public, repository,
+};
 use crate::workspace::upstreams::{Origin, exact};
 use crate::workspace::{Pin, Source, UPSTREAMS, VersionRange};
 
@@ -91,7 +93,7 @@ pub(super) fn note(statement: &Statement) -> String {
 }
 
 impl Work<'_> {
-    /// Decides on a component's version; `None` where nothing speaks of it.
+    /// Decides on a component's version; `None` if nothing states it.
     pub(super) fn decide(&mut self, name: &str) -> Result<Option<Decision>, Undecided> {
         let all: Vec<Statement> = self.read.values().flat_map(|read| read.about(name).cloned()).collect();
         let (fits, other): (Vec<Statement>, Vec<Statement>) = all
@@ -132,11 +134,9 @@ impl Work<'_> {
                 return Err(Undecided::Contradiction(Contradiction { about: name.to_owned(), statements }));
             }
             (None, Some(version), ..) => Decision::new(version, Followed::Upstream, Vec::new()),
-            (None, None, Some((version, source)), _) => Decision::new(
-                version,
-                Followed::Table,
-                vec![format!("{UPSTREAMS}: {source}")],
-            ),
+            (None, None, Some((version, source)), _) => {
+                Decision::new(version, Followed::Table, vec![format!("{UPSTREAMS}: {source}")])
+            }
             (None, None, None, Some(example)) => {
                 Decision::new(example.says.version().unwrap_or_default(), Followed::Upstream, Vec::new())
             }
@@ -183,22 +183,30 @@ impl Work<'_> {
         Ok(Some(decision))
     }
 
-    /// Returns the version of a component at a commit, and where that stands: the base set's, or
-    /// that of the component in whose repository it is.
+    /// Returns the version of a component at a commit, and where that stands: the beginning of the
+    /// commit if that is the base set's version, else that of the component in whose repository it is.
     fn version_of_commit(
         &mut self,
         name: &str,
         git: Option<&str>,
         commit: &str,
     ) -> Result<Option<(String, String)>, Error> {
+        if let Some(base) = self.base_pin(name)
+            && let Source::Git { commit: Some(old), .. } = &base.source
+        {
+            let set = &self.request.base.name;
+            if old == commit {
+                let note = format!("the version that pins/{set}.toml has for this commit");
+                return Ok(Some((base.version.clone(), note)));
+            }
+            if is_commit_like(&base.version) && old.starts_with(&base.version) {
+                let version = &commit[..base.version.len().min(commit.len())];
+                let note = format!("the beginning of the commit, as in pins/{set}.toml");
+                return Ok(Some((version.to_owned(), note)));
+            }
+        }
         let known = self.upstreams().component(name);
         let Some(of) = known.and_then(|known| known.version_of.as_deref()) else { return Ok(None) };
-        if let Some(base) = self.base_pin(name)
-            && matches!(&base.source, Source::Git { commit: Some(known), .. } if known == commit)
-        {
-            let note = format!("the version that pins/{}.toml has for this commit", self.request.base.name);
-            return Ok(Some((base.version.clone(), note)));
-        }
         let said = self.read.values().flat_map(|read| read.about(of));
         let label = said.filter(|s| matches!(s.says, Says::Version(_))).find_map(|statement| {
             let word = statement.written.split(['=', ' ']).rfind(|word| word.contains("+git"))?;
@@ -223,7 +231,8 @@ impl Work<'_> {
             }
             Err(error) if error.kind() == Kind::Network => {
                 let values = vec![format!("the version of {name}")];
-                self.unreachable.push(Unreachable { source: at, values, reason: error.to_string() });
+                let source = format!("{of} at commit {commit}");
+                self.unreachable.push(Unreachable { source, values, reason: error.to_string() });
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -296,7 +305,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Returns the Pythons: what upstream's files say, and an upper bound from the table where
+    /// Returns the Pythons: what upstream's files state, and the upper bound of `[[together]]` if
     /// they have none.
     fn python(&self, name: &str, version: &str, read: &Upstream) -> Option<(String, Vec<String>)> {
         let row = self.upstreams().together(name, version);
@@ -317,9 +326,7 @@ impl Work<'_> {
                 Some((format!("{range}, {bounds}"), vec![note, more]))
             }
             (Some((range, note)), _) => Some((range, vec![note])),
-            (None, Some((table, source))) => {
-                Some((table, vec![format!("{UPSTREAMS}: {source}")]))
-            }
+            (None, Some((table, source))) => Some((table, vec![format!("{UPSTREAMS}: {source}")])),
             (None, None) => None,
         }
     }
@@ -327,7 +334,7 @@ impl Work<'_> {
 
 /// Returns the version in a text such as `3.8.0+git669b31ac` whose label has the beginning of
 /// this commit.
-pub(super) fn labelled<'v>(version: &'v str, commit: &str) -> Option<&'v str> {
+fn labelled<'v>(version: &'v str, commit: &str) -> Option<&'v str> {
     let (_, label) = version.split_once("+git")?;
     let label = label.split('.').next()?;
     (label.len() >= 7 && commit.starts_with(label)).then(|| public(version))

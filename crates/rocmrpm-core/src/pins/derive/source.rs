@@ -53,7 +53,8 @@ impl Work<'_> {
                 continue;
             }
             spoken.push(known.name.clone());
-            let Some(statement) = read.about(&known.name).find(|statement| is_revision(&statement.says)) else {
+            let Some(statement) = read.about(&known.name).find(|statement| is_revision(&statement.says))
+            else {
                 continue;
             };
             match self.further_source(known, statement) {

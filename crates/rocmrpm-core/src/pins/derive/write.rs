@@ -238,7 +238,7 @@ impl Work<'_> {
                     _ => &source.paths,
                 };
                 if !paths.is_empty() {
-                    text += &format!("paths = {}\n", list(&paths));
+                    text += &format!("paths = {}\n", list(paths));
                 }
             }
             tables.push((source.name.clone(), text));

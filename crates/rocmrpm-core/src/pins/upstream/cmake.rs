@@ -195,8 +195,11 @@ pub fn evaluate(commands: &[Command], given: &BTreeMap<String, String>) -> Evalu
             }
             "elseif" | "else" => {
                 if let Some((followed, done)) = branches.last_mut() {
-                    let known =
-                        if command.name == "else" { Some(true) } else { condition(&command.arguments, given) };
+                    let known = if command.name == "else" {
+                        Some(true)
+                    } else {
+                        condition(&command.arguments, given)
+                    };
                     *followed = !*done && known != Some(false);
                     *done = *done || known == Some(true);
                 }
@@ -219,7 +222,9 @@ fn condition(arguments: &[Argument], given: &BTreeMap<String, String>) -> Option
     match words.as_slice() {
         ["DEFINED", name] if name.starts_with("ENV{") => Some(false),
         [name, "STREQUAL", value] => given.get(*name).map(|known| known == value),
-        ["NOT", rest @ ..] if rest.len() < arguments.len() => condition(&arguments[1..], given).map(|known| !known),
+        ["NOT", rest @ ..] if rest.len() < arguments.len() => {
+            condition(&arguments[1..], given).map(|known| !known)
+        }
         _ => None,
     }
 }

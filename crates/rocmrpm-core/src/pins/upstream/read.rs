@@ -30,8 +30,9 @@ impl Upstream {
         let mut exists = false;
         for path in &file.paths {
             let place = |line| Place { of: of.to_owned(), file: path.clone(), line };
-            let mut odd =
-                |line, wrong| self.oddities.push(Oddity { place: place(line), wrong, about: file.about.clone() });
+            let mut odd = |line, wrong| {
+                self.oddities.push(Oddity { place: place(line), wrong, about: file.about.clone() })
+            };
             let text = match text(dir, path) {
                 Ok(None) => continue,
                 Ok(Some(text)) => text,

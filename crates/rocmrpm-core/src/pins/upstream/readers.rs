@@ -155,7 +155,7 @@ impl Reading<'_> {
     /// Reads one requirement. Returns the component that it is about.
     fn requirement(&mut self, line: &str, number: usize) -> Result<Option<String>, String> {
         let wanted = requirement(line)?;
-        let Some(about) = self.upstreams.component_of_project(&wanted.name.to_string()) else {
+        let Some(about) = self.upstreams.component_of_project(wanted.name.as_ref()) else {
             return Ok(None);
         };
         let about = about.to_owned();
@@ -239,7 +239,9 @@ impl Reading<'_> {
                     self.wrong(0, format!("its `{shown}` does not name {}", fact.about));
                 }
             }
-            (States::Crates | States::Requirements, _) => self.wrong(line, format!("`{shown}` is not a list")),
+            (States::Crates | States::Requirements, _) => {
+                self.wrong(line, format!("`{shown}` is not a list"))
+            }
             (_, DeValue::String(string)) => {
                 let written = line_around(text, value.span().start);
                 self.state(fact, &fact.about, &Found { value: string, git: None, written, line });
@@ -297,7 +299,11 @@ impl Reading<'_> {
             let git = git.as_ref().and_then(|git| args.iter().find(|arg| arg.name == git));
             let written = format!("{}={}", arg.name, arg.value);
             let git = git.map(|arg| arg.value);
-            self.state(fact, &fact.about, &Found { value: arg.value, git, written: &written, line: arg.line });
+            self.state(
+                fact,
+                &fact.about,
+                &Found { value: arg.value, git, written: &written, line: arg.line },
+            );
         }
         if self.statements.is_empty() && self.wrong.is_empty() {
             self.wrong(0, "it has none of the ARGs that other versions have");

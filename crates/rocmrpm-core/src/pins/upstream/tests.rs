@@ -49,7 +49,8 @@ fn selects_files_by_version() {
     assert!(has("0.22.0", "rust/Cargo.lock") && !has("0.20.2", "rust/Cargo.lock"));
     assert_eq!(upstreams.together("torch", "2.13.0").unwrap().with["torchvision"], "0.28.0");
     assert!(upstreams.together("torch", "1.0").is_none());
-    let llvm = |version| upstreams.sources_of("triton", version).map(|source| &source.git).collect::<Vec<_>>();
+    let llvm =
+        |version| upstreams.sources_of("triton", version).map(|source| &source.git).collect::<Vec<_>>();
     assert_eq!(llvm("3.7.0"), ["https://github.com/llvm/llvm-project"]);
     assert_eq!(llvm("3.7.1"), ["https://github.com/triton-lang/llvm-project"]);
 }
@@ -218,12 +219,20 @@ fn reports_missing_and_broken_files() {
     assert_eq!(upstream.oddities.len(), 8, "{:?}", upstream.oddities);
     assert_eq!(read("triton", "3.7.1", empty.path()).oddities.len(), 2);
     for (path, bytes, expected) in [
-        (".ci/docker/triton_version.txt", &b"3.7.1 3.8\n"[..], "its pattern matches 0 times, expected 1 (upstreams.toml:"),
+        (
+            ".ci/docker/triton_version.txt",
+            &b"3.7.1 3.8\n"[..],
+            "its pattern matches 0 times, expected 1 (upstreams.toml:",
+        ),
         (".ci/docker/triton_version.txt", b"three\x07!", "is not a version"),
         (".ci/docker/ci_commit_pins/triton.txt", b"main\n", "is not a commit"),
         ("related_commits", b"ubuntu|a|b\n", "its pattern matches 0 times, expected at least 1"),
         ("related_commits", b"u|p|torchvision|b|main|o\n", "`main` is not a commit"),
-        ("cmake/External/aotriton.cmake", b"set(__AOTRITON_VER ${X})", "the value of __AOTRITON_VER, `${X}`, is unknown"),
+        (
+            "cmake/External/aotriton.cmake",
+            b"set(__AOTRITON_VER ${X})",
+            "the value of __AOTRITON_VER, `${X}`, is unknown",
+        ),
     ] {
         let dir = source(&[(path, bytes)]);
         let upstream = read("torch", "2.13.0", dir.path());

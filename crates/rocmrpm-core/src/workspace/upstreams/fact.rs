@@ -172,7 +172,7 @@ fn pattern(table: &mut Table<'_>) -> Option<Locator> {
         }
     };
     let has = |group: &str| regex.capture_names().flatten().any(|name| name == group);
-    if !has("value") && !(has("oldest") && has("newest")) {
+    if !(has("value") || has("oldest") && has("newest")) {
         let label = "expected a group `(?<value>...)`, or for Pythons `(?<oldest>...)` and `(?<newest>...)`";
         table.problem(span, "the pattern does not say where the value is", label, None);
         return None;

@@ -144,8 +144,11 @@ impl Upstreams {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("add `[[component]]` with `name = \"{shown}\"`"),
         };
-        let problem =
-            file.problem(name.span, format!("unknown component `{shown}`"), "no `[[component]]` has this name");
+        let problem = file.problem(
+            name.span,
+            format!("unknown component `{shown}`"),
+            "no `[[component]]` has this name",
+        );
         Some(Problem { help: Some(help), ..problem })
     }
 
@@ -156,7 +159,8 @@ impl Upstreams {
 
     /// Returns the component that a project on the package index is.
     pub fn component_of_project(&self, project: &str) -> Option<&str> {
-        let is_project = |component: &&UpstreamComponent| component.projects.iter().any(|name| name == project);
+        let is_project =
+            |component: &&UpstreamComponent| component.projects.iter().any(|name| name == project);
         self.components.iter().find(is_project).map(|component| component.name.as_str())
     }
 
@@ -311,4 +315,51 @@ fn checked(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<Stri
     }
     table.problem(span, "the path leads out of the source", "expected a relative path without `..`", None);
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Upstreams, Vec<String>) {
+        let mut problems = Vec::new();
+        let upstreams =
+            Upstreams::read(&File { name: "upstreams.toml".into(), text: text.into() }, &mut problems);
+        (upstreams, problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn finds_components_by_project_and_library() {
+        let (upstreams, problems) = read(
+            "[[component]]\nname = \"aa\"\nprojects = [\"py-aa\"]\nlibraries = [\"liba.so\"]\n\
+             [[component]]\nname = \"bb\"\nagainst = \"aa\"\n",
+        );
+        assert_eq!(problems, [""; 0]);
+        assert_eq!(upstreams.component_of_project("py-aa"), Some("aa"));
+        assert_eq!(upstreams.component_of_project("aa"), None);
+        assert_eq!(upstreams.component_of_project("bb"), Some("bb"));
+        assert!(upstreams.is_loaded_with("liba.so", &["x", "py-aa"].into()));
+        assert!(!upstreams.is_loaded_with("liba.so", &["aa"].into()));
+        assert!(!upstreams.is_loaded_with("libb.so", &["py-aa"].into()));
+        assert_eq!(upstreams.bases(), ["aa"].into());
+    }
+
+    #[test]
+    fn names_are_unique_and_known() {
+        let (_, problems) = read(
+            "[[component]]\nname = \"aa\"\n[[component]]\nname = \"aa\"\nagainst = \"ab\"\n\
+             [[component]]\nname = \"A B\"\nversion-of = \"source\"\n\
+             [[source]]\nof = \"aa\"\nname = \"source\"\ngit = \"g\"\nversion = \"1\"\n",
+        );
+        assert_eq!(
+            problems,
+            [
+                "`A B` cannot be a component's name",
+                "`version` and `version-file` belong together",
+                "two components are named `aa`",
+                "unknown component `ab`",
+                "unknown component `source`",
+            ]
+        );
+    }
 }
