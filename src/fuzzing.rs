@@ -51,6 +51,7 @@ const TARGETS: &[(&str, &[Parser])] = &[
             |bytes| shown(&crate::workspace::fuzzing::chroot(bytes)),
             |bytes| shown(&crate::workspace::fuzzing::provider(bytes)),
             |bytes| shown(&crate::workspace::fuzzing::copr_project(bytes)),
+            |bytes| shown(&crate::workspace::fuzzing::upstreams(bytes)),
         ],
     ),
 ];

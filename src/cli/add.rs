@@ -37,7 +37,7 @@ pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &choice, &[])?;
     let name = ComponentName::parse(&args.name).ok_or_else(|| {
         Error::new(Kind::Usage, format!("`{}` cannot be a component's name", args.name))
-            .with_help("use lower-case letters, digits and `-`, such as `flash-attn`")
+            .with_help("use lower-case letters, digits and `-`, such as `hello-world`")
     })?;
     let folder = workspace.root.join("specs-templates").join(name.as_str());
     if folder.exists() {

@@ -116,7 +116,9 @@ impl Workspace {
     }
 
     fn copy_from(&self, from: &Path) {
-        for name in ["rocmrpm.toml", "pins", "specs-templates", "mock-configs", "copr", "src"] {
+        for name in
+            ["rocmrpm.toml", "upstreams.toml", "pins", "specs-templates", "mock-configs", "copr", "src"]
+        {
             // The `src` of the repository is this program.
             if from.join(name).exists() && (name != "src" || from != Path::new(REPOSITORY)) {
                 copy(&from.join(name), &self.path(name));

@@ -14,6 +14,7 @@ mod hostile_git;
 mod lint;
 mod lock;
 mod mechanisms;
+mod pins_other_stack;
 mod pins_update;
 mod pins_upstream;
 mod prep;

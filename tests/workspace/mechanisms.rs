@@ -83,7 +83,30 @@ const PATHS: &[(&str, &str)] = &[
 
 /// The folders and files of a workspace that are checked before they are used. `build` is checked
 /// where its chroot is chosen.
-const CHECKED: &[&str] = &["copr/", "mock-configs", "pins/", "specs-templates", "rocmrpm.toml", "build"];
+const CHECKED: &[&str] =
+    &["copr/", "mock-configs", "pins/", "specs-templates", "rocmrpm.toml", "upstreams.toml", "build"];
+
+/// Parts of the names of upstream projects. Their files, versions and parts are data of the stack, in
+/// `upstreams.toml`.
+const UPSTREAM: &[&str] =
+    &["aiter", "flash-attn", "flash_attn", "jax", "llama", "ollama", "torch", "triton", "vllm", "xla"];
+
+/// The code that names an upstream project all the same, by the start of its path, and why.
+const UPSTREAM_NAMED: &[(&str, &str)] = &[
+    ("pip-index/error.rs", "an example in a message"),
+    ("rocm-inspect/device/data_files.rs", "the file names in which AOTriton's kernels state their targets"),
+    ("rocm-inspect/rules/", "texts of rules cite incidents; one rule is about PyTorch's C++ interface"),
+    ("rocmrpm/cli/args.rs", "an example in a message"),
+    (
+        "rocmrpm-core/container/",
+        "flavors of the container file are named after the image that they start from",
+    ),
+    ("rocmrpm-core/lint_rules.rs", "texts of rules cite incidents"),
+    ("rocmrpm-core/spec/render.rs", "the variables in which build systems read the GPU targets"),
+    ("rocmrpm-core/uv.rs", "a variable of uv's own"),
+    ("rocmrpm-core/verify/", "a variable that a check of checklist.toml reads, and a flavor"),
+    ("rocmrpm-core/workspace/flavour.rs", "the name of a flavor"),
+];
 
 /// Returns the folders with the program's code and with that of each crate, by the crate's name.
 fn crates() -> BTreeMap<String, PathBuf> {
@@ -238,6 +261,23 @@ fn libraries_know_neither_the_terminal_nor_templates() {
         }
         assert_eq!(uses("tera"), name == "rocmrpm-core", "{name}: tera");
     }
+}
+
+#[test]
+fn only_the_stack_names_upstream_projects() {
+    let mut unused: BTreeSet<&str> = UPSTREAM_NAMED.iter().map(|(start, _)| *start).collect();
+    for (file, code) in sources() {
+        let named = |line: &&str| UPSTREAM.iter().any(|name| line.to_ascii_lowercase().contains(name));
+        let Some(line) = code.lines().find(named) else { continue };
+        match UPSTREAM_NAMED.iter().find(|(start, _)| file.starts_with(start)) {
+            Some((start, _)) => drop(unused.remove(start)),
+            None => panic!(
+                "{file} names an upstream project, which is data of the stack (upstreams.toml): {}",
+                line.trim()
+            ),
+        }
+    }
+    assert!(unused.is_empty(), "these name no upstream project any more: {unused:?}");
 }
 
 /// Debug output follows the names in the code, so a key or a record made of it changes when something

@@ -373,6 +373,7 @@ fn what_cannot_be_updated_is_told_and_nothing_is_written() {
 fn what_is_exported_and_imported_again_changes_nothing() {
     let workspace = workspace();
     let text = pins(&workspace).replace("[engine]", "[torch]").replace("[engine.", "[torch.");
+    workspace.write("upstreams.toml", "[[component]]\nname = \"torch\"\ntherock = \"pytorch\"\n");
     for name in ["component.toml", "engine.spec.tera"] {
         let text = workspace.read(&format!("specs-templates/engine/{name}"));
         workspace.write(&format!("specs-templates/torch/{name}"), &text);
@@ -461,6 +462,7 @@ fn files_that_can_mean_two_things_are_refused_with_the_place() {
     );
     fs_err::rename(workspace.path("specs-templates/engine"), workspace.path("specs-templates/triton"))
         .unwrap();
+    workspace.write("upstreams.toml", "[[component]]\nname = \"triton\"\ntherock = \"triton\"\n");
     workspace.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
     run(&workspace, &["pins", "import", "m.json"]).exits(3).says(&["the branch `main` and no commit"]);
 }

@@ -39,6 +39,6 @@ use python_packaging::wheel;
 use rocm_inspect as inspect;
 use rocmrpm_base::{
     canonical, digest, duration, error, events, files, gpu, limits, machine, names, ownership, parallel,
-    process, text,
+    process, style, text,
 };
 use rocmrpm_rpms as rpms;

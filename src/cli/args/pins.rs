@@ -11,7 +11,7 @@ use super::{Choice, parse_pin};
 pub enum Pins {
     /// Write the pin set that follows from upstream's own files
     Derive(PinsDerive),
-    /// Compare a pin set with upstream's files and with the table of what goes together
+    /// Compare a pin set with upstream's files and with upstreams.toml
     Check(PinsCheck),
     /// List the pins and members of the closure for which there is a newer release
     Outdated(PinsOutdated),

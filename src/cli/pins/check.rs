@@ -53,7 +53,7 @@ pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
     let (style, word) = if errors > 0 { (Style::Bad, "Impossible") } else { (Style::Good, "Checked") };
     let name = &workspace.pins.name;
     let (errors_said, warnings_said) = (count(errors, "error"), count(warnings, "warning"));
-    let looked = format!("{} of upstream's and the table", count(files, "file"));
+    let looked = format!("{} and upstreams.toml", count(files, "upstream file"));
     shell.status(
         style,
         word,

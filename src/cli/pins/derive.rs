@@ -34,6 +34,7 @@ pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
         from: (&args.from.0, &args.from.1),
         choices,
         base: &workspace.pins,
+        upstreams: &workspace.upstreams,
         has_component: &has_component,
     };
     let progress = Progress::new(shell);
@@ -88,7 +89,7 @@ pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     shell.status(
         Style::Good,
         word,
-        format!("{place}{total}, {followed} from upstream's files and the table"),
+        format!("{place}{total}, {followed} from upstream files and upstreams.toml"),
     );
     Ok(0)
 }

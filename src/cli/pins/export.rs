@@ -28,7 +28,8 @@ pub(super) fn run(args: &args::PinsExport, dir: &Path, shell: &Shell) -> Done {
     if !left_out.is_empty() {
         let names = left_out.join(", ");
         shell.warning(format!(
-            "a source manifest names git commits of PyTorch's projects alone; left out: {names}"
+            "a source manifest lists components with a git commit and a `therock` name in upstreams.toml; \
+             left out: {names}"
         ));
     }
     Ok(0)

@@ -4,7 +4,6 @@
 
 pub mod changes;
 pub mod check;
-pub mod compat;
 pub mod derive;
 mod error;
 mod import;

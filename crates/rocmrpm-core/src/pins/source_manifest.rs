@@ -1,8 +1,9 @@
 //! The source manifest of ROCm's TheRock, as its `external-builds/pytorch/
 //! checkout_from_manifest.py` reads it and `build_tools/github_actions/
 //! generate_pytorch_source_manifest.py` writes it: `schema_version` 1, and by project
-//! `repo`, `commit`, `branch`, `version`.
+//! `repo`, `commit`, `branch`, `version`. Its names of projects are in `upstreams.toml`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -18,16 +19,6 @@ use crate::workspace::{Pin, Source, Workspace};
 
 /// The format's version (`SCHEMA_VERSION` in checkout_from_manifest.py).
 const SCHEMA_VERSION: u64 = 1;
-
-/// The projects that TheRock checks out (`CHECKOUT_SCRIPTS` in the same file), and the
-/// components that they are here.
-const PROJECTS: &[(&str, &str)] = &[
-    ("pytorch", "torch"),
-    ("pytorch_audio", "torchaudio"),
-    ("pytorch_vision", "torchvision"),
-    ("triton", "triton"),
-    ("apex", "apex"),
-];
 
 /// An object whose keys stay in order, and of which none is lost that is there twice.
 struct Object<V>(Vec<(String, V)>);
@@ -73,20 +64,22 @@ enum Entry {
 pub fn export(workspace: &Workspace) -> Result<(String, Vec<String>), PinsError> {
     let mut root = vec![("schema_version".to_owned(), Entry::Other(SCHEMA_VERSION.into()))];
     let mut left_out: Vec<String> = workspace.pins.written().map(|pin| pin.component.to_string()).collect();
-    for (project, component) in PROJECTS {
-        let pin = workspace.pins.pins.iter().find(|(name, _)| name.as_str() == *component);
+    let components = &workspace.upstreams.components;
+    let named = components.iter().filter_map(|known| Some((known.therock.as_deref()?, known.name.as_str())));
+    for (project, component) in named.collect::<BTreeMap<_, _>>() {
+        let pin = workspace.pins.pins.iter().find(|(name, _)| name.as_str() == component);
         let Some(Pin { version, source: Source::Git { url, commit, .. }, .. }) = pin.map(|(_, at)| &at.value)
         else {
             continue;
         };
         let commit = commit.clone().ok_or_else(|| SourceError::NotPinned {
-            component: (*component).to_owned(),
+            component: component.to_owned(),
             version: version.clone(),
             missing: "commit",
         })?;
         let fields = [("repo", url.clone()), ("commit", commit), ("version", version.clone())];
         let fields = fields.map(|(key, value)| (key.to_owned(), Value::from(value))).into();
-        root.push(((*project).to_owned(), Entry::Project(Object(fields))));
+        root.push((project.to_owned(), Entry::Project(Object(fields))));
         left_out.retain(|name| name != component);
     }
     // Nothing here can fail: all keys are strings.
@@ -137,11 +130,12 @@ fn read_root(file: &File, workspace: &Workspace, problems: &mut Vec<Problem>) ->
                 continue;
             }
         };
-        let component = PROJECTS.iter().find(|(known, _)| known == name).map(|(_, component)| *component);
-        match component.filter(|c| workspace.pins.pins.keys().any(|known| known.as_str() == *c)) {
+        let component = workspace.upstreams.components.iter().find(|c| c.therock.as_ref() == Some(name));
+        let is_pinned = |name: &str| workspace.pins.pins.keys().any(|known| known.as_str() == name);
+        match component.filter(|component| is_pinned(&component.name)) {
             Some(component) => {
                 let entry = read_project(file, name, project, &mut import.notes, problems);
-                import.entries.insert((component.to_owned(), String::new()), entry);
+                import.entries.insert((component.name.clone(), String::new()), entry);
             }
             None => import.unknown.push(name.clone()),
         }

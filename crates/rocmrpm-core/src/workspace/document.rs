@@ -125,6 +125,12 @@ impl<'d> Table<'d> {
         self.span.clone()
     }
 
+    /// Returns the file and line of a place, such as `upstreams.toml:12`.
+    pub fn place(&self, span: &Range<usize>) -> String {
+        let before = self.file.text.get(..span.start).unwrap_or_default();
+        format!("{}:{}", self.file.name, before.matches('\n').count() + 1)
+    }
+
     /// Notes a problem at a place in this file, with help if any is known.
     pub fn problem(
         &mut self,

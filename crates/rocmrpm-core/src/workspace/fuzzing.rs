@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::document::File;
 use super::lock::Lock;
 use super::pins::PinSet;
-use super::{Chroot, Component, CoprProject, Manifest, Provider};
+use super::{Chroot, Component, CoprProject, Manifest, Provider, Upstreams};
 use crate::error::Problem;
 use rocmrpm_base::fuzzing::text;
 
@@ -42,6 +42,10 @@ pub fn provider(bytes: &[u8]) -> Vec<Problem> {
 
 pub fn copr_project(bytes: &[u8]) -> Vec<Problem> {
     read(bytes, |file, problems| drop(CoprProject::read(file, &CHROOTS, problems)))
+}
+
+pub fn upstreams(bytes: &[u8]) -> Vec<Problem> {
+    read(bytes, |file, problems| drop(Upstreams::read(&file, problems)))
 }
 
 pub fn lock(bytes: &[u8]) -> Vec<Problem> {

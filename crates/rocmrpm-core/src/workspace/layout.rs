@@ -3,6 +3,9 @@
 /// The file that makes a folder a workspace.
 pub const MANIFEST: &str = "rocmrpm.toml";
 
+/// What the stack knows about upstream projects; optional.
+pub const UPSTREAMS: &str = "upstreams.toml";
+
 /// The folder below `specs-templates/` of what `rocmrpm closure --write` writes.
 pub const GENERATED: &str = "generated";
 

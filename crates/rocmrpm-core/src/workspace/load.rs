@@ -18,6 +18,7 @@ use super::paths;
 use super::pin::Pin;
 use super::pins::{Overrides, PinSet};
 use super::read::{Contents, read_pin_sets};
+use super::upstreams::Upstreams;
 use crate::error::Problems;
 use crate::names::ComponentName;
 use crate::ownership;
@@ -54,6 +55,8 @@ pub struct Workspace {
     pub provider: Provider,
     /// `copr/project.toml`, if there is one.
     pub copr: Option<CoprProject>,
+    /// What the stack knows about upstream projects.
+    pub upstreams: Upstreams,
     /// What `rocmrpm closure --write` wrote for the chosen pin set and chroot.
     pub closure: Option<WrittenClosure>,
     /// The components that have a folder and no pin in the chosen set.
@@ -87,7 +90,9 @@ impl Workspace {
         let contents = Contents::read(&root, &selection.overrides, &mut problems)?;
         check::contents(&contents, &mut problems);
         check::refuse(problems)?;
-        let Contents { manifest, mut components, mut sets, mut chroots, mut providers, copr, .. } = contents;
+        let Contents {
+            manifest, mut components, mut sets, mut chroots, mut providers, copr, upstreams, ..
+        } = contents;
 
         let chroot = choose(&mut chroots, "chroot", selection.chroot.as_ref(), &manifest.default_chroot)?;
         paths::check_outputs(&root, &chroot.name)?;
@@ -114,6 +119,7 @@ impl Workspace {
             other_chroots,
             provider,
             copr,
+            upstreams,
             closure,
             unpinned,
         })

@@ -30,6 +30,7 @@ mod releases;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unwritten;
+pub mod upstreams;
 
 pub use crate::index::outside::IndexSource;
 pub use crate::range::{VersionRange, compare};
@@ -42,7 +43,7 @@ pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use error::WorkspaceError;
 pub use flavour::{Container, Containers, Flavour, PackagesFrom};
-pub use layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST};
+pub use layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST, UPSTREAMS};
 pub use load::{Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};
 pub use manifest::{Manifest, PublishedRepository, RocmSource};
@@ -54,3 +55,4 @@ pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
 pub use releases::today;
 pub use unwritten::closure_not_written;
+pub use upstreams::Upstreams;

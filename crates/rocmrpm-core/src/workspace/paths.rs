@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::WorkspaceError;
-use super::layout::{MANIFEST, MAX_FILE};
+use super::layout::{MANIFEST, MAX_FILE, UPSTREAMS};
 use super::path_error::PathError;
 
-/// The folders that are read, beside [`MANIFEST`] and `Containerfile.*`. Sources in the workspace
+/// The folders that are read, beside [`MANIFEST`], [`UPSTREAMS`] and `Containerfile.*`. Sources in the workspace
 /// are checked where they are packed.
 const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
 
@@ -22,7 +22,7 @@ const UNPACKED: &[&str] = &["prep", "reproduce", "work"];
 /// root. A link that leads nowhere is left to what reads it.
 pub fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
     let mut places: Vec<PathBuf> =
-        [&[MANIFEST], FOLDERS].concat().iter().map(|name| root.join(name)).collect();
+        [&[MANIFEST, UPSTREAMS], FOLDERS].concat().iter().map(|name| root.join(name)).collect();
     for entry in fs_err::read_dir(root)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with("Containerfile.") {
@@ -167,7 +167,7 @@ mod tests {
         let lab = Lab::new();
         let secret = lab.0.path().join("secret");
         fs_err::write(&secret, "s").unwrap();
-        for name in ["specs-templates/one/leak.patch", "Containerfile.x", "pins", "copr"] {
+        for name in ["specs-templates/one/leak.patch", "Containerfile.x", "upstreams.toml", "pins", "copr"] {
             symlink(&secret, lab.at(name)).unwrap();
             lab.refuses_input(name, "is a link to `");
         }

@@ -7,10 +7,11 @@ use super::chroot::{Chroot, Provider};
 use super::component::Component;
 use super::copr::CoprProject;
 use super::document::File;
-use super::layout::{GENERATED, GENERATED_PINS, MANIFEST};
+use super::layout::{GENERATED, GENERATED_PINS, MANIFEST, UPSTREAMS};
 use super::lock::Lock;
 use super::manifest::Manifest;
 use super::pins::{Overrides, PinSet};
+use super::upstreams::Upstreams;
 use crate::error::Problem;
 use crate::names::ComponentName;
 
@@ -25,6 +26,7 @@ pub(super) struct Contents {
     pub chroots: BTreeMap<String, Chroot>,
     pub providers: BTreeMap<String, Provider>,
     pub copr: Option<CoprProject>,
+    pub upstreams: Upstreams,
 }
 
 impl Contents {
@@ -48,7 +50,10 @@ impl Contents {
         let copr_path = root.join("copr/project.toml");
         let copr = copr_path.is_file().then(|| File::read(&copr_path, "copr/project.toml")).transpose()?;
         let copr = copr.map(|file| CoprProject::read(file, &chroots, problems));
-        Ok(Self { manifest_file, manifest, components, broken, sets, chroots, providers, copr })
+        let path = root.join(UPSTREAMS);
+        let upstreams = path.is_file().then(|| File::read(&path, UPSTREAMS)).transpose()?;
+        let upstreams = upstreams.map(|file| Upstreams::read(&file, problems)).unwrap_or_default();
+        Ok(Self { manifest_file, manifest, components, broken, sets, chroots, providers, copr, upstreams })
     }
 }
 

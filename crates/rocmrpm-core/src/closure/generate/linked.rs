@@ -11,20 +11,7 @@ use crate::closure::bundled::is_plain;
 use crate::closure::{Closure, Member};
 use crate::inspect::{System, soname_of_file};
 use crate::text::visible;
-
-/// The libraries of PyTorch for ROCm, which lie in its own folder and are loaded with it.
-///
-/// Source: CMake targets of PyTorch in c10/, caffe2/ and torch/.
-const TORCH: &[&str] = &[
-    "libc10.so",
-    "libc10_hip.so",
-    "libshm.so",
-    "libtorch.so",
-    "libtorch_cpu.so",
-    "libtorch_global_deps.so",
-    "libtorch_hip.so",
-    "libtorch_python.so",
-];
+use crate::workspace::Upstreams;
 
 /// What differs from the requirements that rpm finds in a package's ELF files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,6 +70,7 @@ pub(super) fn resolve(
     closure: &Closure,
     members: &[(&Member, Facts)],
     system: &System,
+    upstreams: &Upstreams,
 ) -> (BTreeMap<String, Linked>, Vec<Refused>) {
     let wheels: BTreeMap<&str, &WheelFacts> = members
         .iter()
@@ -99,9 +87,9 @@ pub(super) fn resolve(
         let mut linked = Linked { excluded: contents.inside.clone(), ..Linked::default() };
         for (library, file) in &contents.outside {
             let in_wheel = |wheel: &WheelFacts| wheel.contents.libraries.contains(library);
-            let torch = reached.contains("torch") && TORCH.contains(&library.as_str());
+            let loaded = upstreams.is_loaded_with(library, &reached);
             // What the wheel has beside the file's search path can also be meant to be the release's.
-            if torch || (in_wheel(wheel) && system.package(library).is_none()) {
+            if loaded || (in_wheel(wheel) && system.package(library).is_none()) {
                 linked.excluded.insert(library.clone());
             } else if let Some((other, _)) = others().find(|(_, wheel)| in_wheel(wheel)) {
                 linked.excluded.insert(library.clone());

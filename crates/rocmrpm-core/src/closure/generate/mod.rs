@@ -115,7 +115,7 @@ pub fn files(
             });
         }
     }
-    let (linked, missing) = linked::resolve(closure, &found, &system(workspace)?);
+    let (linked, missing) = linked::resolve(closure, &found, &system(workspace)?, &workspace.upstreams);
     refused.extend(missing);
     if !refused.is_empty() {
         return Err(GenerateError::Refused { file: component.file.name.clone(), members: refused });

@@ -1,5 +1,5 @@
-//! A pin set against upstream's files and the table of what goes together: why it is
-//! impossible, or doubtful. One rule a function of `rules`; what is read is here.
+//! A pin set against upstream's files and the versions that work together: why it is impossible,
+//! or doubtful. One rule per function of `rules`; what is read is here.
 
 mod rules;
 
@@ -8,9 +8,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::compat::Compat;
 use super::derive::for_reading;
-use super::upstream::{self, Oddity, Upstream, readable};
+use super::upstream::{self, Oddity, Upstream};
 use crate::error::{Diagnose, Error, Kind, Problem};
 use crate::sources::{Fetcher, SourceError};
 use crate::workspace::{Pin, Workspace};
@@ -100,26 +99,25 @@ impl Report {
 /// What the rules look at.
 struct Check<'a> {
     workspace: &'a Workspace,
-    compat: &'static Compat,
-    read: BTreeMap<&'static str, Upstream>,
+    read: BTreeMap<String, Upstream>,
     findings: Vec<Finding>,
 }
 
 /// Checks a workspace's chosen pin set for its chosen chroot.
 pub fn check(workspace: &Workspace, reader: &Fetcher<'_>) -> Result<Report, Error> {
-    let mut check = Check { workspace, compat: Compat::get()?, read: BTreeMap::new(), findings: Vec::new() };
+    let mut check = Check { workspace, read: BTreeMap::new(), findings: Vec::new() };
     let mut report = Report::default();
-    for name in readable() {
+    for name in workspace.upstreams.readable() {
         let Some(pin) = check.pin(name) else { continue };
         let (version, source) = (pin.version.clone(), format!("{name} {}", pin.version));
         match reader.tree(&for_reading(pin, Vec::new())) {
             Ok(tree) => {
-                let upstream = upstream::read(name, &version, &tree.dir);
+                let upstream = upstream::read(&workspace.upstreams, name, &version, &tree.dir);
                 report.read.insert(source, upstream.files.clone());
                 for oddity in &upstream.oddities {
                     check.odd(name, oddity);
                 }
-                check.read.insert(name, upstream);
+                check.read.insert(name.to_owned(), upstream);
             }
             Err(error) if may_be_absent(&error) => {
                 let error = Error::from(error);

@@ -6,12 +6,9 @@ use std::collections::BTreeSet;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use super::{Check, Severity};
-use crate::pins::compat::satisfies;
 use crate::pins::upstream::{Says, Statement, Weight};
-use crate::workspace::{RocmVersion, Source, VersionRange, compare};
-
-/// What is built against one torch.
-const AGAINST_TORCH: &[&str] = &["triton", "torchvision", "torchaudio"];
+use crate::workspace::upstreams::{States, UpstreamSource, satisfies};
+use crate::workspace::{Pin, RocmVersion, Source, VersionRange, compare};
 
 fn said(statement: &Statement) -> String {
     format!("{} says `{}`", statement.place, statement.written)
@@ -27,7 +24,7 @@ fn release(version: &str) -> &str {
     version.match_indices('.').nth(1).map_or(version, |(at, _)| &version[..at])
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
     /// Applies all rules.
     pub(super) fn rules(&mut self) {
         let names: Vec<String> = self.workspace.pins.written().map(|pin| pin.component.to_string()).collect();
@@ -41,22 +38,32 @@ impl Check<'_> {
         self.targets();
         self.rocm();
         self.crates();
-        self.llvm();
-        self.kernels();
+        self.further_sources();
+    }
+
+    /// Returns the set's pins by component.
+    fn pins(&self) -> Vec<(&'a str, &'a Pin)> {
+        let pins = self.workspace.pins.pins.iter();
+        pins.map(|(name, at)| (name.as_str(), &at.value)).collect()
     }
 
     fn statements(&self, about: &str) -> Vec<Statement> {
         self.read.values().flat_map(|read| read.about(about).cloned()).collect()
     }
 
-    /// Returns whether a file's versions belong to the set's torch.
-    fn same_torch(&self, about: &str, statement: &Statement) -> bool {
-        let Some(torch) = self.pin("torch").filter(|_| AGAINST_TORCH.contains(&about)) else { return true };
-        let mut torches = self.read.values().flat_map(|read| read.about("torch"));
-        torches.all(|other| {
-            let same_file =
-                (&other.place.of, &other.place.file) == (&statement.place.of, &statement.place.file);
-            !same_file || other.says.version().is_none_or(|version| version == torch.version)
+    /// Returns whether a statement about a component is about the build that the set has.
+    fn belongs_to_set(&self, about: &str, statement: &Statement) -> bool {
+        let known = self.workspace.upstreams.component(about);
+        known.and_then(|known| known.against.as_deref()).is_none_or(|base| self.names_our(base, statement))
+    }
+
+    /// Returns whether the file of a statement names no other version of `base` than the set's.
+    fn names_our(&self, base: &str, statement: &Statement) -> bool {
+        let Some(pin) = self.pin(base) else { return true };
+        let mut stated = self.read.values().flat_map(|read| read.about(base));
+        stated.all(|other| {
+            !other.place.is_same_file(&statement.place)
+                || other.says.version().is_none_or(|version| version == pin.version)
         })
     }
 
@@ -64,8 +71,10 @@ impl Check<'_> {
     fn versions(&mut self, name: &str) {
         let Some(pin) = self.pin(name) else { return };
         let statements = self.statements(name);
-        let demands: Vec<&Statement> =
-            statements.iter().filter(|s| s.weight == Weight::Demand && self.same_torch(name, s)).collect();
+        let demands: Vec<&Statement> = statements
+            .iter()
+            .filter(|s| s.weight == Weight::Demand && self.belongs_to_set(name, s))
+            .collect();
         // What a source says of itself is no demand.
         let own = format!("{name} ");
         let (of_itself, named): (Vec<&Statement>, Vec<&Statement>) = statements
@@ -73,7 +82,7 @@ impl Check<'_> {
             .filter(|s| {
                 s.says.version().is_some() && (s.weight == Weight::Demand || s.place.of.starts_with(&own))
             })
-            .filter(|s| self.same_torch(name, s))
+            .filter(|s| self.belongs_to_set(name, s))
             .partition(|s| s.place.of.starts_with(&own));
         for statement in of_itself.iter().filter(|s| s.says.version() != Some(pin.version.as_str())) {
             let message = format!("the source that is pinned as {name} {} says another version", pin.version);
@@ -141,7 +150,7 @@ impl Check<'_> {
         let mut told: BTreeSet<(String, String)> = BTreeSet::new();
         for name in names {
             let Some(pin) = self.pin(name) else { continue };
-            let Some(row) = self.compat.row(name, &pin.version) else { continue };
+            let Some(row) = self.workspace.upstreams.together(name, &pin.version) else { continue };
             for (other, wanted) in &row.with {
                 let Some(there) = self.pin(other) else { continue };
                 let spoken = self.read.get(name.as_str()).is_some_and(|read| {
@@ -154,14 +163,15 @@ impl Check<'_> {
                 if spoken || satisfies(&there.version, wanted) || !told.insert((a, b)) {
                     continue;
                 }
-                let severity = if other == "torchaudio" { Severity::Warning } else { Severity::Error };
+                let may_differ =
+                    self.workspace.upstreams.component(other).is_some_and(|known| known.may_differ);
+                let severity = if may_differ { Severity::Warning } else { Severity::Error };
                 let condition = if wanted.starts_with(['<', '>', '=', '!']) { "" } else { "==" };
                 let message = format!(
                     "{name} {} goes with {other} {condition}{wanted}, and the set has {}",
                     pin.version, there.version
                 );
-                let source = format!("table of what goes together: {}", row.source);
-                self.find(severity, "table", other, &["version"], message, vec![source]);
+                self.find(severity, "table", other, &["version"], message, vec![row.cited()]);
             }
         }
     }
@@ -184,13 +194,12 @@ impl Check<'_> {
             }
             _ => None,
         });
-        let row = self.compat.row(name, &pin.version);
+        let row = self.workspace.upstreams.together(name, &pin.version);
         let refused = refused.or_else(|| {
             let row = row?;
             let range = row.python.as_deref()?;
             let holds = VersionRange::parse(range)?.holds(python);
-            let source = format!("table of what goes together: {}", row.source);
-            (!holds).then(|| (range.to_owned(), source))
+            (!holds).then(|| (range.to_owned(), row.cited()))
         });
         let Some((allowed, place)) = refused else { return };
         let has = format!(
@@ -220,33 +229,23 @@ impl Check<'_> {
         edits.find(|edit| said.contains(&edit.file.as_str())).map(|edit| edit.file.clone())
     }
 
-    /// The workspace's GPU targets against vLLM's list.
+    /// The workspace's GPU targets against those that components can be built for.
     fn targets(&mut self) {
-        for statement in self.statements("vllm") {
+        let statements = self.read.values().flat_map(|read| read.statements.iter().cloned());
+        for statement in statements.collect::<Vec<_>>() {
             let Says::Targets(list) = &statement.says else { continue };
-            let missing: Vec<String> = self
-                .workspace
-                .manifest
-                .gpu_targets
-                .iter()
-                .map(ToString::to_string)
-                .filter(|target| !list.contains(target))
-                .collect();
-            if !missing.is_empty() {
-                let message = format!(
-                    "{} cannot be built for {}, which the workspace is for",
-                    statement.place.of,
-                    missing.join(", ")
-                );
-                self.find(
-                    Severity::Error,
-                    "gpu-target",
-                    "vllm",
-                    &["version"],
-                    message,
-                    vec![said(&statement)],
-                );
+            let targets = self.workspace.manifest.gpu_targets.iter().map(ToString::to_string);
+            let missing: Vec<String> = targets.filter(|target| !list.contains(target)).collect();
+            if missing.is_empty() {
+                continue;
             }
+            let message = format!(
+                "{} cannot be built for {}, which the workspace is for",
+                statement.place.of,
+                missing.join(", ")
+            );
+            let about = &statement.about;
+            self.find(Severity::Error, "gpu-target", about, &["version"], message, vec![said(&statement)]);
         }
     }
 
@@ -256,139 +255,130 @@ impl Check<'_> {
         let RocmVersion::Known(ours) = &provider.version else { return };
         let ours = release(ours);
         let has = format!("the provider {} has ROCm {ours}", provider.name);
-        let mut listed = false;
-        for statement in self.statements("rocm").iter().filter(|s| s.weight == Weight::Demand) {
-            let Says::Rocm(versions) = &statement.says else { continue };
-            let component = statement.place.of.split(' ').next().unwrap_or_default();
-            let mut sorted: Vec<&str> = versions.iter().map(|version| release(version)).collect();
-            sorted.sort_by(|a, b| compare(a, b));
-            let (Some(lowest), Some(highest)) = (sorted.first(), sorted.last()) else { continue };
-            let (severity, message) = if component == "torch" {
-                listed = true;
-                if compare(ours, lowest).is_lt() {
-                    (
-                        Severity::Error,
-                        format!("{} needs ROCm {lowest} or newer, and {has}", statement.place.of),
-                    )
-                } else if compare(ours, highest).is_gt() {
-                    (
-                        Severity::Warning,
-                        format!("{} knows no ROCm above {highest}, and {has}", statement.place.of),
-                    )
-                } else {
-                    continue;
+        let statements = self.statements("rocm");
+        for statement in statements.iter().filter(|s| s.weight == Weight::Demand) {
+            let of = &statement.place.of;
+            let (severity, message) = match &statement.says {
+                Says::Rocm(releases) => {
+                    let mut sorted: Vec<&str> = releases.iter().map(|version| release(version)).collect();
+                    sorted.sort_by(|a, b| compare(a, b));
+                    let (Some(lowest), Some(highest)) = (sorted.first(), sorted.last()) else { continue };
+                    if compare(ours, lowest).is_lt() {
+                        (Severity::Error, format!("{of} needs ROCm {lowest} or newer, and {has}"))
+                    } else if compare(ours, highest).is_gt() {
+                        (Severity::Warning, format!("{of} knows no ROCm above {highest}, and {has}"))
+                    } else {
+                        continue;
+                    }
                 }
-            } else if self.of_our_torch(statement) && compare(ours, lowest).is_lt() {
-                (
-                    Severity::Warning,
-                    format!("{} is built with ROCm {lowest} upstream, and {has}", statement.place.of),
-                )
-            } else {
-                continue;
+                Says::BuiltWithRocm(version) => {
+                    let theirs = release(version);
+                    let bases = self.workspace.upstreams.bases();
+                    let ours_is_older = compare(ours, theirs).is_lt();
+                    if !ours_is_older || !bases.iter().all(|base| self.names_our(base, statement)) {
+                        continue;
+                    }
+                    (Severity::Warning, format!("{of} is built with ROCm {theirs} upstream, and {has}"))
+                }
+                _ => continue,
             };
             if !self.findings.iter().any(|f| f.rule == "rocm" && f.message == message) {
+                let component = of.split(' ').next().unwrap_or_default();
                 self.find(severity, "rocm", component, &["version"], message, vec![said(statement)]);
             }
         }
-        if listed {
+        if statements.iter().any(|statement| matches!(statement.says, Says::Rocm(_))) {
             return;
         }
-        let Some(pin) = self.pin("aotriton") else { return };
-        let Some(row) = self.compat.row("aotriton", &pin.version) else { return };
-        if let Some(lowest) = row.rocm.as_deref().filter(|lowest| compare(ours, lowest).is_lt()) {
-            let message = format!("aotriton {} needs ROCm {lowest} or newer, and {has}", pin.version);
-            let source = format!("table of what goes together: {}", row.source);
-            self.find(Severity::Error, "rocm", "aotriton", &["version"], message, vec![source]);
+        for (name, pin) in self.pins() {
+            let Some(row) = self.workspace.upstreams.together(name, &pin.version) else { continue };
+            if let Some(lowest) = row.rocm.as_deref().filter(|lowest| compare(ours, lowest).is_lt()) {
+                let message = format!("{name} {} needs ROCm {lowest} or newer, and {has}", pin.version);
+                self.find(Severity::Error, "rocm", name, &["version"], message, vec![row.cited()]);
+            }
         }
     }
 
-    /// Returns whether a file of vLLM's is about the set's torch, as far as it says.
-    fn of_our_torch(&self, statement: &Statement) -> bool {
-        let Some(torch) = self.pin("torch") else { return true };
-        let torches = self.statements("torch");
-        let mut torches = torches.iter().filter(|other| other.place.file == statement.place.file);
-        torches.all(|other| other.says.version().is_none_or(|version| version == torch.version))
-    }
-
-    /// The crates of vLLM's Rust part.
+    /// The crates of components that have a lock file of crates.
     fn crates(&mut self) {
-        let (Some(pin), true) = (self.pin("vllm"), self.read.contains_key("vllm")) else { return };
-        let statements = self.statements("vllm");
-        let lock = statements.iter().find(|statement| matches!(statement.says, Says::Crates(_)));
-        let source = pin.sources.values().any(|source| matches!(source.source, Source::Crates { .. }));
-        match (lock, source) {
-            (Some(lock), false) => {
-                let message = format!(
-                    "vllm {} has a Rust part, and the set has no source for its crates: its build would fetch them",
-                    pin.version
-                );
-                self.find(Severity::Error, "crates", "vllm", &["version"], message, vec![said(lock)]);
-                if let Some(finding) = self.findings.last_mut() {
-                    finding.help =
-                        Some("add `[vllm.sources.crates]` with `cargo-vendor = \"rust/Cargo.lock\"`".into());
-                }
-            }
-            (None, true) => {
-                let message =
-                    format!("vllm {} has no rust/Cargo.lock whose crates could be packed", pin.version);
-                self.find(Severity::Error, "crates", "vllm", &["sources"], message, Vec::new());
-            }
-            _ => {}
-        }
-    }
-
-    /// Triton's LLVM, which is one commit of it.
-    fn llvm(&mut self) {
-        let Some(pin) = self.pin("triton") else { return };
-        let statements = self.statements("llvm");
-        let Some(statement) = statements.first() else { return };
-        let Says::Commit { commit: wanted, .. } = &statement.says else { return };
-        let place = vec![said(statement)];
-        match pin.sources.get("llvm").map(|source| &source.source) {
-            None => {
-                let message = format!(
-                    "triton {} is written against one commit of LLVM, and the set has no source for it",
-                    pin.version
-                );
-                self.find(Severity::Error, "llvm", "triton", &["version"], message, place);
-            }
-            Some(Source::Git { commit: Some(commit), .. }) if commit != wanted => {
-                let message = format!(
-                    "triton {} is written against another commit of LLVM than the set has",
-                    pin.version
-                );
-                self.find(Severity::Error, "llvm", "triton", &["sources", "llvm", "commit"], message, place);
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// triton_kernels, where the set has it as a further source of vLLM.
-    fn kernels(&mut self) {
-        let Some(pin) = self.pin("vllm") else { return };
-        let statements = self.statements("triton-kernels");
-        let Some(statement) = statements.first() else { return };
-        match pin.sources.get("triton-kernels") {
-            None if self.pin("triton-kernels").is_none() => {
-                let message =
-                    format!("vllm {} fetches triton_kernels, and the set has no source for it", pin.version);
-                self.find(Severity::Error, "kernels", "vllm", &["version"], message, vec![said(statement)]);
-            }
-            None => {}
-            Some(source) => {
-                let differs = match (&statement.says, &source.source) {
-                    (Says::Commit { commit: wanted, .. }, Source::Git { commit: Some(commit), .. }) => {
-                        !commit.starts_with(wanted.as_str())
+        for (name, pin) in self.pins() {
+            let Some(read) = self.read.get(name) else { continue };
+            let states_crates = |statement: &&Statement| matches!(statement.says, Says::Crates(_));
+            let lock = read.about(name).find(states_crates).cloned();
+            let has_source =
+                pin.sources.values().any(|source| matches!(source.source, Source::Crates { .. }));
+            match (lock, has_source) {
+                (Some(lock), false) => {
+                    let message = format!(
+                        "{name} {} has a Rust part, and the set has no source for its crates: its build would fetch them",
+                        pin.version
+                    );
+                    self.find(Severity::Error, "crates", name, &["version"], message, vec![said(&lock)]);
+                    if let Some(finding) = self.findings.last_mut() {
+                        let file = &lock.place.file;
+                        finding.help =
+                            Some(format!("add `[{name}.sources.crates]` with `cargo-vendor = \"{file}\"`"));
                     }
-                    (says, _) => says.version().is_some_and(|version| version != source.version),
-                };
-                if differs {
+                }
+                (None, true) if self.can_have_crates(name) => {
                     let message =
-                        format!("vllm {} wants another triton_kernels than the set has", pin.version);
-                    let keys = ["sources", "triton-kernels"];
-                    self.find(Severity::Error, "kernels", "vllm", &keys, message, vec![said(statement)]);
+                        format!("{name} {} has no lock file whose crates could be packed", pin.version);
+                    self.find(Severity::Error, "crates", name, &["sources"], message, Vec::new());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn can_have_crates(&self, name: &str) -> bool {
+        let files = self.workspace.upstreams.files.iter().filter(|file| file.of == name);
+        files.flat_map(|file| &file.facts).any(|fact| fact.states == States::Crates)
+    }
+
+    /// Further sources whose commit or version a component's files state.
+    fn further_sources(&mut self) {
+        let upstreams = &self.workspace.upstreams;
+        for (name, pin) in self.pins() {
+            for known in upstreams.sources_of(name, &pin.version) {
+                let Some(read) = self.read.get(name) else { continue };
+                let is_revision = |says: &Says| matches!(says, Says::Commit { .. } | Says::Tag { .. });
+                let statement = read.about(&known.name).find(|statement| is_revision(&statement.says));
+                if let Some(statement) = statement.cloned() {
+                    self.further_source(known, pin, &statement);
                 }
             }
+        }
+    }
+
+    fn further_source(&mut self, known: &UpstreamSource, pin: &Pin, statement: &Statement) {
+        let UpstreamSource { of, name, .. } = known;
+        let source = match pin.sources.get(name) {
+            // The set has it as a component.
+            None if self.pin(name).is_some() => return,
+            None => {
+                let message = format!("{of} {} needs {name}, and the set has no source for it", pin.version);
+                self.find(
+                    Severity::Error,
+                    "further-source",
+                    of,
+                    &["version"],
+                    message,
+                    vec![said(statement)],
+                );
+                return;
+            }
+            Some(source) => source,
+        };
+        let (differs, what) = match (&statement.says, &source.source) {
+            (Says::Commit { commit: wanted, .. }, Source::Git { commit: Some(commit), .. }) => {
+                (!commit.starts_with(wanted.as_str()), "commit")
+            }
+            (says, _) => (says.version().is_some_and(|version| version != source.version), "version"),
+        };
+        if differs {
+            let message = format!("{of} {} needs another {what} of {name} than the set has", pin.version);
+            let keys = ["sources", name, what];
+            self.find(Severity::Error, "further-source", of, &keys, message, vec![said(statement)]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Why no set follows.
 
-use crate::error::{Diagnose, Diagnosis, Kind};
-use crate::pins::upstream::{Oddity, Statement, readable};
+use crate::error::{Diagnose, Diagnosis, Error, Kind};
+use crate::pins::upstream::{Oddity, Statement};
 use crate::sources::SourceError;
 
 /// Places where upstream's files name different versions of one component.
@@ -24,14 +24,23 @@ pub struct Unreachable {
     pub reason: String,
 }
 
+impl Unreachable {
+    pub(super) fn new(source: String, values: Vec<String>, error: &Error) -> Self {
+        let causes: String = error.causes().iter().map(|cause| format!(": {cause}")).collect();
+        Self { source, values, reason: format!("{error}{causes}") }
+    }
+}
+
 /// Why no set follows.
 #[derive(Debug, thiserror::Error)]
 pub enum DeriveError {
-    /// Nobody knows this component's files.
-    #[error("nothing can be derived from `{name}`: none of its files are known")]
+    /// No file of this component is declared.
+    #[error("nothing can be derived from `{name}`: upstreams.toml declares none of its files")]
     NotReadable {
         /// The component.
         name: String,
+        /// The components that have files there.
+        known: String,
     },
     /// A choice about something that is not derived.
     #[error("`--choose {name}=...` chooses a version of something that is not derived")]
@@ -55,8 +64,8 @@ pub enum DeriveError {
     /// Sources cannot be had.
     #[error("{} cannot be had, so not all of the set can be derived", sources(.0))]
     Unreachable(Vec<Unreachable>),
-    /// Nobody says where a component comes from.
-    #[error("neither the base set nor the table of origins says where `{name}` comes from")]
+    /// The origin of a component is unknown.
+    #[error("neither the base set nor upstreams.toml states where `{name}` comes from")]
     NoOrigin {
         /// The component.
         name: String,
@@ -77,9 +86,9 @@ fn sources(list: &[Unreachable]) -> String {
 impl Diagnose for DeriveError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NotReadable { .. } => {
-                Kind::Usage.with_help(format!("begin with one of {}", readable().join(", ")))
-            }
+            Self::NotReadable { name, known } if known.is_empty() => Kind::Usage
+                .with_help(format!("declare them in upstreams.toml: `[[file]]` with `of = \"{name}\"`")),
+            Self::NotReadable { known, .. } => Kind::Usage.with_help(format!("begin with one of {known}")),
             Self::Choice { near, .. } => Diagnosis::from(Kind::Usage)
                 .with_help_lines(near.iter().map(|name| format!("did you mean `{name}`?"))),
             Self::Contradictions { from, list } => {

@@ -4,20 +4,22 @@
 
 mod decide;
 mod error;
+mod source;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use decide::Undecided;
-pub use decide::{Decision, Followed, FurtherSource};
+pub use decide::{Decision, Followed};
 pub use error::{Contradiction, DeriveError, Unreachable};
+pub use source::FurtherSource;
 
-use super::compat::Compat;
-use super::upstream::{self, Oddity, Upstream, files_of, readable};
+use super::upstream::{self, Oddity, Upstream};
 use crate::error::{Error, Kind};
 use crate::names::{ComponentName, nearest};
 use crate::sources::{Fetcher, Resolved, SourceError, Tree};
-use crate::workspace::{Lock, Pin, PinSet, Source};
+use crate::workspace::upstreams::Origin;
+use crate::workspace::{Lock, Pin, PinSet, Source, Upstreams};
 
 /// What is asked for.
 pub struct Request<'a> {
@@ -27,6 +29,8 @@ pub struct Request<'a> {
     pub choices: BTreeMap<&'a str, &'a str>,
     /// The set that says where sources come from, and what upstream does not speak of.
     pub base: &'a PinSet,
+    /// What the stack knows about upstream projects.
+    pub upstreams: &'a Upstreams,
     /// Returns whether the workspace has such a component.
     pub has_component: &'a dyn Fn(&str) -> bool,
 }
@@ -42,28 +46,13 @@ pub struct Derived {
     pub oddities: Vec<Oddity>,
 }
 
-/// The components after the one that is begun with, each after those that speak of it.
-const ORDER: &[&str] = &[
-    "torch",
-    "triton",
-    "torchvision",
-    "torchaudio",
-    "aotriton",
-    "amdsmi",
-    "triton-kernels",
-    "flash-attn",
-    "aiter",
-    "mori",
-];
-
 /// What is known while it grows.
 struct Work<'a> {
     request: &'a Request<'a>,
-    compat: &'static Compat,
     fetcher: &'a Fetcher<'a>,
     reader: &'a Fetcher<'a>,
     base: write::Base,
-    read: BTreeMap<&'static str, Upstream>,
+    read: BTreeMap<String, Upstream>,
     decisions: BTreeMap<String, Decision>,
     unreachable: Vec<Unreachable>,
 }
@@ -84,15 +73,15 @@ pub fn derive<'a>(
     fetcher: &'a Fetcher<'a>,
     reader: &'a Fetcher<'a>,
 ) -> Result<Outcome, Error> {
-    let compat = Compat::get()?;
     let (from, version) = request.from;
-    if !readable().contains(&from) {
-        return Err(DeriveError::NotReadable { name: from.to_owned() }.into());
+    let readable = request.upstreams.readable();
+    if !readable.contains(&from) {
+        let known = readable.join(", ");
+        return Err(DeriveError::NotReadable { name: from.to_owned(), known }.into());
     }
     let base = write::Base::read(request.base)?;
     let mut work = Work {
         request,
-        compat,
         fetcher,
         reader,
         base,
@@ -104,8 +93,9 @@ pub fn derive<'a>(
     let given = Decision::new(version, Followed::Given, vec![format!("given: --from {from}={version}")]);
     work.settle(from, given)?;
     let mut contradictions = Vec::new();
-    for name in ORDER {
-        if *name == from || !work.wanted(name) {
+    for component in &request.upstreams.components {
+        let name = component.name.as_str();
+        if name == from || !work.wanted(name) {
             continue;
         }
         match work.decide(name) {
@@ -114,8 +104,8 @@ pub fn derive<'a>(
             Err(Undecided::Failed(error)) => return Err(error),
             Err(Undecided::Contradiction(contradiction)) => {
                 contradictions.push(contradiction);
-                // What goes with torch depends on which torch it is.
-                if *name == "torch" {
+                // Builds that belong to a version of it are not known without that version.
+                if request.upstreams.bases().contains(name) {
                     break;
                 }
             }
@@ -136,14 +126,25 @@ pub fn derive<'a>(
     Ok(Outcome::Set(Derived { text, decisions: work.decisions, oddities }))
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    fn upstreams(&self) -> &'a Upstreams {
+        self.request.upstreams
+    }
+
+    /// Returns the base set's pin of a component.
+    fn base_pin(&self, name: &str) -> Option<&'a Pin> {
+        let pins = &self.request.base.pins;
+        pins.iter().find(|(key, _)| key.as_str() == name).map(|(_, at)| &at.value)
+    }
+
     /// Returns whether a component can be in the set.
     fn wanted(&self, name: &str) -> bool {
         self.base.has(name) || (self.request.has_component)(name)
     }
 
     fn check_choices(&self) -> Result<(), DeriveError> {
-        let known = || ORDER.iter().copied().chain(self.base.names());
+        let components = &self.upstreams().components;
+        let known = || components.iter().map(|known| known.name.as_str()).chain(self.base.names());
         for name in self.request.choices.keys() {
             if *name == self.request.from.0 || !known().any(|known| known == *name) {
                 let near = nearest(name, known()).map(str::to_owned);
@@ -157,7 +158,9 @@ impl Work<'_> {
     /// a version that nobody chose.
     fn blocks(&self, oddity: &Oddity) -> bool {
         oddity.about.iter().any(|name| {
-            let of_set = name == "llvm" || self.wanted(name);
+            let is_source = self.upstreams().component(name).is_none()
+                && self.upstreams().sources.iter().any(|source| source.name == *name);
+            let of_set = is_source || self.wanted(name);
             of_set && name != self.request.from.0 && !self.request.choices.contains_key(name.as_str())
         })
     }
@@ -166,18 +169,18 @@ impl Work<'_> {
     /// it.
     fn settle(&mut self, name: &str, decision: Decision) -> Result<(), Error> {
         let version = decision.version.clone();
-        let reads = readable().into_iter().find(|known| *known == name);
         self.decisions.insert(name.to_owned(), decision);
         match self.source(name) {
             Ok(read) => {
-                if let (Some(name), Some(tree)) = (reads, read) {
-                    let upstream = upstream::read(name, &version, &tree.dir);
-                    self.read.insert(name, upstream);
+                if let Some(tree) = read {
+                    let upstream = upstream::read(self.upstreams(), name, &version, &tree.dir);
+                    self.read.insert(name.to_owned(), upstream);
                 }
                 self.complete(name)
             }
             Err(error) if error.kind() == Kind::Network => {
-                self.unreachable.push(unreachable(name, &version, &self.decisions[name], &error));
+                let lost = self.out_of_reach(name, &version, &error);
+                self.unreachable.push(lost);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -187,7 +190,7 @@ impl Work<'_> {
     /// Pins the source of a decided component; returns it unpacked where its files are read.
     fn source(&mut self, name: &str) -> Result<Option<Tree>, Error> {
         let mut pin = self.pin(name)?;
-        let reads = readable().contains(&name);
+        let reads = self.upstreams().readable().contains(&name);
         let resolved =
             if pin.source.is_immutable() { Resolved::Folder } else { self.fetcher.resolve(&pin)? };
         if let (Resolved::Commit { tag: Some(tag), .. }, Some(decision)) =
@@ -207,25 +210,21 @@ impl Work<'_> {
     fn pin(&self, name: &str) -> Result<Pin, Error> {
         let decision = &self.decisions[name];
         let version = decision.version.as_str();
-        let base = self.request.base.pins.iter().find(|(key, _)| key.as_str() == name);
-        let component =
-            ComponentName::parse(name).ok_or_else(|| DeriveError::NoOrigin { name: name.to_owned() })?;
-        let mut pin = match base {
-            Some((_, at)) if at.value.version == version => at.value.clone(),
+        let no_origin = || DeriveError::NoOrigin { name: name.to_owned() };
+        let component = ComponentName::parse(name).ok_or_else(no_origin)?;
+        let origin = self.upstreams().component(name).and_then(|known| known.origin.as_ref());
+        let mut pin = match self.base_pin(name) {
+            Some(pin) if pin.version == version => pin.clone(),
             Some(_) => self.other_version(name, version)?,
             None => {
-                let origin = self.compat.origins.get(name);
-                let origin = origin.ok_or_else(|| DeriveError::NoOrigin { name: name.to_owned() })?;
-                let source = match (&origin.git, &origin.sdist) {
-                    (Some(git), _) => Source::Git {
-                        url: git.clone(),
+                let source = match origin.ok_or_else(no_origin)? {
+                    Origin::Git { url, submodules, paths } => Source::Git {
+                        url: url.clone(),
                         commit: None,
-                        submodules: origin.submodules,
-                        paths: origin.paths.clone(),
+                        submodules: *submodules,
+                        paths: paths.clone(),
                     },
-                    (None, sdist) => {
-                        Source::Sdist { project: sdist.clone().unwrap_or_default(), sha256: None }
-                    }
+                    Origin::Sdist(project) => Source::Sdist { project: project.clone(), sha256: None },
                 };
                 Pin::new(component, version, source)
             }
@@ -233,7 +232,10 @@ impl Work<'_> {
         if let Some((git, found)) = &decision.commit {
             let (submodules, paths) = match &pin.source {
                 Source::Git { submodules, paths, .. } => (*submodules, paths.clone()),
-                _ => (false, self.compat.origins.get(name).map(|o| o.paths.clone()).unwrap_or_default()),
+                _ => match origin {
+                    Some(Origin::Git { paths, .. }) => (false, paths.clone()),
+                    _ => (false, Vec::new()),
+                },
             };
             let own = match &pin.source {
                 Source::Git { url, .. } => Some(url.clone()),
@@ -251,6 +253,25 @@ impl Work<'_> {
             pin.source = Source::Git { url, commit: found.clone(), submodules, paths };
         }
         Ok(pin)
+    }
+
+    /// Lists what is unknown without the source of a decided component.
+    fn out_of_reach(&self, name: &str, version: &str, error: &Error) -> Unreachable {
+        let mut values = Vec::new();
+        if self.decisions[name].pin.is_none() {
+            values
+                .push(format!("what makes {name} {version} immutable: the commit of its tag, or its digest"));
+        }
+        let mut named = BTreeSet::new();
+        for file in self.upstreams().files_of(name, version) {
+            let paths = file.paths.join(" or ");
+            for about in &file.about {
+                if named.insert((about, paths.clone())) {
+                    values.push(format!("{about}, from {paths}"));
+                }
+            }
+        }
+        Unreachable::new(format!("{name} {version}"), values, error)
     }
 
     /// Returns the base set's pin for another version.
@@ -277,27 +298,6 @@ pub(super) fn for_reading(pin: &Pin, only: Vec<String>) -> Pin {
         *paths = only;
     }
     pin
-}
-
-/// Says what cannot be known without a source.
-fn unreachable(name: &str, version: &str, decision: &Decision, error: &Error) -> Unreachable {
-    let mut values = Vec::new();
-    if decision.pin.is_none() {
-        values.push(format!("what makes {name} {version} immutable: the commit of its tag, or its digest"));
-    }
-    let mut named = BTreeSet::new();
-    for file in files_of(name, version) {
-        for about in file.about {
-            if named.insert((*about, file.path)) {
-                values.push(format!("{about}, from {}", file.path));
-            }
-        }
-    }
-    let mut reason = error.to_string();
-    for cause in error.causes() {
-        reason = format!("{reason}: {cause}");
-    }
-    Unreachable { source: format!("{name} {version}"), values, reason }
 }
 
 impl From<SourceError> for DeriveError {

@@ -145,8 +145,7 @@ impl Work<'_> {
         let pin = decision.pin.as_ref();
         let pin =
             pin.ok_or_else(|| Error::new(Kind::Internal, format!("the source of {name} is not known")))?;
-        let base = self.request.base.pins.iter().find(|(key, _)| key.as_str() == name);
-        let base = base.map(|(_, at)| &at.value).filter(|base| base.source == pin.source);
+        let base = self.base_pin(name).filter(|base| base.source == pin.source);
         let mut text = format!("[{}]\n", toml_edit::Key::new(name));
         comments(&mut text, &decision.notes);
         text += &format!("version = {}\n", quoted(&decision.version));
@@ -228,29 +227,25 @@ impl Work<'_> {
             if let Some(version) = &source.version {
                 text += &format!("version = {}\n", quoted(version));
             }
-            if let Some(lock_file) = source.cargo_vendor {
+            if let Some(lock_file) = &source.cargo_vendor {
                 text += &format!("cargo-vendor = {}\n", quoted(lock_file));
             }
             if let Some((git, commit)) = &source.git {
                 text += &format!("git = {}\ncommit = {}\n", quoted(git), quoted(commit));
-                let base = self.request.base.pins.iter().find(|(key, _)| key.as_str() == name);
-                let known = base.and_then(|(_, at)| at.value.sources.get(source.name)).map(|pin| &pin.source);
-                let paths = match known {
-                    Some(Source::Git { paths, .. }) => paths.clone(),
-                    _ if source.name == "triton-kernels" => {
-                        vec!["LICENSE".into(), "python/triton_kernels".into()]
-                    }
-                    _ => Vec::new(),
+                let known = self.base_pin(name).and_then(|pin| pin.sources.get(&source.name));
+                let paths = match known.map(|pin| &pin.source) {
+                    Some(Source::Git { paths, .. }) => paths,
+                    _ => &source.paths,
                 };
                 if !paths.is_empty() {
-                    text += &format!("paths = {}\n", list(&paths));
+                    text += &format!("paths = {}\n", list(paths));
                 }
             }
-            tables.push((source.name.to_owned(), text));
+            tables.push((source.name.clone(), text));
         }
         let there = self.base.table(name).and_then(|table| table.get("sources")?.as_table());
         for (source, _) in there.into_iter().flat_map(Table::iter) {
-            if !decision.spoken.contains(&source)
+            if !decision.spoken.iter().any(|name| name == source)
                 && let Some(table) = self.base.carried_source(name, source)
             {
                 let note = format!(

@@ -1,5 +1,5 @@
 //! CMake files as far as pins need them: commands with their arguments, and the values
-//! that variables get on ROCm. Not a CMake: loops, functions and generator expressions are
+//! that variables get. Not a CMake: loops, functions and generator expressions are
 //! passed over.
 //!
 //! Source: cmake-language(7), "Syntax" and "Variables".
@@ -41,7 +41,7 @@ pub struct Value {
     pub line: usize,
 }
 
-/// What a file comes to on ROCm.
+/// The values that a file sets.
 #[derive(Debug, Default)]
 pub struct Evaluated {
     /// The variables that `set` gives a value.
@@ -177,9 +177,9 @@ fn bracket(text: &str) -> Option<(&str, usize)> {
     Some((&content[..end], 2 + signs + end + close.len()))
 }
 
-/// Follows the commands for a build on ROCm where no variable of the environment is set.
-/// Conditions about anything else are not known: both branches are followed.
-pub fn evaluate(commands: &[Command]) -> Evaluated {
+/// Follows the commands for a build with these variables where no variable of the environment is
+/// set. Conditions about anything else are unknown: both branches are followed.
+pub fn evaluate(commands: &[Command], given: &BTreeMap<String, String>) -> Evaluated {
     let mut found = Evaluated::default();
     // For each open `if`: whether this branch is followed, and whether one was.
     let mut branches: Vec<(bool, bool)> = Vec::new();
@@ -190,13 +190,16 @@ pub fn evaluate(commands: &[Command]) -> Evaluated {
             "endfunction" | "endmacro" => definition = definition.saturating_sub(1),
             _ if definition > 0 => {}
             "if" => {
-                let known = condition(&command.arguments);
+                let known = condition(&command.arguments, given);
                 branches.push((known != Some(false), known == Some(true)));
             }
             "elseif" | "else" => {
                 if let Some((followed, done)) = branches.last_mut() {
-                    let known =
-                        if command.name == "else" { Some(true) } else { condition(&command.arguments) };
+                    let known = if command.name == "else" {
+                        Some(true)
+                    } else {
+                        condition(&command.arguments, given)
+                    };
                     *followed = !*done && known != Some(false);
                     *done = *done || known == Some(true);
                 }
@@ -214,12 +217,14 @@ pub fn evaluate(commands: &[Command]) -> Evaluated {
 }
 
 /// Decides the conditions that are known.
-fn condition(arguments: &[Argument]) -> Option<bool> {
+fn condition(arguments: &[Argument], given: &BTreeMap<String, String>) -> Option<bool> {
     let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
     match words.as_slice() {
         ["DEFINED", name] if name.starts_with("ENV{") => Some(false),
-        ["VLLM_TARGET_DEVICE", "STREQUAL", device] => Some(*device == "rocm"),
-        ["NOT", rest @ ..] if rest.len() < arguments.len() => condition(&arguments[1..]).map(|known| !known),
+        [name, "STREQUAL", value] => given.get(*name).map(|known| known == value),
+        ["NOT", rest @ ..] if rest.len() < arguments.len() => {
+            condition(&arguments[1..], given).map(|known| !known)
+        }
         _ => None,
     }
 }
@@ -290,14 +295,15 @@ mod tests {
     use super::*;
 
     fn evaluated(text: &str) -> Evaluated {
-        evaluate(&commands(text).unwrap())
+        let given = BTreeMap::from([("DEVICE".to_owned(), "rocm".to_owned())]);
+        evaluate(&commands(text).unwrap(), &given)
     }
 
     #[test]
-    fn branches_for_rocm_are_followed_and_lines_lead_to_the_values() {
+    fn follows_branches_of_given_values_and_finds_lines() {
         let found = evaluated(
             "# set(A \"no\")\n#[[ set(A \"no\") ]]\nset(A \"x;y\")\nif (DEFINED ENV{SRC})\n  set(TAG \"env\")\n\
-             else()\n  if (VLLM_TARGET_DEVICE STREQUAL \"rocm\")\n    set(TAG \"v1\")\n  else()\n    \
+             else()\n  if (DEVICE STREQUAL \"rocm\")\n    set(TAG \"v1\")\n  else()\n    \
              set(TAG \"v2\")\n  endif()\n  FetchContent_Declare(\n    k\n    # (a comment\n    \
              GIT_REPOSITORY https://h/${A}.git\n    GIT_TAG ${TAG}\n  )\nendif()\n\
              function(f)\n set(A no)\nendfunction()\nset(L\n \"a\" # one\n \"b\"\n)\n",
@@ -310,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_nobody_knows_are_followed_both() {
+    fn follows_both_branches_of_unknown_conditions() {
         let found = evaluated(
             "if(NOT X)\nset(A 1)\nelse()\nset(B 2)\nendif()\nif(NOT DEFINED ENV{Y})\nset(C 3)\nendif()",
         );

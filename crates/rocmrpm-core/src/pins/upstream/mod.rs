@@ -1,13 +1,14 @@
-//! What upstream's own files say about versions: of themselves and of what they want
-//! beside them. Which of it a pin set follows is not decided here.
+//! What upstream's own files state about versions: of themselves and of what they need beside
+//! them. `upstreams.toml` says which files are read and how; which statement a pin set follows is
+//! decided elsewhere.
 
 pub mod cmake;
-mod files;
+mod dockerfile;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod read;
-mod table;
+mod readers;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +16,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use read::{Upstream, read};
-pub use table::{UpstreamFile, files_of, readable};
+pub use read::{Upstream, own_version, read};
 
 /// One thing that a file of upstream's says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -62,8 +62,10 @@ pub enum Says {
     Pythons(Vec<String>),
     /// The GPU targets that it can be built for.
     Targets(Vec<String>),
-    /// The versions of ROCm, lowest first.
+    /// The releases of ROCm that it can be built with.
     Rocm(Vec<String>),
+    /// The release of ROCm that upstream builds it with.
+    BuiltWithRocm(String),
     /// The version of Rust.
     Rust(String),
     /// It has a lock file with so many crates.
@@ -100,6 +102,13 @@ pub struct Place {
     pub file: String,
     /// The line, counted from 1; 0 stands for the whole file.
     pub line: usize,
+}
+
+impl Place {
+    /// Returns whether two places are in the same file.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (&self.of, &self.file) == (&other.of, &other.file)
+    }
 }
 
 impl fmt::Display for Place {

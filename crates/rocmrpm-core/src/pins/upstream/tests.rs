@@ -1,8 +1,26 @@
-//! The readers, each with a small file of the shape that upstream's has.
+//! The readers with the repository's own upstreams.toml, each with a small file of the shape that
+//! upstream's has.
+
+use std::path::Path;
 
 use fs_err as fs;
 
 use super::*;
+use crate::workspace::Upstreams;
+use crate::workspace::document::File;
+use crate::workspace::upstreams::satisfies;
+
+fn upstreams() -> Upstreams {
+    let text = include_str!("../../../../../upstreams.toml").to_owned();
+    let mut problems = Vec::new();
+    let upstreams = Upstreams::read(&File { name: "upstreams.toml".into(), text }, &mut problems);
+    assert!(problems.is_empty(), "{:?}", problems.iter().map(|problem| &problem.message).collect::<Vec<_>>());
+    upstreams
+}
+
+fn read(component: &str, version: &str, dir: &Path) -> Upstream {
+    super::read(&upstreams(), component, version, dir)
+}
 
 fn source(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -19,19 +37,41 @@ fn said(upstream: &Upstream, about: &str) -> Vec<(Says, String)> {
 }
 
 #[test]
-fn the_table_is_sound() {
-    for file in table::all() {
-        assert!(crate::workspace::VersionRange::parse(file.versions).is_some(), "{}", file.path);
-    }
-    assert_eq!(readable(), ["vllm", "torch", "triton"]);
-    let of = |version| files_of("vllm", version).map(|file| file.path).collect::<Vec<_>>();
-    assert!(of("0.19.1").contains(&"requirements/rocm-build.txt"));
-    assert!(!of("0.20.2").contains(&"requirements/rocm-build.txt"));
-    assert!(!of("0.20.2").contains(&"rust/Cargo.lock"));
+fn selects_files_by_version() {
+    let upstreams = upstreams();
+    assert_eq!(upstreams.readable(), ["vllm", "torch", "triton"]);
+    let of = |version| {
+        let files = upstreams.files_of("vllm", version);
+        files.flat_map(|file| file.paths.clone()).collect::<Vec<_>>()
+    };
+    let has = |version, path: &str| of(version).iter().any(|file| file == path);
+    assert!(has("0.19.1", "requirements/rocm-build.txt") && !has("0.20.2", "requirements/rocm-build.txt"));
+    assert!(has("0.22.0", "rust/Cargo.lock") && !has("0.20.2", "rust/Cargo.lock"));
+    assert_eq!(upstreams.together("torch", "2.13.0").unwrap().with["torchvision"], "0.28.0");
+    assert!(upstreams.together("torch", "1.0").is_none());
+    let llvm =
+        |version| upstreams.sources_of("triton", version).map(|source| &source.git).collect::<Vec<_>>();
+    assert_eq!(llvm("3.7.0"), ["https://github.com/llvm/llvm-project"]);
+    assert_eq!(llvm("3.7.1"), ["https://github.com/triton-lang/llvm-project"]);
 }
 
 #[test]
-fn vllm_says_what_it_wants_and_where() {
+fn rows_of_torch_agree_with_those_of_what_is_built_against_it() {
+    let upstreams = upstreams();
+    let mut compared = 0;
+    for row in upstreams.together.iter().filter(|row| row.of == "torch") {
+        let torch = row.versions.to_string().trim_start_matches("==").to_owned();
+        for name in ["torchvision", "torchaudio"] {
+            let Some(other) = upstreams.together(name, &row.with[name]) else { continue };
+            assert!(satisfies(&torch, &other.with["torch"]), "{torch} and {name} {}", row.with[name]);
+            compared += 1;
+        }
+    }
+    assert!(compared > 10, "{compared}");
+}
+
+#[test]
+fn reads_what_vllm_requires() {
     let dir = source(&[
         (
             "pyproject.toml",
@@ -82,8 +122,8 @@ fn vllm_says_what_it_wants_and_where() {
     );
     assert_eq!(only("aiter"), Says::Tag { git: None, tag: "v0.1.26".into() });
     let rocm: Vec<_> = upstream.about("rocm").map(|s| s.says.clone()).collect();
-    let list = |v: &str| Says::Rocm(vec![v.into()]);
-    assert_eq!(rocm, [list("7.1"), list("7.14.0"), list("10.0.0")]);
+    let built = |v: &str| Says::BuiltWithRocm(v.into());
+    assert_eq!(rocm, [built("7.1"), built("7.14.0"), built("10.0.0")]);
     let of_vllm: Vec<_> = upstream.about("vllm").map(|s| s.says.clone()).collect();
     let words = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
     assert_eq!(
@@ -99,7 +139,7 @@ fn vllm_says_what_it_wants_and_where() {
 }
 
 #[test]
-fn torch_and_triton_name_what_they_are_built_with() {
+fn reads_what_torch_and_triton_are_built_with() {
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let related = format!(
         "ubuntu|pytorch|torchvision|main|{commit}|https://h/vision\ncentos|pytorch|torchvision|main|{commit}|https://h/vision\nubuntu|pytorch|apex|x|{commit}|https://h/apex\n"
@@ -143,14 +183,14 @@ fn torch_and_triton_name_what_they_are_built_with() {
 }
 
 #[test]
-fn what_is_missing_or_broken_is_told() {
+fn reports_missing_and_broken_files() {
     let huge = vec![b'x'; 5 << 20];
     let long = format!("torch=={}\n", "1".repeat(1 << 20));
     let deep = b"[".repeat(100_000);
     for (path, bytes, expected) in [
         ("pyproject.toml", &b"[project\n"[..], "not valid TOML"),
         ("pyproject.toml", &deep, "not valid TOML"),
-        ("pyproject.toml", b"[project]\nname = \"x\"\n", "requires-python"),
+        ("pyproject.toml", b"[project]\nname = \"x\"\n", "it has no `project.requires-python`"),
         ("pyproject.toml", b"\xff\xfe\x00", "not UTF-8"),
         ("pyproject.toml", &huge, "at most 4194304"),
         ("requirements/build/rocm.txt", b"wheel\n", "names none of torch"),
@@ -163,11 +203,11 @@ fn what_is_missing_or_broken_is_told() {
         (
             "cmake/external_projects/triton_kernels.cmake",
             b"FetchContent_Declare(triton_kernels GIT_TAG ${X})",
-            "is not known",
+            "is unknown",
         ),
-        ("docker/Dockerfile.rocm_base", b"FROM x\n", "none of its ARGs"),
-        ("rust/Cargo.lock", b"version = 4\n", "no `[[package]]`"),
-        ("rust-toolchain.toml", b"[toolchain]\n", "no `channel`"),
+        ("docker/Dockerfile.rocm_base", b"FROM x\n", "none of the ARGs"),
+        ("rust/Cargo.lock", b"version = 4\n", "no `package`"),
+        ("rust-toolchain.toml", b"[toolchain]\n", "no `toolchain.channel`"),
     ] {
         let dir = source(&[(path, bytes)]);
         let upstream = read("vllm", "0.33.0", dir.path());
@@ -179,12 +219,20 @@ fn what_is_missing_or_broken_is_told() {
     assert_eq!(upstream.oddities.len(), 8, "{:?}", upstream.oddities);
     assert_eq!(read("triton", "3.7.1", empty.path()).oddities.len(), 2);
     for (path, bytes, expected) in [
-        (".ci/docker/triton_version.txt", &b"3.7.1 3.8\n"[..], "one word"),
+        (
+            ".ci/docker/triton_version.txt",
+            &b"3.7.1 3.8\n"[..],
+            "its pattern matches 0 times, expected 1 (upstreams.toml:",
+        ),
         (".ci/docker/triton_version.txt", b"three\x07!", "is not a version"),
         (".ci/docker/ci_commit_pins/triton.txt", b"main\n", "is not a commit"),
-        ("related_commits", b"ubuntu|a|b\n", "3 fields instead of 6"),
-        ("related_commits", b"u|p|torchvision|b|main|o\n", "not a full commit"),
-        ("cmake/External/aotriton.cmake", b"set(__AOTRITON_VER ${X})", "does not set __AOTRITON_VER"),
+        ("related_commits", b"ubuntu|a|b\n", "its pattern matches 0 times, expected at least 1"),
+        ("related_commits", b"u|p|torchvision|b|main|o\n", "`main` is not a commit"),
+        (
+            "cmake/External/aotriton.cmake",
+            b"set(__AOTRITON_VER ${X})",
+            "the value of __AOTRITON_VER, `${X}`, is unknown",
+        ),
     ] {
         let dir = source(&[(path, bytes)]);
         let upstream = read("torch", "2.13.0", dir.path());
@@ -197,7 +245,7 @@ fn what_is_missing_or_broken_is_told() {
 }
 
 #[test]
-fn links_lead_nowhere_else() {
+fn refuses_links_out_of_the_source() {
     let outside = source(&[("secret", b"[project]\nrequires-python = \">=3\"\n")]);
     let dir = source(&[]);
     std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("pyproject.toml")).unwrap();
@@ -210,7 +258,7 @@ fn links_lead_nowhere_else() {
 }
 
 #[test]
-fn versions_tags_and_urls_have_one_spelling() {
+fn normalizes_versions_tags_and_urls() {
     assert_eq!(public("3.7.1+git0263a6a6"), "3.7.1");
     assert_eq!(
         (version_of_tag("v3.6.0"), version_of_tag("0.12b"), version_of_tag("vision")),
