@@ -34,10 +34,13 @@ fn wrappers(sources: &BTreeMap<String, String>) -> Vec<Wrapper> {
         for variant in
             wrapping(enums.get(name).map_or("", String::as_str), |kind| diagnoses.contains_key(kind))
         {
-            let arm = diagnosis.rsplit(&format!("Self::{variant}")).next().unwrap_or_default();
-            let arm = arm.split("\n            Self::").next().unwrap_or_default();
-            let is_asked =
-                ["diagnosis()", "diagnosis(error)", "of_io("].iter().any(|call| arm.contains(call));
+            let start = format!("Self::{variant}");
+            let arms = diagnosis.split(&start).skip(1).filter(|arm| !arm.starts_with(char::is_alphanumeric));
+            let mut arms = arms.filter_map(|arm| arm.split("\n            Self::").next());
+            // An arm for a special case may know better than the error that it wraps.
+            let is_asked = arms.any(|arm| {
+                ["diagnosis()", "diagnosis(error)", "of_io("].iter().any(|call| arm.contains(call))
+            });
             found.push(Wrapper { name: format!("{name}::{variant}"), is_asked });
         }
     }

@@ -8,7 +8,7 @@ use pep440_rs::Version;
 
 use super::resolve::{Attempt, Question};
 use super::{ClosureError, Edge, assemble};
-use crate::error::{Diagnose as _, Kind};
+use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::sources::{Fetcher, ProjectFile, version_of_sdist};
 use crate::uv;
 use crate::wheel::{FileName, normalized};
@@ -70,8 +70,8 @@ impl On {
     }
 }
 
-impl Collision {
-    pub(super) fn help(&self) -> Vec<String> {
+impl Diagnose for Collision {
+    fn diagnosis(&self) -> Diagnosis {
         let mut help = Vec::new();
         if let Some(On { name, why, .. }) = &self.on {
             match why {
@@ -96,13 +96,10 @@ impl Collision {
                     .into(),
             );
         }
-        help.push("an `[[edit]]` in component.toml can change a requirement of the component's own".into());
-        help
-    }
-
-    pub(super) fn details(&self) -> Vec<String> {
-        let chains = self.on.iter().flat_map(|on| on.chains.iter().cloned());
-        chains.chain(self.said.iter().cloned()).collect()
+        Diagnosis::from(Kind::Config)
+            .with_help_lines(help)
+            .with_help("an `[[edit]]` in component.toml can change a requirement of the component's own")
+            .with_details(self.on.iter().flat_map(|on| &on.chains).chain(&self.said))
     }
 }
 

@@ -195,9 +195,7 @@ impl Diagnose for ClosureError {
                 .with_help("`rocmrpm patch check` lists for each edit whether it applies")
                 .with_problems(problems),
             Self::Upgrade(error) => error.diagnosis(),
-            Self::Collision(collision) => Diagnosis::from(Kind::Config)
-                .with_help_lines(collision.help())
-                .with_details(collision.details()),
+            Self::Collision(collision) => collision.diagnosis(),
             Self::Unreachable { said } => Kind::Network
                 .with_help("is the network up? what is locked needs no index")
                 .with_details(said),
