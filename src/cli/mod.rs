@@ -10,6 +10,8 @@ mod container;
 mod context;
 mod copr;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod enter_shell;
 mod explain;
 mod index;
@@ -29,6 +31,7 @@ mod publish_repository;
 mod render;
 mod reproduce;
 mod requirements;
+mod schemas;
 mod trust;
 mod verify;
 mod wheel;

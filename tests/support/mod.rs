@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rocmrpm::digest::Sha256;
 
 pub mod archive;
+pub mod documents;
 mod index;
 mod ran;
 #[path = "../../crates/rocmrpm-core/src/sources/testserver.rs"]
@@ -381,8 +382,15 @@ impl Workspace {
     #[track_caller]
     pub fn assert_whole(&self, component: &str) -> serde_json::Value {
         let dir = self.built("results").join(component);
-        let text = std::fs::read_to_string(dir.join("build.json")).unwrap();
-        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let read = |name: &str| -> serde_json::Value {
+            serde_json::from_slice(&std::fs::read(dir.join(name)).unwrap()).unwrap()
+        };
+        let record = read("build.json");
+        for name in ["build", "inspection", "judgement", "times"] {
+            let document = read(&format!("{name}.json"));
+            let schema = documents::check(&document).unwrap_or_default();
+            assert!(schema.starts_with(&format!("rocmrpm/{name}/")), "{name}.json: `{schema}`");
+        }
         let mut expected = ["build.json", "inspection.json", "judgement.json", "logs", "times.json"]
             .map(str::to_owned)
             .to_vec();

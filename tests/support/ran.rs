@@ -3,6 +3,8 @@
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use super::documents;
+
 /// How a command ended and what it wrote.
 #[derive(Debug)]
 pub struct Ran {
@@ -83,7 +85,8 @@ impl std::fmt::Display for Ran {
     }
 }
 
-/// Runs a command to its end; its output is shown if the test fails.
+/// Runs a command to its end; its output is shown if the test fails. A JSON document on stdout is
+/// checked against its schema.
 pub fn ran(command: &mut Command) -> Ran {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -91,6 +94,7 @@ pub fn ran(command: &mut Command) -> Ran {
         .unwrap_or_else(|error| panic!("{program}: {error}; {}", rocmrpm::process::install_help(&program)));
     let ran = Ran::of(output);
     println!("$ {program} {:?}\n{ran}\n", command.get_args().collect::<Vec<_>>());
+    documents::check_text(&ran.stdout);
     ran
 }
 
@@ -111,6 +115,7 @@ impl Running {
         let output = self.child.take().unwrap().wait_with_output().unwrap();
         let ran = Ran::of(output);
         println!("$ rocmrpm (in the background)\n{ran}\n");
+        documents::check_text(&ran.stdout);
         ran
     }
 }

@@ -7,6 +7,7 @@ mod bad_input;
 mod commands;
 mod container;
 mod diagnoses;
+mod documents;
 mod explain;
 mod failures;
 mod history;

@@ -26,6 +26,7 @@ const MAX_CHANGES: usize = 200;
 
 /// What came of comparing one wheel with its RPMs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
     /// The wheel's file name.
     pub wheel: String,
@@ -46,6 +47,7 @@ pub struct Proof {
 
 /// A member that is no file of an RPM, or one with another first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Made {
     /// The member's name.
     pub member: String,
@@ -56,6 +58,7 @@ pub struct Made {
 
 /// Something that is not as the RPMs have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The member's name; `None` for the file as a whole.
     pub member: Option<String>,

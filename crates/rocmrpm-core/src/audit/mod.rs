@@ -33,7 +33,7 @@ pub fn download_points(root: &Path) -> Result<Vec<(String, usize, String)>, Erro
 
 /// What an audit found.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audit {
     /// The component.
     pub component: String,
@@ -55,6 +55,7 @@ pub struct Audit {
 
 /// A place that fetches something.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// The file, below the source's top folder; the spec by its file name.
     pub file: String,
@@ -74,6 +75,7 @@ pub struct Point {
 
 /// What makes a download unnecessary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Satisfied {
     /// `source`, `setting`, `package`, `not-reached`, `line` or `file`.
     pub by: String,
@@ -85,6 +87,7 @@ pub struct Satisfied {
 
 /// An `[[offline]]` that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mistake {
     /// component.toml.
     pub file: String,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stage::Stage;
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::IoError;
 use crate::files;
 use crate::gpu::GpuTarget;
@@ -30,10 +31,11 @@ pub(super) const BUILDROOT_LOCK: &str = "buildroot_lock.json";
 /// The name of the inspection's report.
 pub(super) const REPORT: &str = "inspection.json";
 
-/// What `build.json` holds.
+/// `build.json`: what a component was built from, and what came out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BuildRecord {
-    /// [`SCHEMA`].
+    /// The name and number of the schema.
     pub schema: String,
     /// Which component.
     pub component: String,
@@ -69,9 +71,12 @@ pub struct BuildRecord {
     pub unchecked_build_requires: Vec<String>,
 }
 
-/// What `times.json` holds. It is no part of [`BuildRecord`], whose digest the wheels carry: the
-/// same inputs give the same wheels, whenever they are built.
+/// `times.json`: how long a build took.
+///
+/// It is not in `build.json`, whose digest is in the wheels: the same inputs give the same wheels, whenever
+/// they are built.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Times {
     schema: String,
     /// Seconds that each phase took.
@@ -88,10 +93,12 @@ impl Times {
     }
 }
 
-/// What `judgement.json` holds: what an inspection leaves beside its report. It is no part
-/// of [`BuildRecord`], whose digest the wheels carry: packages that are inspected anew are
-/// the same packages.
+/// `judgement.json`: what an inspection records beside its report.
+///
+/// It is not in `build.json`, whose digest is in the wheels: packages that are inspected again are the same
+/// packages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Judgement {
     schema: String,
     /// What the packages were inspected by.
@@ -102,8 +109,21 @@ pub(super) struct Judgement {
     pub seconds: f64,
 }
 
+impl Document for BuildRecord {
+    const SCHEMA: &'static str = SCHEMA;
+}
+
+impl Document for Times {
+    const SCHEMA: &'static str = TIMES_SCHEMA;
+}
+
+impl Document for Judgement {
+    const SCHEMA: &'static str = JUDGEMENT_SCHEMA;
+}
+
 /// One file with its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileRecord {
     /// The file's name.
     pub file: String,

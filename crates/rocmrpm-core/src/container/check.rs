@@ -12,6 +12,7 @@ use crate::workspace::Flavour;
 
 /// A label that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The label.
     pub label: String,

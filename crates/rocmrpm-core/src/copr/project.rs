@@ -32,6 +32,7 @@ pub struct Place<'a> {
 
 /// One thing that is not as `copr/project.toml` says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The chroot; `None` for the project itself.
     pub chroot: Option<String>,

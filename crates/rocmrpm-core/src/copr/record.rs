@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::files;
 
 const SCHEMA: &str = "rocmrpm/copr-build/2";
@@ -14,8 +15,9 @@ const SCHEMA: &str = "rocmrpm/copr-build/2";
 /// Where the records are, in a chroot's build folder.
 pub(super) const FOLDER: &str = "copr";
 
-/// A build that was sent to COPR.
+/// A file in `copr/` of a build folder: a build that was sent to COPR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sent {
     schema: String,
     /// `owner/project`.
@@ -33,6 +35,10 @@ pub struct Sent {
     /// Builds that it was sent as before, and which were not accepted.
     #[serde(default)]
     pub before: Vec<u64>,
+}
+
+impl Document for Sent {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 impl Sent {

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 /// The state of a build. Source: COPR, common/copr_common/enums.py, `StatusEnum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Built.

@@ -10,6 +10,7 @@ use crate::stack::Verdict;
 
 /// One component in one chroot.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// The component.
     pub component: String,

@@ -34,6 +34,7 @@ use unified::parse;
 
 /// All patches and edits of a component, tried on one version.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// The component.
     pub component: String,
@@ -47,7 +48,7 @@ pub struct Series {
 
 /// A patch, and whether it applies.
 #[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PatchStatus {
     /// Its file name.
     pub file: String,
@@ -68,7 +69,7 @@ pub struct PatchStatus {
 
 /// An edit, and whether it applies.
 #[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EditStatus {
     /// The file, as seen from the main source's top folder.
     pub file: String,
@@ -95,6 +96,7 @@ pub struct EditStatus {
 
 /// Whether a patch or an edit applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum State {
     /// It applies as it is.
@@ -117,6 +119,7 @@ pub enum State {
 
 /// A part of a patch or edit that does not fit, explained.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// The file; empty if it is not known which.
     pub file: String,
@@ -136,6 +139,7 @@ pub struct Failure {
 
 /// What upstream changed between a version that a patch applies to and this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpstreamChange {
     /// The version that the patch applies to.
     pub from: String,

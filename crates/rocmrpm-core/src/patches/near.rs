@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A place that is nearly what was looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Near {
     /// Its first line, counted from 1.
     pub line: usize,

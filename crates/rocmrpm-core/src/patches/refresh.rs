@@ -24,6 +24,7 @@ const FUZZ: usize = 2;
 
 /// A component's patches for one version, as they should be.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refreshed {
     /// The component.
     pub component: String,
@@ -37,6 +38,7 @@ pub struct Refreshed {
 
 /// A patch as it should be.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewPatch {
     /// Its file name.
     pub file: String,
@@ -52,6 +54,7 @@ pub struct NewPatch {
 
 /// What was done to a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "what")]
 pub enum How {
     /// Nothing: it applies as it is.
@@ -69,6 +72,7 @@ pub enum How {
 
 /// A patch that cannot be written anew.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conflict {
     /// Its file name.
     pub file: String,

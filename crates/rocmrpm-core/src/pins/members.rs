@@ -15,6 +15,7 @@ use crate::wheel::FileName;
 
 /// A member, compared with what the index has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberOutdated {
     /// The distribution's normalized name.
     pub name: String,

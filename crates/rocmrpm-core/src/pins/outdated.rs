@@ -17,6 +17,7 @@ const AT_ONCE: usize = 8;
 
 /// What a pin is, compared with what upstream has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Nothing newer is there.
@@ -33,6 +34,7 @@ pub enum State {
 
 /// One row of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outdated {
     /// The component.
     pub component: String,

@@ -16,6 +16,7 @@ use crate::workspace::{Lock, PinSet};
 
 /// One value that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changed {
     /// The key with the tables it is in, such as `vllm.version`.
     pub key: String,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PublicationError;
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::rpms::repomd::Repomd;
 use crate::rpms::{RpmError, header};
 
@@ -17,8 +18,9 @@ pub(super) const PATH: &str = "rocmrpm.json";
 
 const SCHEMA: &str = "rocmrpm/repository/1";
 
-/// A repository as it was published last.
+/// `rocmrpm.json` in a published repository: what was published last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct State {
     pub(super) schema: String,
     /// Rises with every publishing.
@@ -39,8 +41,13 @@ pub struct State {
     pub removed: Vec<String>,
 }
 
+impl Document for State {
+    const SCHEMA: &'static str = SCHEMA;
+}
+
 /// A package of a published repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// Its file name.
     pub file: String,

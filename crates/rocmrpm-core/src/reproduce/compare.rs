@@ -39,6 +39,7 @@ const PAYLOAD: [u32; 2] = [5097, 5092];
 
 /// Two versions of one value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// What it is the value of: a tag, or a property of a file.
     pub what: String,
@@ -50,6 +51,7 @@ pub struct Difference {
 
 /// A file that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileDifference {
     /// Its path on an installed system.
     pub path: String,
@@ -62,6 +64,7 @@ pub struct FileDifference {
 
 /// One package of both builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Package {
     /// The RPM's file name.
     pub rpm: String,
@@ -91,6 +94,7 @@ impl Package {
 
 /// Two sets of packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
     /// RPMs that the earlier build alone made.
     pub rpms_removed: Vec<String>,

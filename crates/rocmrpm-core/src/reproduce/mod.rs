@@ -17,6 +17,7 @@ use crate::build::{
     surroundings,
 };
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
 use crate::files;
@@ -32,10 +33,12 @@ use content::Places;
 /// The format of the document.
 pub const SCHEMA: &str = "rocmrpm/reproduce/1";
 
-/// What came of building a component once more.
+/// `reproduce.json`, which `rocmrpm reproduce --json` prints: what differs after building a component
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reproduction {
-    /// [`SCHEMA`].
+    /// The name and number of the schema.
     pub schema: &'static str,
     /// Which component.
     pub component: String,
@@ -58,6 +61,10 @@ pub struct Reproduction {
     pub rpms: PathBuf,
     /// The folder of the build's logs.
     pub logs: PathBuf,
+}
+
+impl Document for Reproduction {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 /// What was built, and is to be built once more.

@@ -24,6 +24,7 @@ use crate::workspace::{Component, Flavour};
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It is as it should be.
@@ -36,6 +37,7 @@ pub enum Outcome {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// A short name.
     pub id: String,
@@ -49,6 +51,7 @@ pub struct Check {
 
 /// What came of it all.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// The folder or the image.
     pub place: String,

@@ -11,6 +11,7 @@ use crate::workspace::{Component, Workspace};
 
 /// Changes of what a build reads.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Variables that are read now.
     pub added: Vec<Read>,
@@ -20,6 +21,7 @@ pub struct Environment {
 
 /// A variable and where it is first read.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Read {
     /// Its name.
     pub name: String,
@@ -29,6 +31,7 @@ pub struct Read {
 
 /// A variable that is no longer read.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gone {
     /// Its name.
     pub name: String,

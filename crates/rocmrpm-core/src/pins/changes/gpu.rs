@@ -10,6 +10,7 @@ use crate::gpu::GpuTarget;
 
 /// A list of GPU targets that changed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuList {
     /// The file.
     pub file: String,

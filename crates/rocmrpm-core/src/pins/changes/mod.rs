@@ -25,6 +25,7 @@ use scan::Scan;
 
 /// A value that is another now; one side is absent where it is new or gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moved {
     /// What it is.
     pub name: String,
@@ -36,6 +37,7 @@ pub struct Moved {
 
 /// All changes between two versions of a component's main source.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changes {
     /// Environment variables that the build reads.
     pub environment: Environment,

@@ -11,6 +11,7 @@ use crate::sources::normalized;
 
 /// A requirement that is another now. Without old ones it is new, without new ones gone.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequirementChange {
     /// Where it is declared: `build-system`, `dependencies`, an extra, a file.
     pub place: String,

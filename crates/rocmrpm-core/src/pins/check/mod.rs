@@ -16,6 +16,7 @@ use crate::workspace::{Pin, Workspace};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// The set is impossible.
@@ -28,6 +29,7 @@ pub enum Severity {
 
 /// One disagreement.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
@@ -71,6 +73,7 @@ impl Finding {
 
 /// A source that was not looked at.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotLookedAt {
     /// The component and its version.
     pub source: String,
@@ -80,6 +83,7 @@ pub struct NotLookedAt {
 
 /// What a check found.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The disagreements, worst first.
     pub findings: Vec<Finding>,

@@ -22,6 +22,7 @@ use crate::workspace::{Pin, Source, UPSTREAMS, VersionRange};
 
 /// What a version follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Followed {
     /// It was begun with.
@@ -38,6 +39,7 @@ pub enum Followed {
 
 /// What became of one component, and why.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decision {
     /// Its version.
     pub version: String,

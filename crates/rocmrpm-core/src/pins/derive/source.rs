@@ -17,6 +17,7 @@ const CRATES: &str = "crates";
 
 /// A further source that follows from upstream's files.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FurtherSource {
     /// Its name.
     pub name: String,
