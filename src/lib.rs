@@ -16,7 +16,8 @@ pub use rocmrpm_base::{
     trust,
 };
 pub use rocmrpm_core::{
-    audit, build, closure, container, copr, index, lint, osv, outputs, packages, patches, pins, prep, proof,
-    publication, reproduce, requirements, sources, spec, stack, template, verify, workspace,
+    audit, build, closure, container, copr, index, lint, osv, outputs, packages, patches, pins, prep,
+    production, proof, publication, reproduce, requirements, sources, spec, stack, template, verify,
+    workspace,
 };
 pub use rocmrpm_rpms as rpms;

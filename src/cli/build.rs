@@ -2,98 +2,65 @@
 
 pub(super) mod documents;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{Done, args, container, context};
-use crate::build::{
-    BuildLock, Options, Outcome, Prepared, Results, Run, Stage, check_locks, prepare, result_rpms,
-    run as run_plan,
-};
+use super::{Done, args, context};
+use crate::build::{Outcome, Prepared, Results, Run, Stage};
 use crate::document::Document;
-use crate::error::{Error, IoError, Kind, Problems};
-use crate::events::{Event, Events};
-use crate::index;
+use crate::error::{Error, IoError, Kind};
 use crate::machine;
-use crate::names::{ComponentName, nearest};
-use crate::outputs;
-use crate::process::{check_stop, own_program, quote};
-use crate::proof;
+use crate::names::ComponentName;
+use crate::process::{own_program, quote};
+use crate::production::{Order, Outputs, Production, produce, render, selected};
 use crate::report::{Progress, Shell, Style, count, human_size, show_error};
-use crate::rpms::name_of_file;
 use crate::sources::{Cache, Fetched, Fetcher};
-use crate::stack::{Stack, Verdict};
+use crate::stack::Stack;
 use crate::text::file_url;
-use crate::workspace::{Component, Workspace, closure_not_written};
+use crate::workspace::{Component, Workspace};
 use documents::{FetchedSource, RenderedSpec, RunDocument, RunReport, SourcesReport, SpecsReport};
 
 pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let progress = Progress::new(shell);
-    let events: &dyn Events = &progress;
     let root = workspace.root.clone();
-    let cache = Cache::from_env()?;
-    let ccache = args.ccache.then(|| cache.dir().join("ccache").join(&workspace.chroot.name));
-    let hermetic = args.hermetic.then(|| (cache.clone(), args.offline));
-    let fetcher = Fetcher::new(cache, &root, events).offline(args.offline);
+    let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);
     context::resolve_overrides(&mut workspace, &fetcher)?;
     let stack = Stack::new(&workspace)?;
-    // What a component requires takes part in building its RPMs, not in what comes before.
-    let select = if args.until > Stage::Srpm { context::components } else { context::named };
-    let selected = select(&stack, &args.components)?;
-    let unwritten = closure_not_written(&workspace, &selected);
-    let unwritten = unwritten.filter(|_| args.until > Stage::Srpm && !workspace.chroot.is_host());
-    if let Some(problem) = unwritten {
-        return Err(Problems(vec![problem]).into());
-    }
     if args.until <= Stage::Sources {
+        let selected = selected(&stack, &args.components, args.until)?;
         let done = fetch_sources(&workspace, &selected, &fetcher, args, shell);
         drop(progress);
         return done;
     }
-    let options = context::MockOptions { ccache, hermetic };
-    let (builder, note) = context::builder(&stack, args.builder, args.until, options);
-    for (option, asked) in [("--ccache", args.ccache), ("--hermetic", args.hermetic)] {
-        if asked && builder.name() != "mock" {
-            let message = format!("`{option}` is for mock, and `{}` builds here", builder.name());
-            return Err(Error::new(Kind::Usage, message));
-        }
-    }
-    let lock = if args.until >= Stage::Srpm { Some(BuildLock::take(&workspace)?) } else { None };
-    let prepared = prepare(&stack, selected, builder.as_ref(), args.until)?;
-    for warning in prepared.warnings.iter().chain(note.as_ref().filter(|_| prepared.plan.stale() > 0)) {
-        shell.warning(warning);
-    }
-    if args.hermetic {
-        let stale = prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
-        check_locks(&workspace.build_dir(), stale.map(|step| &step.component))?;
-    }
-    let Some(lock) = lock else {
-        drop(progress);
-        return render_specs(&prepared, args.json, shell);
-    };
-    let options = Options {
+    let order = Order {
+        components: args.components.clone(),
         until: args.until,
+        builder: args.builder.map(Into::into),
+        ccache: args.ccache,
+        hermetic: args.hermetic,
+        offline: args.offline,
         keep_going: args.keep_going,
         timeout: args.timeout,
-        installable: proof::provided,
     };
-    let done = run_plan(&lock, &prepared, builder.as_ref(), &fetcher, options, events)?;
-    let outputs =
-        if done.complete() { Some(make_outputs(&lock, &stack, args.until, events, shell)?) } else { None };
+    if args.until <= Stage::Spec {
+        let rendered = render(&stack, &order, &progress)?;
+        drop(progress);
+        return write_specs(&rendered, args.json, shell);
+    }
+    let Production { prepared, run, outputs } = produce(&stack, &order, &fetcher, &progress)?;
     drop(progress);
     if args.json {
-        let run = RunReport::of(&workspace, &done, args.until, outputs.as_ref());
-        shell.json(&RunDocument { schema: RunDocument::SCHEMA, run })?;
+        let report = RunReport::of(&workspace, &run, args.until, outputs.as_ref());
+        shell.json(&RunDocument { schema: RunDocument::SCHEMA, run: report })?;
     }
-    let code = report_failures(&done, shell);
+    let code = report_failures(&run, shell);
     if let Some(outputs) = outputs {
-        summary(&prepared, &done, &outputs, args.until, shell)?;
+        summary(&prepared, &run, &outputs, args.until, shell)?;
     }
     Ok(code)
 }
 
-fn render_specs(prepared: &Prepared<'_, '_>, json: bool, shell: &Shell) -> Done {
+fn write_specs(prepared: &Prepared<'_, '_>, json: bool, shell: &Shell) -> Done {
     let dir = prepared.stack.workspace.build_dir().join("specs");
     let mut specs = Vec::new();
     for (name, rendered) in &prepared.specs {
@@ -146,72 +113,6 @@ fn fetch_sources(
     }
     shell.status(Style::Good, "Fetched", fetched);
     failed.map_or(Ok(0), Err)
-}
-
-/// What was made of the RPMs of a complete run.
-#[derive(Default)]
-pub(super) struct Outputs {
-    wheels: usize,
-    index: Option<index::Written>,
-    containers: Vec<std::path::PathBuf>,
-}
-
-fn make_outputs(
-    lock: &BuildLock,
-    stack: &Stack<'_>,
-    until: Stage,
-    events: &dyn Events,
-    shell: &Shell,
-) -> Result<Outputs, Error> {
-    let workspace = stack.workspace;
-    let mut outputs = Outputs::default();
-    if until >= Stage::Wheel {
-        check_stop()?;
-        let wheels = outputs::make_wheels(lock, stack, events)?;
-        outputs.wheels = wheels.len();
-        let index_dir = workspace.build_dir().join("index");
-        if until >= Stage::Index && (!wheels.is_empty() || index_dir.exists()) {
-            let tracks = context::tracks(workspace)?;
-            let written = index::write_tracking(&wheels, &index_dir, tracks.as_deref())?;
-            if written.changed {
-                let detail = count(written.distributions.len(), "distribution");
-                events.event(Event::Step { word: "Indexed", detail });
-            }
-            outputs.index = Some(written);
-        }
-    }
-    if until >= Stage::Container {
-        for warning in unknown_packages(stack)? {
-            events.event(Event::Warning(warning));
-        }
-    }
-    if until >= Stage::Container {
-        for (path, text) in container::wanted(workspace)? {
-            container::write(&path, &text, workspace, shell)?;
-            outputs.containers.push(path);
-        }
-    }
-    Ok(outputs)
-}
-
-/// Warns of packages that belong into the image and that no component brought.
-fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, IoError> {
-    let rpms = result_rpms(stack, &BTreeSet::new())?;
-    let names: Vec<&str> = rpms.iter().filter_map(|path| name_of_file(path)).collect();
-    let mut warnings = Vec::new();
-    let build_dir = stack.workspace.build_dir();
-    for component in stack.order() {
-        if Results::of(&build_dir, Stage::Rpm, &component.name).record()?.is_none() {
-            continue;
-        }
-        for package in component.container_packages.iter().filter(|p| !names.contains(&p.value.as_str())) {
-            let near = nearest(&package.value, names.iter().copied());
-            let near = near.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
-            let file = &component.file.name;
-            warnings.push(format!("{file}: no built package is called `{}`{near}", package.value));
-        }
-    }
-    Ok(warnings)
 }
 
 /// Says what the run did not reach and returns the exit code: the first failure's.

@@ -1,7 +1,6 @@
 //! `rocmrpm container`.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -11,10 +10,10 @@ use crate::container::{self, Difference, Engine};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
-use crate::report::{Shell, Style, Table, count};
+use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources;
 use crate::stack::Stack;
-use crate::workspace::{Flavour, PackagesFrom, Selection, Workspace};
+use crate::workspace::{Flavour, PackagesFrom};
 
 pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     match &args.command {
@@ -34,7 +33,7 @@ fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
         return Ok(0);
     }
     let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavour));
-    write(&path, &text, &workspace, shell)?;
+    container::write(&path, &text, &workspace, &Progress::new(shell))?;
     Ok(0)
 }
 
@@ -49,7 +48,7 @@ fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
     }
     let engine = Engine::of_machine()?;
     let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavour));
-    write(&path, &text, &workspace, shell)?;
+    container::write(&path, &text, &workspace, &Progress::new(shell))?;
     let image = args.tag.clone().unwrap_or_else(|| container::image_name(&stack, flavour));
     let log = workspace.build_dir().join("container").join(format!("{}.log", flavour.name()));
     let prepare = || IoError::doing(format!("write `{}`", log.display()));
@@ -139,70 +138,4 @@ fn check(args: &args::ContainerCheck, dir: &Path, shell: &Shell) -> Done {
         shell.talk(format!("{differ} of {} not what the pin set `{}` says", args.image, workspace.pins.name));
     }
     Ok(u8::from(!differences.is_empty()))
-}
-
-/// Returns the container files that belong to a workspace: for the chosen chroot if that has an
-/// image, else for the workspace's default one, and for the chroots that flavours name; none if no
-/// component belongs in an image.
-pub(super) fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
-    let load = |chroot: Option<&String>| {
-        let overrides = workspace.pins.pins.iter().filter(|(_, at)| at.value.overridden);
-        let selection = Selection {
-            chroot: chroot.cloned(),
-            pins: Some(workspace.pins.name.clone()),
-            overrides: overrides.map(|(name, at)| (name.to_string(), at.value.version.clone())).collect(),
-            ..Selection::default()
-        };
-        Workspace::load(&workspace.root, &selection)
-    };
-    let default;
-    let chosen = match workspace.chroot.container_image.is_empty() {
-        false => workspace,
-        true => {
-            default = load(None)?;
-            &default
-        }
-    };
-    let mut files = rendered(chosen)?;
-    let containers = &workspace.manifest.containers;
-    let others = containers.values().flat_map(|container| &container.chroots).map(|at| &at.value);
-    for chroot in others.filter(|name| **name != chosen.chroot.name).collect::<BTreeSet<_>>() {
-        let other = load(Some(chroot))?;
-        let stack = Stack::new(&other)?;
-        for (flavour, container) in containers {
-            if container.chroots.iter().any(|at| at.value == *chroot) {
-                files.push((path(&other, *flavour), container::render(&stack, *flavour)?));
-            }
-        }
-    }
-    Ok(files)
-}
-
-fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
-    let stack = Stack::new(workspace)?;
-    let mut files = Vec::new();
-    for flavour in workspace.manifest.containers.keys().copied() {
-        // What the chroot cannot have, `rocmrpm container --flavour` tells of.
-        if container::is_possible(&stack, flavour) {
-            files.push((path(workspace, flavour), container::render(&stack, flavour)?));
-        }
-    }
-    Ok(files)
-}
-
-/// Returns where a flavour's container file is written.
-fn path(workspace: &Workspace, flavour: Flavour) -> PathBuf {
-    let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
-    // What was made of overridden pins must not end up in the workspace's history.
-    let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
-    dir.join(container::file_name(&workspace.chroot.name, flavour))
-}
-
-/// Writes a container file and says so.
-pub(super) fn write(path: &Path, text: &str, workspace: &Workspace, shell: &Shell) -> Result<(), Error> {
-    let shown = path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string();
-    let changed = files::write_if_changed(path, text).map_err(IoError::doing(format!("write `{shown}`")))?;
-    let (style, word) = if changed { (Style::Good, "Rendered") } else { (Style::Dim, "Unchanged") };
-    shell.status(style, word, shown);
-    Ok(())
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::{Done, args, context};
 use crate::build::BuildLock;
 use crate::document::Document;
-use crate::index;
 use crate::outputs;
-use crate::report::{Progress, Shell, Style, count};
+use crate::production::write_index;
+use crate::report::{Progress, Shell};
 use crate::stack::Stack;
 use crate::text::file_url;
 
@@ -43,14 +43,12 @@ fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
-    let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
-    let tracks = context::tracks(&workspace)?;
-    let written = index::write_tracking(&wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
+    let progress = Progress::new(shell);
+    let wheels = outputs::make_wheels(&lock, &stack, &progress)?;
+    let written = write_index(&wheels, &workspace, &progress)?;
+    drop(progress);
     if wheels.is_empty() {
         shell.warning(super::wheel::none(&workspace));
-    }
-    if written.changed {
-        shell.status(Style::Good, "Indexed", count(written.distributions.len(), "distribution"));
     }
     let url = file_url(&written.simple);
     if args.json {

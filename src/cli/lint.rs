@@ -78,7 +78,7 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
             vec![spec]
         }
         None => {
-            let wanted = context::named(&stack, &args.components)?;
+            let wanted = stack.named(&args.components)?;
             let is_wanted = |component: &Component| wanted.iter().any(|w| w.name == component.name);
             let mut own: Vec<_> = own.into_iter().filter(|(component, _)| is_wanted(component)).collect();
             for (component, spec) in &mut own {

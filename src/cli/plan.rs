@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Done, args, context};
-use crate::build::{Estimate, Stage, prepare};
+use crate::build::{Estimate, MockOptions, Stage, choose_builder, prepare};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::duration;
@@ -122,8 +122,9 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
         context::resolve_overrides(&mut workspace, &Fetcher::new(Cache::from_env()?, &root, &progress))?;
     }
     let stack = Stack::new(&workspace)?;
-    let selected = context::components(&stack, &args.components)?;
-    let (builder, _) = context::builder(&stack, args.builder, Stage::Rpm, context::MockOptions::default());
+    let selected = stack.named_with_requirements(&args.components)?;
+    let (builder, _) =
+        choose_builder(&stack, args.builder.map(Into::into), Stage::Rpm, MockOptions::default());
     let prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
     for warning in &prepared.warnings {
         shell.warning(warning);

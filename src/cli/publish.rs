@@ -19,6 +19,7 @@ use crate::index::publish::Destination;
 use crate::index::seen::Seen;
 use crate::index::view::View;
 use crate::outputs;
+use crate::production::tracked_index;
 use crate::report::{Progress, Shell, Style, count, human_size};
 use crate::rpms::signing::Signer;
 use crate::sources::Cache;
@@ -59,7 +60,7 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
         let message = format!("there is nothing to publish: {}", super::wheel::none(&workspace));
         return Err(Error::new(Kind::Usage, message).with_help("`rocmrpm build` builds them"));
     }
-    let tracks = context::tracks(&workspace)?;
+    let tracks = tracked_index(&workspace)?;
     let change =
         plan_add(&*target.place, Some(&args.channel), &wheels, Some(upload_time()?), tracks.as_deref())?;
     target.publish(change, shell)

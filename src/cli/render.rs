@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Done, args, container, context};
+use super::{Done, args, context};
+use crate::container;
 use crate::document::Document;
 use crate::error::{IoError, Problems};
 use crate::files;

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use super::args::BuilderName;
 use super::{Done, args, context};
-use crate::build::{BuildLock, Stage, check_locks};
+use crate::build::{BuildLock, BuilderName, MockOptions, Stage, check_locks, choose_builder};
 use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, reproduction_text};
 use crate::reproduce::{Subject, reproduce};
@@ -33,8 +32,8 @@ pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> Done {
     if name == BuilderName::Mock {
         check_locks(&workspace.build_dir(), [&component.name])?;
     }
-    let options = context::MockOptions { hermetic, ..context::MockOptions::default() };
-    let (builder, _) = context::builder(&stack, Some(name), Stage::Rpm, options);
+    let options = MockOptions { hermetic, ..MockOptions::default() };
+    let (builder, _) = choose_builder(&stack, Some(name), Stage::Rpm, options);
     let progress = Progress::new(shell);
     let done = reproduce(&lock, &stack, &subject, builder.as_ref(), &progress)?;
     drop(progress);

@@ -116,6 +116,7 @@ impl Events for Progress<'_> {
             }
             Event::Warning(text) => self.shell.warning(text),
             Event::Step { word, detail } => self.shell.status(Style::Good, word, detail),
+            Event::Unchanged { detail } => self.shell.status(Style::Dim, "Unchanged", detail),
         }
     }
 

@@ -47,6 +47,11 @@ pub enum Event {
         /// What exactly.
         detail: String,
     },
+    /// A step found nothing to do.
+    Unchanged {
+        /// What would have been written.
+        detail: String,
+    },
 }
 
 /// How the work on one component ended.

@@ -20,6 +20,7 @@ pub mod packages;
 pub mod patches;
 pub mod pins;
 pub mod prep;
+pub mod production;
 pub mod proof;
 pub mod publication;
 mod range;

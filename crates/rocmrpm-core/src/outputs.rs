@@ -17,7 +17,7 @@ use crate::files;
 use crate::inspect::Expectations;
 use crate::names::ComponentName;
 use crate::process::check_stop;
-use crate::stack::Stack;
+use crate::stack::{KeyInputs, Stack};
 use crate::wheel::{self, Pins};
 
 use note::{Note, pinned};
@@ -84,7 +84,8 @@ fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
     Ok(pins)
 }
 
-/// Returns a component's wheels: those at hand where they are what would be made.
+/// Returns a component's wheels: those of the last run if they are what would be made now, or new
+/// ones, which replace them when they have passed inspection.
 fn wheels_of(
     part: &Part<'_>,
     stack: &Stack<'_>,
@@ -92,56 +93,91 @@ fn wheels_of(
     preloads: &Preloads,
     events: &dyn Events,
 ) -> Result<Vec<FileRecord>, Error> {
-    let action = || IoError::doing(format!("make the wheels of `{}`", part.component.name));
-    let (made_from, judged_by) = (part.inputs(), part.judged_by());
-    if let Some(mut note) = Note::read(&part.dir)
-        && note.reasons_to_make(&made_from, pins, &part.dir).is_empty()
-        && is_whole(&note, part, events).map_err(action())?
-    {
-        if note.judged_by != judged_by {
-            inspect(part, stack, note.wheels.iter().map(|wheel| part.dir.join(&wheel.file)).collect())?;
-            note.judged_by = judged_by;
-            note.write(&part.dir).map_err(action())?;
-        }
-        return Ok(note.wheels);
+    let (key, judged_by) = (part.inputs(), part.judged_by());
+    if let Some(note) = kept(part, &key, pins, events)? {
+        return inspect_kept(note, part, stack, judged_by);
     }
-    // Made beside the old ones, which stay until the new ones have passed.
     let new = part.dir.with_file_name(format!(".new-{}", part.component.name));
-    files::remove_dir_if_there(&new).map_err(action())?;
-    fs_err::create_dir_all(&new).map_err(action())?;
-    let wheels = wheel::build(part.request(pins, &preloads.rocm(part), &new, events))
-        .inspect_err(|_| drop(files::remove_dir_if_there(&new)))?;
-    inspect(part, stack, wheels.iter().map(|wheel| wheel.path.clone()).collect())?;
+    let (wheels, requires) = write(part, pins, preloads, &new, events)?;
+    inspect(part, stack, &new, &wheels)?;
+    let note = Note::new(key, requires, judged_by, wheels);
+    swap(&note, &new, part).map_err(doing(part))?;
+    Ok(note.wheels)
+}
+
+fn doing(part: &Part<'_>) -> impl FnOnce(std::io::Error) -> IoError {
+    IoError::doing(format!("make the wheels of `{}`", part.component.name))
+}
+
+/// Decides whether the wheels of the last run are used again: made from the same inputs and pins,
+/// and unchanged on disk.
+fn kept(part: &Part<'_>, key: &KeyInputs, pins: &Pins, events: &dyn Events) -> Result<Option<Note>, Error> {
+    let note = Note::read(&part.dir);
+    let Some(note) = note.filter(|note| note.reasons_to_make(key, pins, &part.dir).is_empty()) else {
+        return Ok(None);
+    };
+    let damaged = note.damaged(&part.dir).map_err(doing(part))?;
+    for wheel in &damaged {
+        events.event(Event::Warning(format!("{wheel} changed on disk since it was made; it is made again")));
+    }
+    Ok(if damaged.is_empty() { Some(note) } else { None })
+}
+
+/// Inspects wheels of the last run again if the rules or expectations changed since.
+fn inspect_kept(
+    mut note: Note,
+    part: &Part<'_>,
+    stack: &Stack<'_>,
+    judged_by: KeyInputs,
+) -> Result<Vec<FileRecord>, Error> {
+    if note.judged_by != judged_by {
+        inspect(part, stack, &part.dir, &note.wheels)?;
+        note.judged_by = judged_by;
+        note.write(&part.dir).map_err(doing(part))?;
+    }
+    Ok(note.wheels)
+}
+
+/// What the distributions of a component require, each with the version that it is pinned to.
+type Requires = BTreeMap<String, Option<String>>;
+
+/// Plans and writes a component's wheels in a new folder; a failure leaves none behind.
+fn write(
+    part: &Part<'_>,
+    pins: &Pins,
+    preloads: &Preloads,
+    new: &Path,
+    events: &dyn Events,
+) -> Result<(Vec<FileRecord>, Requires), Error> {
+    files::remove_dir_if_there(new).map_err(doing(part))?;
+    fs_err::create_dir_all(new).map_err(doing(part))?;
+    let wheels = wheel::build(part.request(pins, &preloads.rocm(part), new, events))
+        .inspect_err(|_| drop(files::remove_dir_if_there(new)))?;
     let mut required = BTreeSet::new();
-    let mut made = Vec::new();
+    let mut written = Vec::new();
     for wheel in &wheels {
         let wrong = |reason| Error::new(Kind::Internal, format!("{}: {reason}", wheel.path.display()));
         required.extend(wheel::required_names(&wheel.metadata).map_err(wrong)?);
         let file = wheel.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         events.event(Event::Step { word: "Wheel", detail: file.clone() });
-        made.push(FileRecord { file, sha256: wheel.sha256, size: wheel.size });
+        written.push(FileRecord { file, sha256: wheel.sha256, size: wheel.size });
     }
-    made.sort_by(|a, b| a.file.cmp(&b.file));
-    let note = Note::new(made_from, pinned(required, pins), judged_by, made);
-    note.write(&new).map_err(action())?;
-    files::exchange(&new, &part.dir).map_err(action())?;
-    files::remove_dir_if_there(&new).map_err(action())?;
-    Ok(note.wheels)
+    written.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok((written, pinned(required, pins)))
 }
 
-/// Returns whether the wheels are the bytes that were made, and warns of those that are not.
-fn is_whole(note: &Note, part: &Part<'_>, events: &dyn Events) -> std::io::Result<bool> {
-    let damaged = note.damaged(&part.dir)?;
-    for wheel in &damaged {
-        events.event(Event::Warning(format!("{wheel} changed on disk since it was made; it is made again")));
-    }
-    Ok(damaged.is_empty())
+/// Puts the new folder in the place of the old one.
+fn swap(note: &Note, new: &Path, part: &Part<'_>) -> std::io::Result<()> {
+    note.write(new)?;
+    files::exchange(new, &part.dir)?;
+    files::remove_dir_if_there(new)
 }
 
-fn inspect(part: &Part<'_>, stack: &Stack<'_>, wheels: Vec<PathBuf>) -> Result<(), Error> {
+fn inspect(part: &Part<'_>, stack: &Stack<'_>, dir: &Path, wheels: &[FileRecord]) -> Result<(), Error> {
     if wheels.is_empty() {
         return Ok(());
     }
+    let wheels: Vec<PathBuf> = wheels.iter().map(|wheel| dir.join(&wheel.file)).collect();
     let gpu_targets = part.gpu_targets.clone();
     let expectations = Expectations { gpu_targets, ..expectations(stack, part.component)? };
     inspect_wheels(part.component, &expectations, &part.rpms, &wheels)

@@ -77,6 +77,15 @@ pub enum BuilderName {
     Host,
 }
 
+impl From<BuilderName> for crate::build::BuilderName {
+    fn from(name: BuilderName) -> Self {
+        match name {
+            BuilderName::Mock => Self::Mock,
+            BuilderName::Host => Self::Host,
+        }
+    }
+}
+
 /// `rocmrpm reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {

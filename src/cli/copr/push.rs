@@ -162,7 +162,7 @@ impl Push<'_> {
         let Self { args, client, shell, .. } = *self;
         let Place { workspace, .. } = *place;
         let stack = Stack::new(workspace)?;
-        let selected = context::components(&stack, &args.components)?;
+        let selected = stack.named_with_requirements(&args.components)?;
         let builder = CoprBuilder::new(client, self.project, workspace, events)?;
         let lock = BuildLock::take(workspace)?;
         let prepared = prepare(&stack, selected, &builder, Stage::Rpm)?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Target;
 use crate::build::{Stage, prepare};
-use crate::cli::{Done, args, context};
+use crate::cli::{Done, args};
 use crate::copr::{Client, CoprBuilder, Row, rows};
 use crate::document::Document;
 use crate::events::Silent;
@@ -38,7 +38,7 @@ pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Do
     for (chroot, workspace) in target.chroots() {
         let stack = Stack::new(workspace)?;
         let builder = CoprBuilder::new(&client, &target.project, workspace, &Silent)?;
-        let prepared = prepare(&stack, context::components(&stack, &[])?, &builder, Stage::Rpm)?;
+        let prepared = prepare(&stack, stack.named_with_requirements(&[])?, &builder, Stage::Rpm)?;
         prepared.warnings.iter().for_each(|warning| shell.warning(warning));
         all.extend(rows(&client, &builds, &nameless, &chroot.name.value, &workspace.chroot.dist, &prepared));
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Target;
-use crate::cli::{Done, args, context};
+use crate::cli::{Done, args};
 use crate::copr::{Client, Sent, State, package};
 use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, count};
@@ -96,7 +96,7 @@ pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) ->
         let (names, ids) = wanted.get_or_insert_default();
         let stack = Stack::new(workspace)?;
         let history = History::read(workspace)?;
-        for component in context::named(&stack, &args.components)? {
+        for component in stack.named(&args.components)? {
             let name = package(&spec::render(&stack, component, &history)?.text);
             let name = name.unwrap_or_else(|| component.name.to_string());
             ids.extend(Sent::read(&workspace.build_dir(), client.project(), &name).map(|sent| sent.build));

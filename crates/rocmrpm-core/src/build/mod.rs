@@ -2,6 +2,7 @@
 //! sources into RPMs; the scheduler decides what runs at the same time; a failed
 //! build is explained.
 
+mod choice;
 mod component;
 mod error;
 mod failure;
@@ -18,6 +19,7 @@ mod shelf;
 mod stage;
 mod system;
 
+pub use choice::{BuilderName, MockOptions, choose_builder};
 pub use component::Built;
 pub(crate) use component::{command_again, enter_again, lay_out};
 pub use error::ComponentError;

@@ -4,12 +4,14 @@
 mod check;
 mod engine;
 mod error;
+mod files;
 mod labels;
 mod values;
 
 pub use check::{Difference, check};
 pub use engine::{Engine, EngineError};
 pub use error::ContainerError;
+pub use files::{wanted, write, write_all};
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Diagnose, Diagnosis, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Error, Kind, Problem};
 use crate::gpu::GpuTarget;
 use crate::names::ComponentName;
 use crate::workspace::{Component, Workspace};
@@ -41,6 +41,27 @@ impl Diagnose for StackError {
 }
 
 impl<'w> Stack<'w> {
+    /// Returns the named components in build order; all if none is named.
+    pub fn named(&self, names: &[String]) -> Result<Vec<&'w Component>, Error> {
+        let is_named =
+            |component: &&Component| names.is_empty() || names.iter().any(|n| n == component.name.as_str());
+        Ok(self.named_with_requirements(names)?.into_iter().filter(is_named).collect())
+    }
+
+    /// Returns the named components with all that they require, in build order; all if none is named.
+    ///
+    /// # Errors
+    ///
+    /// A component is unknown, or is left out of this chroot.
+    pub fn named_with_requirements(&self, names: &[String]) -> Result<Vec<&'w Component>, Error> {
+        let wanted =
+            names.iter().map(|name| self.workspace.component(name)).collect::<Result<Vec<_>, _>>()?;
+        if let Some((name, reason)) = wanted.iter().find_map(|c| self.left_out.get_key_value(&c.name)) {
+            return Err(Error::new(Kind::Config, format!("`{name}` cannot be built: {reason}")));
+        }
+        Ok(self.select(&wanted))
+    }
+
     /// Orders the components; among those that could come next, by name.
     pub fn new(workspace: &'w Workspace) -> Result<Self, StackError> {
         let mut targets = BTreeMap::new();

@@ -1,0 +1,68 @@
+//! Which builder is used: the one that was asked for, or the chroot's usual one.
+
+use std::path::PathBuf;
+
+use super::{Builder, HostBuilder, MockBuilder, Stage};
+use crate::process::find_program;
+use crate::sources::Cache;
+use crate::stack::Stack;
+
+/// A builder by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuilderName {
+    /// In a chroot by mock.
+    Mock,
+    /// With rpmbuild on this machine.
+    Host,
+}
+
+/// Options that only mock has.
+#[derive(Default)]
+pub struct MockOptions {
+    /// The folder of a cache for compilers.
+    pub ccache: Option<PathBuf>,
+    /// Exactly the packages of the last build, kept in this cache; whether no others may be fetched.
+    pub hermetic: Option<(Cache, bool)>,
+}
+
+/// Returns the builder that was asked for, or the chroot's usual one, and a warning about that choice,
+/// if there is one.
+pub fn choose_builder<'w>(
+    stack: &Stack<'w>,
+    asked: Option<BuilderName>,
+    until: Stage,
+    options: MockOptions,
+) -> (Box<dyn Builder + 'w>, Option<String>) {
+    let workspace = stack.workspace;
+    let usual = if workspace.chroot.is_host() { BuilderName::Host } else { BuilderName::Mock };
+    match asked.unwrap_or(usual) {
+        BuilderName::Mock if asked.is_none() && until <= Stage::Srpm && find_program("mock").is_none() => {
+            let note = "mock is not installed: the SRPM is made by rpmbuild on this machine, with this \
+                        machine's macros where the chroot defines none";
+            (Box::new(HostBuilder::new(workspace)), Some(note.to_owned()))
+        }
+        BuilderName::Mock => {
+            let mock = MockBuilder::new(workspace);
+            let mock = match options.ccache {
+                Some(dir) => mock.with_ccache(dir),
+                None => mock,
+            };
+            let mock = match options.hermetic {
+                Some((cache, offline)) => mock.hermetic(cache, offline),
+                None => mock,
+            };
+            (Box::new(mock), network_note())
+        }
+        BuilderName::Host => (Box::new(HostBuilder::new(workspace)), None),
+    }
+}
+
+/// Returns a warning if mock cannot keep builds from the network: it does so through systemd-nspawn, which it
+/// uses only if systemd is the first process. Source: mock, `mockbuild/config.py`, and `condUnshareNet`.
+fn network_note() -> Option<String> {
+    let first = fs_err::read("/proc/1/cmdline").ok()?;
+    let systemd = first.windows(b"systemd".len()).any(|word| word == b"systemd");
+    let note = "systemd does not run here, and without it mock lets builds reach the network: packages \
+                may contain files that a build downloaded";
+    (!systemd).then(|| note.to_owned())
+}

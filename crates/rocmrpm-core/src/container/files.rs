@@ -1,0 +1,89 @@
+//! The container files that belong to a workspace: which there are and where they are written.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{file_name, is_possible, render};
+use crate::error::{Error, IoError};
+use crate::events::{Event, Events};
+use crate::files;
+use crate::stack::Stack;
+use crate::workspace::{Flavour, Selection, Workspace};
+
+/// Writes the container files that belong to a workspace and returns their paths.
+pub fn write_all(workspace: &Workspace, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
+    let wanted = wanted(workspace)?;
+    for (path, text) in &wanted {
+        write(path, text, workspace, events)?;
+    }
+    Ok(wanted.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Writes a container file and reports whether that changed it.
+pub fn write(path: &Path, text: &str, workspace: &Workspace, events: &dyn Events) -> Result<(), Error> {
+    let detail = path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string();
+    let changed = files::write_if_changed(path, text).map_err(IoError::doing(format!("write `{detail}`")))?;
+    events.event(if changed {
+        Event::Step { word: "Rendered", detail }
+    } else {
+        Event::Unchanged { detail }
+    });
+    Ok(())
+}
+
+/// Returns the container files that belong to a workspace: for the chosen chroot if that has an
+/// image, else for the workspace's default one, and for the chroots that flavours name; none if no
+/// component belongs in an image.
+pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
+    let load = |chroot: Option<&String>| {
+        let overrides = workspace.pins.pins.iter().filter(|(_, at)| at.value.overridden);
+        let selection = Selection {
+            chroot: chroot.cloned(),
+            pins: Some(workspace.pins.name.clone()),
+            overrides: overrides.map(|(name, at)| (name.to_string(), at.value.version.clone())).collect(),
+            ..Selection::default()
+        };
+        Workspace::load(&workspace.root, &selection)
+    };
+    let default;
+    let chosen = match workspace.chroot.container_image.is_empty() {
+        false => workspace,
+        true => {
+            default = load(None)?;
+            &default
+        }
+    };
+    let mut files = rendered(chosen)?;
+    let containers = &workspace.manifest.containers;
+    let others = containers.values().flat_map(|container| &container.chroots).map(|at| &at.value);
+    for chroot in others.filter(|name| **name != chosen.chroot.name).collect::<BTreeSet<_>>() {
+        let other = load(Some(chroot))?;
+        let stack = Stack::new(&other)?;
+        for (flavour, container) in containers {
+            if container.chroots.iter().any(|at| at.value == *chroot) {
+                files.push((path(&other, *flavour), render(&stack, *flavour)?));
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
+    let stack = Stack::new(workspace)?;
+    let mut files = Vec::new();
+    for flavour in workspace.manifest.containers.keys().copied() {
+        // `rocmrpm container --flavour` says why the chroot cannot have the others.
+        if is_possible(&stack, flavour) {
+            files.push((path(workspace, flavour), render(&stack, flavour)?));
+        }
+    }
+    Ok(files)
+}
+
+/// Returns where a flavour's container file is written.
+fn path(workspace: &Workspace, flavour: Flavour) -> PathBuf {
+    let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
+    // What was made of overridden pins must not end up in the workspace's history.
+    let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
+    dir.join(file_name(&workspace.chroot.name, flavour))
+}

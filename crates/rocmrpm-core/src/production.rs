@@ -1,0 +1,222 @@
+//! Everything that follows from a workspace's pins, in one call: packages in build order, the wheels
+//! made of them, the pip index, and the container files. What a command prints is not decided here;
+//! progress is sent as [`Event`]s.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::build::{
+    BuildLock, BuilderName, MockOptions, Options, Prepared, Results, Run, Stage, check_locks, choose_builder,
+    prepare, result_rpms, run,
+};
+use crate::container;
+use crate::error::{Error, IoError, Kind, Problems};
+use crate::events::{Event, Events};
+use crate::index;
+use crate::names::nearest;
+use crate::outputs::make_wheels;
+use crate::process::check_stop;
+use crate::proof;
+use crate::rpms::name_of_file;
+use crate::sources::{Fetcher, pip_index};
+use crate::stack::{Stack, Verdict};
+use crate::workspace::{Component, IndexSource, Workspace, closure_not_written};
+
+/// What to build, how far, and with what.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The names of components; all if empty.
+    pub components: Vec<String>,
+    /// The last stage.
+    pub until: Stage,
+    /// The builder; `None` for the chroot's usual one.
+    pub builder: Option<BuilderName>,
+    /// Keep compiled objects in a cache of ccache; only mock can.
+    pub ccache: bool,
+    /// Build with exactly the packages of the last build; only mock can.
+    pub hermetic: bool,
+    /// Download nothing.
+    pub offline: bool,
+    /// After a failure, build what does not depend on it.
+    pub keep_going: bool,
+    /// The limit for each build; `None` for those of the components.
+    pub timeout: Option<Duration>,
+}
+
+/// What a production came to.
+pub struct Production<'s, 'w> {
+    /// What was known before the first build: the specs and the plan.
+    pub prepared: Prepared<'s, 'w>,
+    /// How each component ended.
+    pub run: Run,
+    /// What was made of the packages; `None` if a component is missing.
+    pub outputs: Option<Outputs>,
+}
+
+/// What was made of the packages of a complete run.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// The number of wheels.
+    pub wheels: usize,
+    /// The pip index, if the run went that far.
+    pub index: Option<index::Written>,
+    /// The container files that belong to the workspace, changed or not.
+    pub containers: Vec<PathBuf>,
+}
+
+/// Returns the components that an order is about, in build order.
+///
+/// # Errors
+///
+/// A name is unknown, or the Python closure of a component is not written for this chroot.
+pub fn selected<'w>(stack: &Stack<'w>, names: &[String], until: Stage) -> Result<Vec<&'w Component>, Error> {
+    // What a component requires is needed to build its RPMs, but not for what comes before.
+    if until <= Stage::Srpm {
+        return stack.named(names);
+    }
+    let selected = stack.named_with_requirements(names)?;
+    let unwritten = closure_not_written(stack.workspace, &selected);
+    match unwritten.filter(|_| !stack.workspace.chroot.is_host()) {
+        Some(problem) => Err(Problems(vec![problem]).into()),
+        None => Ok(selected),
+    }
+}
+
+/// Renders the specs of what an order names.
+pub fn render<'s, 'w>(
+    stack: &'s Stack<'w>,
+    order: &Order,
+    events: &dyn Events,
+) -> Result<Prepared<'s, 'w>, Error> {
+    let selected = selected(stack, &order.components, order.until)?;
+    let (builder, warning) = choose_builder(stack, order.builder, order.until, MockOptions::default());
+    let prepared = prepare(stack, selected, builder.as_ref(), order.until)?;
+    warn(&prepared, warning, events);
+    Ok(prepared)
+}
+
+/// Sends the warnings about the workspace, and the one about the builder if that has work to do.
+fn warn(prepared: &Prepared<'_, '_>, about_builder: Option<String>, events: &dyn Events) {
+    let about_builder = about_builder.filter(|_| prepared.plan.stale() > 0);
+    for warning in prepared.warnings.iter().cloned().chain(about_builder) {
+        events.event(Event::Warning(warning));
+    }
+}
+
+/// Builds what an order names, from SRPMs on.
+///
+/// A failed component is part of the result; an error means that nothing could be started, or that
+/// wheels, index, or container files could not be made.
+pub fn produce<'s, 'w>(
+    stack: &'s Stack<'w>,
+    order: &Order,
+    fetcher: &Fetcher<'_>,
+    events: &dyn Events,
+) -> Result<Production<'s, 'w>, Error> {
+    let workspace = stack.workspace;
+    let selected = selected(stack, &order.components, order.until)?;
+    let cache = fetcher.cache();
+    let options = MockOptions {
+        ccache: order.ccache.then(|| cache.dir().join("ccache").join(&workspace.chroot.name)),
+        hermetic: order.hermetic.then(|| (cache.clone(), order.offline)),
+    };
+    let (builder, warning) = choose_builder(stack, order.builder, order.until, options);
+    for (option, asked) in [("--ccache", order.ccache), ("--hermetic", order.hermetic)] {
+        if asked && builder.name() != "mock" {
+            let message = format!("`{option}` is for mock, and `{}` builds here", builder.name());
+            return Err(Error::new(Kind::Usage, message));
+        }
+    }
+    let lock = BuildLock::take(workspace)?;
+    let prepared = prepare(stack, selected, builder.as_ref(), order.until)?;
+    warn(&prepared, warning, events);
+    if order.hermetic {
+        let stale = prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
+        check_locks(&workspace.build_dir(), stale.map(|step| &step.component))?;
+    }
+    let options = Options {
+        until: order.until,
+        keep_going: order.keep_going,
+        timeout: order.timeout,
+        installable: proof::provided,
+    };
+    let run = run(&lock, &prepared, builder.as_ref(), fetcher, options, events)?;
+    let outputs = match run.complete() {
+        true => Some(make_outputs(&lock, stack, order.until, events)?),
+        false => None,
+    };
+    Ok(Production { prepared, run, outputs })
+}
+
+fn make_outputs(
+    lock: &BuildLock,
+    stack: &Stack<'_>,
+    until: Stage,
+    events: &dyn Events,
+) -> Result<Outputs, Error> {
+    let workspace = stack.workspace;
+    let mut outputs = Outputs::default();
+    if until >= Stage::Wheel {
+        check_stop()?;
+        let wheels = make_wheels(lock, stack, events)?;
+        outputs.wheels = wheels.len();
+        let index_exists = workspace.build_dir().join("index").exists();
+        if until >= Stage::Index && (!wheels.is_empty() || index_exists) {
+            outputs.index = Some(write_index(&wheels, workspace, events)?);
+        }
+    }
+    if until >= Stage::Container {
+        for warning in unknown_packages(stack)? {
+            events.event(Event::Warning(warning));
+        }
+        outputs.containers = container::write_all(workspace, events)?;
+    }
+    Ok(outputs)
+}
+
+/// Writes the pip index of a workspace's wheels.
+pub fn write_index(
+    wheels: &[PathBuf],
+    workspace: &Workspace,
+    events: &dyn Events,
+) -> Result<index::Written, Error> {
+    let tracks = tracked_index(workspace)?;
+    let written = index::write_tracking(wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
+    if written.changed {
+        let number = written.distributions.len();
+        let detail = format!("{number} distribution{}", if number == 1 { "" } else { "s" });
+        events.event(Event::Step { word: "Indexed", detail });
+    }
+    Ok(written)
+}
+
+/// Returns the root of the index whose projects the workspace's index extends (PEP 708), if its
+/// rocmrpm.toml names one.
+pub fn tracked_index(workspace: &Workspace) -> Result<Option<String>, Error> {
+    match &workspace.manifest.tracks {
+        None => Ok(None),
+        Some(IndexSource::Url(url)) => Ok(Some(url.clone())),
+        Some(IndexSource::Pip) => Ok(Some(pip_index()?)),
+    }
+}
+
+/// Returns a warning for each package of an image that no component built.
+fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, IoError> {
+    let rpms = result_rpms(stack, &BTreeSet::new())?;
+    let names: Vec<&str> = rpms.iter().filter_map(|path| name_of_file(path)).collect();
+    let mut warnings = Vec::new();
+    let build_dir = stack.workspace.build_dir();
+    for component in stack.order() {
+        if Results::of(&build_dir, Stage::Rpm, &component.name).record()?.is_none() {
+            continue;
+        }
+        for package in component.container_packages.iter().filter(|p| !names.contains(&p.value.as_str())) {
+            let near = nearest(&package.value, names.iter().copied());
+            let near = near.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            let file = &component.file.name;
+            warnings.push(format!("{file}: no built package is called `{}`{near}", package.value));
+        }
+    }
+    Ok(warnings)
+}
