@@ -22,7 +22,8 @@ use crate::text::visible;
 /// What a stack knows about upstream projects. Empty without an `upstreams.toml`.
 #[derive(Debug, Clone, Default)]
 pub struct Upstreams {
-    /// The components, each after those whose files state its version.
+    /// The components in the order in which versions are decided: each after those whose files
+    /// state its version.
     pub components: Vec<UpstreamComponent>,
     /// The further sources whose commits or versions are stated.
     pub sources: Vec<UpstreamSource>,
