@@ -190,6 +190,12 @@ impl Upstreams {
         self.sources.iter().filter(holds).filter(move |source| seen.insert(source.name.as_str()))
     }
 
+    /// Returns whether a URL is the repository of a further source for some version.
+    pub fn has_repository(&self, known: &UpstreamSource, url: &str) -> bool {
+        let same = |source: &&UpstreamSource| source.of == known.of && source.name == known.name;
+        self.sources.iter().filter(same).any(|source| source.git == url)
+    }
+
     /// Returns the components of which files are read.
     pub fn readable(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
