@@ -156,6 +156,15 @@ fn checks_a_set_against_declared_files() {
         "jax 0.9.0 needs another commit of xla than the set has",
         "third_party/xla/revision.bzl:2 says",
     ]);
+    let older = "[[source]]\nof = \"jax\"\nname = \"xla\"\nversions = \"<0.9\"\ngit = \"https://h/xla\"\n";
+    stack.lab.write("upstreams.toml", &format!("{}\n{older}", stack.lab.read("upstreams.toml")));
+    let git = |url: &str| format!("git = \"{url}\"\ncommit = \"{new}\"");
+    let xla = stack.repository("xla");
+    stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).says(&[
+        "warning: pins/stable.toml:",
+        "jax 0.9.0 has xla in [LAB]/upstream/xla, and the set takes it from the repository of other versions",
+    ]);
+    stack.check_with(&git(&xla), &git("https://h/mirror")).exits(0).says(&["0 errors, 0 warnings"]);
     stack
         .check_with("[jax.sources.xla]", "[jax.sources.other]")
         .exits(1)

@@ -379,6 +379,17 @@ impl<'a> Check<'a> {
             let message = format!("{of} {} needs another {what} of {name} than the set has", pin.version);
             let keys = ["sources", name, what];
             self.find(Severity::Error, "further-source", of, &keys, message, vec![said(statement)]);
+        } else if let Source::Git { url, .. } = &source.source
+            && *url != known.git
+            && self.workspace.upstreams.has_repository(known, url)
+        {
+            // A repository of the packager's own may have any commit.
+            let message = format!(
+                "{of} {} has {name} in {}, and the set takes it from the repository of other versions",
+                pin.version, known.git
+            );
+            let keys = ["sources", name, "git"];
+            self.find(Severity::Warning, "further-source", of, &keys, message, vec![said(statement)]);
         }
     }
 }

@@ -91,15 +91,11 @@ impl Work<'_> {
             _ => None,
         });
         let unchanged = base.filter(|(_, old, _)| old.is_some() && *old == commit.as_ref());
-        let is_known = |url: &str| {
-            let mut sources = self.upstreams().sources.iter();
-            sources.any(|source| source.of == known.of && source.name == known.name && source.git == url)
-        };
         let url = match (stated, unchanged, base) {
             (Some(git), ..) => git,
             (None, Some((url, ..)), _) => url,
             // A repository of the packager's own has what they put there.
-            (None, None, Some((url, ..))) if !is_known(url) => url,
+            (None, None, Some((url, ..))) if !self.upstreams().has_repository(known, url) => url,
             (None, None, _) => &known.git,
         };
         let version = match (unchanged, &known.version, &commit) {

@@ -22,7 +22,8 @@ use crate::text::visible;
 /// What a stack knows about upstream projects. Empty without an `upstreams.toml`.
 #[derive(Debug, Clone, Default)]
 pub struct Upstreams {
-    /// The components, each after those whose files state its version.
+    /// The components in the order in which versions are decided: each after those whose files
+    /// state its version.
     pub components: Vec<UpstreamComponent>,
     /// The further sources whose commits or versions are stated.
     pub sources: Vec<UpstreamSource>,
@@ -187,6 +188,12 @@ impl Upstreams {
         let holds = move |source: &&UpstreamSource| source.of == component && source.versions.holds(version);
         let mut seen = BTreeSet::new();
         self.sources.iter().filter(holds).filter(move |source| seen.insert(source.name.as_str()))
+    }
+
+    /// Returns whether a URL is the repository of a further source for some version.
+    pub fn has_repository(&self, known: &UpstreamSource, url: &str) -> bool {
+        let same = |source: &&UpstreamSource| source.of == known.of && source.name == known.name;
+        self.sources.iter().filter(same).any(|source| source.git == url)
     }
 
     /// Returns the components of which files are read.
