@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn rejects_an_sbom_that_its_record_does_not_have() {
         let name = "sboms/a.cyclonedx.json";
-        let other = format!("a-1.dist-info/{name},sha256={},1\n", record::base64(&[7; 32]));
+        let other = format!("a-1.dist-info/{name},sha256={},1\n", record::base64([7; 32]));
         let deep = format!(
             r#"{{"bomFormat":"CycloneDX","components":[{}]}}"#,
             r#"{"name":"x","components":["#.repeat(40) + &"]}".repeat(40)

@@ -315,7 +315,7 @@ fn digest(
         }
         None => each_block(archive, at, limit, &line.member, |block| hasher.update(block))?,
     };
-    Ok((format!("{algorithm}={}", record::base64(&hasher.finalize())), size.to_string()))
+    Ok((format!("{algorithm}={}", record::base64(hasher.finalize())), size.to_string()))
 }
 
 /// Hands up to `limit` bytes of the member `name` on, block by block, and returns how many.

@@ -288,5 +288,6 @@ fn total_size(subjects: &[Subject]) -> Option<u64> {
     subjects.iter().map(|s| s.size).try_fold(0u64, |sum, size| size.map(|size| sum.saturating_add(size)))
 }
 
-#[cfg(all(test, feature = "junit"))]
+#[cfg(test)]
+#[cfg(feature = "junit")]
 mod tests;
