@@ -62,7 +62,7 @@ pub struct Report {
     pub unchecked: Vec<Unchecked>,
 }
 
-/// Something wrong.
+/// A finding of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
@@ -80,7 +80,7 @@ pub struct Finding {
     pub help: String,
 }
 
-/// A requirement that only an outside index could satisfy, and that none was asked for.
+/// A requirement that only an outside index could satisfy and that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unchecked {

@@ -29,7 +29,7 @@ const LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
     schema: String,
-    /// Rises with every change of the index.
+    /// Counts up with every change of the index.
     pub serial: u64,
     /// When it was signed.
     date: String,

@@ -27,15 +27,15 @@ pub struct Comparison {
     pub targets: Delta,
     /// Packages, wheels, folders and files that have no counterpart, by name.
     pub subjects: Delta,
-    /// Those that have one, and differ.
+    /// Subjects that differ from their counterpart.
     pub changed: Vec<SubjectChange>,
-    /// Findings that were not there before.
+    /// New findings.
     pub findings_new: Vec<Finding>,
-    /// Findings that are there no more.
+    /// Findings that are gone.
     pub findings_gone: Vec<Finding>,
 }
 
-/// What came to a list and what left it, sorted.
+/// What was added to a list and removed from it, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delta {
@@ -45,7 +45,7 @@ pub struct Delta {
     pub removed: Vec<String>,
 }
 
-/// A value that is another now.
+/// A value that changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change<T> {

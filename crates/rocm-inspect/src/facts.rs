@@ -401,10 +401,10 @@ pub enum Storage {
     CodeObject,
     /// A kpack archive, or a reference to one.
     Kpack,
-    /// A file of kernels in a format that is not decoded, told by its name
+    /// A file of kernels in a format that is not decoded, recognized by its name
     /// (MIOpen's `.kdb`, AOTriton's `.aks2`).
     KernelFile,
-    /// A file of tuning data for a target, told by its name: no code.
+    /// A file of tuning data for a target, recognized by its name: no code.
     DataFile,
     /// A code object inside a host's file that no offload runtime loads, such as
     /// the trap handlers of a runtime library.

@@ -84,7 +84,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A finding that a waiver took out.
+/// A finding that a waiver accepts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waived {

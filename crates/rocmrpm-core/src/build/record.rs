@@ -67,7 +67,7 @@ pub struct BuildRecord {
     pub outputs: Vec<FileRecord>,
     /// The build root's packages, where the builder knows them.
     pub buildroot: Vec<String>,
-    /// BuildRequires that nothing checked.
+    /// BuildRequires that could not be checked.
     pub unchecked_build_requires: Vec<String>,
 }
 
@@ -79,9 +79,9 @@ pub struct BuildRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Times {
     schema: String,
-    /// Seconds that each phase took.
+    /// The seconds that each phase took.
     seconds: BTreeMap<String, f64>,
-    /// When it was done, RFC 3339 in UTC.
+    /// When the build ended: RFC 3339 in UTC.
     finished: String,
 }
 
@@ -101,11 +101,11 @@ impl Times {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Judgement {
     schema: String,
-    /// What the packages were inspected by.
+    /// What the inspection depended on.
     pub inspection: KeyInputs,
     /// The report.
     pub report: FileRecord,
-    /// Seconds that it took.
+    /// The seconds that the inspection took.
     pub seconds: f64,
 }
 
@@ -121,7 +121,7 @@ impl Document for Judgement {
     const SCHEMA: &'static str = JUDGEMENT_SCHEMA;
 }
 
-/// One file with its digest.
+/// A file with its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileRecord {

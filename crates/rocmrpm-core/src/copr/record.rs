@@ -22,17 +22,17 @@ pub struct Sent {
     schema: String,
     /// `owner/project`.
     pub project: String,
-    /// COPR's number of it.
+    /// COPR's number of the build.
     pub build: u64,
     /// What was sent: the digest of the spec, the sources, the patches, and the settings that it is
     /// built with.
     pub key: Sha256,
     /// Version and release.
     pub version_release: String,
-    /// Whether its end is known here: brought back, or reported as failed. What is built
+    /// Whether it has ended here: it was fetched, or reported as failed. What is built
     /// after that is a new build.
     pub settled: bool,
-    /// Builds that it was sent as before, and which were not accepted.
+    /// Earlier builds of it that were not accepted.
     #[serde(default)]
     pub before: Vec<u64>,
 }

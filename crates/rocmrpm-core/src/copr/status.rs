@@ -8,7 +8,7 @@ use super::state::{Build, State};
 use crate::build::Prepared;
 use crate::stack::Verdict;
 
-/// One component in one chroot.
+/// A component in a chroot.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {

@@ -88,7 +88,7 @@ pub struct Finding {
     pub help: String,
 }
 
-/// A finding that a waiver took out.
+/// A finding that a waiver accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waived {

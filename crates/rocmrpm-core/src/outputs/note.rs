@@ -28,7 +28,7 @@ pub(super) struct Note {
     /// The distributions that they require, each with the version of the stack that it was
     /// pinned to, if the stack had it.
     pub requires: BTreeMap<String, Option<String>>,
-    /// What they were inspected by.
+    /// What the inspection depended on.
     pub judged_by: KeyInputs,
     /// The wheels.
     pub wheels: Vec<FileRecord>,

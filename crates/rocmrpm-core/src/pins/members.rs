@@ -25,7 +25,7 @@ pub struct MemberOutdated {
     pub locked: String,
     /// The newest release that counts.
     pub newest: Option<String>,
-    /// What came of the comparison.
+    /// The result of the comparison.
     pub state: State,
     /// Why the index could not be asked.
     pub error: Option<String>,

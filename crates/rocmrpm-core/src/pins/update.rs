@@ -34,15 +34,15 @@ pub struct Update {
     pub changed: Vec<Changed>,
     /// The further sources that stay as they are: their names, and why.
     pub kept: Vec<Kept>,
-    /// Lines of the pin whose comments name the old version: number and text.
+    /// Lines of the pin whose comments name the old version: the number and the text.
     pub comments: Vec<(usize, String)>,
-    /// What changed upstream; absent where the version stays.
+    /// What changed upstream; null if the version stays.
     pub upstream: Option<Changes>,
     /// Why the old and the new source could not be compared.
     pub not_compared: Option<String>,
 }
 
-/// A further source that did not follow its component.
+/// A further source whose version stays.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kept {

@@ -23,7 +23,7 @@ const SCHEMA: &str = "rocmrpm/repository/1";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct State {
     pub(super) schema: String,
-    /// Rises with every publishing.
+    /// Counts up with every publication.
     #[serde(default)]
     pub serial: u64,
     /// The fingerprint of the key that it is signed with.
@@ -37,7 +37,7 @@ pub struct State {
     /// Files that it does not name any more: they stay until it is published again, for
     /// whoever has just read the metadata before this.
     pub leaving: Vec<String>,
-    /// Files that were to be removed when it was published.
+    /// Files that were removed when it was published.
     pub removed: Vec<String>,
 }
 

@@ -62,7 +62,7 @@ pub struct FileDifference {
     pub content: Content,
 }
 
-/// One package of both builds.
+/// A package of both builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Package {
@@ -72,11 +72,11 @@ pub struct Package {
     pub same_bytes: bool,
     /// How many files are the same.
     pub same_files: usize,
-    /// Header tags that differ, those apart that say when and where it was built.
+    /// Header tags that differ, except those about the time and the machine of the build.
     pub tags: Vec<Difference>,
-    /// Files that the earlier package alone has.
+    /// Files that only the earlier package has.
     pub files_removed: Vec<String>,
-    /// Files that the new package alone has.
+    /// Files that only the new package has.
     pub files_added: Vec<String>,
     /// Files that differ.
     pub files: Vec<FileDifference>,
@@ -96,9 +96,9 @@ impl Package {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
-    /// RPMs that the earlier build alone made.
+    /// RPMs that only the earlier build made.
     pub rpms_removed: Vec<String>,
-    /// RPMs that the new build alone made.
+    /// RPMs that only the new build made.
     pub rpms_added: Vec<String>,
     /// What both made.
     pub packages: Vec<Package>,

@@ -44,18 +44,18 @@ pub struct Reproduction {
     pub component: String,
     /// Its version and Release.
     pub version: String,
-    /// Who built it, both times.
+    /// The builder of both builds.
     pub builder: String,
     /// Whether nothing differs that a user would get.
     pub identical: bool,
     /// What was compared.
     #[serde(flatten)]
     pub compared: Compared,
-    /// Inputs of the build that are others now than they were.
+    /// Inputs of the build that have changed since.
     pub inputs_changed: Vec<String>,
-    /// Packages that the build root had then, and has no more.
+    /// Packages that only the earlier build root had.
     pub buildroot_removed: Vec<String>,
-    /// Packages that the build root has now, and had not then.
+    /// Packages that only the new build root has.
     pub buildroot_added: Vec<String>,
     /// The folder of the new RPMs.
     pub rpms: PathBuf,

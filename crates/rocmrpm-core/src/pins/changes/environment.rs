@@ -25,7 +25,7 @@ pub struct Environment {
 pub struct Read {
     /// Its name.
     pub name: String,
-    /// File and line.
+    /// The file and the line.
     pub place: String,
 }
 
@@ -35,7 +35,7 @@ pub struct Read {
 pub struct Gone {
     /// Its name.
     pub name: String,
-    /// File and line where it was read first.
+    /// The file and line that read it first.
     pub place: String,
     /// Where the workspace sets it: `component.toml`, the template's name.
     pub exported: Option<String>,

@@ -16,9 +16,9 @@ pub struct GpuList {
     pub file: String,
     /// What stands before the list, such as `HIP_SUPPORTED_ARCHS`; may be empty.
     pub name: String,
-    /// Targets that came.
+    /// Targets that were added.
     pub added: Vec<String>,
-    /// Targets that left.
+    /// Targets that were removed.
     pub removed: Vec<String>,
 }
 

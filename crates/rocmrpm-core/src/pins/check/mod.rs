@@ -27,7 +27,7 @@ pub enum Severity {
     Note,
 }
 
-/// One disagreement.
+/// A finding.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
@@ -45,7 +45,7 @@ pub struct Finding {
     pub line: usize,
     /// What upstream or the table says, each with its place.
     pub upstream: Vec<String>,
-    /// What could be done.
+    /// How to fix it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     #[serde(skip)]
