@@ -2,14 +2,32 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
-use crate::error::{Error, Kind};
+use crate::audit::Audit;
+use crate::document::Document;
 use crate::report::{Progress, Shell, offline_text};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::{audit, prep};
+
+/// What `rocmrpm audit offline --json` prints: what the build of a component would download.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct OfflineAudit<'a> {
+    schema: &'static str,
+    /// The chroot whose spec was read.
+    chroot: &'a str,
+    /// The pin set.
+    pins: &'a str,
+    #[serde(flatten)]
+    audit: &'a Audit,
+}
+
+impl Document for OfflineAudit<'_> {
+    const SCHEMA: &'static str = "rocmrpm/audit-offline/2";
+}
 
 pub(super) fn run(args: &args::Audit, dir: &Path, shell: &Shell) -> Done {
     let args::Audit::Offline(args) = args;
@@ -23,12 +41,12 @@ pub(super) fn run(args: &args::Audit, dir: &Path, shell: &Shell) -> Done {
     let prepared = prep::prepared(&stack, component, &fetcher, &progress)?;
     let audit = audit::offline(component, workspace.pin(component), &prepared)?;
     if args.json {
-        let mut value =
-            serde_json::to_value(&audit).map_err(|e| Error::new(Kind::Internal, e.to_string()))?;
-        value["schema"] = json!("rocmrpm/audit-offline/2");
-        value["chroot"] = json!(workspace.chroot.name);
-        value["pins"] = json!(workspace.pins.name);
-        shell.json(&value)?;
+        shell.json(&OfflineAudit {
+            schema: OfflineAudit::SCHEMA,
+            chroot: &workspace.chroot.name,
+            pins: &workspace.pins.name,
+            audit: &audit,
+        })?;
     } else {
         shell.data(offline_text(&audit, args.verbose))?;
     }

@@ -1,16 +1,17 @@
 //! `rocmrpm build`.
 
+pub(super) mod documents;
+
 use std::collections::BTreeSet;
 use std::path::Path;
-
-use serde_json::json;
 
 use super::{Done, args, container, context};
 use crate::build::{
     BuildLock, Options, Outcome, Prepared, Results, Run, Stage, check_locks, prepare, result_rpms,
     run as run_plan,
 };
-use crate::error::{Error, IoError, Kind, Problem, Problems};
+use crate::document::Document;
+use crate::error::{Error, IoError, Kind, Problems};
 use crate::events::{Event, Events};
 use crate::index;
 use crate::machine;
@@ -20,10 +21,11 @@ use crate::process::{check_stop, own_program, quote};
 use crate::proof;
 use crate::report::{Progress, Shell, Style, count, human_size, show_error};
 use crate::rpms::name_of_file;
-use crate::sources::{Cache, Fetcher};
+use crate::sources::{Cache, Fetched, Fetcher};
 use crate::stack::{Stack, Verdict};
 use crate::text::file_url;
 use crate::workspace::{Component, Workspace, closure_not_written};
+use documents::{FetchedSource, RenderedSpec, RunDocument, RunReport, SourcesReport, SpecsReport};
 
 pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
@@ -81,7 +83,8 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         if done.complete() { Some(make_outputs(&lock, &stack, args.until, events, shell)?) } else { None };
     drop(progress);
     if args.json {
-        shell.json(&document(&workspace, &done, args.until, outputs.as_ref()))?;
+        let run = RunReport::of(&workspace, &done, args.until, outputs.as_ref());
+        shell.json(&RunDocument { schema: RunDocument::SCHEMA, run })?;
     }
     let code = report_failures(&done, shell);
     if let Some(outputs) = outputs {
@@ -100,10 +103,10 @@ fn render_specs(prepared: &Prepared<'_, '_>, json: bool, shell: &Shell) -> Done 
         if !json {
             shell.data(path.display())?;
         }
-        specs.push(json!({"component": name.as_str(), "path": path, "sha256": rendered.digest}));
+        specs.push(RenderedSpec { component: name.as_str(), path, sha256: rendered.digest });
     }
     if json {
-        shell.json(&json!({"schema": "rocmrpm/specs/1", "specs": specs}))?;
+        shell.json(&SpecsReport { schema: SpecsReport::SCHEMA, specs })?;
     }
     Ok(0)
 }
@@ -125,10 +128,9 @@ fn fetch_sources(
         let fetched = fetcher.obtain(source);
         fetcher.leave(&source.component);
         match fetched {
-            Ok(fetched) => sources.push(json!({
-                "component": component, "source": name, "file": fetched.file_name, "path": fetched.path,
-                "sha256": fetched.sha256, "size": fetched.size,
-            })),
+            Ok(Fetched { file_name: file, path, sha256, size, .. }) => {
+                sources.push(FetchedSource { component, source: name, file, path, sha256, size });
+            }
             Err(error) => {
                 let last = failed.replace(error.into());
                 last.iter().for_each(|error| show_error(shell, error));
@@ -138,10 +140,11 @@ fn fetch_sources(
             }
         }
     }
+    let fetched = count(sources.len(), "source");
     if args.json {
-        shell.json(&json!({"schema": "rocmrpm/sources/1", "sources": sources}))?;
+        shell.json(&SourcesReport { schema: SourcesReport::SCHEMA, sources })?;
     }
-    shell.status(Style::Good, "Fetched", count(sources.len(), "source"));
+    shell.status(Style::Good, "Fetched", fetched);
     failed.map_or(Ok(0), Err)
 }
 
@@ -331,55 +334,4 @@ fn what_next(
         next.push(("install a wheel", format!("{} -m venv try && {install}", machine::PYTHON)));
     }
     next
-}
-
-fn problem(problem: &Problem) -> serde_json::Value {
-    let start = problem.span.as_ref().map(|span| span.start);
-    let before = start.and_then(|start| problem.text.get(..start));
-    json!({
-        "file": problem.file,
-        "line": before.map(|text| text.matches('\n').count() + 1),
-        "message": problem.message,
-        "help": problem.help,
-    })
-}
-
-pub(super) fn document(
-    workspace: &Workspace,
-    done: &Run,
-    until: Stage,
-    outputs: Option<&Outputs>,
-) -> serde_json::Value {
-    let components: Vec<_> = done
-        .outcomes
-        .iter()
-        .map(|(name, outcome)| {
-            let results = Results::of(&workspace.build_dir(), until, name);
-            match outcome {
-                Outcome::Built(_) => {
-                    json!({"component": name.as_str(), "outcome": "built", "results": results.dir()})
-                }
-                Outcome::Fresh => {
-                    json!({"component": name.as_str(), "outcome": "fresh", "results": results.dir()})
-                }
-                Outcome::Failed(error) => json!({
-                    "component": name.as_str(), "outcome": "failed", "error": error.to_string(),
-                    "causes": error.causes(), "help": error.help(), "details": error.details(),
-                    "problems": error.problems().iter().map(problem).collect::<Vec<_>>(),
-                }),
-                Outcome::Skipped(reason) => {
-                    json!({"component": name.as_str(), "outcome": "skipped", "reason": reason})
-                }
-            }
-        })
-        .collect();
-    json!({
-        "schema": "rocmrpm/run/2",
-        "chroot": workspace.chroot.name,
-        "complete": done.complete(),
-        "components": components,
-        "wheels": outputs.map(|o| o.wheels),
-        "index": outputs.and_then(|o| o.index.as_ref()).map(|written| &written.simple),
-        "containers": outputs.map(|o| &o.containers),
-    })
 }

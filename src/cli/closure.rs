@@ -19,7 +19,7 @@ use crate::error::{Error, IoError, Kind};
 use crate::events::{Events, Silent};
 use crate::files;
 use crate::report::{
-    Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text,
+    Extras, Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text,
     imports_json, install_json, show_imports, why_json, why_text,
 };
 use crate::sources::{Cache, Fetcher, normalized};
@@ -144,13 +144,14 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let differs: Vec<String> = changes.paths().map(str::to_owned).collect();
     if args.json {
         let written = args.write && !broken && !differs.is_empty();
-        let mut document = closure_json(closure, &differs, written);
-        if let Some(differences) = &differences {
-            document["upgraded"] = diff_json("", "", differences)["differences"].take();
-        }
-        document["proof"] = proof.as_ref().map(install_json).into();
-        document["imports"] = imports.as_ref().map(imports_json).into();
-        shell.json(&document)?;
+        let extras = Extras {
+            differs: &differs,
+            written,
+            upgraded: differences.as_deref(),
+            proof: proof.as_ref().map(install_json),
+            imports: imports.as_ref().map(imports_json),
+        };
+        shell.json(&closure_json(closure, extras))?;
     } else if args.html {
         shell.data(closure_html(closure))?;
     } else if before.is_none_or(|before| !before.names_members()) {

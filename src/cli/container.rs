@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::{Results, Stage};
-use crate::container::{self, Engine};
+use crate::container::{self, Difference, Engine};
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::report::{Shell, Style, Table, count};
@@ -90,20 +91,41 @@ fn complete(stack: &Stack<'_>, flavour: Flavour) -> Result<(), Error> {
     Ok(())
 }
 
+/// What `rocmrpm container check --json` prints: how the labels of an image differ from the workspace.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ImageCheck<'a> {
+    schema: &'static str,
+    /// The image.
+    image: &'a str,
+    /// The flavour that its labels name.
+    flavour: &'a str,
+    /// The chroot.
+    chroot: &'a str,
+    /// The pin set.
+    pins: &'a str,
+    /// The labels that differ; empty if the image is what the pin set says.
+    differences: &'a [Difference],
+}
+
+impl Document for ImageCheck<'_> {
+    const SCHEMA: &'static str = "rocmrpm/container-check/1";
+}
+
 fn check(args: &args::ContainerCheck, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let found = Engine::of_machine()?.labels(&args.image)?;
     let (flavour, differences) = container::check(&stack, &found, &args.image)?;
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/container-check/1",
-            "image": args.image,
-            "flavour": flavour.name(),
-            "chroot": workspace.chroot.name,
-            "pins": workspace.pins.name,
-            "differences": differences,
-        }))?;
+        shell.json(&ImageCheck {
+            schema: ImageCheck::SCHEMA,
+            image: &args.image,
+            flavour: flavour.name(),
+            chroot: &workspace.chroot.name,
+            pins: &workspace.pins.name,
+            differences: &differences,
+        })?;
     } else if differences.is_empty() {
         shell.data(format!("{} is what the pin set `{}` says", args.image, workspace.pins.name))?;
     } else {

@@ -8,9 +8,9 @@ use crate::error::{Error, Kind};
 use crate::report::Shell;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
 
-mod push;
-mod status;
-mod sync;
+pub(super) mod push;
+pub(super) mod status;
+pub(super) mod sync;
 mod watch;
 
 pub(super) fn run(args: &args::Copr, dir: &Path, shell: &Shell) -> Done {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args};
+use crate::document::Document;
 use crate::error::Kind;
 use crate::machine;
 use crate::process::{Command, find_program, install_help};
@@ -35,8 +36,104 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("rclone", "publishing to S3", false, "version"),
 ];
 
+/// What `rocmrpm doctor --json` prints: what this machine has for builds.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Checkup {
+    schema: &'static str,
+    /// The machine.
+    machine: Machine,
+    /// Programs that rocmrpm runs.
+    tools: Vec<Tool>,
+    /// Sentences about chroots of the workspace whose release has reached its end of life.
+    end_of_life: Vec<String>,
+}
+
+/// What a machine is, as text for people.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Machine {
+    /// The operating system.
+    system: String,
+    /// Whether its packages are RPMs.
+    packages: String,
+    /// The number of cores.
+    cores: String,
+    /// The memory that is available.
+    free_memory: String,
+    /// The version of HIP's headers.
+    hip: String,
+    /// The device of the GPU driver.
+    gpu_driver: String,
+    /// The index that pip uses, without credentials.
+    pip_index: String,
+    /// The folder of rocmrpm's cache.
+    cache: String,
+}
+
+/// A program.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Tool {
+    /// Its name.
+    tool: &'static str,
+    /// What it is for.
+    #[serde(rename = "for")]
+    purpose: &'static str,
+    /// Whether nothing works without it.
+    required: bool,
+    /// Whether it was found.
+    found: bool,
+    /// The line of its version text that has the number.
+    version: Option<String>,
+}
+
+impl Document for Checkup {
+    const SCHEMA: &'static str = "rocmrpm/doctor/2";
+}
+
+impl Machine {
+    fn of_this() -> Self {
+        let packages = match machine::packages_are_rpms() {
+            true => "RPMs",
+            false => "not RPMs: only some BuildRequires can be checked",
+        };
+        let gpu_driver = match Path::new("/dev/kfd").exists() {
+            true => "/dev/kfd",
+            false => "no /dev/kfd: nothing here runs device code",
+        };
+        let hip = machine::hip_version(Path::new("/usr/include/hip/hip_version.h"));
+        // The index may hold credentials in its URL.
+        let pip_index = pip_index().ok().map(|url| shown_url(&url));
+        let cache = Cache::from_env().map(|cache| cache.dir().display().to_string());
+        Self {
+            system: machine::os_release().pretty_name,
+            packages: packages.to_owned(),
+            cores: machine::cores().to_string(),
+            free_memory: human_size(machine::available_memory()),
+            hip: hip.unwrap_or_else(|| "no headers in /usr/include/hip".into()),
+            gpu_driver: gpu_driver.to_owned(),
+            pip_index: pip_index.unwrap_or_else(|| "pip does not say".into()),
+            cache: cache.unwrap_or_else(|error| error.to_string()),
+        }
+    }
+
+    /// Returns the values with their names for a table.
+    fn rows(&self) -> [(&'static str, &str); 8] {
+        [
+            ("system", &self.system),
+            ("packages", &self.packages),
+            ("cores", &self.cores),
+            ("free memory", &self.free_memory),
+            ("ROCm (HIP)", &self.hip),
+            ("GPU driver", &self.gpu_driver),
+            ("pip index", &self.pip_index),
+            ("cache", &self.cache),
+        ]
+    }
+}
+
 pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
-    let os = machine::os_release();
     let mut missing = 0;
     let mut tools = Vec::new();
     for (name, purpose, required, option) in TOOLS {
@@ -44,63 +141,22 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
             if name.starts_with('/') { Path::new(name).exists() } else { find_program(name).is_some() };
         let version = if found { version(name, option) } else { None };
         missing += usize::from(*required && !found);
-        tools.push((*name, *purpose, *required, found, version));
+        tools.push(Tool { tool: name, purpose, required: *required, found, version });
     }
-    // The index may hold credentials in its URL.
-    let index = pip_index().ok().map(|url| shown_url(&url));
-    let facts = [
-        ("system", os.pretty_name.clone()),
-        (
-            "packages",
-            if machine::packages_are_rpms() {
-                "RPMs"
-            } else {
-                "not RPMs: only some BuildRequires can be checked"
-            }
-            .into(),
-        ),
-        ("cores", machine::cores().to_string()),
-        ("free memory", human_size(machine::available_memory())),
-        (
-            "ROCm (HIP)",
-            machine::hip_version(Path::new("/usr/include/hip/hip_version.h"))
-                .unwrap_or_else(|| "no headers in /usr/include/hip".into()),
-        ),
-        (
-            "GPU driver",
-            if Path::new("/dev/kfd").exists() {
-                "/dev/kfd"
-            } else {
-                "no /dev/kfd: nothing here runs device code"
-            }
-            .into(),
-        ),
-        ("pip index", index.unwrap_or_else(|| "pip does not say".into())),
-        ("cache", Cache::from_env().map(|c| c.dir().display().to_string()).unwrap_or_else(|e| e.to_string())),
-    ];
+    let machine = Machine::of_this();
     let ended = ended(dir);
     ended.iter().for_each(|text| shell.warning(text));
     if args.json {
-        let list: Vec<_> = tools
-            .iter()
-            .map(|(name, purpose, required, found, version)| {
-                json!({"tool": name, "for": purpose, "required": required, "found": found, "version": version})
-            })
-            .collect();
-        let machine: serde_json::Map<String, serde_json::Value> =
-            facts.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        shell.json(
-            &json!({"schema": "rocmrpm/doctor/2", "machine": machine, "tools": list, "end_of_life": ended}),
-        )?;
+        shell.json(&Checkup { schema: Checkup::SCHEMA, machine, tools, end_of_life: ended })?;
     } else {
         let mut table = Table::new(&["machine", ""]);
-        for (name, value) in &facts {
-            table.row([*name, value.as_str()]);
+        for (name, value) in machine.rows() {
+            table.row([name, value]);
         }
         let mut text = table.text();
         text.push('\n');
         let mut table = Table::new(&["tool", "is", "for", "version, or how to get it"]);
-        for (name, purpose, required, found, version) in &tools {
+        for Tool { tool: name, purpose, required, found, version } in &tools {
             let (style, state) = match (found, required) {
                 (true, _) => (Style::Good, "there"),
                 (false, true) => (Style::Bad, "missing"),

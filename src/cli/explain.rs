@@ -1,18 +1,16 @@
 //! `rocmrpm explain`.
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args};
-use crate::build::{Cause, Pattern, cause, causes};
+use crate::build::{Cause, CauseKind, Pattern, Phase, cause, causes};
+use crate::document::Document;
 use crate::error::{Error, Kind};
-use crate::inspect::{RULES, RULES_VERSION, Rule, rule};
+use crate::inspect::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule};
 use crate::lint::{self, rule_groups};
 use crate::names::nearest;
 use crate::report::{Shell, cause_text, causes_text, rule_text, rules_text};
 use crate::text::visible;
-
-/// The format of `--json`.
-const SCHEMA: &str = "rocmrpm/rules/2";
 
 /// What an ID names.
 #[derive(Clone, Copy)]
@@ -50,7 +48,67 @@ fn find(id: &str) -> Result<Entry, Error> {
     })
 }
 
-fn document(wanted: Option<Entry>) -> serde_json::Value {
+/// What `rocmrpm explain --json` prints: the rules of inspection and lint, and the causes of failed
+/// builds that rocmrpm recognizes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Rules {
+    schema: &'static str,
+    /// Counts up when a rule changes what it finds.
+    rules_version: u32,
+    /// The rules, by group.
+    rules: Vec<RuleEntry>,
+    /// The causes of failed builds.
+    causes: Vec<CauseEntry>,
+}
+
+/// A rule.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RuleEntry {
+    /// The stable name.
+    id: RuleId,
+    /// The group that it belongs to.
+    group: &'static str,
+    /// How bad its findings are.
+    severity: Severity,
+    /// What it finds.
+    what: &'static str,
+    /// Why that matters.
+    why: &'static str,
+    /// Where it happened to real packages; null if no incident is known.
+    incident: Option<&'static str>,
+    /// How to fix it.
+    help: &'static str,
+}
+
+/// A cause of failed builds.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CauseEntry {
+    /// The stable name.
+    id: &'static str,
+    /// What has to be changed.
+    kind: CauseKind,
+    /// The phases of a build in which it occurs; empty for all.
+    phases: &'static [Phase],
+    /// Whether other causes are more likely if their patterns match as well.
+    general: bool,
+    /// What the log says: texts that match a whole line or several, with captures.
+    patterns: Vec<&'static str>,
+    /// What the cause is; `{1}` and `{2}` stand for captures.
+    cause: &'static str,
+    /// How to fix it.
+    help: &'static str,
+    /// Where such a log was seen.
+    seen: &'static str,
+}
+
+impl Document for Rules {
+    const SCHEMA: &'static str = "rocmrpm/rules/2";
+}
+
+fn document(wanted: Option<Entry>) -> Rules {
     let rules =
         rule_groups().into_iter().flat_map(|(group, rules)| rules.iter().map(move |rule| (group, rule)));
     let rules = rules.filter(|(_, rule)| match wanted {
@@ -58,12 +116,9 @@ fn document(wanted: Option<Entry>) -> serde_json::Value {
         Some(Entry::Rule(wanted)) => wanted.id == rule.id,
         Some(Entry::Cause(_)) => false,
     });
-    let rules = rules.map(|(group, Rule { id, severity, what, why, incident, help })| {
-        let incident = (!incident.is_empty()).then_some(incident);
-        json!({
-            "id": id, "group": group, "severity": severity, "what": what, "why": why,
-            "incident": incident, "help": help,
-        })
+    let rules = rules.map(|(group, &Rule { id, severity, what, why, incident, help })| {
+        let incident = Some(incident).filter(|incident| !incident.is_empty());
+        RuleEntry { id, group, severity, what, why, incident, help }
     });
     let causes = causes().iter().filter(|cause| match wanted {
         None => true,
@@ -71,14 +126,13 @@ fn document(wanted: Option<Entry>) -> serde_json::Value {
         Some(Entry::Cause(wanted)) => wanted.id == cause.id,
     });
     let causes = causes.map(|Cause { id, kind, phases, general, every: _, patterns, cause, help, seen }| {
-        let patterns = patterns.iter().map(Pattern::as_str).collect::<Vec<_>>();
-        json!({
-            "id": id, "kind": kind, "phases": phases, "general": general, "patterns": patterns,
-            "cause": cause, "help": help, "seen": seen,
-        })
+        let patterns = patterns.iter().map(Pattern::as_str).collect();
+        CauseEntry { id, kind: *kind, phases, general: *general, patterns, cause, help, seen }
     });
-    json!({
-        "schema": SCHEMA, "rules_version": RULES_VERSION,
-        "rules": rules.collect::<Vec<_>>(), "causes": causes.collect::<Vec<_>>(),
-    })
+    Rules {
+        schema: Rules::SCHEMA,
+        rules_version: RULES_VERSION,
+        rules: rules.collect(),
+        causes: causes.collect(),
+    }
 }

@@ -1,16 +1,35 @@
 //! `rocmrpm index`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::BuildLock;
+use crate::document::Document;
 use crate::index;
 use crate::outputs;
 use crate::report::{Progress, Shell, Style, count};
 use crate::stack::Stack;
 use crate::text::file_url;
+
+/// What `rocmrpm index --json` prints: the pip index of the wheels.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct IndexReport<'a> {
+    schema: &'static str,
+    /// The URL for pip's `--index-url`.
+    url: &'a str,
+    /// Whether any page or package changed.
+    changed: bool,
+    /// How many wheels each distribution has, by normalized name.
+    distributions: &'a BTreeMap<String, usize>,
+}
+
+impl Document for IndexReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/index/1";
+}
 
 pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     match &args.command {
@@ -35,12 +54,12 @@ fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     }
     let url = file_url(&written.simple);
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/index/1",
-            "url": url,
-            "changed": written.changed,
-            "distributions": written.distributions,
-        }))?;
+        shell.json(&IndexReport {
+            schema: IndexReport::SCHEMA,
+            url: &url,
+            changed: written.changed,
+            distributions: &written.distributions,
+        })?;
     } else {
         shell.data(url)?;
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Done, args};
 use crate::build;
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::gpu::GpuTarget;
@@ -95,7 +96,7 @@ fn of_workspace(dir: &Path, chroot: Option<String>, component: Option<&str>) -> 
     }
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Error> {
+fn json(value: &impl Document) -> Result<String, Error> {
     serde_json::to_string_pretty(value).map_err(|e| Error::new(Kind::Internal, e.to_string()))
 }
 

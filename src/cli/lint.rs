@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context, trust};
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind, Problems};
 use crate::events::Silent;
 use crate::files;
@@ -17,8 +18,42 @@ use crate::spec::{self, History};
 use crate::stack::Stack;
 use crate::workspace::{Component, Source, Workspace};
 
-/// The format of `--json`.
-const SCHEMA: &str = "rocmrpm/lint/2";
+/// What `rocmrpm lint --json` prints: what is wrong with specs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct LintReport<'a> {
+    schema: &'static str,
+    /// The chroot whose packages satisfy requirements.
+    chroot: &'a str,
+    /// The pin set.
+    pins: &'a str,
+    /// The specs that were checked.
+    specs: Vec<CheckedSpec<'a>>,
+    /// What is wrong, worst first.
+    findings: &'a [Finding],
+    /// Findings that a waiver accepted, with its reason.
+    waived: &'a [Waived],
+}
+
+/// A spec that was checked.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CheckedSpec<'a> {
+    /// The file.
+    file: &'a str,
+    /// Whether its sources were in the cache, so that exports were compared with them.
+    source_read: bool,
+}
+
+impl<'a> CheckedSpec<'a> {
+    fn of(spec: &'a Spec<'_>) -> Self {
+        Self { file: &spec.file, source_read: spec.words.is_some() }
+    }
+}
+
+impl Document for LintReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/lint/2";
+}
 
 pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
@@ -61,7 +96,14 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     }
     findings.sort();
     if args.json {
-        shell.json(&document(&workspace, &specs, &findings, &waived))?;
+        shell.json(&LintReport {
+            schema: LintReport::SCHEMA,
+            chroot: &workspace.chroot.name,
+            pins: &workspace.pins.name,
+            specs: specs.iter().map(CheckedSpec::of).collect(),
+            findings: &findings,
+            waived: &waived,
+        })?;
     } else {
         shell.data(lint_text(&findings, &waived, specs.len()))?;
     }
@@ -81,20 +123,6 @@ fn tell_unread(specs: &[(&Component, Spec<'_>)], shell: &Shell) {
             unread.join(", ")
         ));
     }
-}
-
-fn document(
-    workspace: &Workspace,
-    specs: &[Spec<'_>],
-    findings: &[Finding],
-    waived: &[Waived],
-) -> serde_json::Value {
-    let specs: Vec<_> =
-        specs.iter().map(|spec| json!({"file": spec.file, "source_read": spec.words.is_some()})).collect();
-    json!({
-        "schema": SCHEMA, "chroot": workspace.chroot.name, "pins": workspace.pins.name,
-        "specs": specs, "findings": findings, "waived": waived,
-    })
 }
 
 /// Renders the specs of all components; what one requires another may provide. They are

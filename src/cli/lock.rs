@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context, render};
+use crate::document::Document;
 use crate::error::{IoError, Problems};
 use crate::events::Events;
 use crate::files;
 use crate::report::{Progress, Shell, Style, count};
-use crate::sources::{Cache, Fetcher, Locked};
+use crate::sources::{Cache, Fetcher};
 use crate::workspace::document::File;
+use crate::workspace::pin::LockEntry;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Lock, PinSet};
 
@@ -46,7 +48,20 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         files::write_durably(&path, &text).map_err(IoError::doing(format!("write `{shown}`")))?;
     }
     if args.json {
-        shell.json(&document(&set.name, &shown, &locked, differs, args.check))?;
+        let sources = locked.lock.entries.iter().map(|((component, source), entry)| LockedSource {
+            component: component.as_str(),
+            source,
+            entry,
+        });
+        shell.json(&LockReport {
+            schema: LockReport::SCHEMA,
+            pins: &set.name,
+            file: &shown,
+            differs,
+            written: differs && !args.check,
+            unseen: &locked.unseen,
+            sources: sources.collect(),
+        })?;
     } else if args.check && differs {
         shell.data(render::colored(&diff))?;
     }
@@ -85,36 +100,37 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn document(set: &str, file: &str, locked: &Locked, differs: bool, check: bool) -> serde_json::Value {
-    let sources: Vec<_> = locked
-        .lock
-        .entries
-        .iter()
-        .map(|((component, source), entry)| {
-            json!({
-                "component": component.as_str(),
-                "source": source,
-                "version": entry.version,
-                "origin": entry.origin,
-                "paths": entry.paths,
-                "sha256": entry.sha256.map(|digest| digest.to_string()),
-                "size": entry.size,
-                "commit": entry.commit,
-                "tree": entry.tree,
-                "submodules": entry.submodules,
-                "archive": entry.archive.map(|digest| digest.to_string()),
-                "crates": entry.crates,
-                "git": entry.git,
-            })
-        })
-        .collect();
-    json!({
-        "schema": "rocmrpm/lock/1",
-        "pins": set,
-        "file": file,
-        "differs": differs,
-        "written": differs && !check,
-        "unseen": locked.unseen,
-        "sources": sources,
-    })
+/// What `rocmrpm lock --json` prints: the sources of a pin set, as the lock file has them.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct LockReport<'a> {
+    schema: &'static str,
+    /// The pin set.
+    pins: &'a str,
+    /// The lock file, from the workspace's folder on.
+    file: &'a str,
+    /// Whether the file differed from what it should be.
+    differs: bool,
+    /// Whether it was written.
+    written: bool,
+    /// Sources that are not in the cache and were recorded by digest or commit only, with `--offline`.
+    unseen: &'a [String],
+    /// All sources, by component.
+    sources: Vec<LockedSource<'a>>,
+}
+
+/// A source of a component.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LockedSource<'a> {
+    /// The component.
+    component: &'a str,
+    /// The name of a further source; empty for the main one.
+    source: &'a str,
+    #[serde(flatten)]
+    entry: &'a LockEntry,
+}
+
+impl Document for LockReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/lock/1";
 }

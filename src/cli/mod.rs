@@ -10,6 +10,8 @@ mod container;
 mod context;
 mod copr;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod enter_shell;
 mod explain;
 mod index;

@@ -2,14 +2,67 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
+use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::patches::{self, How, Refreshed, Series};
 use crate::report::{Progress, Shell, Style, conflict_text, series_text, show_error};
 use crate::sources::{Cache, Fetcher};
 use crate::workspace::{Component, Workspace};
+
+/// What `rocmrpm patch status --json` prints: whether patches and edits apply.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PatchStatus<'a> {
+    schema: &'static str,
+    /// The chroot.
+    chroot: &'a str,
+    /// The pin set.
+    pins: &'a str,
+    /// Whether any patch or edit does not apply.
+    fails: bool,
+    /// The components with their patches and edits.
+    components: &'a [Series],
+    /// Components that could not be checked.
+    not_checked: Vec<NotChecked<'a>>,
+}
+
+/// What `rocmrpm patch refresh --json` prints: patches adapted to the pinned sources.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PatchRefresh<'a> {
+    schema: &'static str,
+    /// The chroot.
+    chroot: &'a str,
+    /// The pin set.
+    pins: &'a str,
+    /// Whether the patches were written; not if any has a conflict.
+    written: bool,
+    /// The components with their patches.
+    components: &'a [Refreshed],
+    /// Components that could not be checked.
+    not_checked: Vec<NotChecked<'a>>,
+}
+
+/// A component that could not be checked.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NotChecked<'a> {
+    /// The component.
+    component: &'a str,
+    /// Why its sources could not be fetched.
+    error: String,
+}
+
+impl Document for PatchStatus<'_> {
+    const SCHEMA: &'static str = "rocmrpm/patch-status/2";
+}
+
+impl Document for PatchRefresh<'_> {
+    const SCHEMA: &'static str = "rocmrpm/patch-refresh/2";
+}
 
 pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> Done {
     match args {
@@ -24,14 +77,14 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     })?;
     let fails = series.iter().any(Series::fails);
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/patch-status/2",
-            "chroot": workspace.chroot.name,
-            "pins": workspace.pins.name,
-            "fails": fails,
-            "components": series,
-            "not_checked": not_checked(&unchecked),
-        }))?;
+        shell.json(&PatchStatus {
+            schema: PatchStatus::SCHEMA,
+            chroot: &workspace.chroot.name,
+            pins: &workspace.pins.name,
+            fails,
+            components: &series,
+            not_checked: not_checked(&unchecked),
+        })?;
     } else {
         let texts: Vec<String> = series.iter().map(series_text).collect();
         shell.data(texts.join("\n"))?;
@@ -52,14 +105,14 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
         all.iter().try_for_each(Refreshed::write)?;
     }
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/patch-refresh/2",
-            "chroot": workspace.chroot.name,
-            "pins": workspace.pins.name,
-            "written": !conflicts,
-            "components": all,
-            "not_checked": not_checked(&unchecked),
-        }))?;
+        shell.json(&PatchRefresh {
+            schema: PatchRefresh::SCHEMA,
+            chroot: &workspace.chroot.name,
+            pins: &workspace.pins.name,
+            written: !conflicts,
+            components: &all,
+            not_checked: not_checked(&unchecked),
+        })?;
     } else {
         let texts: Vec<String> = all.iter().map(conflict_text).filter(|text| !text.is_empty()).collect();
         if !texts.is_empty() {
@@ -126,8 +179,8 @@ fn each<T>(
     Ok((workspace, done, unchecked))
 }
 
-fn not_checked(unchecked: &[Unchecked]) -> Vec<serde_json::Value> {
-    unchecked.iter().map(|(name, error)| json!({"component": name, "error": error.to_string()})).collect()
+fn not_checked(unchecked: &[Unchecked]) -> Vec<NotChecked<'_>> {
+    unchecked.iter().map(|(component, error)| NotChecked { component, error: error.to_string() }).collect()
 }
 
 /// Returns the exit code: what does not fit comes before what could not be looked at.

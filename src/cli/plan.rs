@@ -4,16 +4,115 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::{Estimate, Stage, prepare};
+use crate::digest::Sha256;
+use crate::document::Document;
 use crate::duration;
 use crate::names::ComponentName;
 use crate::outputs;
 use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
+
+/// What `rocmrpm plan --json` prints: what a build would do.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PlanReport<'a> {
+    schema: &'static str,
+    /// The chroot.
+    chroot: &'a str,
+    /// The pin set.
+    pins: &'a str,
+    /// The builder: `mock`, `host` or `copr`.
+    builder: &'a str,
+    /// How many components would be built or inspected.
+    stale: usize,
+    /// How long that would take, in seconds, going by earlier builds; null if nothing is to be done or
+    /// no time is known.
+    seconds: Option<f64>,
+    /// Components that were never built here; their time is not in `seconds`.
+    seconds_unknown_of: Vec<&'a str>,
+    /// The components, in build order.
+    steps: Vec<PlanStep<'a>>,
+    /// Components that the chroot cannot have.
+    left_out: Vec<LeftOut<'a>>,
+}
+
+/// A component of a plan.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PlanStep<'a> {
+    /// The component.
+    component: &'a str,
+    /// Its upstream version.
+    version: &'a str,
+    /// Its Release, as the spec has it.
+    release: &'a str,
+    /// Whether something is not committed, or a pin is overridden.
+    dirty: bool,
+    /// The number of the wave, from 1: components of one wave do not require each other.
+    wave: Option<usize>,
+    /// The build key.
+    key: Sha256,
+    /// Whether it would be built.
+    stale: bool,
+    /// What would be done.
+    plan: Planned,
+    /// What changed since its last build or inspection.
+    reasons: &'a [String],
+    /// Why its wheels would be made again.
+    wheels: &'a [String],
+}
+
+/// What would be done with a component.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Planned {
+    /// Nothing.
+    Fresh,
+    /// Its packages would be inspected again.
+    Inspect,
+    /// It would be built.
+    Build,
+}
+
+impl Planned {
+    /// Returns what a verdict means, and its reasons.
+    pub(super) fn of(verdict: &Verdict) -> (Self, &[String]) {
+        match verdict {
+            Verdict::Fresh => (Self::Fresh, &[]),
+            Verdict::Inspect(reasons) => (Self::Inspect, reasons),
+            Verdict::Stale(reasons) => (Self::Build, reasons),
+        }
+    }
+
+    /// Returns the word for it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Inspect => "inspect",
+            Self::Build => "build",
+        }
+    }
+}
+
+/// A component that is not built.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LeftOut<'a> {
+    /// The component.
+    component: &'a str,
+    /// Why.
+    reason: &'a str,
+}
+
+impl Document for PlanReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/plan/2";
+}
 
 pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
@@ -45,36 +144,34 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
             .map(|step| {
                 let name = step.component.as_str();
                 let spec = &prepared.specs[&step.component];
-                let (verdict, reasons) = match &step.verdict {
-                    Verdict::Fresh => ("fresh", Vec::new()),
-                    Verdict::Inspect(reasons) => ("inspect", reasons.clone()),
-                    Verdict::Stale(reasons) => ("build", reasons.clone()),
-                };
-                json!({
-                    "component": name,
-                    "version": workspace.pins.pins[&step.component].value.version,
-                    "release": spec.release.release,
-                    "dirty": spec.release.dirty,
-                    "wave": wave(name),
-                    "key": step.key,
-                    "stale": verdict == "build",
-                    "plan": verdict,
-                    "reasons": reasons,
-                    "wheels": stale_wheels.get(&step.component).cloned().unwrap_or_default(),
-                })
+                let (plan, reasons) = Planned::of(&step.verdict);
+                PlanStep {
+                    component: name,
+                    version: &workspace.pins.pins[&step.component].value.version,
+                    release: &spec.release.release,
+                    dirty: spec.release.dirty,
+                    wave: wave(name),
+                    key: step.key,
+                    stale: plan == Planned::Build,
+                    plan,
+                    reasons,
+                    wheels: stale_wheels.get(&step.component).map(Vec::as_slice).unwrap_or_default(),
+                }
             })
             .collect();
-        shell.json(&json!({
-            "schema": "rocmrpm/plan/2",
-            "chroot": workspace.chroot.name,
-            "pins": workspace.pins.name,
-            "builder": builder.name(),
-            "stale": prepared.plan.stale(),
-            "seconds": estimate.as_ref().map(|estimate| estimate.seconds.round()),
-            "seconds_unknown_of": estimate.iter().flat_map(|e| &e.unknown).map(ComponentName::as_str).collect::<Vec<_>>(),
-            "steps": steps,
-            "left_out": stack.left_out.iter().map(|(n, r)| json!({"component": n.as_str(), "reason": r})).collect::<Vec<_>>(),
-        }))?;
+        let unknown = estimate.iter().flat_map(|estimate| &estimate.unknown);
+        let left_out = stack.left_out.iter();
+        shell.json(&PlanReport {
+            schema: PlanReport::SCHEMA,
+            chroot: &workspace.chroot.name,
+            pins: &workspace.pins.name,
+            builder: builder.name(),
+            stale: prepared.plan.stale(),
+            seconds: estimate.as_ref().map(|estimate| estimate.seconds.round()),
+            seconds_unknown_of: unknown.map(ComponentName::as_str).collect(),
+            steps,
+            left_out: left_out.map(|(name, reason)| LeftOut { component: name.as_str(), reason }).collect(),
+        })?;
         return Ok(0);
     }
     let mut table = Table::new(&["wave", "component", "version", "plan", "why"]);

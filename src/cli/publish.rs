@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::BuildLock;
+use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::index::IndexError;
 use crate::index::change::{Action, Change, plan_add, plan_promote, plan_yank};
@@ -138,27 +140,71 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn document(&self, change: &Change) -> Value {
-        let wheels: Vec<Value> = change
-            .notes
-            .iter()
-            .map(|note| json!({"action": word(&note.action).to_lowercase(), "file": note.file, "channel": note.view.to_string()}))
-            .collect();
-        let packages: Vec<Value> = change
-            .packages
-            .iter()
-            .map(|package| json!({"path": package.path, "size": package.stored.size, "sha256": package.stored.sha256}))
-            .collect();
-        let pages: Vec<&str> = change.pages.iter().map(|page| page.path.as_str()).collect();
-        json!({
-            "schema": "rocmrpm/publish/1",
-            "destination": self.place.name(),
-            "dry_run": self.args.dry_run,
-            "wheels": wheels,
-            "packages": packages,
-            "pages": pages,
-        })
+    fn document<'c>(&self, change: &'c Change) -> PublishReport<'c> {
+        let wheels = change.notes.iter().map(|note| WheelChange {
+            action: word(&note.action).to_lowercase(),
+            file: &note.file,
+            channel: note.view.to_string(),
+        });
+        let packages = change.packages.iter().map(|package| StoredPackage {
+            path: &package.path,
+            size: package.stored.size,
+            sha256: package.stored.sha256,
+        });
+        PublishReport {
+            schema: PublishReport::SCHEMA,
+            destination: self.place.name(),
+            dry_run: self.args.dry_run,
+            wheels: wheels.collect(),
+            packages: packages.collect(),
+            pages: change.pages.iter().map(|page| page.path.as_str()).collect(),
+        }
     }
+}
+
+/// What all `rocmrpm publish ... --json` commands of an index print: what changes in it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PublishReport<'a> {
+    schema: &'static str,
+    /// The index.
+    destination: String,
+    /// Whether nothing was written, because of `--dry-run`.
+    dry_run: bool,
+    /// What happens to wheels.
+    wheels: Vec<WheelChange<'a>>,
+    /// Files that are uploaded.
+    packages: Vec<StoredPackage<'a>>,
+    /// Pages that are written, by their paths below the index.
+    pages: Vec<&'a str>,
+}
+
+/// What happens to a wheel.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct WheelChange<'a> {
+    /// `add`, `promote`, `keep`, `yank` or `restore`.
+    action: String,
+    /// The wheel's file name.
+    file: &'a str,
+    /// The channel.
+    channel: String,
+}
+
+/// A file of the index.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StoredPackage<'a> {
+    /// Its path below the index.
+    path: &'a str,
+    /// Its size in bytes.
+    size: u64,
+    /// Its digest.
+    sha256: Sha256,
+}
+
+impl Document for PublishReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/publish/1";
 }
 
 fn word(action: &Action) -> &'static str {

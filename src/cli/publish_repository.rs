@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::publish::seen;
 use super::{Done, args, context};
 use crate::build::{BuildLock, refresh_repository};
+use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::{Error, IoError};
 use crate::files::names_in;
 use crate::index::folder::Folder;
@@ -110,19 +112,55 @@ fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
     Ok(())
 }
 
-fn document(change: &Change, place: &str, dry_run: bool) -> Value {
-    let list = |packages: &[Published]| {
-        let package = |p: &Published| json!({"file": p.file, "size": p.size, "sha256": p.sha256});
-        packages.iter().map(package).collect::<Vec<_>>()
-    };
-    json!({
-        "schema": "rocmrpm/publish-repository/1",
-        "destination": place,
-        "dry_run": dry_run,
-        "added": list(&change.added),
-        "kept": list(&change.kept),
-        "leaving": list(&change.leaving),
-        "written": change.written().collect::<Vec<_>>(),
-        "removed": change.removed(),
-    })
+/// What `rocmrpm publish repository --json` prints: what changes in a repository.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RepositoryReport<'a> {
+    schema: &'static str,
+    /// The repository.
+    destination: &'a str,
+    /// Whether nothing was written, because of `--dry-run`.
+    dry_run: bool,
+    /// New packages.
+    added: Vec<PublishedPackage<'a>>,
+    /// Packages that stay.
+    kept: Vec<PublishedPackage<'a>>,
+    /// Packages that the metadata do not list any more.
+    leaving: Vec<PublishedPackage<'a>>,
+    /// Files that are written.
+    written: Vec<&'a str>,
+    /// Files that are removed.
+    removed: &'a [String],
+}
+
+/// A package of a repository.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PublishedPackage<'a> {
+    /// Its file name.
+    file: &'a str,
+    /// Its size in bytes.
+    size: u64,
+    /// Its digest.
+    sha256: Sha256,
+}
+
+impl Document for RepositoryReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/publish-repository/1";
+}
+
+fn document<'a>(change: &'a Change, destination: &'a str, dry_run: bool) -> RepositoryReport<'a> {
+    fn list(packages: &[Published]) -> Vec<PublishedPackage<'_>> {
+        packages.iter().map(|p| PublishedPackage { file: &p.file, size: p.size, sha256: p.sha256 }).collect()
+    }
+    RepositoryReport {
+        schema: RepositoryReport::SCHEMA,
+        destination,
+        dry_run,
+        added: list(&change.added),
+        kept: list(&change.kept),
+        leaving: list(&change.leaving),
+        written: change.written().collect(),
+        removed: change.removed(),
+    }
 }

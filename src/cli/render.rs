@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, container, context};
+use crate::document::Document;
 use crate::error::{IoError, Problems};
 use crate::files;
 use crate::report::{Shell, Style, count};
@@ -18,6 +19,31 @@ struct Wanted {
     /// Whether the file belongs into the workspace's history, so that `--check`
     /// minds it.
     committed: bool,
+}
+
+/// What `rocmrpm render --json` prints: the files that follow from the workspace.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RenderReport<'a> {
+    schema: &'static str,
+    /// The files.
+    files: Vec<RenderedFile<'a>>,
+}
+
+/// A file that follows from the workspace.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RenderedFile<'a> {
+    /// The file.
+    path: &'a Path,
+    /// Whether it belongs in the history of the workspace.
+    committed: bool,
+    /// Whether it differed from what it should be.
+    differs: bool,
+}
+
+impl Document for RenderReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/render/1";
 }
 
 pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
@@ -52,7 +78,7 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
     for Wanted { path, text, committed } in &wanted {
         let shown = path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string();
         let old = fs_err::read_to_string(path).unwrap_or_default();
-        files.push(json!({"path": path, "committed": committed, "differs": old != *text}));
+        files.push(RenderedFile { path, committed: *committed, differs: old != *text });
         if args.diff {
             let diff = similar::TextDiff::from_lines(&old, text);
             let unified = diff.unified_diff().header(&shown, &shown).to_string();
@@ -72,7 +98,7 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
         }
     }
     if args.json {
-        shell.json(&json!({"schema": "rocmrpm/render/1", "files": files}))?;
+        shell.json(&RenderReport { schema: RenderReport::SCHEMA, files })?;
     }
     if different > 0 {
         shell.talk(format!("\n{} `rocmrpm render` writes what is missing", Style::Note.paint("help:")));

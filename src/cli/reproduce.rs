@@ -47,9 +47,7 @@ pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> Done {
         shell.warning(format!("{text}: {removed} gone or changed, {added} new or changed"));
     }
     if args.json {
-        shell.json(
-            &serde_json::to_value(&done).map_err(|error| Error::new(Kind::Internal, error.to_string()))?,
-        )?;
+        shell.json(&done)?;
     } else {
         shell.data(reproduction_text(&done))?;
     }

@@ -2,18 +2,46 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::closure::lock;
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::index::listing::Listing;
 use crate::index::outside;
 use crate::report::{Shell, Style, count};
-use crate::requirements::{Set, pins, resolve, texts};
+use crate::requirements::{Open, Pinned, Set, pins, resolve, texts};
 use crate::sources::shown_url;
 use crate::text::file_url;
+
+/// What `rocmrpm requirements --json` prints: pins for pip and uv.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RequirementsReport<'a> {
+    schema: &'static str,
+    /// The chroot.
+    chroot: &'a str,
+    /// The version of Python, such as `3.14`.
+    python: String,
+    /// The architecture.
+    arch: &'a str,
+    /// The index with the stack's wheels.
+    index_url: &'a str,
+    /// The outside indexes, without credentials.
+    outside: Vec<&'a str>,
+    /// The files that were written.
+    files: &'a [PathBuf],
+    /// The distributions that are pinned.
+    pins: &'a [Pinned],
+    /// Requirements from outside that are not pinned.
+    open: &'a [Open],
+}
+
+impl Document for RequirementsReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/requirements/1";
+}
 
 pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
@@ -50,17 +78,17 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
         written.push(path);
     }
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/requirements/1",
-            "chroot": set.chroot,
-            "python": environment.python(),
-            "arch": environment.arch(),
-            "index_url": index_url,
-            "outside": outside.iter().map(|index| &index.shown).collect::<Vec<_>>(),
-            "files": written,
-            "pins": set.pins,
-            "open": set.open,
-        }))?;
+        shell.json(&RequirementsReport {
+            schema: RequirementsReport::SCHEMA,
+            chroot: set.chroot,
+            python: environment.python(),
+            arch: environment.arch(),
+            index_url: &index_url,
+            outside: outside.iter().map(|index| index.shown.as_str()).collect(),
+            files: &written,
+            pins: &set.pins,
+            open: &set.open,
+        })?;
     } else {
         for path in &written {
             shell.data(path.display())?;

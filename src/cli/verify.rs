@@ -2,13 +2,37 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
+use crate::document::Document;
 use crate::error::Kind;
 use crate::report::{Shell, verify_text};
 use crate::stack::Stack;
-use crate::verify::{Outcome, Subject, verify};
+use crate::verify::{Check, Outcome, Subject, verify};
+
+/// What `rocmrpm verify --json` prints: whether an installation works.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct VerifyReport<'a> {
+    schema: &'static str,
+    /// The folder or the image.
+    place: &'a str,
+    /// The chroot.
+    chroot: &'a str,
+    /// How many checks passed.
+    passed: usize,
+    /// How many failed.
+    failed: usize,
+    /// How many could not be run.
+    not_run: usize,
+    /// All checks.
+    checks: &'a [Check],
+}
+
+impl Document for VerifyReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/verify/1";
+}
 
 pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
@@ -19,15 +43,15 @@ pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
     };
     let verified = verify(&stack, subject)?;
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/verify/1",
-            "place": verified.place,
-            "chroot": workspace.chroot.name,
-            "passed": verified.number(Outcome::Pass),
-            "failed": verified.number(Outcome::Fail),
-            "not_run": verified.number(Outcome::NotRun),
-            "checks": verified.checks,
-        }))?;
+        shell.json(&VerifyReport {
+            schema: VerifyReport::SCHEMA,
+            place: &verified.place,
+            chroot: &workspace.chroot.name,
+            passed: verified.number(Outcome::Pass),
+            failed: verified.number(Outcome::Fail),
+            not_run: verified.number(Outcome::NotRun),
+            checks: &verified.checks,
+        })?;
     } else {
         shell.data(verify_text(&verified).trim_end())?;
     }

@@ -2,16 +2,85 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::BuildLock;
+use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::{IoError, Kind};
 use crate::outputs::{self, Verified};
 use crate::process::own_program;
 use crate::report::{Progress, Shell, Style, proof_summary, proof_text};
 use crate::stack::Stack;
+use crate::wheel::Proof;
 use crate::workspace::Workspace;
+
+/// What `rocmrpm wheel --json` prints: the wheels of all components.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct WheelReport<'a> {
+    schema: &'static str,
+    /// The wheels.
+    wheels: Vec<WheelFile<'a>>,
+}
+
+/// A wheel.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct WheelFile<'a> {
+    /// The file.
+    path: &'a Path,
+    /// Its digest.
+    sha256: Sha256,
+    /// Its size in bytes.
+    size: u64,
+}
+
+/// What `rocmrpm wheel --verify --json` prints: whether the wheels are what the RPMs give.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct WheelVerification<'a> {
+    schema: &'static str,
+    /// Whether nothing differs.
+    identical: bool,
+    /// The components.
+    components: Vec<ComponentWheels<'a>>,
+}
+
+/// The wheels of a component.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ComponentWheels<'a> {
+    /// The component.
+    component: &'a str,
+    /// Its RPMs that are not what `build.json` records.
+    rpm_differences: Vec<RpmDifference<'a>>,
+    /// Its wheels.
+    wheels: &'a [Proof],
+}
+
+/// An RPM that is not what `build.json` records.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RpmDifference<'a> {
+    /// The RPM's file name.
+    file: &'a str,
+    /// What is wrong.
+    what: &'a str,
+    /// The digest that it should have.
+    expected: Option<Sha256>,
+    /// The digest that it has.
+    found: Option<Sha256>,
+}
+
+impl Document for WheelReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/wheel/1";
+}
+
+impl Document for WheelVerification<'_> {
+    const SCHEMA: &'static str = "rocmrpm/wheel-verify/1";
+}
 
 /// What there is to say where nothing has Python in it.
 pub(super) fn none(workspace: &Workspace) -> String {
@@ -29,11 +98,10 @@ pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
     if args.json {
         let mut list = Vec::new();
         for path in &wheels {
-            let (sha256, size) =
-                crate::digest::Sha256::of_file(path).map_err(IoError::doing("read a wheel"))?;
-            list.push(json!({"path": path, "sha256": sha256, "size": size}));
+            let (sha256, size) = Sha256::of_file(path).map_err(IoError::doing("read a wheel"))?;
+            list.push(WheelFile { path, sha256, size });
         }
-        shell.json(&json!({"schema": "rocmrpm/wheel/1", "wheels": list}))?;
+        shell.json(&WheelReport { schema: WheelReport::SCHEMA, wheels: list })?;
         return Ok(0);
     }
     for path in &wheels {
@@ -49,7 +117,11 @@ fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell
     let all = outputs::verify_wheels(lock, stack)?;
     let holds = all.iter().all(Verified::holds);
     if args.json {
-        shell.json(&document(&all, holds))?;
+        shell.json(&WheelVerification {
+            schema: WheelVerification::SCHEMA,
+            identical: holds,
+            components: all.iter().map(ComponentWheels::of).collect(),
+        })?;
     } else if all.is_empty() {
         shell.warning(none(stack.workspace));
     } else {
@@ -67,17 +139,14 @@ fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell
     Ok(if holds { 0 } else { Kind::Findings.exit_code() })
 }
 
-fn document(all: &[Verified], holds: bool) -> serde_json::Value {
-    let components: Vec<_> = all
-        .iter()
-        .map(|verified| {
-            let rpms = verified.rpms.iter().map(|(file, difference)| {
-                json!({"file": file, "what": difference.what, "expected": difference.expected,
-                    "found": difference.found})
-            });
-            json!({"component": verified.component, "rpm_differences": rpms.collect::<Vec<_>>(),
-                "wheels": verified.wheels})
-        })
-        .collect();
-    json!({"schema": "rocmrpm/wheel-verify/1", "identical": holds, "components": components})
+impl<'a> ComponentWheels<'a> {
+    fn of(verified: &'a Verified) -> Self {
+        let rpms = verified.rpms.iter().map(|(file, difference)| RpmDifference {
+            file,
+            what: &difference.what,
+            expected: difference.expected,
+            found: difference.found,
+        });
+        Self { component: &verified.component, rpm_differences: rpms.collect(), wheels: &verified.wheels }
+    }
 }

@@ -1,43 +1,93 @@
 //! The proof that packages install, as JSON and as lines for a terminal: what it is of, and what
 //! it does not cover.
 
-use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::Serialize;
 
 use super::count;
 use crate::names::ComponentName;
 use crate::proof::{Basis, Proof};
 
-/// Returns the proof as it stands in `rocmrpm/closure/1`.
-pub fn install_json(proof: &Proof) -> Value {
-    let components: Vec<Value> = proof
-        .components
-        .iter()
-        .map(|packed| {
-            json!({ "component": packed.component.as_str(), "basis": basis(packed.basis), "rpms": packed.rpms })
-        })
-        .collect();
-    let unmet: Vec<Value> = proof
-        .findings
-        .unmet
-        .iter()
-        .map(|unmet| {
-            json!({
-                "package": unmet.package, "requirement": unmet.requirement, "files": unmet.files,
-                "reason": unmet.why,
-            })
-        })
-        .collect();
-    let conflicts = proof.findings.conflicts.iter();
-    let conflicts: Vec<Value> =
-        conflicts.map(|conflict| json!({ "packages": conflict.packages, "files": conflict.files })).collect();
-    json!({
-        "packages": proof.packages,
-        "requirements": proof.findings.requirements,
-        "components": components,
-        "unmet": unmet,
-        "conflicts": conflicts,
-        "unchecked": proof.findings.unchecked,
-    })
+/// The proof that packages can be installed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InstallReport<'a> {
+    /// How many packages there are.
+    packages: usize,
+    /// How many different requirements they have.
+    requirements: usize,
+    /// The components, in build order.
+    components: Vec<PackedComponent<'a>>,
+    /// Requirements that nothing satisfies.
+    unmet: Vec<UnmetRequirement<'a>>,
+    /// Files that two of the packages have.
+    conflicts: Vec<FileConflict<'a>>,
+    /// Requirements that could not be checked, by the reason.
+    unchecked: &'a BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A component with its RPMs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PackedComponent<'a> {
+    /// The component.
+    component: &'a str,
+    /// What the RPMs were made from: `built`, `wheels`, `other-wheels` or `spec`.
+    basis: &'static str,
+    /// The RPMs.
+    rpms: &'a [PathBuf],
+}
+
+/// A requirement that nothing satisfies.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnmetRequirement<'a> {
+    /// The package that has it.
+    package: &'a str,
+    /// The requirement.
+    requirement: &'a str,
+    /// The files of the package that it comes from.
+    files: &'a [String],
+    /// Why nothing satisfies it.
+    reason: &'a str,
+}
+
+/// Files that several packages have.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FileConflict<'a> {
+    /// The packages.
+    packages: &'a [String],
+    /// The files.
+    files: &'a [String],
+}
+
+/// Returns the proof as a part of the closure's document.
+pub fn install_json(proof: &Proof) -> InstallReport<'_> {
+    let findings = &proof.findings;
+    let components = proof.components.iter().map(|packed| PackedComponent {
+        component: packed.component.as_str(),
+        basis: basis(packed.basis),
+        rpms: &packed.rpms,
+    });
+    let unmet = findings.unmet.iter().map(|unmet| UnmetRequirement {
+        package: &unmet.package,
+        requirement: &unmet.requirement,
+        files: &unmet.files,
+        reason: &unmet.why,
+    });
+    let conflicts = findings.conflicts.iter();
+    let conflicts = conflicts.map(|one| FileConflict { packages: &one.packages, files: &one.files });
+    InstallReport {
+        packages: proof.packages,
+        requirements: findings.requirements,
+        components: components.collect(),
+        unmet: unmet.collect(),
+        conflicts: conflicts.collect(),
+        unchecked: &findings.unchecked,
+    }
 }
 
 /// Returns one line on what was proved.

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 
+use crate::document::Document;
 use crate::error::{Error, IoError};
 use crate::style::Style;
 
@@ -48,8 +49,8 @@ impl Shell {
         }
     }
 
-    /// Writes a value as one JSON document to stdout.
-    pub fn json(&self, value: &impl serde::Serialize) -> Result<(), Error> {
+    /// Writes a JSON document to stdout.
+    pub fn json(&self, value: &impl Document) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(value)
             .map_err(|e| Error::new(crate::error::Kind::Internal, e.to_string()))?;
         self.data(text)

@@ -201,17 +201,20 @@ impl Lab {
         self.outcome(self.command(args).env("PIP_INDEX_URL", index.url()))
     }
 
-    /// Runs a command and collects what came of it.
+    /// Runs a command and collects what came of it. A JSON document on stdout is checked against its
+    /// schema.
     pub fn outcome(&self, command: snapbox::cmd::Command) -> Ran {
         let output = command.output().unwrap();
         let text = |bytes: &[u8]| {
             String::from_utf8(bytes.to_vec()).unwrap().replace(self.dir.path().to_str().unwrap(), "[LAB]")
         };
-        Ran {
+        let ran = Ran {
             code: output.status.code().unwrap_or_else(|| panic!("ended by {}", output.status)),
             stdout: text(&output.stdout),
             stderr: text(&output.stderr),
-        }
+        };
+        crate::support::documents::check_text(&ran.stdout);
+        ran
     }
 
     /// Returns all environment variables that programs of a test see.

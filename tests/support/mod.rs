@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rocmrpm::digest::Sha256;
 
+pub mod documents;
 #[path = "../../crates/rocmrpm-core/src/sources/testserver.rs"]
 pub mod server;
 
@@ -307,8 +308,15 @@ impl Workspace {
     #[track_caller]
     pub fn assert_whole(&self, component: &str) -> serde_json::Value {
         let dir = self.built("results").join(component);
-        let text = std::fs::read_to_string(dir.join("build.json")).unwrap();
-        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let read = |name: &str| -> serde_json::Value {
+            serde_json::from_slice(&std::fs::read(dir.join(name)).unwrap()).unwrap()
+        };
+        let record = read("build.json");
+        for name in ["build", "inspection", "judgement", "times"] {
+            let document = read(&format!("{name}.json"));
+            let schema = documents::check(&document).unwrap_or_default();
+            assert!(schema.starts_with(&format!("rocmrpm/{name}/")), "{name}.json: `{schema}`");
+        }
         let mut expected = ["build.json", "inspection.json", "judgement.json", "logs", "times.json"]
             .map(str::to_owned)
             .to_vec();
@@ -401,7 +409,8 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Runs a command to its end; its output is shown if the test fails.
+/// Runs a command to its end; its output is shown if the test fails. A JSON document on stdout is
+/// checked against its schema.
 pub fn ran(command: &mut Command) -> Ran {
     let program = command.get_program().to_string_lossy().into_owned();
     let output =
@@ -409,6 +418,7 @@ pub fn ran(command: &mut Command) -> Ran {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let ran = Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
     println!("$ {program} {:?}\n{ran}\n", command.get_args().collect::<Vec<_>>());
+    documents::check_text(&ran.stdout);
     ran
 }
 
@@ -435,6 +445,7 @@ impl Running {
         let ran =
             Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
         println!("$ rocmrpm (in the background)\n{ran}\n");
+        documents::check_text(&ran.stdout);
         ran
     }
 }

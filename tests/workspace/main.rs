@@ -10,6 +10,7 @@ mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod container;
+mod documents;
 mod explain;
 mod failures;
 mod history;

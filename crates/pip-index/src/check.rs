@@ -14,6 +14,7 @@ use super::outside::{self, Answers, Match, Outside};
 use python_packaging::environment::Environment;
 use rocm_inspect::Severity;
 use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::document::Document;
 use rocmrpm_base::process;
 use rocmrpm_fetch::SourceError;
 
@@ -33,10 +34,11 @@ pub struct Options<'a> {
     pub digests: bool,
 }
 
-/// What a check found.
+/// What `rocmrpm index check --json` prints: whether an index is closed, and what is wrong with it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
-    /// `rocmrpm/index-check/2`.
+    /// The name and number of the schema.
     pub schema: &'static str,
     /// The folder of the view's pages.
     pub index: String,
@@ -60,8 +62,9 @@ pub struct Report {
     pub unchecked: Vec<Unchecked>,
 }
 
-/// Something wrong.
+/// A finding of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
@@ -77,8 +80,9 @@ pub struct Finding {
     pub help: String,
 }
 
-/// A requirement that only an outside index could satisfy, and that none was asked for.
+/// A requirement that only an outside index could satisfy and that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unchecked {
     /// The requirement.
     pub requirement: String,
@@ -88,6 +92,10 @@ pub struct Unchecked {
     pub reason: String,
     /// Whether an index did not answer, as opposed to was not asked.
     pub unreachable: bool,
+}
+
+impl Document for Report {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 impl Report {

@@ -28,3 +28,12 @@ pub mod web;
 
 pub use error::IndexError;
 pub use local::{Written, write, write_tracking};
+
+/// Returns the JSON Schemas of the documents of this crate and of those below it.
+#[cfg(feature = "schema")]
+pub fn documents() -> Vec<serde_json::Value> {
+    use rocmrpm_base::document::schema_of;
+    let mut all = python_packaging::documents();
+    all.extend([schema_of::<check::Report>(), schema_of::<manifest::Manifest>()]);
+    all
+}

@@ -13,6 +13,7 @@ use super::place::{Page, Place};
 use super::seen::Seen;
 use super::view::{CHANNELS, View, package_path};
 use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::document::Document;
 use rocmrpm_rpms::signing::{Signer, is_signed_by};
 
 /// Where it is.
@@ -23,11 +24,12 @@ const SCHEMA: &str = "rocmrpm/index-manifest/1";
 /// How long a manifest is valid: an index that is not published again in this time is stale.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// A manifest.
+/// The signed text in `manifest.json` of a published index: the digest of every page and package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
     schema: String,
-    /// Rises with every change of the index.
+    /// Counts up with every change of the index.
     pub serial: u64,
     /// When it was signed.
     date: String,
@@ -48,6 +50,10 @@ struct Envelope {
     manifest: String,
     /// The detached signature, in ASCII armor.
     signature: String,
+}
+
+impl Document for Manifest {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 impl Manifest {

@@ -7,3 +7,11 @@
 pub mod environment;
 pub mod needs;
 pub mod wheel;
+
+/// Returns the JSON Schemas of the documents of this crate and of those below it.
+#[cfg(feature = "schema")]
+pub fn documents() -> Vec<serde_json::Value> {
+    let mut all = rocm_inspect::documents();
+    all.push(wheel::provenance_schema());
+    all
+}

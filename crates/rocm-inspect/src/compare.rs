@@ -10,29 +10,34 @@ use super::facts::{DeviceCode, ElfFacts, FileFacts, Subject};
 use super::finding::Finding;
 use super::pairs::{self, Pairs};
 use super::report::Report;
+use rocmrpm_base::document::Document;
 use rocmrpm_base::names::Soname;
 
 /// The name and version of a serialised [`Comparison`].
 const SCHEMA: &str = "rocmrpm/comparison/2";
 
-/// What changed. What is the same is not in it.
+/// What `rocmrpm inspect --against --json` prints: what changed between two inspections.
+///
+/// It lists only differences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     schema: &'static str,
     /// Targets that the whole set serves, leaving out debugging data and tuning data.
     pub targets: Delta,
     /// Packages, wheels, folders and files that have no counterpart, by name.
     pub subjects: Delta,
-    /// Those that have one, and differ.
+    /// Subjects that differ from their counterpart.
     pub changed: Vec<SubjectChange>,
-    /// Findings that were not there before.
+    /// New findings.
     pub findings_new: Vec<Finding>,
-    /// Findings that are there no more.
+    /// Findings that are gone.
     pub findings_gone: Vec<Finding>,
 }
 
-/// What came to a list and what left it, sorted.
+/// What was added to a list and removed from it, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delta {
     /// Only in the new one.
     pub added: Vec<String>,
@@ -40,8 +45,9 @@ pub struct Delta {
     pub removed: Vec<String>,
 }
 
-/// A value that is another now.
+/// A value that changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change<T> {
     /// What it was.
     pub old: T,
@@ -51,6 +57,7 @@ pub struct Change<T> {
 
 /// What changed in a package, a wheel, a folder or a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubjectChange {
     /// Its name before.
     pub old: String,
@@ -70,6 +77,7 @@ pub struct SubjectChange {
 
 /// A file with its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizedFile {
     /// The path inside the subject.
     pub path: String,
@@ -79,6 +87,7 @@ pub struct SizedFile {
 
 /// What changed in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileChange {
     /// Its path before.
     pub old: String,
@@ -106,6 +115,7 @@ pub struct FileChange {
 
 /// GPU code for a target in a file, before and now; `None` where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetChange {
     /// The target.
     pub target: String,
@@ -117,6 +127,7 @@ pub struct TargetChange {
 
 /// All GPU code for one target in one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Code {
     /// How many code objects.
     pub count: u64,
@@ -142,6 +153,10 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
         findings_new: findings.new_only.into_iter().cloned().collect(),
         findings_gone: findings.old_only.into_iter().cloned().collect(),
     }
+}
+
+impl Document for Comparison {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 impl Default for Comparison {

@@ -12,6 +12,7 @@ use rocmrpm_base::names::Soname;
 
 /// What kind of thing was inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SubjectKind {
     /// An RPM package.
@@ -28,6 +29,7 @@ pub enum SubjectKind {
 
 /// One thing that was inspected.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Subject {
     /// The path as given, or below the folder that was given.
     pub path: String,
@@ -58,6 +60,7 @@ pub struct Subject {
 
 /// A file or an archive that was not read, so that nothing is known of what it holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
     /// The path inside the subject.
     pub path: String,
@@ -87,6 +90,7 @@ pub struct Contents {
 
 /// What one ELF file, code object, bundle or kpack archive holds.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileFacts {
     /// The path inside the subject, as the archive states it.
     pub path: String,
@@ -116,6 +120,7 @@ pub struct FileFacts {
 
 /// What an ELF file's headers, tables and read-only strings say.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ElfFacts {
     /// 32 or 64 bits.
     pub bits: u8,
@@ -133,9 +138,11 @@ pub struct ElfFacts {
     pub interpreter: Option<String>,
     /// `DT_SONAME`.
     #[serde(serialize_with = "soname")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub soname: Option<Soname>,
     /// `DT_NEEDED`, in the file's order, which is the loader's.
     #[serde(serialize_with = "sonames")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub needed: Vec<Soname>,
     /// The entries of `DT_RPATH`, in order; empty ones stay empty.
     pub rpath: Vec<String>,
@@ -188,6 +195,7 @@ pub struct ElfFacts {
 
 /// What kind of ELF file it is (`e_type`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ElfKind {
     /// `ET_REL`: an object file.
@@ -203,6 +211,7 @@ pub enum ElfKind {
 
 /// How much of the relocated data is made read-only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Relro {
     /// No `PT_GNU_RELRO`.
@@ -227,6 +236,7 @@ pub struct Symbols {
 
 /// A path in a file's read-only strings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mention {
     /// The path as far as it goes on.
     pub path: String,
@@ -238,6 +248,7 @@ pub struct Mention {
 
 /// A contradiction in the program headers, as editing a finished file leaves it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeaderFault {
     /// Where the program header stands, in bytes from the file's beginning.
     pub offset: u64,
@@ -251,6 +262,7 @@ pub struct HeaderFault {
 /// A reference of a host's ELF file to kpack archives. Source of the format:
 /// ROCm/rocm-systems, `shared/kpack`, section `.rocm_kpack_ref`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KpackReference {
     /// The name under which the archives list this file's code.
     pub kernel_name: String,
@@ -263,6 +275,7 @@ pub struct KpackReference {
 
 /// The table of contents of a kpack archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KpackArchive {
     /// The group of libraries whose code is in it.
     pub group: String,
@@ -279,6 +292,7 @@ pub struct KpackArchive {
 
 /// GPU code of one target in one kind of storage.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCode {
     /// What it runs on.
     pub target: Target,
@@ -288,6 +302,7 @@ pub struct DeviceCode {
     pub compression: Option<Compression>,
     /// The code object version, 2 to 6; `None` for what is no code object, and for
     /// what a quick look does not decompress.
+    #[cfg_attr(feature = "schema", schemars(range(min = 2, max = 6)))]
     pub version: Option<u8>,
     /// How many code objects.
     pub count: u64,
@@ -301,6 +316,7 @@ pub struct DeviceCode {
 
 /// How much machine code the kernels of code objects have together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelCode {
     /// The size in bytes: of the kernels' functions, or of the executable segment of a large code
     /// object.
@@ -358,8 +374,14 @@ impl Serialize for Target {
     }
 }
 
+rocmrpm_base::text_schema!(Target, {
+    "description": "What GPU code runs on: a GPU target, `amdgcnspirv`, a name that is not known, or `unread`.",
+    "minLength": 1,
+});
+
 /// Where GPU code lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Storage {
     /// The section `.hip_fatbin` of a host's ELF file.
@@ -379,10 +401,10 @@ pub enum Storage {
     CodeObject,
     /// A kpack archive, or a reference to one.
     Kpack,
-    /// A file of kernels in a format that is not decoded, told by its name
+    /// A file of kernels in a format that is not decoded, recognized by its name
     /// (MIOpen's `.kdb`, AOTriton's `.aks2`).
     KernelFile,
-    /// A file of tuning data for a target, told by its name: no code.
+    /// A file of tuning data for a target, recognized by its name: no code.
     DataFile,
     /// A code object inside a host's file that no offload runtime loads, such as
     /// the trap handlers of a runtime library.
@@ -435,8 +457,14 @@ impl Serialize for Compression {
     }
 }
 
+rocmrpm_base::text_schema!(Compression, {
+    "description": "The format of a compressed bundle: its version and method.",
+    "pattern": "^ccob[1-3]-(zlib|zstd)$",
+});
+
 /// A place that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Damage {
     /// Whether the ELF file around is damaged, not a bundle or code object.
     pub elf: bool,
@@ -448,6 +476,7 @@ pub struct Damage {
 
 /// Code objects whose flags contradict the ID in their bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mismatch {
     /// The ID in the bundle.
     pub id: String,
@@ -461,6 +490,7 @@ pub struct Mismatch {
 
 /// A compressed bundle whose content is not what was compressed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongHash {
     /// The place of the bundle, in bytes from the file's beginning.
     pub offset: u64,

@@ -10,6 +10,7 @@ use rocmrpm_base::text::visible;
 
 /// How far an inspection looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Depth {
     /// Targets and linkage: of compressed bundles no more than their tables of
@@ -40,6 +41,7 @@ pub(crate) struct Judgement {
 
 /// A library that a file needs, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Need {
     /// The subject's path.
     pub subject: String,
@@ -56,6 +58,7 @@ pub struct Need {
 
 /// Where a needed library comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// From the inspected set itself.
@@ -81,8 +84,9 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A finding that a waiver took out.
+/// A finding that a waiver accepts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waived {
     /// What was found.
     pub finding: Finding,
@@ -94,6 +98,7 @@ pub struct Waived {
 
 /// How bad a finding is. Ordered from worst to best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// The set must not be used.
@@ -136,8 +141,14 @@ impl fmt::Display for RuleId {
     }
 }
 
+rocmrpm_base::text_schema!(RuleId, {
+    "description": "The stable name of a rule; `rocmrpm explain ID` has more on it.",
+    "pattern": "^[a-z][a-z0-9-]*$",
+});
+
 /// One result of an inspection. Sorted by severity, worst first, then by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,

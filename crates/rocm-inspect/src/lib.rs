@@ -298,3 +298,10 @@ impl Diagnose for InspectError {
         }
     }
 }
+
+/// Returns the JSON Schemas of the documents of this crate.
+#[cfg(feature = "schema")]
+pub fn documents() -> Vec<serde_json::Value> {
+    use rocmrpm_base::document::schema_of;
+    vec![schema_of::<Report>(), schema_of::<Comparison>()]
+}

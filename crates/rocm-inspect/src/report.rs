@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
 use super::facts::{Subject, Target};
 use super::finding::{Depth, Finding, Judgement, Need, Severity, Waived};
 use super::rules::{Verdict, verdict};
+use rocmrpm_base::document::Document;
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::names::Soname;
 
@@ -70,18 +70,52 @@ impl Report {
     }
 }
 
+/// What `rocmrpm inspect --json` and `rocm-inspect --json` print: what files contain and need, and what is
+/// wrong with them.
+///
+/// The same files and expectations give the same bytes.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ReportDocument<'a> {
+    schema: &'static str,
+    /// How far the inspection went.
+    depth: Depth,
+    /// The GPU targets that the set should serve.
+    gpu_targets: &'a [GpuTarget],
+    /// How the set serves each of them.
+    verdicts: Vec<Verdict>,
+    /// The system on which the set should load, such as `fedora-43`; empty if none was given.
+    system: &'a str,
+    /// What was inspected, by path.
+    subjects: &'a [Subject],
+    /// Where every needed library comes from, by subject, file and order of search.
+    needs: &'a [Need],
+    /// What is wrong or worth knowing, worst first.
+    findings: &'a [Finding],
+    /// Findings that a waiver accepted, with its reason.
+    waived: &'a [Waived],
+}
+
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut report = serializer.serialize_struct("Report", 9)?;
-        report.serialize_field("schema", SCHEMA)?;
-        report.serialize_field("depth", &self.depth)?;
-        report.serialize_field("gpu_targets", &self.gpu_targets)?;
-        report.serialize_field("verdicts", &self.verdicts())?;
-        report.serialize_field("system", &self.system)?;
-        report.serialize_field("subjects", &self.subjects)?;
-        report.serialize_field("needs", &self.needs)?;
-        report.serialize_field("findings", &self.findings)?;
-        report.serialize_field("waived", &self.waived)?;
-        report.end()
+        let Self { depth, gpu_targets, system, subjects, needs, findings, waived } = self;
+        let (schema, depth, verdicts) = (SCHEMA, *depth, self.verdicts());
+        ReportDocument { schema, depth, gpu_targets, verdicts, system, subjects, needs, findings, waived }
+            .serialize(serializer)
+    }
+}
+
+impl Document for Report {
+    const SCHEMA: &'static str = SCHEMA;
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Report {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Report".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        <ReportDocument<'_> as schemars::JsonSchema>::json_schema(generator)
     }
 }

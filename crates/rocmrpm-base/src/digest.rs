@@ -95,6 +95,8 @@ impl serde::Serialize for Sha256 {
     }
 }
 
+crate::text_schema!(Sha256, {"description": "A SHA-256 digest.", "pattern": "^[0-9a-f]{64}$"});
+
 impl<'de> serde::Deserialize<'de> for Sha256 {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;

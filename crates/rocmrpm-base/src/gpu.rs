@@ -143,6 +143,11 @@ impl serde::Serialize for GpuTarget {
     }
 }
 
+crate::text_schema!(GpuTarget, {
+    "description": "A GPU target: LLVM's name of a processor or generic target, with optional features.",
+    "pattern": "^gfx[0-9a-z-]+(:(xnack|sramecc)[+-])*$",
+});
+
 #[cfg(test)]
 mod tests {
     use super::*;

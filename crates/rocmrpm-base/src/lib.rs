@@ -6,6 +6,7 @@
 
 pub mod canonical;
 pub mod digest;
+pub mod document;
 pub mod duration;
 pub mod error;
 pub mod events;

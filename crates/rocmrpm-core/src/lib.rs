@@ -38,7 +38,24 @@ pub use pip_index as index;
 use python_packaging::wheel;
 use rocm_inspect as inspect;
 use rocmrpm_base::{
-    canonical, digest, duration, error, events, files, gpu, limits, machine, names, ownership, parallel,
-    process, text,
+    canonical, digest, document, duration, error, events, files, gpu, limits, machine, names, ownership,
+    parallel, process, text,
 };
 use rocmrpm_rpms as rpms;
+
+/// Returns the JSON Schemas of the documents of this crate and of those below it.
+#[cfg(feature = "schema")]
+pub fn documents() -> Vec<serde_json::Value> {
+    use document::schema_of;
+    let mut all = index::documents();
+    all.extend(build::documents());
+    all.extend(copr::documents());
+    all.extend(outputs::documents());
+    all.extend([
+        schema_of::<pins::Update>(),
+        schema_of::<prep::Record>(),
+        schema_of::<publication::State>(),
+        schema_of::<reproduce::Reproduction>(),
+    ]);
+    all
+}

@@ -158,3 +158,10 @@ fn remove_others(dir: &Path, kept: &BTreeSet<&str>) -> std::io::Result<()> {
     }
     Ok(())
 }
+
+/// Returns the JSON Schemas of its documents.
+#[cfg(feature = "schema")]
+pub(crate) fn documents() -> Vec<serde_json::Value> {
+    use crate::document::schema_of;
+    vec![schema_of::<note::Note>()]
+}

@@ -1,14 +1,18 @@
 //! `rocmrpm copr push`.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{Target, sync};
 use crate::build::{BuildLock, Options, Outcome, Prepared, Run, Stage, prepare, run as run_plan};
+use crate::cli::build::documents::RunReport;
+use crate::cli::plan::Planned;
 use crate::cli::{Done, args, build, context, install};
 use crate::closure::resolve;
 use crate::copr::{
     Client, CoprBuilder, CoprError, MacrosPackage, Obstacle, Place, Published, Sent, Sync, package, publish,
 };
+use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::events::Events;
 use crate::names::ComponentName;
@@ -32,6 +36,76 @@ const TEXTS: &[&str] = &[
     "runtime-repositories",
     "unlisted",
 ];
+
+/// What `rocmrpm copr push --json` prints: what was built on COPR, or would be.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::cli) struct PushReport<'a> {
+    schema: &'static str,
+    /// `owner/project`.
+    project: &'a str,
+    /// The project's page.
+    url: String,
+    /// Whether nothing was built, because of `--dry-run`.
+    dry_run: bool,
+    /// Whether users get what was built.
+    published: bool,
+    /// The chroots of the project.
+    chroots: Vec<ChrootPush>,
+}
+
+/// What became of a chroot, or would with `--dry-run`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum ChrootPush {
+    /// What would be built.
+    Plan {
+        /// The chroot.
+        chroot: String,
+        /// The components, in build order.
+        steps: Vec<PushStep>,
+    },
+    /// What was built.
+    Run {
+        #[serde(flatten)]
+        run: RunReport,
+        /// The newest build of each component on COPR.
+        builds: Vec<SentBuild>,
+    },
+}
+
+/// A component of a plan.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PushStep {
+    /// The component.
+    component: String,
+    /// Its version and release.
+    version: String,
+    /// The number of the wave, from 1: components of one wave do not require each other.
+    wave: usize,
+    /// What would be done.
+    plan: Planned,
+    /// What changed since its last build or inspection.
+    reasons: Vec<String>,
+}
+
+/// A build on COPR.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SentBuild {
+    /// The component.
+    component: String,
+    /// COPR's number of the build.
+    build: u64,
+    /// The build's page.
+    url: String,
+}
+
+impl Document for PushReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/copr-push/2";
+}
 
 pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done {
     context::check_closures(&target.workspaces, &args.components)?;
@@ -61,14 +135,15 @@ pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done
         }
     }
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/copr-push/2",
-            "project": client.project(),
-            "url": client.page(),
-            "dry_run": args.dry_run,
-            "published": published.unwrap_or(target.project.publish != AFTER_INSPECTION && !args.dry_run),
-            "chroots": documents,
-        }))?;
+        let at_once = target.project.publish != AFTER_INSPECTION && !args.dry_run;
+        shell.json(&PushReport {
+            schema: PushReport::SCHEMA,
+            project: client.project(),
+            url: client.page(),
+            dry_run: args.dry_run,
+            published: published.unwrap_or(at_once),
+            chroots: documents,
+        })?;
     }
     Ok(code)
 }
@@ -82,8 +157,8 @@ struct Push<'a> {
 }
 
 impl Push<'_> {
-    /// Builds what is stale for one chroot; returns the exit code and what to say of it as JSON.
-    fn chroot(&self, place: &Place<'_>, events: &dyn Events) -> Result<(u8, Value), Error> {
+    /// Builds what is stale for one chroot; returns the exit code and the chroot's part of the document.
+    fn chroot(&self, place: &Place<'_>, events: &dyn Events) -> Result<(u8, ChrootPush), Error> {
         let Self { args, client, shell, .. } = *self;
         let Place { workspace, .. } = *place;
         let stack = Stack::new(workspace)?;
@@ -121,16 +196,12 @@ impl Push<'_> {
             shell.status(Style::Good, "Finished", text);
         }
         self.remarks(&prepared, &done, code);
-        let mut document = build::document(workspace, &done, Stage::Rpm, None);
-        document["builds"] = done
-            .outcomes
-            .iter()
-            .filter_map(|(name, _)| {
-                let build = sent(client, &prepared, name)?.build;
-                Some(json!({"component": name.as_str(), "build": build, "url": client.build_page(build)}))
-            })
-            .collect();
-        Ok((code, document))
+        let builds = done.outcomes.iter().filter_map(|(name, _)| {
+            let build = sent(client, &prepared, name)?.build;
+            Some(SentBuild { component: name.to_string(), build, url: client.build_page(build) })
+        });
+        let builds = builds.collect();
+        Ok((code, ChrootPush::Run { run: RunReport::of(workspace, &done, Stage::Rpm, None), builds }))
     }
 
     /// Refuses to build in a project that would build otherwise than the workspace says.
@@ -166,7 +237,7 @@ impl Push<'_> {
         }
     }
 
-    fn show(&self, place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Result<(u8, Value), Error> {
+    fn show(&self, place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Result<(u8, ChrootPush), Error> {
         let waves = prepared.stack.waves(&prepared.selected);
         let mut table = Table::new(&["wave", "component", "version", "plan", "why"]);
         let mut steps = Vec::new();
@@ -174,11 +245,7 @@ impl Push<'_> {
             let version = &prepared.stack.workspace.pins.pins[&step.component].value.version;
             let release = &prepared.specs[&step.component].release.release;
             let release = release.replace("%{?dist}", &place.workspace.chroot.dist);
-            let (plan, reasons) = match &step.verdict {
-                Verdict::Fresh => ("fresh", Vec::new()),
-                Verdict::Inspect(reasons) => ("inspect", reasons.clone()),
-                Verdict::Stale(reasons) => ("build", reasons.clone()),
-            };
+            let (plan, reasons) = Planned::of(&step.verdict);
             let wave = waves.iter().position(|wave| wave.iter().any(|c| c.name == step.component));
             let wave = wave.map_or(0, |at| at + 1);
             let version = format!("{version}-{release}");
@@ -186,12 +253,11 @@ impl Push<'_> {
                 wave.to_string(),
                 step.component.to_string(),
                 version.clone(),
-                plan.to_owned(),
+                plan.word().to_owned(),
                 reasons.join(", "),
             ]);
-            steps.push(json!({
-                "component": step.component.as_str(), "version": version, "wave": wave, "plan": plan, "reasons": reasons,
-            }));
+            let (component, reasons) = (step.component.to_string(), reasons.to_vec());
+            steps.push(PushStep { component, version, wave, plan, reasons });
         }
         if !self.args.json {
             self.shell.status(
@@ -201,7 +267,7 @@ impl Push<'_> {
             );
             self.shell.data(table.text())?;
         }
-        Ok((0, json!({"chroot": place.workspace.chroot.name, "steps": steps})))
+        Ok((0, ChrootPush::Plan { chroot: place.workspace.chroot.name.clone(), steps }))
     }
 
     /// Lets COPR publish what was accepted, now or earlier; tells whether all of it is.

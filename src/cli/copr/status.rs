@@ -1,14 +1,34 @@
 //! `rocmrpm copr status`.
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::Target;
 use crate::build::{Stage, prepare};
 use crate::cli::{Done, args, context};
 use crate::copr::{Client, CoprBuilder, Row, rows};
+use crate::document::Document;
 use crate::events::Silent;
 use crate::report::{Progress, Shell, Style, Table};
 use crate::stack::Stack;
+
+/// What `rocmrpm copr status --json` prints: the components beside their newest builds on COPR.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::cli) struct StatusReport<'a> {
+    schema: &'static str,
+    /// `owner/project`.
+    project: &'a str,
+    /// The project's page.
+    url: String,
+    /// How many components `copr push` would build.
+    stale: usize,
+    /// The components, for each chroot.
+    components: Vec<Row>,
+}
+
+impl Document for StatusReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/copr-status/1";
+}
 
 pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
@@ -23,13 +43,13 @@ pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Do
         all.extend(rows(&client, &builds, &nameless, &chroot.name.value, &workspace.chroot.dist, &prepared));
     }
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/copr-status/1",
-            "project": client.project(),
-            "url": client.page(),
-            "stale": all.iter().filter(|row| row.stale).count(),
-            "components": all,
-        }))?;
+        shell.json(&StatusReport {
+            schema: StatusReport::SCHEMA,
+            project: client.project(),
+            url: client.page(),
+            stale: all.iter().filter(|row| row.stale).count(),
+            components: all,
+        })?;
         return Ok(0);
     }
     let mut table = Table::new(&["component", "chroot", "wanted", "on COPR", "state", "build", "plan"]);

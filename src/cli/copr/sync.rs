@@ -1,15 +1,40 @@
 //! `rocmrpm copr sync`.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::Target;
 use super::push::show_obstacles;
 use crate::cli::{Done, args, context};
 use crate::copr::{Change, Client, MacrosPackage, Place, Sync, unaccepted};
+use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, count};
 use crate::spec::History;
 use crate::text::visible;
+
+/// What `rocmrpm copr sync --json` prints: how the project on COPR differs from `copr/project.toml`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::cli) struct SyncReport<'a> {
+    schema: &'static str,
+    /// `owner/project`.
+    project: &'a str,
+    /// The project's page.
+    url: String,
+    /// Whether the project exists now.
+    exists: bool,
+    /// Whether nothing was changed, because of `--dry-run`.
+    dry_run: bool,
+    /// The settings that differ.
+    changes: &'a [Change],
+    /// What to know beyond that.
+    notes: &'a [String],
+}
+
+impl Document for SyncReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/copr-sync/1";
+}
 
 pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done {
     context::check_closures(&target.workspaces, &[])?;
@@ -31,15 +56,15 @@ pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done
         sync.apply(&client)?;
     }
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/copr-sync/1",
-            "project": client.project(),
-            "url": client.page(),
-            "exists": sync.exists || !args.dry_run,
-            "dry_run": args.dry_run,
-            "changes": sync.changes,
-            "notes": sync.notes,
-        }))?;
+        shell.json(&SyncReport {
+            schema: SyncReport::SCHEMA,
+            project: client.project(),
+            url: client.page(),
+            exists: sync.exists || !args.dry_run,
+            dry_run: args.dry_run,
+            changes: &sync.changes,
+            notes: &sync.notes,
+        })?;
     }
     let settings = count(sync.changes.len(), "setting");
     if sync.changes.is_empty() {

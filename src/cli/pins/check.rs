@@ -2,15 +2,37 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, quiet::Quiet};
 use crate::cli::context;
+use crate::document::Document;
 use crate::error::Problem;
-use crate::pins::check::{Finding, Severity, check};
+use crate::pins::check::{Finding, Report, Severity, check};
 use crate::report::{Progress, Shell, Style, count, show_problems};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
+
+/// What `rocmrpm pins check --json` prints: whether the pins of a set go together.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::cli) struct CheckReport<'a> {
+    schema: &'static str,
+    /// The pin set.
+    pins: &'a str,
+    /// The chroot.
+    chroot: &'a str,
+    /// How many errors there are.
+    errors: usize,
+    /// How many warnings there are.
+    warnings: usize,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+impl Document for CheckReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/pins-check/1";
+}
 
 pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
@@ -25,16 +47,14 @@ pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
     let report = report?;
     let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/pins-check/1",
-            "pins": workspace.pins.name,
-            "chroot": workspace.chroot.name,
-            "errors": errors,
-            "warnings": warnings,
-            "findings": report.findings,
-            "read": report.read,
-            "not_looked_at": report.not_looked_at,
-        }))?;
+        shell.json(&CheckReport {
+            schema: CheckReport::SCHEMA,
+            pins: &workspace.pins.name,
+            chroot: &workspace.chroot.name,
+            errors,
+            warnings,
+            report: &report,
+        })?;
         return Ok(u8::from(errors > 0));
     }
     let of = |severity| report.findings.iter().filter(move |finding| finding.severity == severity);

@@ -1,18 +1,73 @@
 //! `rocmrpm pins derive`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Done, args, quiet::Quiet};
 use crate::cli::context;
+use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::names::is_plain;
-use crate::pins::derive::{DeriveError, Followed, Outcome, Request, derive};
+use crate::pins::derive::{Contradiction, Decision, DeriveError, Followed, Outcome, Request, derive};
+use crate::pins::upstream::Oddity;
 use crate::pins::write_set;
 use crate::report::{Progress, Shell, Style, count};
 use crate::sources::{Cache, Fetcher};
 use crate::workspace::WorkspaceError;
+
+/// What `rocmrpm pins derive --json` prints: the pin set that follows from one version.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::cli) struct DeriveReport<'a> {
+    schema: &'static str,
+    /// The version to start from.
+    from: StartVersion<'a>,
+    /// The pin set that the other pins come from.
+    base: &'a str,
+    #[serde(flatten)]
+    result: Derived<'a>,
+}
+
+/// The version to start from.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StartVersion<'a> {
+    /// The component.
+    component: &'a str,
+    /// Its version.
+    version: &'a str,
+}
+
+/// A pin set, or why there is none.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum Derived<'a> {
+    /// The pin set.
+    Set {
+        /// The file of the pin set; null if it was only to be shown.
+        file: Option<&'a str>,
+        /// Whether the file was written.
+        written: bool,
+        /// The components with their versions, and what these follow from.
+        components: &'a BTreeMap<String, Decision>,
+        /// What is unusual about upstream's files.
+        oddities: &'a [Oddity],
+        /// The text of the pin set.
+        text: &'a str,
+    },
+    /// Why there is none.
+    Contradictions {
+        /// Components for which upstream's files name different versions.
+        contradictions: Vec<Contradiction>,
+    },
+}
+
+impl Document for DeriveReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/pins-derive/1";
+}
 
 pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     if let Some(name) = args.output.as_ref().filter(|name| !is_plain(name)) {
@@ -43,15 +98,13 @@ pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     let derived = derive(&request, &fetcher, &reader);
     drop((fetcher, reader));
     drop(progress);
+    let from = StartVersion { component: &args.from.0, version: &args.from.1 };
+    let base = workspace.pins.name.as_str();
     let derived = match derived? {
         Outcome::Set(derived) => derived,
         Outcome::Contradictions(list) if args.json => {
-            shell.json(&json!({
-                "schema": "rocmrpm/pins-derive/1",
-                "from": { "component": args.from.0, "version": args.from.1 },
-                "base": workspace.pins.name,
-                "contradictions": list,
-            }))?;
+            let result = Derived::Contradictions { contradictions: list };
+            shell.json(&DeriveReport { schema: DeriveReport::SCHEMA, from, base, result })?;
             return Ok(Kind::Findings.exit_code());
         }
         Outcome::Contradictions(list) => {
@@ -69,16 +122,14 @@ pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
         written = write_set(&workspace.root, shown, &derived.text)?;
     }
     if args.json {
-        shell.json(&json!({
-            "schema": "rocmrpm/pins-derive/1",
-            "from": { "component": args.from.0, "version": args.from.1 },
-            "base": workspace.pins.name,
-            "file": shown,
-            "written": written,
-            "components": derived.decisions,
-            "oddities": derived.oddities,
-            "text": derived.text,
-        }))?;
+        let result = Derived::Set {
+            file: shown.as_deref(),
+            written,
+            components: &derived.decisions,
+            oddities: &derived.oddities,
+            text: &derived.text,
+        };
+        shell.json(&DeriveReport { schema: DeriveReport::SCHEMA, from, base, result })?;
     } else if shown.is_none() {
         shell.data(&derived.text)?;
     }

@@ -1,10 +1,10 @@
 //! `rocmrpm pins`: one file a command.
 
-mod check;
-mod derive;
+pub(super) mod check;
+pub(super) mod derive;
 mod export;
 mod import;
-mod outdated;
+pub(super) mod outdated;
 mod quiet;
 mod update;
 

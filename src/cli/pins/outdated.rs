@@ -9,6 +9,7 @@ use crate::cli::closure::lock_with_places;
 use crate::closure::diff::Places;
 use crate::closure::lock::Lock;
 use crate::closure::{Locked, Origin};
+use crate::document::Document;
 use crate::error::Error;
 use crate::events::Events;
 use crate::pins::{MemberOutdated, Outdated, PinsError, State, outdated, outdated_members};
@@ -16,14 +17,25 @@ use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources::{Cache, Fetcher, normalized};
 use crate::workspace::{Component, Place, Workspace, WorkspaceError};
 
+/// What `rocmrpm pins outdated --json` prints: pins and locked members beside the newest releases.
 #[derive(Serialize)]
-struct Report<'r> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::cli) struct OutdatedReport<'r> {
     schema: &'static str,
+    /// The pin set.
     pins: &'r str,
+    /// The chroot.
     chroot: &'r str,
+    /// The version of the chroot's Python, such as `3.14`.
     python: &'r str,
+    /// The components, and their further sources that have a version.
     components: &'r [Outdated],
+    /// The members of the Python closure.
     members: &'r [MemberOutdated],
+}
+
+impl Document for OutdatedReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/pins-outdated/1";
 }
 
 pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done {
@@ -44,8 +56,8 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
     drop(progress);
     let python = &workspace.chroot.python;
     if args.json {
-        shell.json(&Report {
-            schema: "rocmrpm/pins-outdated/1",
+        shell.json(&OutdatedReport {
+            schema: OutdatedReport::SCHEMA,
             pins: &workspace.pins.name,
             chroot: &workspace.chroot.name,
             python,

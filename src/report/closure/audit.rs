@@ -1,10 +1,11 @@
 //! What an audit of a closure found, as text for a terminal and as a JSON document.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::closure::Closure;
 use crate::closure::audit::{Audit, Finding, Source, Status, Vulnerability, What};
-use crate::osv::Level;
+use crate::document::Document;
+use crate::osv::{Ecosystem, Level};
 use crate::report::{Style, Table, count};
 use crate::text::visible;
 
@@ -142,64 +143,187 @@ fn total(open: &[&Finding], accepted: usize) -> String {
     if accepted > 0 { format!("{line}; {accepted} accepted") } else { line }
 }
 
-/// Returns the document `rocmrpm/closure-audit/1`.
-pub fn audit_json(closure: &Closure, audit: &Audit) -> Value {
-    let source = match &audit.source {
-        Source::Service(address) => json!({ "service": address }),
-        Source::Exports(exports) => {
-            let one = |(path, day): &(std::path::PathBuf, jiff::civil::Date)| json!({ "path": path.display().to_string(), "newest": day.to_string() });
-            json!({ "exports": exports.iter().map(one).collect::<Vec<_>>() })
-        }
-    };
-    json!({
-        "schema": "rocmrpm/closure-audit/1",
-        "component": closure.graph.component.as_str(),
-        "chroot": closure.chroot,
-        "pins": closure.pins,
-        "source": source,
-        "packages": audit.packages,
-        "components": audit.components,
-        "system_passed_over": audit.passed_over,
-        "findings": audit.findings.iter().map(finding_json).collect::<Vec<_>>(),
-        "warnings": audit.warnings,
-        "clean": audit.is_clean(),
-    })
+/// What `rocmrpm closure audit --json` prints: known vulnerabilities and yanked files of a closure.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AuditReport<'a> {
+    schema: &'static str,
+    /// The component.
+    component: &'a str,
+    /// The chroot.
+    chroot: &'a str,
+    /// The pin set.
+    pins: &'a str,
+    /// Where the advisories come from.
+    source: AdvisorySource<'a>,
+    /// How many packages were checked.
+    packages: usize,
+    /// How many components of the SBOMs in wheels were checked.
+    components: usize,
+    /// How many packages of the release were not checked.
+    system_passed_over: usize,
+    /// What was found, by package, the most severe first.
+    findings: Vec<FindingReport<'a>>,
+    /// What could not be checked, and what else to know.
+    warnings: &'a [String],
+    /// Whether no finding is open.
+    clean: bool,
 }
 
-fn finding_json(finding: &Finding) -> Value {
-    let (status, reason, until) = match &finding.status {
-        Status::Open => ("open", None, None),
-        Status::Accepted(reason, until) => ("accepted", Some(reason), Some(until.to_string())),
-        Status::Expired(reason, until) => ("expired", Some(reason), Some(until.to_string())),
-        Status::OfRelease => ("of-release", None, None),
+/// Where advisories come from.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+enum AdvisorySource<'a> {
+    /// The address of a service.
+    Service(&'a str),
+    /// Files with all advisories.
+    Exports(Vec<ExportReport>),
+}
+
+/// A file with all advisories.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ExportReport {
+    /// The file.
+    path: String,
+    /// The day of its newest advisory.
+    newest: String,
+}
+
+/// Something found in a package.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FindingReport<'a> {
+    /// The normalized name of the distribution.
+    package: &'a str,
+    /// Its version.
+    version: &'a str,
+    /// Where the closure has it from.
+    place: &'static str,
+    /// `open`, `accepted`, `expired` (it was accepted until a day that has passed), or `of-release` (the
+    /// release has to fix it).
+    status: &'static str,
+    /// Why it is accepted.
+    reason: Option<&'a str>,
+    /// Until which day it is accepted.
+    until: Option<String>,
+    /// The files that upstream yanked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    yanked: Option<&'a [String]>,
+    /// The vulnerability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vulnerability: Option<VulnerabilityReport<'a>>,
+}
+
+/// A known vulnerability.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct VulnerabilityReport<'a> {
+    /// The ID of its advisory.
+    id: &'a str,
+    /// Other IDs of it.
+    aliases: &'a [String],
+    /// How severe it is, if known.
+    severity: Option<Level>,
+    /// Its CVSS base score, if known.
+    score: Option<f64>,
+    /// Its CVSS vector, if known.
+    cvss: Option<&'a str>,
+    /// One sentence about it.
+    summary: &'a str,
+    /// The first version without it, if there is one.
+    fixed: Option<&'a str>,
+    /// The component of a wheel that has it, if it is not the package itself.
+    component: Option<ComponentReport<'a>>,
+}
+
+/// A component of a wheel.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ComponentReport<'a> {
+    /// Where it is published.
+    ecosystem: Ecosystem,
+    /// Its name.
+    name: &'a str,
+    /// Its version.
+    version: &'a str,
+    /// The wheel.
+    wheel: &'a str,
+}
+
+impl Document for AuditReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/closure-audit/1";
+}
+
+/// Returns the document of an audit.
+pub fn audit_json<'a>(closure: &'a Closure, audit: &'a Audit) -> AuditReport<'a> {
+    let source = match &audit.source {
+        Source::Service(address) => AdvisorySource::Service(address),
+        Source::Exports(exports) => AdvisorySource::Exports(
+            exports
+                .iter()
+                .map(|(path, day)| ExportReport { path: path.display().to_string(), newest: day.to_string() })
+                .collect(),
+        ),
     };
-    let mut value = json!({
-        "package": finding.package,
-        "version": finding.version,
-        "place": finding.holder.name(),
-        "status": status,
-        "reason": reason,
-        "until": until,
-    });
-    match &finding.what {
-        What::Yanked(files) => value["yanked"] = json!(files),
-        What::Vulnerable(one) => {
-            value["vulnerability"] = json!({
-                "id": one.id,
-                "aliases": one.aliases,
-                "severity": one.severity.level,
-                "score": one.severity.score,
-                "cvss": one.severity.vector,
-                "summary": one.summary,
-                "fixed": one.fixed,
-                "component": one.part.as_ref().map(|part| json!({
-                    "ecosystem": part.package.ecosystem,
-                    "name": part.package.name,
-                    "version": part.package.version,
-                    "wheel": part.wheel,
-                })),
-            });
+    AuditReport {
+        schema: AuditReport::SCHEMA,
+        component: closure.graph.component.as_str(),
+        chroot: &closure.chroot,
+        pins: &closure.pins,
+        source,
+        packages: audit.packages,
+        components: audit.components,
+        system_passed_over: audit.passed_over,
+        findings: audit.findings.iter().map(FindingReport::of).collect(),
+        warnings: &audit.warnings,
+        clean: audit.is_clean(),
+    }
+}
+
+impl<'a> FindingReport<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let (status, accepted) = match &finding.status {
+            Status::Open => ("open", None),
+            Status::Accepted(reason, until) => ("accepted", Some((reason, until))),
+            Status::Expired(reason, until) => ("expired", Some((reason, until))),
+            Status::OfRelease => ("of-release", None),
+        };
+        let (yanked, vulnerability) = match &finding.what {
+            What::Yanked(files) => (Some(files.as_slice()), None),
+            What::Vulnerable(one) => (None, Some(VulnerabilityReport::of(one))),
+        };
+        Self {
+            package: &finding.package,
+            version: &finding.version,
+            place: finding.holder.name(),
+            status,
+            reason: accepted.map(|(reason, _)| reason.as_str()),
+            until: accepted.map(|(_, until)| until.to_string()),
+            yanked,
+            vulnerability,
         }
     }
-    value
+}
+
+impl<'a> VulnerabilityReport<'a> {
+    fn of(one: &'a Vulnerability) -> Self {
+        let component = one.part.as_ref().map(|part| ComponentReport {
+            ecosystem: part.package.ecosystem,
+            name: &part.package.name,
+            version: &part.package.version,
+            wheel: &part.wheel,
+        });
+        Self {
+            id: &one.id,
+            aliases: &one.aliases,
+            severity: one.severity.level,
+            score: one.severity.score,
+            cvss: one.severity.vector.as_deref(),
+            summary: &one.summary,
+            fixed: one.fixed.as_deref(),
+            component,
+        }
+    }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::closure::imports::{Imports, Missing, Unchecked};
+use crate::closure::imports::{self, Imports, Missing, Unchecked, Unread};
 use crate::report::{Shell, Style, count};
 use crate::text::visible;
 
@@ -103,41 +103,145 @@ fn summary(imports: &Imports) -> String {
     text
 }
 
-/// Returns the part `imports` of the document `rocmrpm/closure/1`.
-pub fn imports_json(imports: &Imports) -> Value {
-    let missing = |missing: &Missing| {
-        json!({
-            "file": missing.file,
-            "line": missing.line,
-            "name": missing.name,
-            "distribution": missing.distribution.as_ref().map(|(name, _)| name),
-            "version": missing.distribution.as_ref().map(|(_, version)| version.to_string()),
-            "partly": missing.partly,
-            "accepted": missing.accepted,
-        })
-    };
-    let unchecked = |one: &Unchecked| json!({ "file": one.file, "line": one.line, "name": one.name });
+/// What a component imports and its closure does not define.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ImportsReport<'a> {
+    /// The component's own top-level module; null if its source has none and nothing was checked.
+    module: Option<&'a str>,
+    /// How many imports of names and modules of the closure were checked.
+    checked: usize,
+    /// How many modules these are from.
+    modules: usize,
+    /// How many imports are from compiled modules, whose names are not checked.
+    compiled: usize,
+    /// How many imports are from modules that cannot be parsed.
+    of_unread: usize,
+    /// How many imports are from components of the stack, which are not checked.
+    of_stack: usize,
+    /// How many imports may fail: the error is caught, or only type checkers see the import.
+    optional: usize,
+    /// How many imports, behind a condition or in a function, are of modules that no member has.
+    absent: usize,
+    /// Imports that fail, by file and line.
+    missing: Vec<MissingImport<'a>>,
+    /// Names that code creates on import; they are not checked.
+    dynamic: Vec<UncheckedImport<'a>>,
+    /// Files that cannot be parsed.
+    unread: Vec<UnreadFile<'a>>,
+    /// Distributions of which the release has another version than the checked one.
+    other_versions: Vec<OtherVersion<'a>>,
+    /// Rules of component.toml that no import needs.
+    needless: &'a [String],
+}
+
+/// An import that fails.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MissingImport<'a> {
+    /// The file, below the source's top folder.
+    file: &'a str,
+    /// The line, from 1.
+    line: usize,
+    /// The dotted name of what is missing.
+    name: &'a str,
+    /// The distribution that should define it; null if no member has the top-level module.
+    distribution: Option<&'a str>,
+    /// The version of that distribution.
+    version: Option<String>,
+    /// Whether only a part of the component fails: the import is behind a condition, or in a function.
+    partly: bool,
+    /// Why component.toml accepts it.
+    accepted: Option<&'a str>,
+}
+
+/// An import that cannot be checked.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UncheckedImport<'a> {
+    /// The file, below the source's top folder.
+    file: &'a str,
+    /// The line, from 1.
+    line: usize,
+    /// The dotted name.
+    name: &'a str,
+}
+
+/// A file that cannot be parsed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnreadFile<'a> {
+    /// The distribution; null for the component.
+    distribution: Option<&'a str>,
+    /// The file, and why.
+    reason: &'a str,
+}
+
+/// A distribution of which the release has another version than the checked one.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OtherVersion<'a> {
+    /// The distribution.
+    distribution: &'a str,
+    /// The locked version, which was checked.
+    locked: String,
+    /// The version of the release, if known.
+    release: Option<String>,
+}
+
+/// Returns what a check of imports found as a part of the closure's document.
+pub fn imports_json(imports: &Imports) -> ImportsReport<'_> {
     let counts = &imports.counts;
-    json!({
-        "module": imports.own,
-        "checked": counts.checked,
-        "modules": counts.modules,
-        "compiled": counts.compiled,
-        "of_unread": counts.unread,
-        "of_stack": counts.stack,
-        "optional": counts.optional,
-        "absent": counts.absent,
-        "missing": imports.missing.iter().map(missing).collect::<Vec<_>>(),
-        "dynamic": imports.dynamic.iter().map(unchecked).collect::<Vec<_>>(),
-        "unread": imports.unread.iter().map(|unread| json!({
-            "distribution": unread.distribution,
-            "reason": unread.reason,
-        })).collect::<Vec<_>>(),
-        "other_versions": imports.other_versions.iter().map(|other| json!({
-            "distribution": other.name,
-            "locked": other.locked.to_string(),
-            "release": other.release.as_ref().map(ToString::to_string),
-        })).collect::<Vec<_>>(),
-        "needless": imports.needless,
-    })
+    ImportsReport {
+        module: imports.own.as_deref(),
+        checked: counts.checked,
+        modules: counts.modules,
+        compiled: counts.compiled,
+        of_unread: counts.unread,
+        of_stack: counts.stack,
+        optional: counts.optional,
+        absent: counts.absent,
+        missing: imports.missing.iter().map(MissingImport::of).collect(),
+        dynamic: imports.dynamic.iter().map(UncheckedImport::of).collect(),
+        unread: imports.unread.iter().map(UnreadFile::of).collect(),
+        other_versions: imports.other_versions.iter().map(OtherVersion::of).collect(),
+        needless: &imports.needless,
+    }
+}
+
+impl<'a> MissingImport<'a> {
+    fn of(missing: &'a Missing) -> Self {
+        let distribution = missing.distribution.as_ref();
+        Self {
+            file: &missing.file,
+            line: missing.line,
+            name: &missing.name,
+            distribution: distribution.map(|(name, _)| name.as_str()),
+            version: distribution.map(|(_, version)| version.to_string()),
+            partly: missing.partly,
+            accepted: missing.accepted.as_deref(),
+        }
+    }
+}
+
+impl<'a> UncheckedImport<'a> {
+    fn of(Unchecked { file, line, name }: &'a Unchecked) -> Self {
+        Self { file, line: *line, name }
+    }
+}
+
+impl<'a> UnreadFile<'a> {
+    fn of(Unread { distribution, reason }: &'a Unread) -> Self {
+        Self { distribution: distribution.as_deref(), reason }
+    }
+}
+
+impl<'a> OtherVersion<'a> {
+    fn of(other: &'a imports::OtherVersion) -> Self {
+        Self {
+            distribution: &other.name,
+            locked: other.locked.to_string(),
+            release: other.release.as_ref().map(ToString::to_string),
+        }
+    }
 }

@@ -9,10 +9,10 @@ mod json;
 mod tests;
 mod text;
 
-pub use audit::{audit_json, audit_text};
+pub use audit::{AuditReport, audit_json, audit_text};
 pub use html::closure_html;
 pub use imports::{imports_json, show_imports};
-pub use json::{closure_json, diff_json, why_json};
+pub use json::{ClosureReport, DiffReport, Extras, WhyReport, closure_json, diff_json, why_json};
 pub use text::{closure_text, diff_text, why_text};
 
 use crate::closure::{Closure, Member, Origin};

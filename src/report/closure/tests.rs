@@ -73,7 +73,9 @@ fn why_tells_the_chain_and_who_requires_it() {
 #[test]
 fn the_documents_hold_what_the_text_does() {
     let (closure, offers, rules) = sample();
-    let document = closure_json(&closure, &["pins/stable.requirements.lock".into()], false);
+    let differs = ["pins/stable.requirements.lock".to_owned()];
+    let extras = Extras { differs: &differs, ..Extras::default() };
+    let document = serde_json::to_value(closure_json(&closure, extras)).unwrap();
     assert_eq!(document["schema"], "rocmrpm/closure/1");
     assert_eq!(document["totals"]["private"], serde_json::json!({ "members": 4, "bytes": 26000 }));
     let members = document["members"].as_array().unwrap();
@@ -83,7 +85,8 @@ fn the_documents_hold_what_the_text_does() {
     assert_eq!(of("ray")["version"], serde_json::Value::Null);
     assert_eq!(of("hub")["required_by"][0]["requirement"], "hub>=2");
     assert_eq!(of("hub")["chain"].as_array().unwrap().len(), 2);
-    let document = why_json(&closure, &why(&closure, &offers, &rules, "hub").unwrap());
+    let why = why(&closure, &offers, &rules, "hub").unwrap();
+    let document = serde_json::to_value(why_json(&closure, &why)).unwrap();
     assert_eq!(
         (&document["schema"], &document["place"]),
         (&"rocmrpm/closure-why/1".into(), &"private".into())
@@ -109,7 +112,7 @@ changed  c     1       1 (now made by the stack)
 4 differences: 1 added, 1 removed, 1 up, 1 changed
 "
     );
-    let document = diff_json("old", "new", &differences);
+    let document = serde_json::to_value(diff_json("old", "new", &differences)).unwrap();
     assert_eq!(document["differences"][1]["new_place"], "system");
     assert_eq!(plain(&diff_text(&[])), "no difference\n");
 }

@@ -39,6 +39,8 @@ pub use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};
 pub use name::{FileName, normalized, wheel_project};
 pub use peek::{member_names, metadata_in, name_and_version};
+#[cfg(feature = "schema")]
+pub(crate) use provenance::schema as provenance_schema;
 pub use read::read;
 pub use read::read_dated;
 pub use requirements::{markers, requirement};

@@ -180,7 +180,7 @@ impl Plan {
             let rpms = provenance::rpms(payload)?;
             let made = [
                 (sbom::NAME, sbom::text(&new, &changed, &rpms, origin, request.source_date_epoch)),
-                (provenance::NAME, provenance::text(&rpms, origin)),
+                (provenance::NAME, provenance::text(&rpms, origin)?),
             ];
             for (name, text) in made {
                 let member = Member { content: Content::Text(text.into_bytes()), executable: false };

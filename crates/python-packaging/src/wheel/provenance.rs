@@ -5,18 +5,16 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::payload::Payload;
 use super::{Origin, WheelError};
 use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::document::Document;
 use rocmrpm_rpms::{self as rpms, Header};
 
 /// Where it is, below the dist-info folder.
 pub(super) const NAME: &str = "rocmrpm.json";
-
-/// The format of the file.
-const SCHEMA: &str = "rocmrpm/provenance/2";
 
 /// An RPM whose files the wheel has.
 #[derive(Debug)]
@@ -47,25 +45,73 @@ pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// `rocmrpm.json` in the dist-info folder of a wheel: the build and the RPMs that its files come from.
+// The fields are sorted: another order would change the bytes of every wheel.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Provenance<'a> {
+    /// The key of the build.
+    build_key: Sha256,
+    /// The chroot that the RPMs were built for.
+    chroot: &'a str,
+    /// The component.
+    component: &'a str,
+    /// The program that made the wheel, with its version.
+    generator: String,
+    /// The GPU targets that the component was built for.
+    gpu_targets: &'a [String],
+    /// The Release of the RPMs, as the spec has it.
+    release: &'a str,
+    /// The version of the ROCm that it was built with, if known.
+    rocm: Option<&'a str>,
+    /// The RPMs whose files the wheel has, by file name.
+    rpms: Vec<Rpm<'a>>,
+    schema: &'static str,
+    /// The upstream version of the component.
+    version: &'a str,
+}
+
+/// An RPM whose files the wheel has.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Rpm<'a> {
+    /// Its file name.
+    file: &'a str,
+    /// Its name, epoch, version, release and architecture.
+    nevra: String,
+    /// Its digest.
+    sha256: Sha256,
+    /// Its size in bytes.
+    size: u64,
+}
+
+impl Document for Provenance<'_> {
+    const SCHEMA: &'static str = "rocmrpm/provenance/2";
+}
+
+/// Returns the JSON Schema of the file.
+#[cfg(feature = "schema")]
+pub(crate) fn schema() -> serde_json::Value {
+    rocmrpm_base::document::schema_of::<Provenance<'_>>()
+}
+
 /// Returns the file's text.
-pub(super) fn text(rpms: &[Source], origin: &Origin) -> String {
-    let rpms: Vec<_> = rpms
-        .iter()
-        .map(|rpm| {
-            json!({"file": rpm.file, "nevra": rpm.header.nevra(), "sha256": rpm.sha256, "size": rpm.size})
-        })
-        .collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "generator": format!("rocmrpm {}", env!("CARGO_PKG_VERSION")),
-        "component": origin.component,
-        "version": origin.version,
-        "release": origin.release,
-        "chroot": origin.chroot,
-        "rocm": origin.rocm,
-        "gpu_targets": origin.gpu_targets,
-        "build_key": origin.key,
-        "rpms": rpms,
+pub(super) fn text(rpms: &[Source], origin: &Origin) -> Result<String, WheelError> {
+    let rpms = rpms.iter().map(|rpm| {
+        let Source { file, header, sha256, size } = rpm;
+        Rpm { file, nevra: header.nevra(), sha256: *sha256, size: *size }
     });
-    format!("{document:#}\n")
+    let document = Provenance {
+        build_key: origin.key,
+        chroot: &origin.chroot,
+        component: &origin.component,
+        generator: format!("rocmrpm {}", env!("CARGO_PKG_VERSION")),
+        gpu_targets: &origin.gpu_targets,
+        release: &origin.release,
+        rocm: origin.rocm.as_deref(),
+        rpms: rpms.collect(),
+        schema: Provenance::SCHEMA,
+        version: &origin.version,
+    };
+    Ok(serde_json::to_string_pretty(&document).map_err(std::io::Error::from)? + "\n")
 }

@@ -24,8 +24,9 @@ use rocmrpm_base::text::visible;
 /// How many changed lines of a text are told.
 const MAX_CHANGES: usize = 200;
 
-/// What came of comparing one wheel with its RPMs.
+/// A wheel compared with its RPMs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
     /// The wheel's file name.
     pub wheel: String,
@@ -35,17 +36,18 @@ pub struct Proof {
     pub identical: usize,
     /// Their size in bytes.
     pub identical_bytes: u64,
-    /// The members that rocmrpm makes, as they should be.
+    /// The members that rocmrpm makes.
     pub made: Vec<Made>,
-    /// Everything that is not as it should be.
+    /// The differences.
     pub differences: Vec<Difference>,
     /// What importing the wheel loads of AMD's wheels, as it should be ([`super::preloads`]).
     #[serde(skip)]
     pub preloads: BTreeSet<String>,
 }
 
-/// A member that is no file of an RPM, or one with another first line.
+/// A member that is not a file of an RPM, or has another first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Made {
     /// The member's name.
     pub member: String,
@@ -54,8 +56,9 @@ pub struct Made {
     pub changes: Vec<String>,
 }
 
-/// Something that is not as the RPMs have it.
+/// A difference between a wheel and its RPMs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The member's name; `None` for the file as a whole.
     pub member: Option<String>,

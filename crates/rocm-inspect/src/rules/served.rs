@@ -14,6 +14,7 @@ use rocmrpm_base::gpu::GpuTarget;
 
 /// How a wanted target is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Served {
     /// Every file with GPU code has code for this very target, or for targets that cover it.
@@ -32,6 +33,7 @@ pub enum Served {
 
 /// Kernels that a file lacks for a target, measured by those for its other targets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shortfall {
     /// The file.
     pub file: String,
@@ -45,6 +47,7 @@ pub struct Shortfall {
 
 /// How the set serves one wanted target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// The target.
     pub target: GpuTarget,

@@ -33,13 +33,13 @@ pub fn download_points(root: &Path) -> Result<Vec<(String, usize, String)>, Erro
 
 /// What an audit found.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audit {
     /// The component.
     pub component: String,
     /// Its version.
     pub version: String,
-    /// The source that was looked through.
+    /// The folder of the source that was searched.
     pub folder: std::path::PathBuf,
     /// The download points of build scripts, sorted by file and line.
     pub points: Vec<Point>,
@@ -53,8 +53,9 @@ pub struct Audit {
     pub unread: Vec<String>,
 }
 
-/// A place that fetches something.
+/// A place in a build script that downloads something.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// The file, below the source's top folder; the spec by its file name.
     pub file: String,
@@ -64,9 +65,9 @@ pub struct Point {
     pub kind: String,
     /// The line's text.
     pub text: String,
-    /// What it fetches, where that is written there.
+    /// What it downloads, if the line says so.
     pub fetches: Option<String>,
-    /// What satisfies it; `None`: nothing does.
+    /// What satisfies it; null if nothing does.
     pub satisfied: Option<Satisfied>,
     /// How to fix it.
     pub help: String,
@@ -74,17 +75,19 @@ pub struct Point {
 
 /// What makes a download unnecessary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Satisfied {
     /// `source`, `setting`, `package`, `not-reached`, `line` or `file`.
     pub by: String,
     /// Which one.
     pub with: String,
-    /// Where that is known from: component.toml, or a sentence.
+    /// How that is known: component.toml, or a sentence.
     pub because: String,
 }
 
-/// An `[[offline]]` that is wrong.
+/// A mistake in an `[[offline]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mistake {
     /// component.toml.
     pub file: String,

@@ -290,3 +290,10 @@ impl Diagnose for BuildError {
         }
     }
 }
+
+/// Returns the JSON Schemas of its documents.
+#[cfg(feature = "schema")]
+pub(crate) fn documents() -> Vec<serde_json::Value> {
+    use crate::document::schema_of;
+    vec![schema_of::<record::BuildRecord>(), schema_of::<record::Times>(), schema_of::<record::Judgement>()]
+}

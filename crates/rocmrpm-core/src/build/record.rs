@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stage::Stage;
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::IoError;
 use crate::files;
 use crate::gpu::GpuTarget;
@@ -30,10 +31,11 @@ pub(super) const BUILDROOT_LOCK: &str = "buildroot_lock.json";
 /// The name of the inspection's report.
 pub(super) const REPORT: &str = "inspection.json";
 
-/// What `build.json` holds.
+/// `build.json`: what a component was built from, and what came out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BuildRecord {
-    /// [`SCHEMA`].
+    /// The name and number of the schema.
     pub schema: String,
     /// Which component.
     pub component: String,
@@ -65,18 +67,21 @@ pub struct BuildRecord {
     pub outputs: Vec<FileRecord>,
     /// The build root's packages, where the builder knows them.
     pub buildroot: Vec<String>,
-    /// BuildRequires that nothing checked.
+    /// BuildRequires that could not be checked.
     pub unchecked_build_requires: Vec<String>,
 }
 
-/// What `times.json` holds. It is no part of [`BuildRecord`], whose digest the wheels carry: the
-/// same inputs give the same wheels, whenever they are built.
+/// `times.json`: how long a build took.
+///
+/// It is not in `build.json`, whose digest is in the wheels: the same inputs give the same wheels, whenever
+/// they are built.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Times {
     schema: String,
-    /// Seconds that each phase took.
+    /// The seconds that each phase took.
     seconds: BTreeMap<String, f64>,
-    /// When it was done, RFC 3339 in UTC.
+    /// When the build ended: RFC 3339 in UTC.
     finished: String,
 }
 
@@ -88,22 +93,37 @@ impl Times {
     }
 }
 
-/// What `judgement.json` holds: what an inspection leaves beside its report. It is no part
-/// of [`BuildRecord`], whose digest the wheels carry: packages that are inspected anew are
-/// the same packages.
+/// `judgement.json`: what an inspection records beside its report.
+///
+/// It is not in `build.json`, whose digest is in the wheels: packages that are inspected again are the same
+/// packages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Judgement {
     schema: String,
-    /// What the packages were inspected by.
+    /// What the inspection depended on.
     pub inspection: KeyInputs,
     /// The report.
     pub report: FileRecord,
-    /// Seconds that it took.
+    /// The seconds that the inspection took.
     pub seconds: f64,
 }
 
-/// One file with its digest.
+impl Document for BuildRecord {
+    const SCHEMA: &'static str = SCHEMA;
+}
+
+impl Document for Times {
+    const SCHEMA: &'static str = TIMES_SCHEMA;
+}
+
+impl Document for Judgement {
+    const SCHEMA: &'static str = JUDGEMENT_SCHEMA;
+}
+
+/// A file with its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileRecord {
     /// The file's name.
     pub file: String,

@@ -10,14 +10,15 @@ use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::Flavour;
 
-/// A label that is not what it should be.
+/// A label that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The label.
     pub label: String,
-    /// Its value in the image; nothing if the image has no such label.
+    /// Its value in the image; null if the image has no such label.
     pub image: Option<String>,
-    /// What the workspace says; nothing if it has no such component.
+    /// What the workspace says; null if it has no such component.
     pub workspace: Option<String>,
 }
 

@@ -30,3 +30,10 @@ pub use publish::{Obstacle, Published, publish, unaccepted};
 pub use record::Sent;
 pub use state::{Build, State};
 pub use status::{Row, package, rows};
+
+/// Returns the JSON Schemas of its documents.
+#[cfg(feature = "schema")]
+pub(crate) fn documents() -> Vec<serde_json::Value> {
+    use crate::document::schema_of;
+    vec![schema_of::<record::Sent>(), schema_of::<publish::Origin>()]
+}

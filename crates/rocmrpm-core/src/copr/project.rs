@@ -30,14 +30,15 @@ pub struct Place<'a> {
     pub macros: Option<MacrosPackage>,
 }
 
-/// One thing that is not as `copr/project.toml` says.
+/// A setting that is not what `copr/project.toml` says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The chroot; `None` for the project itself.
     pub chroot: Option<String>,
     /// The key of `copr/project.toml`.
     pub key: &'static str,
-    /// What COPR has; null where the project is not there yet.
+    /// What COPR has; null if the project does not exist yet.
     pub old: Value,
     /// What it should have.
     pub new: Value,

@@ -12,19 +12,28 @@ use super::error::CoprError;
 use super::record::{FOLDER, Sent};
 use super::results::with_packages;
 use super::state::Build;
+use crate::document::Document;
 use crate::files;
 
 /// Among a result's logs: the build on COPR that it came from.
 const ORIGIN: &str = "copr.json";
 const SCHEMA: &str = "rocmrpm/copr-origin/2";
 
-/// The build on COPR that packages came from.
+/// `logs/copr.json` of a result: the build on COPR that packages came from.
 #[derive(Serialize, Deserialize)]
-struct Origin {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Origin {
     schema: String,
+    /// `owner/project`.
     project: String,
+    /// COPR's number of the build.
     build: u64,
+    /// The build's page.
     url: String,
+}
+
+impl Document for Origin {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 /// Records which build the packages came from, beside their logs.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::files;
 
 const SCHEMA: &str = "rocmrpm/copr-build/2";
@@ -14,25 +15,30 @@ const SCHEMA: &str = "rocmrpm/copr-build/2";
 /// Where the records are, in a chroot's build folder.
 pub(super) const FOLDER: &str = "copr";
 
-/// A build that was sent to COPR.
+/// A file in `copr/` of a build folder: a build that was sent to COPR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sent {
     schema: String,
     /// `owner/project`.
     pub project: String,
-    /// COPR's number of it.
+    /// COPR's number of the build.
     pub build: u64,
     /// What was sent: the digest of the spec, the sources, the patches, and the settings that it is
     /// built with.
     pub key: Sha256,
     /// Version and release.
     pub version_release: String,
-    /// Whether its end is known here: brought back, or reported as failed. What is built
+    /// Whether it has ended here: it was fetched, or reported as failed. What is built
     /// after that is a new build.
     pub settled: bool,
-    /// Builds that it was sent as before, and which were not accepted.
+    /// Earlier builds of it that were not accepted.
     #[serde(default)]
     pub before: Vec<u64>,
+}
+
+impl Document for Sent {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 impl Sent {

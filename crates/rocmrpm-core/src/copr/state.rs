@@ -4,27 +4,28 @@ use serde::Deserialize;
 
 /// The state of a build. Source: COPR, common/copr_common/enums.py, `StatusEnum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Built.
     Succeeded,
     /// It failed.
     Failed,
-    /// Somebody canceled it.
+    /// It was canceled.
     Canceled,
-    /// There was nothing to do: its spec excludes the chroot's architecture.
+    /// Nothing to do: the spec excludes the chroot's architecture.
     Skipped,
     /// Copied from another project.
     Forked,
     /// Waits for another batch.
     Waiting,
-    /// Its source is brought into COPR's dist-git.
+    /// COPR imports its source.
     Importing,
     /// Waits for a builder.
     Pending,
-    /// A builder begins with it.
+    /// A builder starts it.
     Starting,
-    /// Under way.
+    /// Running.
     Running,
     /// COPR does not say.
     #[serde(other)]

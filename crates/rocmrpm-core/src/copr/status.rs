@@ -8,8 +8,9 @@ use super::state::{Build, State};
 use crate::build::Prepared;
 use crate::stack::Verdict;
 
-/// One component in one chroot.
+/// A component in a chroot.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// The component.
     pub component: String,

@@ -70,6 +70,7 @@ pub struct Own<'a> {
 
 /// One thing that is wrong with a spec. Sorted by severity, worst first, then by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
@@ -87,8 +88,9 @@ pub struct Finding {
     pub help: String,
 }
 
-/// A finding that a waiver took out.
+/// A finding that a waiver accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waived {
     /// What was found.
     pub finding: Finding,

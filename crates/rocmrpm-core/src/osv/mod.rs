@@ -21,6 +21,7 @@ pub use severity::{Level, Severity};
 
 /// Where a package is published. Source: OSV schema, "Defined ecosystems".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Ecosystem {
     /// Python's package index.
     #[serde(rename = "PyPI")]

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::build::FileRecord;
+use crate::document::Document;
 use crate::files;
 use crate::stack::KeyInputs;
 use crate::wheel::Pins;
@@ -17,8 +18,9 @@ const SCHEMA: &str = "rocmrpm/wheels/2";
 /// Its name.
 const FILE: &str = "wheels.json";
 
-/// What was made for one component: what from, and the files.
+/// `wheels.json`: the wheels of one component, and what they were made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Note {
     schema: String,
     /// What the wheels were made from, apart from the other components.
@@ -26,10 +28,14 @@ pub(super) struct Note {
     /// The distributions that they require, each with the version of the stack that it was
     /// pinned to, if the stack had it.
     pub requires: BTreeMap<String, Option<String>>,
-    /// What they were inspected by.
+    /// What the inspection depended on.
     pub judged_by: KeyInputs,
     /// The wheels.
     pub wheels: Vec<FileRecord>,
+}
+
+impl Document for Note {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 impl Note {

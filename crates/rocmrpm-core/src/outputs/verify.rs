@@ -17,6 +17,7 @@ use crate::wheel::{self, Difference, Proof};
 
 /// What came of verifying one component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// Which component.
     pub component: String,

@@ -20,6 +20,7 @@ pub struct Applied {
 
 /// A hunk that fits at another line than the patch says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offset {
     /// The file.
     pub file: String,

@@ -34,6 +34,7 @@ use unified::parse;
 
 /// All patches and edits of a component, tried on one version.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// The component.
     pub component: String,
@@ -47,7 +48,7 @@ pub struct Series {
 
 /// A patch, and whether it applies.
 #[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PatchStatus {
     /// Its file name.
     pub file: String,
@@ -55,20 +56,20 @@ pub struct PatchStatus {
     pub subject: String,
     /// Where it comes from.
     pub origin: String,
-    /// When it can go.
+    /// When it can be removed.
     pub drop_when: String,
     /// The versions it is for; empty for all.
     pub versions: String,
     /// Whether it applies.
     #[serde(flatten)]
     pub state: State,
-    /// What else should be known of it.
+    /// What else to know about it.
     pub remarks: Vec<String>,
 }
 
 /// An edit, and whether it applies.
 #[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EditStatus {
     /// The file, as seen from the main source's top folder.
     pub file: String,
@@ -76,30 +77,31 @@ pub struct EditStatus {
     pub find: String,
     /// Why.
     pub reason: String,
-    /// When it can go.
+    /// When it can be removed.
     pub drop_when: String,
     /// The versions it is for; empty for all.
     pub versions: String,
     /// How often the text must occur.
     pub expected: usize,
-    /// How often it does.
+    /// How often the text occurs.
     pub found: usize,
     /// Whether it applies.
     #[serde(flatten)]
     pub state: State,
-    /// Lines that hold the text, or nearly do, by number.
+    /// Lines with the text or a similar one: the number and the text.
     pub near: Vec<(usize, String)>,
-    /// What else should be known of it.
+    /// What else to know about it.
     pub remarks: Vec<String>,
 }
 
 /// Whether a patch or an edit applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum State {
-    /// It applies as it is.
+    /// It applies as is.
     Applies,
-    /// It applies, with hunks at other lines than the patch says.
+    /// It applies, with hunks at other lines.
     Offset {
         /// Which hunks.
         offsets: Vec<Offset>,
@@ -115,8 +117,9 @@ pub enum State {
     Unused,
 }
 
-/// A part of a patch or edit that does not fit, explained.
+/// A part of a patch or edit that does not apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// The file; empty if it is not known which.
     pub file: String,
@@ -130,12 +133,13 @@ pub struct Failure {
     pub upstream: Option<UpstreamChange>,
     /// The place that is most like what the hunk expects: `-` is expected, `+` is there.
     pub near: Option<Near>,
-    /// Files of the same base name, where the file is not there.
+    /// Files of the same base name, if the file does not exist.
     pub elsewhere: Vec<String>,
 }
 
 /// What upstream changed between a version that a patch applies to and this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpstreamChange {
     /// The version that the patch applies to.
     pub from: String,

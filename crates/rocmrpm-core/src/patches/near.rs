@@ -14,8 +14,9 @@ const MOST_LINES: usize = 200_000;
 /// How long comparing two texts may take before the result gets coarser.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A place that is nearly what was looked for.
+/// The place most like the one that a patch expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Near {
     /// Its first line, counted from 1.
     pub line: usize,

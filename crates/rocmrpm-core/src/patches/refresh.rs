@@ -24,6 +24,7 @@ const FUZZ: usize = 2;
 
 /// A component's patches for one version, as they should be.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refreshed {
     /// The component.
     pub component: String,
@@ -31,12 +32,13 @@ pub struct Refreshed {
     pub version: String,
     /// The patches, in their order, as far as they could be made.
     pub patches: Vec<NewPatch>,
-    /// The patch that cannot be merged, where there is one.
+    /// The patch that cannot be merged, if any.
     pub conflict: Option<Conflict>,
 }
 
 /// A patch as it should be.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewPatch {
     /// Its file name.
     pub file: String,
@@ -52,23 +54,25 @@ pub struct NewPatch {
 
 /// What was done to a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "what")]
 pub enum How {
-    /// Nothing: it applies as it is.
+    /// It applies as is.
     Unchanged,
-    /// Its hunks got the lines where they apply.
+    /// Its hunks have new line numbers.
     Offset,
-    /// git merged it with what upstream changed since this version.
+    /// git merged it with upstream's changes.
     Merged {
         /// The version that it applied to.
         from: String,
     },
-    /// GNU patch found its places though the context differs.
+    /// GNU patch applied it although the context differs.
     Fuzz,
 }
 
-/// A patch that cannot be written anew.
+/// A patch that cannot be adapted.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conflict {
     /// Its file name.
     pub file: String,
@@ -76,7 +80,7 @@ pub struct Conflict {
     pub problem: String,
     /// The files with git's conflict markers, as a diff; empty where git had no part.
     pub diff: String,
-    /// How to go on.
+    /// How to fix it.
     pub help: String,
 }
 

@@ -15,6 +15,7 @@ use crate::wheel::FileName;
 
 /// A member, compared with what the index has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberOutdated {
     /// The distribution's normalized name.
     pub name: String,
@@ -24,7 +25,7 @@ pub struct MemberOutdated {
     pub locked: String,
     /// The newest release that counts.
     pub newest: Option<String>,
-    /// What came of the comparison.
+    /// The result of the comparison.
     pub state: State,
     /// Why the index could not be asked.
     pub error: Option<String>,

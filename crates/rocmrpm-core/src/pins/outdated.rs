@@ -17,22 +17,24 @@ const AT_ONCE: usize = 8;
 
 /// What a pin is, compared with what upstream has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Nothing newer is there.
+    /// There is nothing newer.
     Newest,
-    /// A newer release is there.
+    /// There is a newer release.
     Outdated,
     /// The pinned version is newer than every release that counts.
     Ahead,
-    /// Nothing tells which releases there are.
+    /// The releases cannot be listed.
     NotKnown,
-    /// The origin could not be asked.
+    /// The origin could not be reached.
     Unreachable,
 }
 
-/// One row of the comparison.
+/// A pin beside the newest release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outdated {
     /// The component.
     pub component: String,
@@ -42,9 +44,9 @@ pub struct Outdated {
     pub pinned: String,
     /// The newest release that counts.
     pub newest: Option<String>,
-    /// What came of the comparison.
+    /// The result of the comparison.
     pub state: State,
-    /// Where releases were looked for; why not, where nothing tells them.
+    /// Where releases were listed, or why they cannot be listed.
     pub place: String,
     /// Why the origin could not be asked.
     pub error: Option<String>,

@@ -14,12 +14,13 @@ use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Lock, PinSet};
 
-/// One value that was changed.
+/// A value that changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changed {
     /// The key with the tables it is in, such as `vllm.version`.
     pub key: String,
-    /// What it was; absent where the key is new.
+    /// The old value; null if the key is new.
     pub old: Option<String>,
     /// What it is now.
     pub new: String,

@@ -8,15 +8,17 @@ use serde::Serialize;
 use super::changes::{self, Changes};
 use super::outdated::unknowable;
 use super::{Changed, PinsError, SetText};
+use crate::document::Document;
 use crate::error::Error;
 use crate::names::alike;
 use crate::sources::{Fetcher, Resolved, SourceError, newer};
 use crate::workspace::{Component, Pin, Source, Workspace};
 
-/// An update, as it is shown.
+/// What `rocmrpm pins update --json` prints: what another version of a component changes.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Update {
-    /// The format: `rocmrpm/pins-update/1`.
+    /// The name and number of the schema.
     pub schema: &'static str,
     /// The component.
     pub component: String,
@@ -32,16 +34,17 @@ pub struct Update {
     pub changed: Vec<Changed>,
     /// The further sources that stay as they are: their names, and why.
     pub kept: Vec<Kept>,
-    /// Lines of the pin whose comments name the old version: number and text.
+    /// Lines of the pin whose comments name the old version: the number and the text.
     pub comments: Vec<(usize, String)>,
-    /// What changed upstream; absent where the version stays.
+    /// What changed upstream; null if the version stays.
     pub upstream: Option<Changes>,
     /// Why the old and the new source could not be compared.
     pub not_compared: Option<String>,
 }
 
-/// A further source that did not follow its component.
+/// A further source whose version stays.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kept {
     /// Its name.
     pub source: String,
@@ -49,6 +52,10 @@ pub struct Kept {
     pub version: String,
     /// Why.
     pub reason: String,
+}
+
+impl Document for Update {
+    const SCHEMA: &'static str = "rocmrpm/pins-update/1";
 }
 
 /// Moves a component's pin to a version, the newest final one where none is given.
@@ -125,7 +132,7 @@ pub fn update(
     let comments =
         if new.version == old.version { Vec::new() } else { text.comments_with(name, &old.version) };
     let update = Update {
-        schema: "rocmrpm/pins-update/1",
+        schema: Update::SCHEMA,
         component: name.to_owned(),
         file: workspace.pins.file.name.clone(),
         older: newer(&new.version, &old.version) == Ordering::Less,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::{BuildLock, Builder, FileRecord, HostBuilder, Job, build_root, command_again, lay_out};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
 use crate::files;
@@ -25,10 +26,11 @@ const RECORD: &str = "prep.json";
 /// The record's schema.
 pub const SCHEMA: &str = "rocmrpm/prep/1";
 
-/// What a prepared folder was made from.
+/// `prep.json`, which `rocmrpm prep --json` prints: what a prepared folder was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// [`SCHEMA`].
+    /// The name and number of the schema.
     pub schema: String,
     /// Which component.
     pub component: String,
@@ -50,6 +52,10 @@ pub struct Record {
     pub patches: Vec<FileRecord>,
     /// How many edits were made.
     pub edits: usize,
+}
+
+impl Document for Record {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 /// A component's prepared source.

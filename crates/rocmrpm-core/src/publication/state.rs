@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PublicationError;
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::rpms::repomd::Repomd;
 use crate::rpms::{RpmError, header};
 
@@ -17,11 +18,12 @@ pub(super) const PATH: &str = "rocmrpm.json";
 
 const SCHEMA: &str = "rocmrpm/repository/1";
 
-/// A repository as it was published last.
+/// `rocmrpm.json` in a published repository: what was published last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct State {
     pub(super) schema: String,
-    /// Rises with every publishing.
+    /// Counts up with every publication.
     #[serde(default)]
     pub serial: u64,
     /// The fingerprint of the key that it is signed with.
@@ -35,12 +37,17 @@ pub struct State {
     /// Files that it does not name any more: they stay until it is published again, for
     /// whoever has just read the metadata before this.
     pub leaving: Vec<String>,
-    /// Files that were to be removed when it was published.
+    /// Files that were removed when it was published.
     pub removed: Vec<String>,
+}
+
+impl Document for State {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 /// A package of a published repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// Its file name.
     pub file: String,

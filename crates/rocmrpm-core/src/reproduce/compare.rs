@@ -39,6 +39,7 @@ const PAYLOAD: [u32; 2] = [5097, 5092];
 
 /// Two versions of one value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// What it is the value of: a tag, or a property of a file.
     pub what: String,
@@ -50,6 +51,7 @@ pub struct Difference {
 
 /// A file that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileDifference {
     /// Its path on an installed system.
     pub path: String,
@@ -60,8 +62,9 @@ pub struct FileDifference {
     pub content: Content,
 }
 
-/// One package of both builds.
+/// A package of both builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Package {
     /// The RPM's file name.
     pub rpm: String,
@@ -69,11 +72,11 @@ pub struct Package {
     pub same_bytes: bool,
     /// How many files are the same.
     pub same_files: usize,
-    /// Header tags that differ, those apart that say when and where it was built.
+    /// Header tags that differ, except those about the time and the machine of the build.
     pub tags: Vec<Difference>,
-    /// Files that the earlier package alone has.
+    /// Files that only the earlier package has.
     pub files_removed: Vec<String>,
-    /// Files that the new package alone has.
+    /// Files that only the new package has.
     pub files_added: Vec<String>,
     /// Files that differ.
     pub files: Vec<FileDifference>,
@@ -91,10 +94,11 @@ impl Package {
 
 /// Two sets of packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
-    /// RPMs that the earlier build alone made.
+    /// RPMs that only the earlier build made.
     pub rpms_removed: Vec<String>,
-    /// RPMs that the new build alone made.
+    /// RPMs that only the new build made.
     pub rpms_added: Vec<String>,
     /// What both made.
     pub packages: Vec<Package>,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// What usually causes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The time of the build was written into the file.
@@ -46,6 +47,7 @@ impl Cause {
 
 /// A section of an ELF file that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Section {
     /// Its name.
     pub name: String,
@@ -57,6 +59,7 @@ pub struct Section {
 
 /// What is known of a difference in content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Content {
     /// The sections that differ, of ELF files.
     pub sections: Vec<Section>,

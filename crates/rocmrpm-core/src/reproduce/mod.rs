@@ -17,6 +17,7 @@ use crate::build::{
     surroundings,
 };
 use crate::digest::Sha256;
+use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
 use crate::files;
@@ -32,32 +33,38 @@ use content::Places;
 /// The format of the document.
 pub const SCHEMA: &str = "rocmrpm/reproduce/1";
 
-/// What came of building a component once more.
+/// `reproduce.json`, which `rocmrpm reproduce --json` prints: what differs after building a component
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reproduction {
-    /// [`SCHEMA`].
+    /// The name and number of the schema.
     pub schema: &'static str,
     /// Which component.
     pub component: String,
     /// Its version and Release.
     pub version: String,
-    /// Who built it, both times.
+    /// The builder of both builds.
     pub builder: String,
     /// Whether nothing differs that a user would get.
     pub identical: bool,
     /// What was compared.
     #[serde(flatten)]
     pub compared: Compared,
-    /// Inputs of the build that are others now than they were.
+    /// Inputs of the build that have changed since.
     pub inputs_changed: Vec<String>,
-    /// Packages that the build root had then, and has no more.
+    /// Packages that only the earlier build root had.
     pub buildroot_removed: Vec<String>,
-    /// Packages that the build root has now, and had not then.
+    /// Packages that only the new build root has.
     pub buildroot_added: Vec<String>,
     /// The folder of the new RPMs.
     pub rpms: PathBuf,
     /// The folder of the build's logs.
     pub logs: PathBuf,
+}
+
+impl Document for Reproduction {
+    const SCHEMA: &'static str = SCHEMA;
 }
 
 /// What was built, and is to be built once more.

@@ -39,6 +39,7 @@ pub struct Set<'a> {
 
 /// A distribution pinned to one version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pinned {
     /// Its normalized name.
     pub name: String,
@@ -52,6 +53,7 @@ pub struct Pinned {
 
 /// A requirement that comes from outside and is not pinned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Open {
     /// The requirement without its marker.
     pub requirement: String,

@@ -14,6 +14,7 @@ use crate::workspace::pin::Pin;
 
 /// A crate of another project that something is linked from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkedCrate {
     /// Its name.
     pub name: String,

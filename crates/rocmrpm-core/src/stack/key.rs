@@ -8,6 +8,7 @@ use crate::digest::Sha256;
 /// The inputs of a build by name, each as text or digest. Their order does not
 /// matter; their names are what a plan shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct KeyInputs(BTreeMap<String, String>);
 

@@ -22,26 +22,28 @@ use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::{Component, Flavour};
 
-/// How a check went.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It is as it should be.
     Pass,
     /// It is not.
     Fail,
-    /// Nobody knows, for the reason that is given.
+    /// It could not be run; `detail` has the reason.
     NotRun,
 }
 
-/// One thing that was looked at.
+/// A check.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// A short name.
     pub id: String,
-    /// What should be so.
+    /// What should be true.
     pub what: String,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
     /// Why it failed or was not run; empty where it passed.
     pub detail: String,
@@ -49,6 +51,7 @@ pub struct Check {
 
 /// What came of it all.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// The folder or the image.
     pub place: String,

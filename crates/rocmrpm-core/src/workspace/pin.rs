@@ -35,7 +35,8 @@ pub struct Pin {
 
 /// What a source was found to be when it was locked. What could not be looked at then
 /// is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockEntry {
     /// The version it was locked for.
     pub version: String,

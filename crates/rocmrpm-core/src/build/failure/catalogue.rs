@@ -22,6 +22,7 @@ const LAST_WORDS: &[&str] = &["+ cat", "+ echo", "+ exit", "+ false"];
 
 /// A part of a build, or a program around it, that a cause belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Reading the spec.
@@ -82,6 +83,7 @@ impl Phase {
 
 /// What is to be changed where a cause is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
     /// The component: its template, patches or pin.

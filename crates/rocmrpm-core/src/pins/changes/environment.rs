@@ -11,6 +11,7 @@ use crate::workspace::{Component, Workspace};
 
 /// Changes of what a build reads.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Variables that are read now.
     pub added: Vec<Read>,
@@ -20,19 +21,21 @@ pub struct Environment {
 
 /// A variable and where it is first read.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Read {
     /// Its name.
     pub name: String,
-    /// File and line.
+    /// The file and the line.
     pub place: String,
 }
 
 /// A variable that is no longer read.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gone {
     /// Its name.
     pub name: String,
-    /// File and line where it was read first.
+    /// The file and line that read it first.
     pub place: String,
     /// Where the workspace sets it: `component.toml`, the template's name.
     pub exported: Option<String>,

@@ -10,14 +10,15 @@ use crate::gpu::GpuTarget;
 
 /// A list of GPU targets that changed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuList {
     /// The file.
     pub file: String,
     /// What stands before the list, such as `HIP_SUPPORTED_ARCHS`; may be empty.
     pub name: String,
-    /// Targets that came.
+    /// Targets that were added.
     pub added: Vec<String>,
-    /// Targets that left.
+    /// Targets that were removed.
     pub removed: Vec<String>,
 }
 

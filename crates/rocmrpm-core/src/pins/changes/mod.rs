@@ -23,8 +23,9 @@ use crate::sources::{Fetcher, Tree};
 use crate::workspace::{Component, Pin, VersionRange, Workspace};
 use scan::Scan;
 
-/// A value that is another now; one side is absent where it is new or gone.
+/// A value that changed; `old` is null if it is new, `new` if it is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moved {
     /// What it is.
     pub name: String,
@@ -36,6 +37,7 @@ pub struct Moved {
 
 /// All changes between two versions of a component's main source.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changes {
     /// Environment variables that the build reads.
     pub environment: Environment,
@@ -55,9 +57,9 @@ pub struct Changes {
     pub not_tried: Option<String>,
     /// The patches and edits that were for the old version and are not for the new one.
     pub left_out: Vec<String>,
-    /// What the build scripts fetch and did not fetch before, with the place.
+    /// New downloads of the build scripts, each with its place.
     pub downloads_added: Vec<(String, String)>,
-    /// What they fetched and fetch no more.
+    /// Downloads that are gone, each with its place.
     pub downloads_removed: Vec<(String, String)>,
     /// Submodules: their URLs by path.
     pub submodules: Vec<Moved>,

@@ -9,16 +9,17 @@ use super::scan::{Scan, is_requirements};
 use crate::pins::requirements_file::{self, is_option};
 use crate::sources::normalized;
 
-/// A requirement that is another now. Without old ones it is new, without new ones gone.
+/// A requirement that changed. It is new if `old` is empty, and gone if `new` is empty.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequirementChange {
     /// Where it is declared: `build-system`, `dependencies`, an extra, a file.
     pub place: String,
     /// The distribution, normalised (PEP 503).
     pub name: String,
-    /// What was required of it, the texts behind the name.
+    /// The old requirements: the texts after the name.
     pub old: Vec<String>,
-    /// What is required of it now.
+    /// The new requirements.
     pub new: Vec<String>,
 }
 

@@ -17,6 +17,7 @@ use crate::workspace::{Pin, Workspace};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// The set is impossible.
@@ -27,8 +28,9 @@ pub enum Severity {
     Note,
 }
 
-/// One disagreement.
+/// A finding.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
@@ -44,7 +46,7 @@ pub struct Finding {
     pub line: usize,
     /// What upstream or the table says, each with its place.
     pub upstream: Vec<String>,
-    /// What could be done.
+    /// How to fix it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     #[serde(skip)]
@@ -72,6 +74,7 @@ impl Finding {
 
 /// A source that was not looked at.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotLookedAt {
     /// The component and its version.
     pub source: String,
@@ -81,6 +84,7 @@ pub struct NotLookedAt {
 
 /// What a check found.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The disagreements, worst first.
     pub findings: Vec<Finding>,

@@ -21,6 +21,7 @@ use crate::workspace::{Pin, Source, VersionRange};
 
 /// What a version follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Followed {
     /// It was begun with.
@@ -37,6 +38,7 @@ pub enum Followed {
 
 /// What became of one component, and why.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decision {
     /// Its version.
     pub version: String,
@@ -64,6 +66,7 @@ pub struct Decision {
 
 /// A further source that follows from upstream's files.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FurtherSource {
     /// Its name.
     pub name: &'static str,

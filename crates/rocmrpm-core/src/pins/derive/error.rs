@@ -6,6 +6,7 @@ use crate::sources::SourceError;
 
 /// Places where upstream's files name different versions of one component.
 #[derive(Debug, Clone, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contradiction {
     /// The component.
     pub about: String,
@@ -15,6 +16,7 @@ pub struct Contradiction {
 
 /// A source that could not be had, and what would have come from it.
 #[derive(Debug, Clone, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unreachable {
     /// The component and its version.
     pub source: String,

@@ -20,6 +20,7 @@ pub use table::{UpstreamFile, files_of, readable};
 
 /// One thing that a file of upstream's says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Statement {
     /// The component that it is about.
     pub about: String,
@@ -36,6 +37,7 @@ pub struct Statement {
 
 /// What a statement says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "says", content = "value", rename_all = "kebab-case")]
 pub enum Says {
     /// Exactly this version, without a local label.
@@ -83,6 +85,7 @@ impl Says {
 
 /// What a statement is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
     /// The build or the package demands it.
@@ -93,6 +96,7 @@ pub enum Weight {
 
 /// A place in a file of upstream's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// Whose file, such as `vllm 0.33.0`.
     pub of: String,
@@ -112,6 +116,7 @@ impl fmt::Display for Place {
 /// A file of upstream's that is not as it should be: missing, or without what it has in
 /// every version known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Oddity {
     /// Where.
     pub place: Place,
