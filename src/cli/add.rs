@@ -5,7 +5,7 @@ use std::path::{Component as Part, Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::{Done, args, context};
+use super::{Done, args, context, schemas};
 use crate::error::{Error, IoError, Kind};
 use crate::events::Events;
 use crate::files;
@@ -161,6 +161,7 @@ fn write(
     let parent = folder.parent().unwrap_or(folder);
     fs_err::create_dir_all(parent).map_err(action())?;
     let staging = tempfile::Builder::new().prefix(".rocmrpm-").tempdir_in(parent).map_err(action())?;
+    let component = schemas::with_line(&format!("specs-templates/{name}/component.toml"), component);
     fs_err::write(staging.path().join("component.toml"), component).map_err(action())?;
     fs_err::write(staging.path().join(&spec), template).map_err(action())?;
     fs_err::rename(staging.path(), folder).map_err(action())?;
@@ -171,6 +172,7 @@ fn write(
         files::remove_dir_if_there(folder).map_err(action())?;
     }
     pins.map_err(action())?;
+    schemas::write(&workspace.root).map_err(action())?;
     shell.status(Style::Good, "Added", format!("specs-templates/{name}/component.toml"));
     shell.status(Style::Good, "Added", format!("specs-templates/{name}/{spec}"));
     shell.status(Style::Good, "Pinned", format!("{name} {} in {pins_name}", pin.version));

@@ -1,4 +1,4 @@
-//! The JSON Schemas of all documents, as they are in `docs/schemas/`, and the list of
+//! The JSON Schemas of all documents and TOML files, as they are in `docs/schemas/`, and the list of
 //! documents in `docs/architecture.md`. `UPDATE_GOLDEN=1 cargo test --lib documents` writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::document::{file_name, schema_of};
 use crate::report::{AuditReport, ClosureReport, DiffReport, WhyReport};
+use crate::workspace::keys::{TomlSchemas, toml_schemas};
 
 /// Returns the schemas of all documents by their names, such as `rocmrpm/plan/2`.
 fn documents() -> BTreeMap<String, Value> {
@@ -91,6 +92,7 @@ fn schemas_follow_from_the_structs() {
         assert_file(&in_docs("schemas").join(&file), &format!("{schema:#}\n"));
         files.insert(file);
     }
+    files.insert("toml".to_owned());
     assert_eq!(names_in(&in_docs("schemas")), files);
 }
 
@@ -144,4 +146,65 @@ fn every_key_is_described_and_in_snake_case() {
         });
     }
     assert!(keys > 400, "{keys}");
+}
+
+#[test]
+fn schemas_of_toml_files_follow_from_their_readers() {
+    let TomlSchemas { schemas, undescribed, unknown } = toml_schemas();
+    assert_eq!(undescribed, BTreeSet::new(), "keys.toml lacks descriptions");
+    assert_eq!(unknown, BTreeSet::new(), "keys.toml describes what no reader asks for");
+    let mut files = BTreeSet::new();
+    for (name, schema) in schemas {
+        let file = format!("{name}.schema.json");
+        assert_file(&in_docs("schemas/toml").join(&file), &format!("{schema:#}\n"));
+        files.insert(file);
+    }
+    assert_eq!(names_in(&in_docs("schemas/toml")), files);
+}
+
+/// Returns what a schema finds wrong with a TOML file.
+fn mistakes(schemas: &BTreeMap<&str, Value>, name: &str, text: &str) -> Vec<String> {
+    let validator = jsonschema::draft202012::new(&schemas[name]).unwrap();
+    let file = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
+    validator.iter_errors(&file).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn toml_files_of_this_repository_follow_their_schemas() {
+    let schemas = toml_schemas().schemas;
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for workspace in ["", "examples/quickstart", "tests/laboratory/workspace"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(workspace);
+        for folder in ["", "copr", "mock-configs", "pins", "specs-templates"] {
+            let depth = if folder.is_empty() { 1 } else { 8 };
+            let files = walkdir::WalkDir::new(root.join(folder)).max_depth(depth);
+            for file in files.into_iter().filter_map(Result::ok).filter(|file| file.file_type().is_file()) {
+                let path = file.path().strip_prefix(&root).unwrap().to_str().unwrap();
+                let Some(name) = super::schemas::schema(path) else { continue };
+                let text = fs_err::read_to_string(file.path()).unwrap();
+                assert_eq!(mistakes(&schemas, name, &text), [""; 0], "{}", file.path().display());
+                *seen.entry(name).or_default() += 1;
+            }
+        }
+    }
+    assert_eq!(seen.keys().copied().collect::<BTreeSet<_>>(), schemas.keys().copied().collect());
+    assert!(seen["component"] > 20 && seen["pins"] > 5 && seen["chroot"] > 5, "{seen:?}");
+}
+
+#[test]
+fn schemas_of_toml_files_refuse_unknown_keys_and_wrong_types() {
+    let schemas = toml_schemas().schemas;
+    for (name, text) in [
+        ("rocmrpm", "[stack]\nname = \"x\"\ngpu-target = []\n"),
+        ("component", "optional = \"yes\"\n"),
+        ("component", "[[closure.member]]\nname = \"x\"\nreason = \"x\"\nplaces = \"rpm\"\n"),
+        ("pins", "[x]\nversion = \"1\"\ncargo-vendor = \"Cargo.lock\"\n"),
+        ("pins", "[x]\nsdist = \"x\"\n"),
+        ("chroot", "rocm-provider = \"x\"\nrepositories = [\"x\"]\n"),
+        ("provider", "prefix = \"/usr\"\npackages = \"fedora\"\n"),
+        ("copr-project", "owner = \"a\"\nproject = \"p\"\n[chroot.f43]\nrepository = []\n"),
+    ] {
+        assert_eq!(mistakes(&schemas, name, text).len(), 1, "{name}: {text}");
+    }
+    assert_eq!(mistakes(&schemas, "pins", "[x]\nversion = \"1\"\nsdist = \"x\"\n"), [""; 0]);
 }

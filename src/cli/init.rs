@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, inspect};
+use super::{Done, args, inspect, schemas};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::names::is_plain;
@@ -77,10 +77,12 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
         let to = root.join(path);
         // What is there already is somebody's work.
         if !to.exists() {
-            files::write_atomically(&to, text).map_err(action())?;
+            files::write_atomically(&to, schemas::with_line(path, text)).map_err(action())?;
         }
     }
+    schemas::write(&root).map_err(action())?;
     // Last, because it is what makes the folder a workspace.
+    let manifest = schemas::with_line("rocmrpm.toml", &manifest);
     files::write_atomically(&root.join("rocmrpm.toml"), manifest).map_err(action())?;
     if is_new && let Err(error) = TrustList::of_user().and_then(|list| list.add(&root)) {
         shell.warning(format!("{error}; commands ask before they run the workspace's code"));

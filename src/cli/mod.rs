@@ -31,6 +31,7 @@ mod publish_repository;
 mod render;
 mod reproduce;
 mod requirements;
+mod schemas;
 mod trust;
 mod verify;
 mod wheel;

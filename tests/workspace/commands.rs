@@ -398,7 +398,7 @@ fn inspect_says_what_it_cannot_read() {
     }
     // A mistake in the workspace is told, though only its targets are needed.
     lab.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
-    lab.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:4:"]);
+    lab.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:6:"]);
 }
 
 #[test]

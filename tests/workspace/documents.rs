@@ -1,10 +1,11 @@
-//! The check that every JSON document in these tests goes through.
+//! The check that every JSON document in these tests goes through, and schemas of TOML files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::Lab;
+use crate::common::{Lab, REPOSITORY};
 use crate::support::documents::{check, check_text};
 
 fn is_refused(text: &str) -> bool {
@@ -35,4 +36,29 @@ fn refuses_documents_that_their_schema_does_not_allow() {
         assert!(is_refused(&less.to_string()), "{pointer}: a key too few");
     }
     assert!(!is_refused(&plan.to_string()));
+}
+
+#[test]
+fn files_of_init_and_add_name_schemas_of_the_workspace() {
+    let lab = Lab::init();
+    lab.write("src/hello/hello.txt", "hello\n");
+    lab.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
+    let mut named = Vec::new();
+    for (name, bytes) in lab.files() {
+        if name.ends_with(".toml") {
+            let text = String::from_utf8(bytes).unwrap();
+            let line = text.lines().next().and_then(|line| line.strip_prefix("#:schema "));
+            let schema = lab.path(&name).parent().unwrap().join(line.unwrap_or_else(|| panic!("{name}")));
+            let published = Path::new(REPOSITORY).join("docs/schemas/toml").join(schema.file_name().unwrap());
+            assert!(fs_err::read(&schema).unwrap() == fs_err::read(published).unwrap(), "{name}");
+            named.push((name, schema.file_name().unwrap().to_str().unwrap().to_owned()));
+        }
+    }
+    let of = |name: &str| named.iter().find(|(path, _)| path == name).map(|(_, schema)| schema.as_str());
+    assert_eq!(of("rocmrpm.toml"), Some("rocmrpm.schema.json"));
+    assert_eq!(of("pins/stable.toml"), Some("pins.schema.json"));
+    assert_eq!(of("mock-configs/host.toml"), Some("chroot.schema.json"));
+    assert_eq!(of("mock-configs/rocm/fedora.toml"), Some("provider.schema.json"));
+    assert_eq!(of("specs-templates/hello/component.toml"), Some("component.schema.json"));
+    lab.run(&["plan"]).exits(0);
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::keys::{Kind, note_any, note_key};
 use crate::error::Problem;
 use crate::names::{is_plain, nearest};
 use crate::text::visible;
@@ -145,7 +146,8 @@ impl<'d> Table<'d> {
         }
     }
 
-    fn get(&mut self, key: &str) -> Option<&'d Spanned<DeValue<'d>>> {
+    fn get(&mut self, key: &str, kind: Kind) -> Option<&'d Spanned<DeValue<'d>>> {
+        note_key(&self.name, key, Some(kind), false);
         self.known.push(key.to_owned());
         let entries = self.entries;
         entries.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
@@ -191,7 +193,7 @@ impl<'d> Table<'d> {
 
     /// Returns a string of any number of lines that may be absent.
     pub fn lines(&mut self, key: &str) -> Option<At<String>> {
-        let value = self.get(key)?;
+        let value = self.get(key, Kind::String)?;
         match value.get_ref().as_str() {
             Some(text) => Some(At { value: text.to_owned(), span: value.span() }),
             None => {
@@ -203,6 +205,7 @@ impl<'d> Table<'d> {
 
     /// Returns a string that must be there; `what` says what it is for.
     pub fn required_string(&mut self, key: &str, what: &str) -> Option<At<String>> {
+        note_key(&self.name, key, Some(Kind::String), true);
         if !self.has(key) {
             self.known.push(key.to_owned());
             self.missing(key, what);
@@ -213,12 +216,13 @@ impl<'d> Table<'d> {
 
     /// Returns whether the table has this key, without making it a known one.
     pub fn has(&self, key: &str) -> bool {
+        note_key(&self.name, key, None, false);
         self.entries.iter().any(|(name, _)| name.get_ref() == key)
     }
 
     /// Returns a boolean that may be absent.
     pub fn boolean(&mut self, key: &str) -> Option<bool> {
-        let value = self.get(key)?;
+        let value = self.get(key, Kind::Boolean)?;
         let found = value.get_ref().as_bool();
         if found.is_none() {
             self.wrong_type(key, value, "`true` or `false`");
@@ -228,7 +232,7 @@ impl<'d> Table<'d> {
 
     /// Returns an integer that may be absent.
     pub fn integer(&mut self, key: &str) -> Option<i64> {
-        let value = self.get(key)?;
+        let value = self.get(key, Kind::Integer)?;
         let found = value.get_ref().as_integer();
         let found = found.and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok());
         if found.is_none() {
@@ -239,7 +243,7 @@ impl<'d> Table<'d> {
 
     /// Returns a list of strings; empty if absent.
     pub fn strings(&mut self, key: &str) -> Vec<At<String>> {
-        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(value) = self.get(key, Kind::Strings) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
             self.wrong_type(key, value, "a list of strings");
             return Vec::new();
@@ -256,7 +260,7 @@ impl<'d> Table<'d> {
 
     /// Returns a table of strings, such as environment variables; empty if absent.
     pub fn string_map(&mut self, key: &str) -> BTreeMap<String, At<String>> {
-        let Some(value) = self.get(key) else { return BTreeMap::new() };
+        let Some(value) = self.get(key, Kind::StringMap) else { return BTreeMap::new() };
         let Some(entries) = value.get_ref().as_table() else {
             self.wrong_type(key, value, "a table");
             return BTreeMap::new();
@@ -275,7 +279,7 @@ impl<'d> Table<'d> {
 
     /// Hands the table below `key` to `read`, if it is there.
     pub fn table<T>(&mut self, key: &str, read: impl FnOnce(&mut Table<'_>) -> T) -> Option<T> {
-        let value = self.get(key)?;
+        let value = self.get(key, Kind::Table)?;
         match value.get_ref().as_table() {
             Some(entries) => Some(self.child(key, entries, value.span(), read)),
             None => {
@@ -287,7 +291,7 @@ impl<'d> Table<'d> {
 
     /// Hands each table of the array of tables below `key` to `read`.
     pub fn tables<T>(&mut self, key: &str, mut read: impl FnMut(&mut Table<'_>) -> T) -> Vec<T> {
-        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(value) = self.get(key, Kind::Tables) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
             self.wrong_type(key, value, "an array of tables");
             return Vec::new();
@@ -305,6 +309,7 @@ impl<'d> Table<'d> {
     /// Hands every entry, whatever its key, to `read` with its key and the key's
     /// place; all must be tables.
     pub fn each_table<T>(&mut self, mut read: impl FnMut(At<String>, &mut Table<'_>) -> T) -> Vec<T> {
+        note_any(&self.name);
         let mut out = Vec::new();
         let entries = self.entries;
         for (name, value) in entries {

@@ -15,6 +15,7 @@ pub mod flavour;
 #[doc(hidden)]
 pub mod fuzzing;
 mod generated;
+pub mod keys;
 mod layout;
 mod load;
 pub mod lock;

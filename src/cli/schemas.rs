@@ -1,0 +1,53 @@
+//! The schemas with which editors complete the keys of a workspace's TOML files.
+
+use std::path::Path;
+
+use crate::files;
+
+/// The folder of a workspace with the schemas. They are in the workspace, so that editors need no
+/// network, and fit the rocmrpm that wrote the files.
+const FOLDER: &str = ".schemas";
+
+/// The schemas by their names.
+const SCHEMAS: &[(&str, &str)] = &[
+    ("chroot", include_str!("../../docs/schemas/toml/chroot.schema.json")),
+    ("component", include_str!("../../docs/schemas/toml/component.schema.json")),
+    ("copr-project", include_str!("../../docs/schemas/toml/copr-project.schema.json")),
+    ("pins", include_str!("../../docs/schemas/toml/pins.schema.json")),
+    ("provider", include_str!("../../docs/schemas/toml/provider.schema.json")),
+    ("rocmrpm", include_str!("../../docs/schemas/toml/rocmrpm.schema.json")),
+];
+
+/// Writes the schemas into a workspace.
+pub(super) fn write(root: &Path) -> std::io::Result<()> {
+    for (name, text) in SCHEMAS {
+        files::write_if_changed(&root.join(FOLDER).join(format!("{name}.schema.json")), text)?;
+    }
+    Ok(())
+}
+
+/// Returns the text of a file of the workspace with the line by which editors find its schema.
+/// `path` is relative to the workspace.
+pub(super) fn with_line(path: &str, text: &str) -> String {
+    match schema(path) {
+        Some(name) => {
+            let up = "../".repeat(path.matches('/').count());
+            format!("#:schema {up}{FOLDER}/{name}.schema.json\n\n{text}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the name of the schema of a file.
+pub(super) fn schema(path: &str) -> Option<&'static str> {
+    let parts: Vec<&str> = path.strip_suffix(".toml")?.split('/').collect();
+    Some(match parts.as_slice() {
+        ["rocmrpm"] => "rocmrpm",
+        ["copr", "project"] => "copr-project",
+        ["pins", _] => "pins",
+        ["mock-configs", _] => "chroot",
+        ["mock-configs", "rocm", _] => "provider",
+        ["specs-templates", .., "component"] => "component",
+        _ => return None,
+    })
+}
