@@ -416,13 +416,8 @@ fn inspect_says_what_it_cannot_read() {
         assert!(text.contains("no findings") && !text.contains('\u{1b}'), "{text}");
     }
     // A mistake in the workspace is told, though only its targets are needed.
-<<<<<<< ours
     workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
-    workspace.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:4:"]);
-=======
-    lab.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
-    lab.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:6:"]);
->>>>>>> theirs
+    workspace.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:6:"]);
 }
 
 #[test]
