@@ -187,7 +187,7 @@ impl Reading<'_> {
                 continue;
             }
             match self.requirement(line, number) {
-                Ok(about) => named |= about.is_some(),
+                Ok(about) => named |= about.is_some_and(|about| self.file.about.contains(&about)),
                 Err(reason) => self.wrong(number, reason),
             }
         }

@@ -194,6 +194,7 @@ fn reports_missing_and_broken_files() {
         ("pyproject.toml", b"\xff\xfe\x00", "not UTF-8"),
         ("pyproject.toml", &huge, "at most 4194304"),
         ("requirements/build/rocm.txt", b"wheel\n", "names none of torch"),
+        ("requirements/build/rocm.txt", b"amd-aiter==1\n", "names none of torch"),
         ("requirements/build/rocm.txt", b"torch==\n", "is not a requirement"),
         ("requirements/build/rocm.txt", long.as_bytes(), "more than 4096"),
         ("requirements/build/rocm.txt", b"torch @ https://h/t.whl\n", "comes from a URL"),
