@@ -157,7 +157,7 @@ fn checks_a_set_against_declared_files() {
         "third_party/xla/revision.bzl:2 says",
     ]);
     let older = "[[source]]\nof = \"jax\"\nname = \"xla\"\nversions = \"<0.9\"\ngit = \"https://h/xla\"\n";
-    stack.lab.write("upstreams.toml", &format!("{}\n{older}", stack.lab.read("upstreams.toml")));
+    stack.workspace.write("upstreams.toml", &format!("{}\n{older}", stack.workspace.read("upstreams.toml")));
     let git = |url: &str| format!("git = \"{url}\"\ncommit = \"{new}\"");
     let xla = stack.repository("xla");
     stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).says(&[
