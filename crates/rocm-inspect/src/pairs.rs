@@ -14,8 +14,8 @@ pub(super) struct Pairs<'a, T> {
     pub(super) new_only: Vec<&'a T>,
 }
 
-/// Pairs subjects by kind and package, otherwise by name without version. If a single one remains
-/// on each side, they are paired too.
+/// Pairs subjects by kind and package, otherwise by name without version. If each side is a single
+/// subject, these two are paired in any case.
 pub(super) fn subjects<'a>(old: &'a [Subject], new: &'a [Subject]) -> Pairs<'a, Subject> {
     let mut pairs = Pairs::new(old, new);
     pairs.join(|subject| {
@@ -30,7 +30,8 @@ pub(super) fn subjects<'a>(old: &'a [Subject], new: &'a [Subject]) -> Pairs<'a, 
     pairs
 }
 
-/// Pairs files by path, otherwise by path without versions, otherwise by library.
+/// Pairs files by path, otherwise by path without versions, otherwise also without the version of
+/// the SONAME.
 pub(super) fn files<'a>(old: &'a [FileFacts], new: &'a [FileFacts]) -> Pairs<'a, FileFacts> {
     let mut pairs = Pairs::new(old, new);
     pairs.join(|file| file.path.clone());

@@ -125,8 +125,8 @@ fn count(
 }
 
 /// Reads `nbucket` and `nchain` of a hash table; `nchain` is the number of symbols. On 64-bit
-/// S/390, GNU ld writes words of 8 bytes, and lld writes words of 4; the number of buckets is never
-/// 0.
+/// S/390, GNU ld writes words of 8 bytes, and lld writes words of 4. The number of buckets is never
+/// 0, so a first word of 0 shows the former.
 fn hash(raw: &Raw<'_>, address: u64) -> Option<u64> {
     let table = &raw.file[raw.loaded(address)?];
     match raw.wide && raw.machine == EM_S390 && raw.u32(table, 0)? == 0 {

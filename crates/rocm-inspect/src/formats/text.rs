@@ -15,14 +15,15 @@ use rocmrpm_base::text::visible;
 /// The width at which lines are wrapped where possible.
 const WIDTH: usize = 96;
 
-/// How many locations per rule, and how many files with their libraries, are shown unless all are
-/// requested.
+/// How many different findings of a rule, and how many locations of a finding, are shown unless all
+/// are requested.
 const MAX_PLACES: usize = 8;
 /// How many locations of one finding are shown if the rule has several different findings.
 const MAX_ALIKE: usize = 3;
+/// How many files are shown individually unless all are requested.
 const MAX_SHOWN: usize = 20;
 
-/// From this number on, the data files in a folder are shown as one line.
+/// If a folder has more data files than this, they are shown as one.
 const MANY_DATA: usize = 4;
 
 /// Options of [`to_text`].

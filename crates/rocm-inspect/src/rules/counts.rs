@@ -90,7 +90,8 @@ struct Counts<'a> {
     what: &'static str,
 }
 
-/// Kernels with less than this fraction of the other targets' code cannot be complete.
+/// Kernels cannot do the same work as the other targets' if their average size is less than the
+/// median of those divided by this.
 const FRACTION: u64 = 8;
 
 impl<'a> Counts<'a> {

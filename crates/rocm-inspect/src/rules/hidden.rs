@@ -61,8 +61,8 @@ impl<'a> Modules<'a> {
         self.subject.kind
     }
 
-    /// Returns whether `other` was built from this subject: it belongs to the same distribution and
-    /// shares a file, or it has only files that are in this one too.
+    /// Returns whether `other` was built from this subject: they share a file, and either `other`
+    /// is another kind of package of the same distribution, or all its files are in this one too.
     fn became(&self, other: &Self) -> bool {
         if std::ptr::eq(self.subject, other.subject) {
             return false;

@@ -150,8 +150,8 @@ fn normal(path: &str) -> String {
     format!("{}{}", if absolute { "/" } else { "" }, parts.join("/"))
 }
 
-/// Returns a path relative to site-packages: without the `.data` folder of wheels, or without the
-/// prefix of others.
+/// Returns a path relative to site-packages: in wheels without the `.data` folder, otherwise the
+/// part after `site-packages` or `dist-packages`.
 pub(super) fn module_path(kind: SubjectKind, path: &str) -> &str {
     if kind == SubjectKind::Wheel {
         // Source: the binary distribution format, "The .data directory".

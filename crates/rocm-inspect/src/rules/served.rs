@@ -117,7 +117,7 @@ pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
     Verdict { target: gpu.clone(), served, by, files, of_files, shortfall }
 }
 
-/// A file with code for several targets, or several files for one target each, of which a process
+/// A file whose storage can have code for several targets, or several such files of which a process
 /// loads one.
 pub(super) struct Unit<'a> {
     pub(super) subject: &'a Subject,
@@ -158,8 +158,8 @@ pub(super) fn units(subjects: &[Subject]) -> Vec<Unit<'_>> {
     units.into_values().collect()
 }
 
-/// Returns whether a file of this storage always has code for a single target, so that its folder
-/// counts as the unit.
+/// Returns whether a file of this storage always has code for a single target, so that only the
+/// files of a folder together can serve several.
 fn single(storage: Storage) -> bool {
     matches!(storage, Storage::Bundle | Storage::CodeObject | Storage::KernelFile | Storage::Kpack)
 }

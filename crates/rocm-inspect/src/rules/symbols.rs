@@ -186,7 +186,8 @@ fn too_new(elf: &Elf<'_>, links: &[Link<'_>], system: &System) -> Option<Finding
     })
 }
 
-/// The namespaces of torch and, for each, the libraries that are required to judge it.
+/// The namespaces of torch and the libraries that define their symbols. A namespace can only be
+/// judged if the set has one of its libraries.
 const NAMESPACES: [(&str, &[&str]); 3] = [
     ("3c10", &["libc10.so"]),
     ("2at", &["libtorch_cpu.so", "libtorch.so"]),
