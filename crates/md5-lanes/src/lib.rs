@@ -1,24 +1,24 @@
-//! MD5 (RFC 1321) of several contents in lockstep. Every step of MD5 waits for the one
-//! before, so one content alone is hashed at 0.5 GB/s, by the md-5 crate as well, a
-//! third of what zstd decompresses; eight side by side in AVX2 registers come to 4 GB/s.
-//! Compilers do not make such code of plain loops. Only the hash that compressed
-//! bundles carry; nothing here is about security.
+//! Computes the MD5 (RFC 1321) of several contents in lockstep. Every step of MD5 depends on the
+//! previous one, so a single content hashes at 0.5 GB/s, with the md-5 crate too: a third of the
+//! rate at which zstd decompresses. Eight at a time in AVX2 registers reach 4 GB/s; compilers do
+//! not generate such code from plain loops. This crate has only the hash that compressed bundles
+//! carry. It serves no security purpose.
 //!
-//! A crate of its own because it is optimised in test builds too: unoptimised, each
-//! instruction is a function call, and the tests read gigabytes.
+//! It is a separate crate so that test builds optimize it too: without optimization, each intrinsic
+//! is a function call, and the tests read gigabytes.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-/// How many bytes are hashed at a time.
+/// The block size of MD5 in bytes.
 const BLOCK: usize = 64;
 
-/// How many streams go in lockstep at most.
+/// How many streams are hashed in lockstep at most.
 pub const LANES: usize = 8;
 
 /// The four words of a stream's state.
 pub type State = [u32; 4];
 
-/// The state before the first byte.
+/// The state of a stream before its first byte.
 pub const START: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
@@ -36,12 +36,12 @@ const SINES: [u32; 64] = [
     0x6fa8_7e4f, 0xfe2c_e6e0, 0xa301_4314, 0x4e08_11a1, 0xf753_7e82, 0xbd3a_f235, 0x2ad7_d2bb, 0xeb86_d391,
 ];
 
-/// Hashes whole blocks of several streams, the same number of bytes of each. What
-/// goes beyond whole blocks is left out.
+/// Hashes the whole blocks of several streams, the same number of bytes from each. Ignores bytes
+/// after the last whole block.
 pub fn update(streams: &mut [(&mut State, &[u8])]) {
     let length = streams.iter().map(|(_, bytes)| bytes.len()).min().unwrap_or(0) / BLOCK * BLOCK;
     for together in streams.chunks_mut(LANES) {
-        // Few streams are no slower one by one.
+        // One or two streams are no slower one by one.
         if together.len() < 3 || !vectors::update(together, length) {
             for (state, bytes) in together {
                 bytes[..length].chunks_exact(BLOCK).for_each(|block| compress(state, block));
@@ -50,7 +50,7 @@ pub fn update(streams: &mut [(&mut State, &[u8])]) {
     }
 }
 
-/// Returns the hashes of whole contents, which should be about as long as each other.
+/// Returns the hashes of complete contents. This is fastest if they have similar lengths.
 pub fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
     let mut states = vec![START; contents.len()];
     let mut done = 0;
@@ -69,8 +69,8 @@ pub fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
     ends.map(|(state, content)| finish(state, &content[last(content)..], content.len() as u64)).collect()
 }
 
-/// Hashes a stream's last bytes and returns the hash. `length` is how many bytes
-/// the stream has in all.
+/// Hashes a stream's last bytes and returns the hash. `length` is the total length of the stream in
+/// bytes.
 pub fn finish(mut state: State, last: &[u8], length: u64) -> [u8; 16] {
     let whole = last.len() / BLOCK * BLOCK;
     update(&mut [(&mut state, &last[..whole])]);
@@ -109,13 +109,13 @@ fn compress(state: &mut State, block: &[u8]) {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
-    /// Does nothing and says so.
+    /// Leaves the streams unchanged and returns false.
     pub(super) fn update(_: &mut [(&mut super::State, &[u8])], _: usize) -> bool {
         false
     }
 }
 
-/// Eight streams, one in each lane of AVX2. More would need twice the buffers and gain
+/// Hashes eight streams, one in each lane of AVX2. More would need twice the buffers for a gain of
 /// a fourth.
 #[cfg(target_arch = "x86_64")]
 mod vectors {
@@ -123,14 +123,13 @@ mod vectors {
 
     use super::{BLOCK, LANES, SINES, State};
 
-    /// Hashes `length` bytes of each stream, or returns false where the processor
-    /// lacks AVX2.
+    /// Hashes `length` bytes of each stream. Returns false if the processor lacks AVX2.
     #[expect(unsafe_code, reason = "calling code for a processor feature; see the comment inside")]
     pub(super) fn update(streams: &mut [(&mut State, &[u8])], length: usize) -> bool {
         let able = std::arch::is_x86_feature_detected!("avx2");
         if able {
-            // SAFETY: the processor was found to have AVX2 just now, which is all
-            // that this otherwise safe function asks for.
+            // SAFETY: the check above found AVX2, which is the only requirement of this otherwise
+            // safe function.
             unsafe { hash(streams, length) }
         }
         able
@@ -138,7 +137,7 @@ mod vectors {
 
     #[target_feature(enable = "avx2")]
     fn hash(streams: &mut [(&mut State, &[u8])], length: usize) {
-        // Lanes without a stream of their own follow the first one for nothing.
+        // Lanes without a stream repeat the first one; their results are discarded.
         let inputs: [&[u8]; LANES] = std::array::from_fn(|lane| {
             streams.get(lane).or(streams.first()).map_or(&[][..], |stream| stream.1)
         });
@@ -185,8 +184,7 @@ mod vectors {
         std::array::from_fn(|word| (pairs[word / 2] as u64 >> (word % 2 * 32)) as u32)
     }
 
-    /// Makes a vector for each word, with that word of every lane, of a vector for each
-    /// lane.
+    /// Turns one vector per lane into one vector per word, which holds that word of every lane.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn transposed(rows: [__m256i; LANES]) -> [__m256i; LANES] {

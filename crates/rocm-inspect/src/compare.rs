@@ -1,6 +1,5 @@
-//! What changed between two inspections: of packages, files, libraries, symbols, GPU
-//! code and findings. Which of two things correspond is decided in `pairs`; how a
-//! change looks is not known here.
+//! Compares two inspections: packages, files, libraries, symbols, GPU code and findings. `pairs`
+//! decides which items correspond; `formats` displays the changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,7 @@ use super::report::Report;
 use rocmrpm_base::document::Document;
 use rocmrpm_base::names::Soname;
 
-/// The name and version of a serialised [`Comparison`].
+/// The name and version of a serialized [`Comparison`].
 const SCHEMA: &str = "rocmrpm/comparison/2";
 
 /// What `rocmrpm inspect --against --json` prints: what changed between two inspections.
@@ -173,7 +172,7 @@ impl Default for Comparison {
 }
 
 impl Comparison {
-    /// Returns whether nothing differs.
+    /// Returns whether the inspections do not differ.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
             && self.subjects.is_empty()
@@ -192,7 +191,7 @@ impl Delta {
         Self { added: texts(&new, &old), removed: texts(&old, &new) }
     }
 
-    /// Returns whether nothing came or left.
+    /// Returns whether nothing was added or removed.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty()
     }
@@ -205,7 +204,7 @@ impl<T: PartialEq> Change<T> {
 }
 
 impl SubjectChange {
-    /// Returns whether nothing but perhaps the name differs.
+    /// Returns whether nothing differs, except perhaps the name.
     fn is_empty(&self) -> bool {
         *self == Self { old: self.old.clone(), new: self.new.clone(), ..Self::default() }
     }
@@ -247,8 +246,8 @@ fn subject(old: &Subject, new: &Subject) -> SubjectChange {
     }
 }
 
-/// Returns the paths of a subject that are not of its `files`, those of symbolic links
-/// included. Links by build ID are left out: they are others in every build.
+/// Returns the paths of a subject that are not in its `files`, including symbolic links. Omits
+/// links by build ID, which differ in every build.
 fn others(subject: &Subject) -> Vec<&str> {
     let listed: BTreeSet<&str> = subject.files.iter().map(|file| file.path.as_str()).collect();
     let paths = subject.contents.paths.iter().chain(subject.contents.links.keys()).map(String::as_str);
@@ -464,7 +463,7 @@ mod tests {
         let old = report(vec![subject("old/folder", vec![library("k.so")])], Vec::new());
         let new = report(vec![subject("other", vec![library("k.so")])], Vec::new());
         assert!(compare(&old, &new).is_empty());
-        // A wheel made of an RPM is paired too, though their kinds differ.
+        // A wheel built from an RPM is paired with it, although their kinds differ.
         let rpm = report(vec![subject("k-1.rpm", vec![library("/usr/k.so")])], Vec::new());
         assert_eq!(compare(&rpm, &new).changed[0].files_added.len(), 1);
     }

@@ -1,5 +1,5 @@
-//! What an earlier inspection found, read back from its report: no more of it than a
-//! later one is held against.
+//! Reads back the report of an earlier inspection: only the parts that a later one is compared
+//! with.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::facts::Storage;
 use super::finding::Depth;
 use super::report::SCHEMA;
 
-/// The part of a serialised report that is read back.
+/// The fields of a serialized report that are read back.
 #[derive(Deserialize)]
 struct Earlier {
     schema: String,
@@ -30,8 +30,8 @@ struct EarlierCode {
     kernels: Option<u64>,
 }
 
-/// Returns how many kernels each target had in an earlier report, by the target's
-/// text. Empty for what is no report of this format, or one that did not count them.
+/// Returns the number of kernels per target in an earlier report, by the target's text. Empty if it
+/// is not a report of this format, or if its kernels were not counted.
 pub fn kernels_in(json: &[u8]) -> BTreeMap<String, u64> {
     let mut kernels = BTreeMap::new();
     let Ok(Earlier { schema, depth, subjects }) = serde_json::from_slice(json) else { return kernels };

@@ -1,5 +1,4 @@
-//! What files were found to hold, as values, and how they are serialised. Neither
-//! reading nor judging.
+//! The contents of files as values, and how they are serialized. It neither reads nor judges files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -70,21 +69,21 @@ pub struct Unread {
     pub why: String,
 }
 
-/// The paths of a subject, as `files` spells them: relative in wheels and folders,
-/// absolute in RPMs. They tell where a search path leads.
+/// The paths of a subject, as `files` spells them: relative in wheels and folders, absolute in
+/// RPMs. They show where a search path leads.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     /// Every regular file.
     pub paths: BTreeSet<String>,
-    /// Every symbolic link with its target as written.
+    /// Every symbolic link with its unresolved target.
     pub links: BTreeMap<String, String>,
-    /// The archives inside it that were read, whose members' paths begin with theirs.
+    /// The archives inside it that were read. The paths of their members start with theirs.
     pub archives: BTreeSet<String>,
-    /// The names of the libraries that an RPM requires (`libx.so.1` of
-    /// `libx.so.1()(64bit)`); `None` for what requires nothing by its nature.
+    /// The names of the libraries that an RPM requires (`libx.so.1` of `libx.so.1()(64bit)`);
+    /// `None` for other kinds of subjects, which have no requirements.
     pub requires: Option<BTreeSet<String>>,
-    /// The GPU targets that an RPM says it has code for, by `Provides: rocm-gfx(TARGET)`;
-    /// `None` for what is no RPM.
+    /// The GPU targets for which an RPM declares code by `Provides: rocm-gfx(TARGET)`; `None` for
+    /// other kinds of subjects.
     pub gpu_provides: Option<BTreeSet<String>>,
 }
 
@@ -223,14 +222,14 @@ pub enum Relro {
     Full,
 }
 
-/// The names of dynamic symbols, sorted, without versions. Weak undefined symbols
-/// are left out: nothing fails without them.
+/// The names of dynamic symbols, sorted, without versions. Excludes weak undefined symbols: nothing
+/// fails if they are missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Symbols {
-    /// Defined with global or weak binding. Empty after a quick look, which counts
-    /// them only.
+    /// Symbols defined with global or weak binding. Empty after a quick inspection, which only
+    /// counts them.
     pub defined: Vec<Box<str>>,
-    /// Undefined with global binding.
+    /// Symbols left undefined with global binding.
     pub undefined: Vec<Box<str>>,
 }
 
@@ -333,21 +332,21 @@ impl KernelCode {
     }
 }
 
-/// What GPU code runs on. Serialised as text.
+/// What GPU code runs on. Serialized as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// A processor or generic target of the table.
+    /// A processor or generic target that is in the table.
     Gpu(GpuTarget),
-    /// SPIR-V, compiled when it is loaded, for any GPU: `amdgcnspirv`.
+    /// SPIR-V, compiled for any GPU when it is loaded: `amdgcnspirv`.
     Spirv,
-    /// A processor that the table does not have, as the file names it.
+    /// A processor that is not in the table, as the file names it.
     Unknown(String),
-    /// Code in a storage whose targets are not read: `unread`.
+    /// Code whose storage is not read for targets: `unread`.
     Unread,
 }
 
 impl Target {
-    /// Returns whether code of this kind runs on the GPU `wanted`.
+    /// Returns whether code for this target runs on the GPU `wanted`.
     pub fn serves(&self, wanted: &GpuTarget) -> bool {
         match self {
             Self::Gpu(target) => target.serves(wanted),
@@ -412,7 +411,7 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Returns whether what lies there makes programs run on its target.
+    /// Returns whether code in this storage makes programs run on its target.
     pub fn serves(self) -> bool {
         !matches!(self, Self::DataFile | Self::Embedded)
     }
@@ -436,7 +435,7 @@ impl fmt::Display for Storage {
     }
 }
 
-/// The format of a compressed bundle. Serialised as text, such as `ccob3-zstd`.
+/// The format of a compressed bundle. Serialized as text, such as `ccob3-zstd`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Compression {
     /// The version in the header, 1 to 3.

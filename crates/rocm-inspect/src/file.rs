@@ -1,5 +1,5 @@
-//! What one file holds: which readers its bytes are given to, and how their
-//! results come together. Where the bytes come from is not known here.
+//! Determines what one file contains: passes its bytes to the readers and combines their results.
+//! It does not know where the bytes come from.
 
 use goblin::elf::header::ELFMAG;
 
@@ -9,17 +9,17 @@ use super::facts::{Damage, ElfFacts, FileFacts, Storage};
 use super::finding::Depth;
 use super::{ar, bundle, ccob, data_files, elf, kpack};
 
-/// Where bundles stand in the section that is made for them.
+/// The alignment of bundles in the section made for them.
 const ALIGNMENT: usize = 4096;
 
 const ET_REL: u16 = 1;
 
-/// What LLVM's bitcode begins with: the code of device functions that are linked across object
+/// The first bytes of LLVM bitcode: the code of device functions that are linked across object
 /// files (`-fgpu-rdc`).
 const BITCODE: &[u8] = b"BC\xc0\xde";
 
-/// Gathers what one interesting file of `size` bytes holds. `bytes` is all of it, or
-/// nothing where its name alone tells.
+/// Collects what one file of `size` bytes contains. `bytes` is its whole content, or empty if its
+/// name is enough.
 pub(super) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> FileFacts {
     if bytes.starts_with(kpack::MAGIC) {
         return kpack::facts(path, size, bytes, depth);
@@ -36,7 +36,7 @@ pub(super) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
             Ok(host) => {
                 host.damage.into_iter().for_each(|damage| device.damaged(damage));
                 places(&mut device, bytes, 0, &host.places, &host.facts, None);
-                // Separate debugging data keeps the section's header alone.
+                // Separate debugging data has only the section's header.
                 if let Some(range) = host.places.kpack_reference.filter(|_| !host.facts.debug) {
                     device.elsewhere(Storage::Kpack);
                     match kpack::reference(bytes, range, &host.places.wrappers) {
@@ -75,9 +75,8 @@ fn is_bundle(bytes: &[u8]) -> bool {
     bytes.starts_with(bundle::MAGIC) || bytes.starts_with(ccob::MAGIC)
 }
 
-/// Takes in the device code of the ELF file `bytes`, which begins at `base` of the
-/// inspected file. `storage` is what all of it is stored in, if not in the ELF
-/// file's own places.
+/// Reads the device code of the ELF file `bytes`, which starts at offset `base` of the inspected
+/// file. `storage` overrides the storage that the ELF file's sections imply.
 fn places(
     device: &mut Device<'_>,
     bytes: &[u8],
@@ -97,12 +96,12 @@ fn places(
         true => target_sections(device, bytes, base, storage.unwrap_or(Storage::OtherSection)),
         false => Vec::new(),
     };
-    // A code object is not searched for others.
+    // Code objects are not searched for further code objects.
     if is_device(bytes) || facts.debug {
         return;
     }
-    // Without section headers, the alignment alone still tells that the compiler
-    // put a bundle where the runtime finds it.
+    // Without section headers, the alignment still shows that the compiler put a bundle where the
+    // runtime finds it.
     let found = |at: usize| match storage {
         Some(storage) => storage,
         None if !facts.has_sections && (at - base).is_multiple_of(ALIGNMENT) => Storage::HipFatbin,
@@ -113,9 +112,8 @@ fn places(
     }
 }
 
-/// Takes in the sections `__CLANG_OFFLOAD_BUNDLE__<id>`, in which the bundler keeps
-/// the code of each target in object files, and returns where they are, sorted.
-/// Source: LLVM, `ClangOffloadBundler`.
+/// Reads the sections `__CLANG_OFFLOAD_BUNDLE__<id>`, in which the bundler stores the code of each
+/// target in object files, and returns their ranges, sorted. Source: LLVM, `ClangOffloadBundler`.
 fn target_sections(
     device: &mut Device<'_>,
     bytes: &[u8],
@@ -125,7 +123,7 @@ fn target_sections(
     let sections = Sections::new(bytes);
     let found = sections.iter().filter_map(|section| {
         let id = sections.name(&section)?.strip_prefix(bundle::MAGIC)?;
-        // The host's own part is one byte, or the object file itself.
+        // The host's own section is one byte, or the object file itself.
         let is_code = |content: &&[u8]| content.starts_with(ELFMAG) || content.starts_with(BITCODE);
         let content = sections.bytes_of(&section).filter(is_code)?;
         Some((section.offset as usize, content.len(), id))
@@ -134,7 +132,7 @@ fn target_sections(
     found.sort_unstable();
     let mut taken: Vec<std::ops::Range<usize>> = Vec::new();
     for (start, length, id) in found {
-        // Thousands of sections of the same bytes would be as much work as thousands.
+        // Thousands of sections with the same bytes would cost thousands of times the work.
         if taken.last().is_some_and(|last| start < last.end) {
             let what = "has sections of device code that overlap".to_owned();
             device.damaged(Damage { elf: true, offset: (base + start) as u64, what });
@@ -162,7 +160,7 @@ fn archive(device: &mut Device<'_>, file: &[u8]) {
         } else if bytes.starts_with(ELFMAG) && is_device(bytes) {
             device.code_object(range, storage, "");
         } else if bytes.starts_with(ELFMAG)
-            // Objects of other kinds, which lie in archives too, are no matter here.
+            // Archives may contain objects of other kinds too, which are ignored.
             && let Ok(host) = elf::read(bytes, Depth::Quick)
         {
             places(device, bytes, range.start, &host.places, &host.facts, Some(storage));
@@ -190,7 +188,7 @@ mod tests {
         bundle(&[(&format!("hipv4-amdgcn-amd-amdhsa--{target}"), &kernels_object(target, 3))])
     }
 
-    /// Places as the ELF reader gives them, for bytes of any kind.
+    /// Reads arbitrary bytes with places as the ELF reader returns them.
     fn placed(bytes: &[u8], places: &elf::Places, has_sections: bool) -> Vec<String> {
         let mut device = Device::new(bytes, Depth::Deep);
         let elf = ElfFacts { has_sections, ..ElfFacts::default() };
@@ -220,7 +218,7 @@ mod tests {
                 "gfx1151 other-section 1 Some(3)"
             ]
         );
-        // Nothing of what is outside the ranges.
+        // Only code inside the given ranges is found.
         let few = elf::Places { others: std::iter::once(0..1500).collect(), ..elf::Places::default() };
         assert_eq!(placed(&bytes, &few, true), [""; 0]);
     }
@@ -249,7 +247,7 @@ mod tests {
             elf::Places { offloading: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
         assert_eq!(placed(&bytes, &all, true), wanted);
         assert_eq!(codes(&read(&bytes)), wanted);
-        // An arch that the object contradicts.
+        // An architecture that the object contradicts.
         let wrong = read(&offload_binary(&[("gfx1100", 1, &object)], 2));
         assert_eq!((wrong.mismatches.len(), codes(&wrong).len()), (1, 1));
     }

@@ -1,5 +1,5 @@
-//! What an inspection comes to, piece by piece: findings, where libraries come from, and how far
-//! files are read. Not how these are found, nor the report of them all.
+//! The parts of an inspection's result: findings, where libraries come from, and how far files are
+//! read. The rules produce them, and the report combines them.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl fmt::Display for Depth {
     }
 }
 
-/// What came of judging, before it is put into a [`Report`](crate::Report).
+/// The result of applying the rules, before it becomes a [`Report`](crate::Report).
 pub(crate) struct Judgement {
     pub(crate) gpu_targets: Vec<GpuTarget>,
     pub(crate) system: String,
@@ -124,12 +124,12 @@ impl fmt::Display for Severity {
 pub struct RuleId(pub(crate) &'static str);
 
 impl RuleId {
-    /// Returns a rule's name.
+    /// Returns the ID with this name.
     pub const fn new(name: &'static str) -> Self {
         Self(name)
     }
 
-    /// Returns the name.
+    /// Returns the rule's name.
     pub fn as_str(self) -> &'static str {
         self.0
     }

@@ -1,7 +1,6 @@
-//! One property of every kind of file that is inspected: whatever is cut off or
-//! changed, the answer is facts or an error that names the file, found in bounded time.
-//! The files themselves are also the seeds of the fuzz targets. Not compiled outside
-//! of tests.
+//! Tests one property of every kind of inspected file: after any truncation or change, the result
+//! is facts or an error that names the file, in bounded time. The files are also the seeds of the
+//! fuzz targets. Compiled only for tests.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use super::testing::{
 use super::{Depth, Expectations, InspectError, inspect, inspect_bytes};
 use rocmrpm_base::gpu::GpuTarget;
 
-/// A file: the fuzz target that it is a seed of, its name, its bytes.
+/// A file: the fuzz target that it is a seed for, its name, its bytes.
 pub(super) struct Fixture {
     target: &'static str,
     name: String,
@@ -113,7 +112,7 @@ fn collections() -> [(&'static str, Vec<u8>); 4] {
     ]
 }
 
-/// Every kind of file, small.
+/// Returns a small file of every kind.
 pub(super) fn fixtures() -> Vec<Fixture> {
     let mut all: Vec<_> = elfs().into_iter().map(|(name, bytes)| fixture("elf", name, bytes)).collect();
     all.extend(collections().map(|(name, bytes)| fixture("elf", name, bytes)));
@@ -148,7 +147,7 @@ fn judged(path: &Path) -> Result<super::Report, InspectError> {
     inspect(&[path.to_owned()], &Expectations { gpu_targets, ..Expectations::default() }, Depth::Deep)
 }
 
-/// Checks that the answer about a changed file names it and is not too long.
+/// Checks that the result for a changed file names it and is not too long.
 fn answered(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();
@@ -159,7 +158,7 @@ fn answered(path: &Path, bytes: &[u8]) {
             for finding in report.findings.iter().filter(|finding| finding.file.is_some()) {
                 assert!(finding.subject.as_ref().is_some_and(|path| path.ends_with(name)), "{finding:?}");
             }
-            // No small file makes a large answer.
+            // A small file must not cause a large result.
             let answer = serde_json::to_string(&report).unwrap().len();
             assert!(answer < (64 << 10) + 16 * bytes.len(), "{answer} bytes");
         }
@@ -167,7 +166,7 @@ fn answered(path: &Path, bytes: &[u8]) {
     }
 }
 
-/// Where the fuzz targets' seeds are to be written; see `fuzz/seeds.sh`.
+/// Returns where to write the fuzz targets' seeds; see `fuzz/seeds.sh`.
 fn seeds() -> Option<PathBuf> {
     std::env::var_os("ROCMRPM_FUZZ_SEEDS").map(PathBuf::from)
 }
@@ -179,7 +178,7 @@ fn whole_files_are_read_without_damage() {
         let path = dir.path().join(&name);
         fs::write(&path, &bytes).unwrap();
         if let Some(seeds) = seeds() {
-            // The targets put the magic before what they are given.
+            // The fuzz targets prepend the magic to their input.
             let seed = match (target, bytes.starts_with(b"CCOB")) {
                 ("ccob", true) => [&[0], &bytes[4..]].concat(),
                 ("ccob", false) => [&[1], &bytes[24..]].concat(),
@@ -204,7 +203,7 @@ fn files_cut_anywhere_are_answered() {
     let dir = tempfile::tempdir().unwrap();
     for Fixture { name, bytes, .. } in fixtures() {
         let path = dir.path().join(&name);
-        // Headers and tables stand at the beginnings and ends.
+        // Headers and tables are at the start and at the end.
         let edge = 200.min(bytes.len() / 2);
         let middle = (edge..bytes.len() - edge).step_by(1 + bytes.len() / 100);
         for length in (0..edge).chain(middle).chain(bytes.len() - edge..bytes.len()) {

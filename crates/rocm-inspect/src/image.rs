@@ -1,6 +1,6 @@
-//! One file's bytes for inspection: mapped where they lie on disk, in memory or a
-//! temporary file where they come from an archive; nothing at all of files that
-//! are of no interest. Not what the bytes mean.
+//! Provides one file's bytes for inspection: mapped if the file is on disk, in memory or a
+//! temporary file if it comes from an archive. Skips files that are not inspected. It does not
+//! interpret the bytes.
 
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -15,19 +15,19 @@ use super::sieve::{LOOKAHEAD, PAGE, Sieve};
 use super::{ar, bundle, ccob, data_files, kpack, offload_binary};
 use rocmrpm_base::process::check_stop;
 
-/// From this size on a member goes through a temporary file.
+/// Members of this size or more go through a temporary file.
 pub(super) const LARGE: u64 = 16 << 20;
-/// How much of a large member is in memory at a time. More would not stay in a core's
-/// cache between the decompressor and us.
+/// How much of a large member is in memory at a time. More would not stay in a core's cache between
+/// the decompressor and us.
 const BUFFER: usize = 2 * LOOKAHEAD;
 
 /// The bytes of a file.
 #[derive(Debug)]
 pub(super) enum Image {
     Memory(Vec<u8>),
-    /// A temporary file of ours.
+    /// Our own temporary file.
     Spooled(Mmap),
-    /// A file that others may change.
+    /// A file that other programs may change.
     Mapped(Mapped),
 }
 
@@ -53,38 +53,38 @@ impl Deref for Image {
     }
 }
 
-/// What can go wrong while a member is taken out of an archive.
+/// Why a member of an archive could not be read.
 #[derive(Debug)]
 pub(super) enum MemberError {
-    /// It cannot be read.
+    /// It is unreadable.
     Unreadable(io::Error),
-    /// It is longer than allowed.
+    /// It is larger than allowed.
     TooLarge,
-    /// It has another length than the archive states.
+    /// Its length differs from the one that the archive states.
     Length(String),
-    /// There is no room for it on disk.
+    /// The disk is too full for it.
     NoRoom(PathBuf, io::Error),
-    /// What was left out of it cannot be left out; it is to be read once more.
+    /// The sieve cannot skip parts of it; read it again as a whole.
     Again,
 }
 
-/// How a member is taken out of an archive.
+/// How to read a member of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taking {
-    /// As a whole.
+    /// Completely.
     All,
-    /// Without what a quick look does not read.
+    /// Without the parts that a quick inspection does not read.
     Sieved,
 }
 
-/// Returns whether a file that begins so is one that is looked into: ELF files,
-/// offload bundles and binaries, static archives and kpack archives.
+/// Returns whether a file that starts with these bytes is inspected: ELF files, offload bundles and
+/// binaries, static archives and kpack archives.
 pub(super) fn is_interesting(head: &[u8]) -> bool {
     let magics: [&[u8]; 6] = [
         goblin::elf::header::ELFMAG,
         ccob::MAGIC,
         bundle::MAGIC,
-        // Thin archives (`!<thin>`) have no content of their own.
+        // Thin archives (`!<thin>`) do not contain their members.
         ar::MAGIC,
         kpack::MAGIC,
         offload_binary::MAGIC,
@@ -92,20 +92,20 @@ pub(super) fn is_interesting(head: &[u8]) -> bool {
     magics.iter().any(|magic| head.starts_with(magic))
 }
 
-/// Returns whether the name of a file is enough to inspect it, whatever its content.
+/// Returns whether a file's name is enough to inspect it, regardless of its content.
 fn told_by_name(path: &str) -> bool {
     data_files::look(path).is_some()
 }
 
-/// Returns up to as many first bytes as tell what a file is.
+/// Returns the first bytes of a file, enough to identify its format.
 pub(super) fn head(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     reader.take(bundle::MAGIC.len() as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Opens a regular file. What is none is an error at once: a FIFO blocks, and a device may never
-/// end.
+/// Opens a regular file. Any other kind is an immediate error: a FIFO blocks, and a device may
+/// never end.
 pub(super) fn open(path: &Path) -> io::Result<fs::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -116,8 +116,8 @@ pub(super) fn open(path: &Path) -> io::Result<fs::File> {
     }
 }
 
-/// Returns the bytes of the file at `path`, if it is one that is looked at as `name`,
-/// and how many it has: mapped, or none where its name alone tells.
+/// Returns the bytes and the size of the file at `path`, if it is inspected under the name `name`:
+/// mapped, or no bytes if its name is enough.
 pub(super) fn on_disk(path: &Path, name: &str) -> io::Result<Option<(Image, u64)>> {
     let mut file = open(path)?;
     if is_interesting(&head(&mut file)?) {
@@ -133,9 +133,8 @@ pub(super) fn on_disk(path: &Path, name: &str) -> io::Result<Option<(Image, u64)
     }
 }
 
-/// Reads the member `name` of an archive that states `declared` bytes of it, if it is
-/// one that is looked at: no more than `allowed` bytes. Nothing is read of the others
-/// beyond their first bytes.
+/// Reads the member `name` of an archive, which states that it has `declared` bytes, if it is
+/// inspected: at most `allowed` bytes. Of other members, reads only the first bytes.
 pub(super) fn of_member(
     mut reader: &mut dyn Read,
     name: &str,
@@ -163,7 +162,8 @@ pub(super) fn of_member(
 
 fn in_memory(reader: &mut dyn Read, declared: u64) -> Result<Vec<u8>, MemberError> {
     let mut bytes = Vec::new();
-    // One byte more tells that there are more; the end has the archive's checksum.
+    // One more byte shows whether the member is longer; the archive's checksum is verified at the
+    // end.
     let mut reader = reader.take(declared + 1);
     while reader.by_ref().take(1 << 20).read_to_end(&mut bytes).map_err(MemberError::Unreadable)? > 0 {
         stop()?;
@@ -185,8 +185,8 @@ fn stop() -> Result<(), MemberError> {
     check_stop().map_err(|stopped| MemberError::Unreadable(io::Error::other(stopped)))
 }
 
-/// Where large temporary files go: `/tmp` often lies in memory, which is what they are
-/// to save.
+/// Returns the folder for large temporary files. `/tmp` is often in memory, which these files are
+/// meant to save.
 pub(super) fn folder() -> PathBuf {
     let large = Path::new("/var/tmp");
     match std::env::var_os("TMPDIR") {
@@ -195,8 +195,8 @@ pub(super) fn folder() -> PathBuf {
     }
 }
 
-/// Writes a member into an empty file: only the pages that the sieve keeps, the others
-/// stay holes, which take up no room.
+/// Writes a member into an empty file: only the pages that the sieve keeps. The others stay holes,
+/// which take no space.
 fn spool(
     reader: &mut dyn Read,
     declared: u64,
@@ -208,7 +208,7 @@ fn spool(
     file.set_len(declared).map_err(no_room)?;
     let mut buffer = vec![0; BUFFER];
     let mut sieve = Sieve::open(declared);
-    // The bytes at `at` of the file stand at the buffer's beginning, `filled` of them.
+    // The buffer starts with `filled` bytes of the file from offset `at`.
     let (mut at, mut filled, mut first) = (0u64, 0, taking == Taking::Sieved);
     loop {
         stop()?;
@@ -256,14 +256,14 @@ fn spool(
     }
 }
 
-/// Takes a file in as if it were a large member of an archive.
+/// Reads a file as if it were a large member of an archive.
 #[cfg(test)]
 pub(super) fn sieved(bytes: &[u8]) -> Result<Image, MemberError> {
     let file = tempfile::tempfile().map_err(|error| MemberError::NoRoom(PathBuf::new(), error))?;
     spool(&mut &*bytes, bytes.len() as u64, Taking::Sieved, file, Path::new(""))
 }
 
-/// Fills the buffer; `false` at the end.
+/// Fills the buffer; returns false at the end.
 fn fill(reader: &mut dyn Read, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
     while *filled < buffer.len() {
         match reader.read(&mut buffer[*filled..]) {
@@ -283,10 +283,11 @@ pub(super) fn part(file: &std::fs::File, offset: u64, length: u64) -> io::Result
     Mapped::new(file, options.offset(offset).len(length)).map(Image::Mapped)
 }
 
-/// Maps a temporary file of ours.
+/// Maps our own temporary file.
 #[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
 fn map(file: &std::fs::File) -> io::Result<Mmap> {
-    // SAFETY: the map is read-only, and the file has no name under which others could change it.
+    // SAFETY: the map is read-only, and the file does not have a name, so no one else can change
+    // it.
     unsafe { MmapOptions::new().map(file) }
 }
 

@@ -1,7 +1,7 @@
-//! Inspects RPMs, wheels, folders and single files for linkage and AMD GPU code, and reports what is
-//! wrong with them. Nothing here prints, and nothing is extracted: archives are read as streams,
-//! files on disk are mapped. The crate knows no workspace, no command line and no builds: what a
-//! package should contain is passed in as [`Expectations`].
+//! Inspects RPMs, wheels, folders and single files for linkage and AMD GPU code, and reports
+//! problems. It reads archives as streams and maps files on disk; it does not extract or print
+//! anything. It does not know workspaces, command lines or builds: callers pass in what a package
+//! should contain as [`Expectations`].
 //!
 //! ```no_run
 //! use std::path::PathBuf;
@@ -86,12 +86,12 @@ use rocmrpm_base::text::visible;
 #[cfg(feature = "rpm")]
 use rocmrpm_rpms::RpmError;
 
-/// Inspects everything at `paths` and judges it as one set: RPMs, wheels, tar archives,
-/// ELF files, code objects, bundles, and folders, which are walked without following
-/// symbolic links and whose RPMs and wheels become subjects of their own.
+/// Inspects all `paths` and judges them as one set: RPMs, wheels, tar archives, ELF files, code
+/// objects, bundles, and folders. Folders are walked without following symbolic links, and the RPMs
+/// and wheels in them become separate subjects.
 ///
-/// Damage inside ELF files and bundles is a finding, not an error. Errors are a
-/// path that is missing or of another kind, an archive that cannot be read, and want of memory.
+/// Damage inside ELF files and bundles is a finding, not an error. Returns an error if a path is
+/// missing or is not supported, if an archive is unreadable, or if memory runs out.
 pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> Result<Report, InspectError> {
     let mut subjects = sources::read(paths, depth)?;
     subjects.sort_by(|a, b| a.path.cmp(&b.path));
@@ -102,7 +102,7 @@ pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> 
     Ok(Report::new(depth, subjects, needs, judgement))
 }
 
-/// Returns an error if memory ran out for a file, of which no more can be said then.
+/// Returns an error if memory ran out for a file, because its facts are then incomplete.
 fn complete(subjects: &[Subject]) -> Result<(), InspectError> {
     let mut files = subjects.iter().flat_map(|subject| subject.files.iter().map(move |file| (subject, file)));
     match files.find(|(_, file)| file.out_of_memory) {
@@ -113,15 +113,15 @@ fn complete(subjects: &[Subject]) -> Result<(), InspectError> {
     }
 }
 
-/// Returns what one file's bytes hold, without judging it: an ELF file, a code object,
-/// an offload bundle or a kpack archive. `path` is only noted in the result. Whatever
-/// the bytes, damage is a value of the result, not an error.
+/// Returns what one file's bytes contain, without judging it: an ELF file, a code object, an
+/// offload bundle or a kpack archive. `path` is only copied to the result. Damage is part of the
+/// result, never an error.
 pub fn inspect_bytes(path: &str, bytes: &[u8], depth: Depth) -> FileFacts {
     file::facts(path.to_owned(), bytes.len() as u64, bytes, depth)
 }
 
-/// Returns what the ELF file of `length` bytes at `offset` of `file` links to, and whether
-/// all of it could be read. `None` where there is none whose header can be read.
+/// Returns the linkage of the ELF file of `length` bytes at `offset` of `file`, and whether all of
+/// it could be read. `None` if there is no ELF file with a readable header.
 pub fn linkage(file: &std::fs::File, offset: u64, length: u64) -> std::io::Result<Option<(ElfFacts, bool)>> {
     use std::os::unix::fs::FileExt;
     let mut magic = *goblin::elf::header::ELFMAG;
@@ -138,25 +138,25 @@ pub fn linkage(file: &std::fs::File, offset: u64, length: u64) -> std::io::Resul
     Ok(linkage)
 }
 
-/// Returns what the ELF file in `bytes` links to, and whether all of it could be read. `None`
-/// where its header cannot be read.
+/// Returns the linkage of the ELF file in `bytes`, and whether all of it could be read. `None` if
+/// its header is unreadable.
 pub fn linkage_in(bytes: &[u8]) -> Option<(ElfFacts, bool)> {
     elf::linkage(bytes)
 }
 
-/// Returns the SONAME of a library that Fedora installs in a file of this name, where a file may
-/// link to it by that name: the package provides the SONAME only.
+/// Returns the SONAME of a library that Fedora installs under this file name, if files may link to
+/// it by file name although the package provides only the SONAME.
 pub fn soname_of_file(name: &str) -> Option<&'static str> {
     libraries::tables().files.get(name).map(String::as_str)
 }
 
-/// Returns the SONAMEs that a library of ROCm, given by its name before `.so`, has in
-/// this major version; `None` where it is not one that we know.
+/// Returns the SONAMEs of a ROCm library in this major version, given its name before `.so`; `None`
+/// if the library is unknown.
 pub fn rocm_sonames(stem: &str, rocm_major: u64) -> Option<Vec<&'static str>> {
     libraries::tables().rocm.get(stem).map(|library| library.sonames(Some(rocm_major)))
 }
 
-/// What can keep files from being inspected.
+/// Why files could not be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
     /// The path does not exist.
@@ -170,10 +170,10 @@ pub enum InspectError {
     NotAFile {
         /// The path as given.
         path: PathBuf,
-        /// What it is instead.
+        /// The actual kind.
         what: &'static str,
     },
-    /// The file is of no kind that is inspected.
+    /// The kind of file is not supported.
     #[error(
         "{}: neither an RPM, a wheel, a tar archive, an ELF file, a code object, an offload bundle or \
          binary, a static archive, a kpack archive, a data file with the name of a target nor a folder",
@@ -183,60 +183,60 @@ pub enum InspectError {
         /// The path as given.
         path: PathBuf,
     },
-    /// An RPM cannot be read.
+    /// An RPM is unreadable.
     #[cfg(feature = "rpm")]
     #[error(transparent)]
     Rpm(#[from] RpmError),
-    /// A wheel cannot be read.
+    /// A wheel is unreadable.
     #[error("{}: not a readable wheel", path.display())]
     Wheel {
         /// The wheel.
         path: PathBuf,
-        /// What the reader said.
+        /// The reader's error.
         source: zip::result::ZipError,
     },
-    /// An archive contradicts itself.
+    /// An archive is inconsistent.
     #[error("{}: {what}", path.display())]
     Damaged {
         /// The archive.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The inconsistency.
         what: String,
     },
-    /// A large member of an archive has no room on disk while it is looked at.
+    /// The disk is too full for a large member of an archive.
     #[error("{}: no temporary file in {} for `{member}`", archive.display(), folder.display())]
     NoRoom {
         /// The archive.
         archive: PathBuf,
-        /// The member's name as the archive states it.
+        /// The member's name in the archive.
         member: String,
-        /// Where the temporary file was to be.
+        /// The folder of the temporary file.
         folder: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Decompressing GPU code needs more memory than there is.
     #[error("{}: not enough memory to decompress the GPU code of `{}`", path.display(), visible(file))]
     OutOfMemory {
-        /// What was inspected.
+        /// The inspected path.
         path: PathBuf,
         /// The file inside it.
         file: String,
     },
-    /// A file was changed while it was read.
+    /// A file changed while it was read.
     #[error("{}: the file was changed while it was read", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
     },
-    /// A member of an archive cannot be read.
+    /// A member of an archive is unreadable.
     #[error("{}: cannot read `{member}`", archive.display())]
     Member {
-        /// The RPM or wheel.
+        /// The archive.
         archive: PathBuf,
-        /// The member's name as the archive states it.
+        /// The member's name in the archive.
         member: String,
-        /// What the reader said.
+        /// The reader's error.
         source: std::io::Error,
     },
     /// An archive decompresses to more than any real one does.
@@ -245,14 +245,14 @@ pub enum InspectError {
         archive.display()
     )]
     TooLarge {
-        /// The RPM or wheel.
+        /// The archive.
         archive: PathBuf,
-        /// The member that went over the limit.
+        /// The member that exceeded the limit.
         member: String,
         /// The limit in bytes.
         limit: u64,
     },
-    /// The file system refuses.
+    /// A file-system error.
     #[error("cannot read what is to be inspected")]
     Io(#[from] std::io::Error),
     /// The user asked to stop.
@@ -286,7 +286,7 @@ impl Diagnose for InspectError {
     }
 }
 
-/// Returns the JSON Schemas of the documents of this crate.
+/// Returns the JSON Schemas of this crate's documents.
 #[cfg(feature = "schema")]
 pub fn documents() -> Vec<serde_json::Value> {
     use rocmrpm_base::document::schema_of;

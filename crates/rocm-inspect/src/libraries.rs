@@ -1,5 +1,5 @@
-//! Known libraries by name: Fedora's, ROCm's, other vendors'. The names are data in
-//! `libraries.toml`; which of them a system has is not known here.
+//! Looks up known libraries by name: those of Fedora, ROCm and other vendors. The names are data in
+//! `libraries.toml`. It does not know which of them a system has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -8,38 +8,39 @@ use serde::Deserialize;
 
 use rocmrpm_base::names::Soname;
 
-/// The tables of `libraries.toml`.
+/// The content of `libraries.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tables {
-    /// SONAME and package.
+    /// Packages by SONAME.
     pub(super) fedora: BTreeMap<String, String>,
-    /// File name and SONAME.
+    /// SONAMEs by file name.
     pub(super) files: BTreeMap<String, String>,
     /// ROCm's libraries by the name before `.so`.
     pub(super) rocm: BTreeMap<String, RocmLibrary>,
     vendors: BTreeMap<String, Vec<String>>,
-    /// Libraries by the distribution whose wheel has them, for extension modules of it.
+    /// Libraries in the wheel of each distribution, which that distribution's extension modules
+    /// need.
     hosts: BTreeMap<String, Vec<String>>,
 }
 
-/// A library of ROCm.
+/// A ROCm library.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RocmLibrary {
-    /// What provider tables call the part of ROCm that it belongs to.
+    /// The name that provider tables use for the part of ROCm that it belongs to.
     pub(super) capability: String,
     rocm_6: Vec<String>,
     rocm_7: Vec<String>,
     #[serde(default)]
     rocm_10: Vec<String>,
-    /// How the C functions begin that it alone has.
+    /// Prefixes of the C functions that only this library has.
     #[serde(default)]
     symbols: Vec<String>,
 }
 
 impl RocmLibrary {
-    /// Returns its SONAMEs in this major version of ROCm; in any where none is given.
+    /// Returns its SONAMEs in this major version of ROCm, or in all versions if none is given.
     pub(super) fn sonames(&self, rocm: Option<u64>) -> Vec<&str> {
         let all = [&self.rocm_6, &self.rocm_7, &self.rocm_10];
         let chosen: Vec<&Vec<String>> = match rocm {
@@ -52,27 +53,26 @@ impl RocmLibrary {
     }
 }
 
-/// Returns the tables.
 pub(super) fn tables() -> &'static Tables {
     static TABLES: LazyLock<Tables> = LazyLock::new(|| {
-        // It is part of the program, and a test reads it.
+        // The table is part of the program, and a test parses it.
         toml::from_str(include_str!("libraries.toml")).expect("the built-in table of libraries is valid")
     });
     &TABLES
 }
 
-/// A SONAME of a library of ROCm.
+/// The SONAME of a ROCm library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RocmName<'a> {
     /// The name before `.so`.
     pub(super) stem: &'static str,
-    /// The first number of the version.
+    /// The first component of its version.
     pub(super) major: Option<&'a str>,
 }
 
 impl RocmName<'_> {
-    /// Returns the major versions of ROCm that have the library with this SONAME; none
-    /// if the table has no such SONAME.
+    /// Returns the major versions of ROCm in which the library has this SONAME; empty if the table
+    /// does not have it.
     pub(super) fn releases(self) -> BTreeSet<u64> {
         let library = &tables().rocm[self.stem];
         let has = |rocm: &u64| library.sonames(Some(*rocm)).iter().any(|soname| major(soname) == self.major);
@@ -80,8 +80,8 @@ impl RocmName<'_> {
     }
 }
 
-/// Reads the SONAME of a library of ROCm, also one that a wheel's repair changed: auditwheel adds
-/// a digest to the name and keeps the whole version (`libamdhip64-1a2b3c4d.so.7.2.70204`).
+/// Parses the SONAME of a ROCm library, including names that auditwheel changed: it adds a digest
+/// to the name and keeps the full version (`libamdhip64-1a2b3c4d.so.7.2.70204`).
 pub(super) fn rocm_library(soname: &str) -> Option<RocmName<'_>> {
     let name = file_name(soname);
     let stem = name.split(".so").next().unwrap_or(name);
@@ -90,7 +90,7 @@ pub(super) fn rocm_library(soname: &str) -> Option<RocmName<'_>> {
     found.map(|(stem, _)| RocmName { stem, major: major(name) })
 }
 
-/// Returns the name before `.so` of a library of ROCm.
+/// Returns the name before `.so` of a ROCm library.
 pub(super) fn rocm_stem(soname: &str) -> Option<&'static str> {
     rocm_library(soname).map(|library| library.stem)
 }
@@ -99,19 +99,19 @@ fn major(soname: &str) -> Option<&str> {
     soname.split_once(".so.").and_then(|(_, version)| version.split('.').next())
 }
 
-/// Returns the name of a library before the digest that auditwheel added to it.
+/// Returns a library's name without the digest that auditwheel added.
 pub(super) fn without_digest(stem: &str) -> Option<&str> {
     let (plain, digest) = stem.rsplit_once('-')?;
     let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     (digest.len() == 8 && digest.bytes().all(hexadecimal)).then_some(plain)
 }
 
-/// Returns whose library this is, where it belongs to another vendor's GPU stack.
+/// Returns the vendor of this library if it belongs to another vendor's GPU stack.
 pub(super) fn vendor(soname: &str) -> Option<&'static str> {
     owner(&tables().vendors, soname)
 }
 
-/// Returns the distribution whose wheel has this library.
+/// Returns the distribution whose wheel contains this library.
 pub(super) fn host(soname: &str) -> Option<&'static str> {
     owner(&tables().hosts, soname)
 }
@@ -127,18 +127,18 @@ fn owner(table: &'static BTreeMap<String, Vec<String>>, soname: &str) -> Option<
     table.iter().find(|(_, names)| names.iter().any(fits)).map(|(owner, _)| owner.as_str())
 }
 
-/// Returns the name before `.so` of the ROCm library that has this C function.
+/// Returns the name before `.so` of the ROCm library that contains this C function.
 pub(super) fn rocm_owner(symbol: &str) -> Option<&'static str> {
     static PREFIXES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
         let all = tables().rocm.iter().flat_map(|(stem, library)| {
             library.symbols.iter().map(move |prefix| (prefix.as_str(), stem.as_str()))
         });
         let mut all: Vec<_> = all.collect();
-        // hipblasLt before hipblas before hip.
+        // Longest prefix first: hipblasLt before hipblas before hip.
         all.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         all
     });
-    // Almost all symbols are none of them.
+    // C++ symbols, which are the vast majority, never match.
     if symbol.starts_with("_Z") {
         return None;
     }

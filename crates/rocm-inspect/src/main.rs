@@ -1,4 +1,5 @@
-//! The `rocm-inspect` program.
+//! The `rocm-inspect` program: parses the command line, runs the inspection, and prints the report.
+//! The library does everything else.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ Options:
 Exit codes: 0 no errors found, 1 errors found, 2 wrong usage or unreadable file
 ";
 
-/// What the command line asks for.
+/// What the command line requests.
 enum Request {
     Print(String),
     Inspect(Options),
@@ -50,14 +51,14 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            // Nothing is left to do if stderr is closed.
+            // If stderr is closed, the error cannot be reported.
             let _ = write!(std::io::stderr(), "{}", failure.text);
             ExitCode::from(failure.code)
         }
     }
 }
 
-/// An error as stderr shows it, and its exit code.
+/// An error message for stderr, and the exit code.
 struct Failure {
     text: String,
     code: u8,
@@ -174,7 +175,7 @@ fn written(report: &Report, json: bool, verbose: bool) -> Result<String, Failure
     Ok(to_text(report, TextOptions { verbose, color, explain: "rocm-inspect --explain" }))
 }
 
-/// Writes to stdout. A reader that closes the pipe early, such as `head`, is not an error.
+/// Writes to stdout. It is not an error if a reader such as `head` closes the pipe early.
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

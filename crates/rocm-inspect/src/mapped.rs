@@ -1,6 +1,6 @@
-//! Memory maps of files that other programs can truncate while we read them. A read beyond the end
-//! of a mapped file raises SIGBUS, which ends the process. The handler here puts pages of zeros in
-//! place of what is gone instead, and [`Mapped::unchanged`] then returns an error. Our own temporary
+//! Maps files that other programs can truncate while we read them. Reading beyond the end of a
+//! mapped file raises SIGBUS, which ends the process. The signal handler here replaces the missing
+//! pages with zeros instead, and [`Mapped::unchanged`] then returns an error. Our own temporary
 //! files do not need this.
 
 use std::fs::File;
@@ -14,7 +14,7 @@ use memmap2::{Mmap, MmapOptions};
 /// How many files can be mapped at a time; inspection maps one per core.
 const SLOTS: usize = 1024;
 
-/// Where a map lies, for the signal handler, which may take no lock.
+/// The range of a map, for the signal handler, which must not take a lock.
 struct Slot {
     taken: AtomicBool,
     start: AtomicUsize,
@@ -31,15 +31,15 @@ static MAPS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// The machine's page size, which the handler cannot ask for.
+/// The page size of this machine, which the handler cannot query.
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
-/// A part of a file, mapped.
+/// A mapped part of a file.
 #[derive(Debug)]
 pub(super) struct Mapped {
     map: Mmap,
     file: File,
-    /// How long the file was.
+    /// The file's length when it was mapped.
     length: u64,
     slot: &'static Slot,
 }
@@ -66,8 +66,8 @@ impl Mapped {
         Ok(Self { map, file, length, slot })
     }
 
-    /// Returns an error if the file got another length since it was mapped, so that what was read
-    /// of it is not what it holds.
+    /// Returns an error if the file's length changed since it was mapped, so that the bytes read
+    /// from it may differ from its content.
     pub(super) fn unchanged(&self) -> io::Result<()> {
         let torn = self.slot.torn.load(Ordering::Acquire);
         match torn || self.file.metadata()?.len() != self.length {
@@ -95,7 +95,7 @@ impl Deref for Mapped {
 
 #[expect(unsafe_code, reason = "mapping a file; see the comment inside")]
 fn map(options: &MmapOptions, file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is read-only and private to us, and all that is read from it is checked
+    // SAFETY: the map is read-only and private to us, and everything read from it is validated
     // where it is used. If another program writes to the file meanwhile, the result can be wrong;
     // if it truncates the file, the handler below keeps the memory readable.
     unsafe { options.map(file) }
@@ -105,11 +105,11 @@ fn map(options: &MmapOptions, file: &File) -> io::Result<Mmap> {
 fn install_handler() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: `sysconf` only answers, and the action is a valid one: zeros are no flags and an empty
-        // mask. The handler reads and writes atomics and makes system calls, which is all that a
-        // signal handler may do. It takes the place of std's, which would take itself out with
-        // the first signal; that one is about stacks, whose overflow is SIGSEGV on Linux. Without a
-        // handler a truncated file ends the process.
+        // SAFETY: `sysconf` only returns a value, and the action is valid: zeros mean no flags and
+        // an empty mask. The handler only reads and writes atomics and makes system calls, which
+        // signal handlers may do. It replaces std's handler, which would remove itself at the first
+        // signal; that one detects stack overflows, which raise SIGSEGV on Linux. Without a
+        // handler, a truncated file ends the process.
         unsafe {
             let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
             PAGE.store(page, Ordering::Relaxed);
@@ -133,20 +133,21 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
         put_zeros(address, slot.end.load(Ordering::Acquire))
     });
     if !zeroed {
-        // Not about a file of ours: the same access ends the process when it is repeated.
-        // SAFETY: this only restores the default.
+        // The address is not in one of our files: with the default action, repeating the access
+        // ends the process.
+        // SAFETY: this only restores the default action.
         unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
     }
 }
 
-/// Replaces the pages from `address` to `end` by pages of zeros.
+/// Replaces the pages from `address` to `end` with zeros.
 #[expect(unsafe_code, reason = "replacing a part of a map; see the comment inside")]
 fn put_zeros(address: usize, end: usize) -> bool {
     let page = PAGE.load(Ordering::Relaxed);
     let start = address & !(page - 1);
     let length = end.next_multiple_of(page) - start;
-    // SAFETY: the range lies inside of one of our maps, which stays as large as it is, readable and
-    // read-only; the thread that reads it waits in this handler.
+    // SAFETY: the range is inside one of our maps, whose size does not change and which stays
+    // readable and read-only; the thread that reads it waits in this handler.
     let mapped = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_ANONYMOUS;
         libc::mmap(start as *mut _, length, libc::PROT_READ, flags, -1, 0)
@@ -178,12 +179,12 @@ mod tests {
         let mapped = Mapped::new(&file, &MmapOptions::new()).unwrap();
         assert!(mapped.unchanged().is_ok());
         file.set_len(100).unwrap();
-        // The rest of the page is still there; all others are gone.
+        // The rest of the page is still readable; all other pages are gone.
         assert_eq!(mapped.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 700);
         assert!(mapped.slot.torn.load(Ordering::Relaxed));
         assert!(mapped.unchanged().unwrap_err().to_string().contains("changed while it was read"));
         drop(mapped);
-        // One that is whole again, in the place of the other.
+        // A new map of the complete file, in the same slot.
         let mapped = Mapped::new(&file, &MmapOptions::new()).unwrap();
         assert!(mapped.unchanged().is_ok());
         file.set_len(99).unwrap();

@@ -1,13 +1,12 @@
-//! Which parts of two inspections correspond: packages, files and findings whose
-//! names differ by a version are the same. What differs between them is not asked
-//! here.
+//! Pairs the corresponding parts of two inspections: packages, files and findings whose names
+//! differ only by a version. It does not compare them.
 
 use std::collections::BTreeMap;
 
 use super::facts::{FileFacts, Subject};
 use super::finding::Finding;
 
-/// What corresponds, and what has no counterpart; each in the order of its list.
+/// Corresponding items, and those without a counterpart, each in the order of its list.
 #[derive(Debug)]
 pub(super) struct Pairs<'a, T> {
     pub(super) both: Vec<(&'a T, &'a T)>,
@@ -15,8 +14,8 @@ pub(super) struct Pairs<'a, T> {
     pub(super) new_only: Vec<&'a T>,
 }
 
-/// Pairs subjects by kind and package, else by name without version. One that is
-/// alone on each side is paired with the other.
+/// Pairs subjects by kind and package, otherwise by name without version. If each side is a single
+/// subject, these two are paired in any case.
 pub(super) fn subjects<'a>(old: &'a [Subject], new: &'a [Subject]) -> Pairs<'a, Subject> {
     let mut pairs = Pairs::new(old, new);
     pairs.join(|subject| {
@@ -31,7 +30,8 @@ pub(super) fn subjects<'a>(old: &'a [Subject], new: &'a [Subject]) -> Pairs<'a, 
     pairs
 }
 
-/// Pairs files by path, else by path without versions, else by library.
+/// Pairs files by path, otherwise by path without versions, otherwise also without the version of
+/// the SONAME.
 pub(super) fn files<'a>(old: &'a [FileFacts], new: &'a [FileFacts]) -> Pairs<'a, FileFacts> {
     let mut pairs = Pairs::new(old, new);
     pairs.join(|file| file.path.clone());
@@ -49,8 +49,7 @@ pub(super) fn paths<'a, 'p>(old: &'a [&'p str], new: &'a [&'p str]) -> Pairs<'a,
     pairs
 }
 
-/// Pairs findings of the same rule, file and text; places in bytes and counts in the
-/// text do not matter.
+/// Pairs findings with the same rule, file and text, ignoring byte offsets and counts in the text.
 pub(super) fn findings<'a>(old: &'a [Finding], new: &'a [Finding]) -> Pairs<'a, Finding> {
     let mut pairs = Pairs::new(old, new);
     let key = |finding: &Finding, found: String| {
@@ -66,12 +65,12 @@ impl<'a, T> Pairs<'a, T> {
         Self { both: Vec::new(), old_only: old.iter().collect(), new_only: new.iter().collect() }
     }
 
-    /// Joins what has the same key, if one alone has it on either side.
+    /// Joins items with the same key if each side has exactly one.
     fn join<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
         self.join_up_to(1, key);
     }
 
-    /// Joins what has the same key, in order.
+    /// Joins items with the same key, in order.
     fn join_any<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
         self.join_up_to(usize::MAX, key);
     }
@@ -105,10 +104,9 @@ fn keep<T>(items: &mut Vec<T>, gone: &[bool]) {
     items.retain(|_| !gone.next().copied().unwrap_or_default());
 }
 
-/// Replaces what changes from version to version in a path or name: numbers, the
-/// release with the distribution's tag, and the digests that auditwheel puts into
-/// libraries' names (`libgomp-a34b3233.so.1`). Names of GPU targets stay: files for
-/// two targets are two files.
+/// Replaces the parts of a path or name that change between versions: numbers, the release with the
+/// distribution's tag, and the digests that auditwheel adds to library names
+/// (`libgomp-a34b3233.so.1`). Keeps names of GPU targets: files for two targets are two files.
 fn without_versions(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
@@ -125,7 +123,7 @@ fn without_versions(path: &str) -> String {
         } else if c.is_ascii_digit() {
             let number = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
             out.push('#');
-            // A dot at the end belongs to what follows: `libx-1.2.so`.
+            // A trailing dot belongs to the next part: `libx-1.2.so`.
             if rest[..rest.len() - number.len()].ends_with('.') {
                 out.push('.');
             }
@@ -138,7 +136,7 @@ fn without_versions(path: &str) -> String {
     out
 }
 
-/// Does the same, and takes `libx.so` and `libx.so.1` for one.
+/// Like [`without_versions`], and treats `libx.so` and `libx.so.1` as the same.
 fn without_soname_version(path: &str) -> String {
     let out = without_versions(path);
     match out.strip_suffix(".#") {
@@ -151,7 +149,7 @@ fn is_target(word: &str) -> bool {
     word.strip_prefix("gfx").is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Replaces numbers that stand by themselves, such as places in bytes and counts.
+/// Replaces separate numbers, such as byte offsets and counts.
 fn without_numbers(text: &str) -> String {
     let words = text.split(' ').map(|word| {
         let bare = word.trim_end_matches([',', ';', ':']);

@@ -1,5 +1,5 @@
-//! The result of an inspection: the files, where their libraries come from, the
-//! findings. Neither reading nor judging.
+//! The result of an inspection: the files, where their libraries come from, and the findings. It
+//! neither reads nor judges files.
 
 use std::collections::BTreeSet;
 
@@ -12,25 +12,25 @@ use rocmrpm_base::document::Document;
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::names::Soname;
 
-/// The name and version of a serialised [`Report`].
+/// The name and version of a serialized [`Report`].
 pub const SCHEMA: &str = "rocmrpm/inspection/4";
 
-/// The result of an inspection, sorted: the same files give the same bytes.
+/// The result of an inspection, sorted, so that the same files produce the same bytes.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// How far was looked.
+    /// How far files were read.
     pub depth: Depth,
-    /// The GPU targets that the set was to serve.
+    /// The GPU targets that the set has to serve.
     pub gpu_targets: Vec<GpuTarget>,
-    /// The system on which it was to load, such as `fedora-43`.
+    /// The system on which it has to load, such as `fedora-43`.
     pub system: String,
-    /// What was inspected, by path.
+    /// The inspected subjects, by path.
     pub subjects: Vec<Subject>,
-    /// Where every needed library comes from, by subject, file and order of search.
+    /// Where every needed library comes from, by subject, file and search order.
     pub needs: Vec<Need>,
-    /// What is wrong or worth knowing, worst first.
+    /// Problems and notes, worst first.
     pub findings: Vec<Finding>,
-    /// Findings that a waiver took out, with its reason.
+    /// Findings that a waiver removed, with its reason.
     pub waived: Vec<Waived>,
 }
 
@@ -42,24 +42,24 @@ impl Report {
         Self { depth, gpu_targets, system, subjects, needs, findings, waived }
     }
 
-    /// Returns how the set serves each wanted target.
+    /// Returns how well the set serves each wanted target.
     pub fn verdicts(&self) -> Vec<Verdict> {
         self.gpu_targets.iter().map(|gpu| verdict(&self.subjects, gpu)).collect()
     }
 
-    /// Returns every kind of GPU code that was found, debugging data left out.
+    /// Returns every target of GPU code in the set, excluding debugging data.
     pub fn targets(&self) -> BTreeSet<&Target> {
         let device = self.subjects.iter().filter(|s| !s.debug).flat_map(|s| &s.device);
         device.map(|code| &code.target).filter(|target| **target != Target::Unread).collect()
     }
 
-    /// Returns every library that some inspected file needs.
+    /// Returns every library that an inspected file needs.
     pub fn needed(&self) -> BTreeSet<&Soname> {
         let elfs = self.subjects.iter().flat_map(|s| &s.files).filter_map(|f| f.elf.as_ref());
         elfs.flat_map(|elf| &elf.needed).collect()
     }
 
-    /// Returns the findings that keep the set from being used.
+    /// Returns the findings that make the set unusable.
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.severity == Severity::Error)
     }

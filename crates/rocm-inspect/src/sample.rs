@@ -1,5 +1,4 @@
-//! A report made by hand for tests: something of everything. Not compiled outside of
-//! tests.
+//! A handwritten report for tests that contains everything. Compiled only for tests.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic, and names its fixtures")]
 
@@ -13,8 +12,8 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::names::Soname;
 
-/// A report with something of everything: every kind of value that a report can
-/// have occurs in it, and names that try to be more than names.
+/// Returns a report that contains every kind of value that a report can have, and names with
+/// special characters.
 pub fn sample() -> Report {
     let gpu = |name: &str| Target::Gpu(GpuTarget::parse(name).unwrap());
     let code = |target: Target, storage: Storage, count: u64, kernels: Option<u64>| DeviceCode {

@@ -1,5 +1,5 @@
-//! The published JSON Schema against real documents: it accepts them, refuses what is
-//! not one, and has no field that never occurs.
+//! Tests the published JSON Schema against real documents: it accepts them, rejects others, and has
+//! no field that never occurs. The content of the documents is tested elsewhere.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ fn value(report: &Report) -> Value {
     serde_json::to_value(report).unwrap()
 }
 
-/// A library with one plain and one compressed bundle, of which one is damaged.
+/// A library with one plain and one compressed bundle, one of them damaged.
 fn library() -> Vec<u8> {
     let plain = bundle(&[
         ("host-x86_64-unknown-linux-gnu-", &[]),
@@ -44,7 +44,7 @@ fn library() -> Vec<u8> {
     HostElf::new().soname("libk.so.1").needed("libc.so.6").runpath("relative").fatbin(&fatbin).build()
 }
 
-/// An RPM and a wheel, each with the library, in a folder.
+/// Inspects a folder with an RPM and a wheel that both contain the library.
 fn inspected(depth: Depth) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let mut builder = rpm::PackageBuilder::new("k", "1.0", "MIT", "x86_64", "a fixture");
@@ -81,7 +81,7 @@ fn a_report_with_something_of_everything_is_valid() {
     assert_valid(&document);
 }
 
-/// Every object of the document, by the JSON pointers to them.
+/// Collects the JSON pointers of every object in the document.
 fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -91,7 +91,7 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
             });
         }
         Value::Array(items) => {
-            // Items of a kind are alike; the first few tell.
+            // Items of an array are similar, so the first few suffice.
             items.iter().take(4).enumerate().for_each(|(n, item)| objects(item, &format!("{at}/{n}"), found));
         }
         _ => {}
@@ -105,7 +105,7 @@ fn an_unknown_or_a_missing_field_is_refused_everywhere() {
     let document = value(&sample());
     let mut places = Vec::new();
     objects(&document, "", &mut places);
-    // Its keys are names of libraries.
+    // Its keys are library names.
     places.retain(|place| !place.ends_with("/versions_needed"));
     assert!(places.len() > 30);
     for place in places {
@@ -149,8 +149,7 @@ fn a_value_of_another_kind_is_refused() {
     }
 }
 
-/// Notes every property of a schema that `value` has, and every word of an
-/// enumeration.
+/// Records every property of a schema that `value` has, and every variant of an enumeration.
 fn visit(root: &Value, schema: &Value, value: &Value, seen: &mut BTreeSet<String>) {
     let schema = match schema["$ref"].as_str() {
         Some(reference) => root.pointer(reference.trim_start_matches('#')).unwrap(),
@@ -165,7 +164,7 @@ fn visit(root: &Value, schema: &Value, value: &Value, seen: &mut BTreeSet<String
         seen.insert(address("const"));
     }
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
-        // A field that is always null or an empty list has never been there.
+        // A field that is always null or an empty list does not count as present.
         let there = &value[name];
         if !there.is_null() && there != &json!([]) && there != &json!({}) {
             seen.insert(address(name));
@@ -177,7 +176,7 @@ fn visit(root: &Value, schema: &Value, value: &Value, seen: &mut BTreeSet<String
     }
 }
 
-/// Everything that `visit` should note, with a name for people.
+/// Collects everything that `visit` should record, with a readable name.
 fn all(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
     let address = |what: &str| format!("{:p} {what}", std::ptr::from_ref(schema));
     if schema["const"].is_string() {
@@ -198,7 +197,8 @@ fn all(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Reports for gfx1151 of a file with code for other targets, of one with bitcode, and of none.
+/// Returns the reports for gfx1151 of a file with code for other targets, of one with bitcode, and
+/// of one without code.
 fn verdicts() -> Vec<Value> {
     let code = |target, storage, count| DeviceCode { storage, count, ..device_code(gpu(target)) };
     let counted = |target, count| DeviceCode { kernels: Some(count), ..code(target, Storage::HipFatbin, 1) };

@@ -1,5 +1,5 @@
-//! The system on which files are to load: which libraries it has, from which
-//! packages, and how new they are. Not whether a set of files fits.
+//! The target system on which files have to load: which libraries it has, the packages they are
+//! from, and their versions. It does not check whether a set of files is compatible with it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,12 +10,12 @@ use rocmrpm_base::canonical::Canonical;
 use rocmrpm_base::names::Soname;
 use rocmrpm_base::process::{Command, ProcessError, find_program};
 
-/// Which tag states search paths in ELF files.
+/// The tag for search paths in ELF files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchPathTag {
-    /// `DT_RPATH`: searched before `LD_LIBRARY_PATH`, and for what the libraries need too.
+    /// `DT_RPATH`: searched before `LD_LIBRARY_PATH`, and for the needs of its libraries too.
     Rpath,
-    /// `DT_RUNPATH`: searched after `LD_LIBRARY_PATH`, for the file's own needs alone.
+    /// `DT_RUNPATH`: searched after `LD_LIBRARY_PATH`, and only for the file's own needs.
     Runpath,
 }
 
@@ -28,49 +28,49 @@ impl Canonical for SearchPathTag {
     }
 }
 
-/// Whose ROCm a system has.
+/// The ROCm installation of a system.
 #[derive(Debug, Clone, Default)]
 pub struct Rocm {
     /// Where it is installed, such as `/usr` or `/opt/rocm/core-7.14`.
     pub prefix: String,
-    /// Its major version, where it is known.
+    /// Its major version, if known.
     pub major: Option<u64>,
-    /// Which tag its own files state search paths with; `None`: either.
+    /// The search path tag of its own files; `None` for either.
     pub search_path_tag: Option<SearchPathTag>,
-    /// What it calls each capability: the package that programs need, and the SONAME.
+    /// For each capability, the package that programs need and the SONAME.
     pub capabilities: BTreeMap<String, (Option<String>, Option<Soname>)>,
 }
 
-/// What is known of the target system. The default knows nothing, and then no library
-/// is called missing.
+/// What is known about the target system. By default nothing is known, and then no library counts
+/// as missing.
 #[derive(Debug, Clone, Default)]
 pub struct System {
-    /// What it is called, such as `fedora-43` or `this machine`.
+    /// Its name, such as `fedora-43` or `this machine`.
     pub name: String,
-    /// The libraries that it has: SONAME and package.
+    /// Its libraries: package by SONAME.
     pub libraries: BTreeMap<String, String>,
-    /// The ROCm libraries that it has: SONAME and package.
+    /// Its ROCm libraries: package by SONAME.
     pub rocm: BTreeMap<String, String>,
     /// Where its ROCm is installed, such as `/usr` or `/opt/rocm/core-7.14`.
     pub rocm_prefix: String,
-    /// The newest symbol version of each kind that it has: `GLIBC`, `GLIBCXX`,
-    /// `CXXABI` and its number, such as `2.42`.
+    /// Its newest symbol version of each kind: `GLIBC`, `GLIBCXX` or `CXXABI`, and the number, such
+    /// as `2.42`.
     pub symbol_versions: BTreeMap<String, String>,
-    /// The machine as in RPM architectures, such as `x86_64`; empty where any will do.
+    /// The machine as an RPM architecture, such as `x86_64`; empty for any.
     pub arch: String,
-    /// Which tag ROCm's own files state search paths with; `None`: either.
+    /// The search path tag of ROCm's own files; `None` for either.
     pub search_path_tag: Option<SearchPathTag>,
-    /// Whether it was asked for all its libraries, so that one that is not listed is
-    /// missing; else a table may have gaps.
+    /// Whether the list of libraries is complete, so that libraries not in it are missing.
+    /// Otherwise it comes from a table, which may have gaps.
     pub complete: bool,
 }
 
-/// Where programs and packages look for libraries without being told.
+/// Where programs and packages find libraries by default.
 pub(super) const DEFAULT_FOLDERS: [&str; 4] = ["/usr/lib64", "/usr/lib", "/lib64", "/lib"];
 
 impl System {
-    /// Returns a release of Fedora: the built-in table, and ROCm as `rocm` has it. `arch`
-    /// is as in RPM architectures, `python` such as `3.14`.
+    /// Returns a release of Fedora with the libraries of the built-in table, and the given ROCm.
+    /// `arch` is an RPM architecture, and `python` is a version such as `3.14`.
     pub fn release(name: &str, arch: &str, python: &str, rocm: &Rocm) -> Self {
         let mut system = Self {
             name: name.to_owned(),
@@ -83,7 +83,8 @@ impl System {
         system.libraries.insert(python, "python3-libs".to_owned());
         system.libraries.insert("libpython3.so".to_owned(), "python3-libs".to_owned());
         system.add_rocm(rocm);
-        // What the provider's table does not say: SONAMEs of that version of ROCm.
+        // For libraries that are not in the provider's table, use the SONAMEs of that version of
+        // ROCm.
         for (stem, library) in &libraries::tables().rocm {
             if system.rocm.keys().any(|soname| libraries::rocm_stem(soname) == Some(stem)) {
                 continue;
@@ -97,7 +98,7 @@ impl System {
         system
     }
 
-    /// Returns Fedora with ROCm of any version, for inspections without a workspace.
+    /// Returns Fedora with any version of ROCm, for inspections without a workspace.
     pub fn fedora() -> Self {
         let tables = libraries::tables();
         let rocm = tables.rocm.values().flat_map(|library| {
@@ -113,10 +114,10 @@ impl System {
         }
     }
 
-    /// Returns what this machine has: the dynamic loader's list, and ROCm's table and
-    /// folders.
+    /// Returns the libraries of this machine: those in the dynamic loader's cache, and those in
+    /// ROCm's table and folders.
     pub fn this_machine(rocm: &Rocm) -> Result<Self, ProcessError> {
-        // Folders of administration are not in every user's PATH.
+        // Not every user has the sbin folders in PATH.
         let places = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
         let found = places.into_iter().find(|place| Path::new(place).exists());
         let program =
@@ -133,7 +134,7 @@ impl System {
         }
         system.add_rocm(rocm);
         system.add_folders(&rocm.prefix);
-        // The loader itself is in no list, and is there all the same.
+        // The loader itself is never listed, but always exists.
         for loader in ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"] {
             system.libraries.entry(loader.to_owned()).or_insert_with(|| "glibc".to_owned());
         }
@@ -144,8 +145,8 @@ impl System {
         Ok(system)
     }
 
-    /// Adds a library of a package that will be installed beside what is inspected,
-    /// such as another component's.
+    /// Adds a library from a package that will be installed together with the inspected set, such
+    /// as another component's.
     pub fn add(&mut self, soname: &str, package: &str) {
         let libraries = match libraries::rocm_stem(soname) {
             Some(_) => &mut self.rocm,
@@ -154,8 +155,8 @@ impl System {
         libraries.entry(soname.to_owned()).or_insert_with(|| package.to_owned());
     }
 
-    /// Adds the libraries that an earlier inspection found in other packages, from its
-    /// JSON document. What is not such a document adds nothing.
+    /// Adds the libraries that an earlier inspection found in other packages, from its JSON
+    /// document. Ignores any other document.
     pub fn add_inspected(&mut self, report: &serde_json::Value) {
         let list = |value: &serde_json::Value, key: &str| {
             value.get(key).and_then(|list| list.as_array()).cloned().unwrap_or_default()
@@ -171,12 +172,12 @@ impl System {
         }
     }
 
-    /// Returns whether enough is known to call a library missing.
+    /// Returns whether enough is known to report missing libraries.
     pub fn is_known(&self) -> bool {
         !self.libraries.is_empty()
     }
 
-    /// Returns the package that has this library, which can be given by the name of its file.
+    /// Returns the package that has this library, given its SONAME or its file name.
     pub fn package(&self, name: &str) -> Option<&str> {
         let file = || self.package_of_soname(libraries::tables().files.get(name)?);
         self.package_of_soname(name).or_else(file)
@@ -187,16 +188,15 @@ impl System {
         self.rocm.get(soname).or_else(|| self.libraries.get(soname)).map(String::as_str)
     }
 
-    /// Returns the newest symbol version of the kind that `version` is of, such as `GLIBC_2.42`,
-    /// and whether `version` is at most that; `None` if it is not known.
+    /// Returns the newest symbol version of the same kind as `version`, such as `GLIBC_2.42`, and
+    /// whether `version` is not newer; `None` if unknown.
     pub fn newest(&self, version: &str) -> Option<(String, bool)> {
         let (kind, wanted) = split_version(version)?;
         let newest = self.symbol_versions.get(kind)?;
         Some((format!("{kind}_{newest}"), wanted <= dotted(newest)?))
     }
 
-    /// Returns the folders in which its ROCm's libraries lie, where they are no
-    /// folders that the loader searches anyway.
+    /// Returns the folders with its ROCm libraries, unless the loader searches them by default.
     pub(super) fn rocm_folders(&self) -> Vec<String> {
         match self.rocm_prefix.as_str() {
             "" | "/usr" => Vec::new(),
@@ -246,20 +246,20 @@ impl System {
     }
 }
 
-/// Splits a symbol version into its kind and its number: `GLIBC_2.42`. Those that
-/// name a feature have no number: `GLIBC_PRIVATE`, `GLIBC_ABI_DT_RELR`.
+/// Splits a symbol version such as `GLIBC_2.42` into its kind and its number. Returns `None` for
+/// versions that name a feature: `GLIBC_PRIVATE`, `GLIBC_ABI_DT_RELR`.
 pub(super) fn split_version(version: &str) -> Option<(&str, Vec<u64>)> {
     let (kind, number) = version.rsplit_once('_')?;
     Some((kind, dotted(number)?))
 }
 
-/// Returns the parts of a dotted number.
+/// Returns the parts of a dotted number; `None` if a part is not a number.
 pub(super) fn dotted(number: &str) -> Option<Vec<u64>> {
     number.split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// Returns SONAMEs and paths from the output of `ldconfig -p`: a line each, such as
-/// `libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1`.
+/// Returns SONAMEs and paths from the output of `ldconfig -p`, which has lines such as `libz.so.1
+/// (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1`.
 fn listed<'a>(list: &'a str, arch: &str) -> Vec<(&'a str, &'a str)> {
     // Source: glibc, sysdeps/unix/sysv/linux and elf/cache.c, print_entry.
     let flag = match arch {

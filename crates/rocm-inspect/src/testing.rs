@@ -1,6 +1,6 @@
-//! Facts and files for tests; files are made byte by byte: code objects, bundles of every format, a
-//! host's ELF file. Compiled with the feature
-//! `testing` only, which the unit tests of other crates enable.
+//! Facts and files for tests. Builds files byte by byte: code objects, bundles of every format,
+//! host ELF files. Compiled only with the feature `testing`, which the unit tests of other crates
+//! enable.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic, and names its fixtures")]
 
@@ -11,8 +11,8 @@ pub use rocmrpm_base::testing::{flip_bytes, xorshift};
 use super::facts::{Contents, DeviceCode, FileFacts, Storage, Subject, SubjectKind, Target};
 use rocmrpm_base::gpu::GpuTarget;
 
-/// A subject of these files: a wheel or an RPM after its name's ending, a folder
-/// otherwise.
+/// Returns a subject with these files: a wheel or an RPM according to the file extension, otherwise
+/// a folder.
 pub fn subject(path: &str, files: Vec<FileFacts>) -> Subject {
     let kind = match path.rsplit('.').next() {
         Some("rpm") => SubjectKind::Rpm,
@@ -35,12 +35,12 @@ pub fn subject(path: &str, files: Vec<FileFacts>) -> Subject {
     }
 }
 
-/// A GPU target.
+/// Returns the GPU target with this name.
 pub fn gpu(name: &str) -> Target {
     Target::Gpu(GpuTarget::parse(name).unwrap())
 }
 
-/// One code object of 100 bytes for a target, from `.hip_fatbin`, of which no more is known.
+/// Returns one code object of 100 bytes for a target, from `.hip_fatbin`, without further details.
 pub fn device_code(target: Target) -> DeviceCode {
     DeviceCode {
         target,
@@ -54,7 +54,7 @@ pub fn device_code(target: Target) -> DeviceCode {
     }
 }
 
-/// A code object of `size` bytes, which has nothing but its header.
+/// Returns a code object of `size` bytes that only has a header.
 pub fn code_object(target: &str, size: usize) -> Vec<u8> {
     let target = GpuTarget::parse(target).unwrap();
     let mut bytes = vec![0; size.max(64)];
@@ -63,18 +63,18 @@ pub fn code_object(target: &str, size: usize) -> Vec<u8> {
     bytes[18..20].copy_from_slice(&224u16.to_le_bytes());
     let generic = if target.as_str().ends_with("generic") { 1 << 24 } else { 0 };
     bytes[48..52].copy_from_slice(&(u32::from(target.mach()) | generic).to_le_bytes());
-    // A section header table of one entry at the end, so that the end is known.
+    // A section header table with one entry at the end, so that the end is known.
     if size >= 128 {
         bytes[40..48].copy_from_slice(&(size as u64 - 64).to_le_bytes());
         bytes[58..62].copy_from_slice(&[64, 0, 1, 0]);
     }
-    // Something that does not compress to nothing.
+    // Content that does not compress well.
     let mut random = 0x9e37_79b9_7f4a_7c15;
     bytes[64..].iter_mut().for_each(|byte| *byte = xorshift(&mut random) as u8);
     bytes
 }
 
-/// An uncompressed bundle, its entries aligned to 4096 bytes.
+/// Returns an uncompressed bundle with its entries aligned to 4096 bytes.
 pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let table: usize = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
     let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
@@ -102,7 +102,7 @@ pub enum Method {
     Zstd,
 }
 
-/// A compressed bundle of the given version.
+/// Returns a compressed bundle of the given version.
 pub fn ccob(plain: &[u8], version: u16, method: Method) -> Vec<u8> {
     let content = plain;
     let payload = match method {
@@ -128,7 +128,7 @@ pub fn ccob(plain: &[u8], version: u16, method: Method) -> Vec<u8> {
     bytes
 }
 
-/// A code object with a metadata note that lists `count` kernels.
+/// Returns a code object with a metadata note that lists `count` kernels.
 pub fn kernels_object(target: &str, count: u32) -> Vec<u8> {
     let mut metadata = b"\x82\xaeamdhsa.kernels\xdd".to_vec();
     metadata.extend(count.to_be_bytes());
@@ -147,7 +147,7 @@ pub fn kernels_object(target: &str, count: u32) -> Vec<u8> {
     bytes
 }
 
-/// A static archive of these members, by the names as they stand in the headers.
+/// Returns a static archive of these members, with names as written in the headers.
 pub fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     for (name, content) in members {
@@ -159,7 +159,7 @@ pub fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// An offload binary of these images: processor, `ImageKind`, content.
+/// Returns an offload binary with these images: processor, `ImageKind`, content.
 pub fn offload_binary(images: &[(&str, u16, &[u8])], version: u32) -> Vec<u8> {
     let width = if version == 1 { 16 } else { 24 };
     let table = 32 + images.len() * (40 + 2 * width);
@@ -194,7 +194,7 @@ pub fn offload_binary(images: &[(&str, u16, &[u8])], version: u32) -> Vec<u8> {
     bytes
 }
 
-/// The pieces one after the other, each at a multiple of 4096 bytes.
+/// Concatenates the pieces, each aligned to 4096 bytes.
 pub fn aligned(pieces: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for piece in pieces {
@@ -246,39 +246,39 @@ impl HostElf {
         self
     }
 
-    /// States another size of the section than it has.
+    /// States a size of `.hip_fatbin` that differs from its actual size.
     pub fn fatbin_size(mut self, size: u64) -> Self {
         self.fatbin_size = Some(size);
         self
     }
 
-    /// Makes a section NOBITS.
+    /// Changes the type of a section to NOBITS.
     pub fn empty(mut self, section: &str) -> Self {
         self.empty.push(section.to_owned());
         self
     }
 
-    /// Refers to an archive for each target beside the library, with one wrapper.
+    /// Adds a reference to one archive per target next to the library, with one wrapper.
     pub fn kpack(self) -> Self {
         self.kpack_of("lib/libk.so", &[".kpack/k_lib_@GFXARCH@.kpack"], 1)
     }
 
-    /// Refers to kpack archives, with so many wrappers.
+    /// Adds a reference to kpack archives, with this many wrappers.
     pub fn kpack_of(mut self, kernel_name: &str, search_paths: &[&str], wrappers: u32) -> Self {
         self.kpack = Some((kpack_reference(kernel_name, search_paths), wrappers));
         self
     }
 
-    /// Adds dynamic symbols (`leaves` undefined, `maybe` weak and undefined, `gives`
-    /// defined) with a hash table, versions needed (`libc.so.6`, `GLIBC_2.4`) and
-    /// provided (`V_1`), and read-only strings.
+    /// Adds dynamic symbols (`leaves` undefined, `maybe` weak and undefined, `gives` defined) with
+    /// a hash table, needed versions (`libc.so.6`, `GLIBC_2.4`) and provided ones (`V_1`), and
+    /// read-only strings.
     pub fn tables(mut self) -> Self {
         self.tables = true;
         self
     }
 
-    /// Sections with the tag of the dynamic section that leads to each; names go to
-    /// `strings`.
+    /// Returns sections with the tag of the dynamic section that points to each; appends their
+    /// names to `strings`.
     fn table_parts(strings: &mut Vec<u8>) -> Vec<(&'static str, u32, Vec<u8>, u64)> {
         let mut name = |text: &str| {
             strings.extend(text.as_bytes());
@@ -368,7 +368,7 @@ impl HostElf {
     }
 }
 
-/// The content of `.rocm_kpack_ref`.
+/// Returns the content of `.rocm_kpack_ref`.
 pub fn kpack_reference(kernel_name: &str, search_paths: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     rmp::encode::write_map_len(&mut bytes, 2).unwrap();
@@ -384,7 +384,7 @@ fn text(bytes: &mut Vec<u8>, text: &str) {
     rmp::encode::write_str(bytes, text).unwrap();
 }
 
-/// A kpack archive.
+/// Builds a kpack archive.
 #[derive(Debug, Clone, Default)]
 pub struct Kpack {
     group: String,
@@ -412,30 +412,30 @@ impl Kpack {
         self
     }
 
-    /// States another ordinal for every kernel than it has.
+    /// States a wrong ordinal for every kernel.
     pub fn ordinal(mut self, ordinal: u64) -> Self {
         self.ordinal = Some(ordinal);
         self
     }
 
-    /// States another offset of the code than it has.
+    /// States a wrong offset of the code.
     pub fn place(mut self, place: u64) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// States another size of every kernel than it has.
+    /// States a wrong size of every kernel.
     pub fn stated(mut self, size: u64) -> Self {
         self.stated = Some(size);
         self
     }
 
-    /// As `shared/kpack` of ROCm/rocm-systems writes it.
+    /// Returns the archive as `shared/kpack` of ROCm/rocm-systems writes it.
     pub fn build(&self) -> Vec<u8> {
         self.write(64, 64)
     }
 
-    /// As the packing scripts of composable_kernel's examples write it.
+    /// Returns the archive as the packing scripts of composable_kernel's examples write it.
     pub fn plain(&self) -> Vec<u8> {
         self.write(16, 1)
     }

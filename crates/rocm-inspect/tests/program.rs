@@ -1,4 +1,4 @@
-//! The `rocm-inspect` program on real and damaged files.
+//! Tests the `rocm-inspect` program on real and damaged files. The library has its own tests.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -1,26 +1,27 @@
-//! The text of values in keys and cache recipes. Builds and caches are found again by a digest of that
-//! text, so no release may change it: derived `Debug` output follows the names in the code, this does
-//! not. Plain data has a text here; a type with names of its own states it where its key is made.
+//! The text of values in keys and cache recipes. Builds and caches are found by a digest of that
+//! text, so no release may change it: derived `Debug` output follows the names in the code, and
+//! this text does not. This file covers plain data; a type with named fields or variants writes its
+//! text where its key is computed.
 
 use std::collections::BTreeMap;
 
 use crate::digest::Sha256;
 use crate::names::Soname;
 
-/// A value whose text is the same in every release.
+/// A value with a text that is the same in every release.
 pub trait Canonical {
-    /// Appends the text.
+    /// Appends the value's text to `text`.
     fn write(&self, text: &mut String);
 }
 
-/// Returns the text of a value.
+/// Returns the canonical text of a value.
 pub fn canonical(value: &(impl Canonical + ?Sized)) -> String {
     let mut text = String::new();
     value.write(&mut text);
     text
 }
 
-/// A word that is written without quotes: the name of one of several choices.
+/// A word written without quotes: the name of one of several choices.
 pub struct Word<'a>(pub &'a str);
 
 impl Canonical for Word<'_> {

@@ -1,4 +1,4 @@
-//! SHA-256 digests: parsing, printing, computing. Not where they are recorded.
+//! Parses, prints and computes SHA-256 digests. It does not know where they are recorded.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -6,13 +6,12 @@ use std::path::Path;
 
 use sha2::Digest as _;
 
-/// A SHA-256 digest, printed as 64 lower-case hexadecimal digits.
+/// A SHA-256 digest, printed as 64 lowercase hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256([u8; 32]);
 
 impl Sha256 {
-    /// Returns the digest that `text` spells in 64 hexadecimal digits of either
-    /// case, or `None`.
+    /// Parses 64 hexadecimal digits of either case. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         if text.len() != 64 {
@@ -32,7 +31,7 @@ impl Sha256 {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
-    /// Returns the digest and the length of everything `reader` yields.
+    /// Returns the digest and the length in bytes of everything that `reader` yields.
     pub fn of_reader(mut reader: impl Read) -> io::Result<(Self, u64)> {
         let mut hasher = sha2::Sha256::new();
         let mut buffer = vec![0; 1 << 17];
@@ -50,12 +49,12 @@ impl Sha256 {
         }
     }
 
-    /// Returns the digest and the size of a file. Errors name the file.
+    /// Returns the digest and the size in bytes of a file. Errors name the file.
     pub fn of_file(path: &Path) -> io::Result<(Self, u64)> {
         Self::of_reader(fs_err::File::open(path)?)
     }
 
-    /// Returns what computes a digest block by block; it becomes one by `into`.
+    /// Returns a hasher that takes data block by block; `into` turns it into a digest.
     pub fn hasher() -> sha2::Sha256 {
         sha2::Sha256::new()
     }

@@ -1,13 +1,14 @@
-//! JSON documents: each names its schema, and the schema follows from the struct.
+//! JSON documents: each one names its schema, and the schema is generated from the struct. The
+//! documents themselves are defined where they are written.
 
 /// A JSON document that rocmrpm prints or writes. Its key `schema` holds [`Document::SCHEMA`].
 pub trait Document: serde::Serialize {
-    /// The name and number of its schema, such as `rocmrpm/plan/2`. The number counts up when a key
-    /// gets another name or meaning, or goes away.
+    /// The name and number of its schema, such as `rocmrpm/plan/2`. The number increases when a key
+    /// is renamed, removed, or changes its meaning.
     const SCHEMA: &'static str;
 }
 
-/// Gives a type that is serialized as text a JSON Schema: a string with these keywords.
+/// Implements `JsonSchema` for a type that is serialized as text: a string with these keywords.
 #[macro_export]
 macro_rules! text_schema {
     ($type:ident, $keywords:tt) => {
@@ -37,13 +38,13 @@ mod schema {
 
     use super::Document;
 
-    /// Returns the name of the file in `docs/schemas/` that has the schema of a document:
-    /// `plan-2.schema.json` of `rocmrpm/plan/2`.
+    /// Returns the name of a document's schema file in `docs/schemas/`: `plan-2.schema.json` for
+    /// `rocmrpm/plan/2`.
     pub fn file_name(schema: &str) -> String {
         format!("{}.schema.json", schema.trim_start_matches("rocmrpm/").replace('/', "-"))
     }
 
-    /// Returns the JSON Schema of a document. Objects have no other keys than those of the struct.
+    /// Returns the JSON Schema of a document. Objects allow only the keys of the struct.
     pub fn schema_of<D: Document + JsonSchema>() -> Value {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let mut schema = settings.into_generator().into_root_schema_for::<D>().to_value();
@@ -55,8 +56,8 @@ mod schema {
         schema
     }
 
-    /// Closes objects, and turns rustdoc's notation into plain text. `whole` is false for a part
-    /// of an object whose other keys stand beside it.
+    /// Disallows additional keys in objects, and turns rustdoc notation into plain text. `whole` is
+    /// false for a part of an object whose other keys are defined elsewhere.
     fn tidy(schema: &mut Value, whole: bool) {
         let Value::Object(object) = schema else { return };
         if let Some(Value::String(text)) = object.get_mut("description") {
@@ -85,7 +86,7 @@ mod schema {
         named.values_mut().for_each(|below| tidy(below, true));
     }
 
-    /// Returns a doc comment as a description: one paragraph per line, `null` for `None`, no links.
+    /// Turns a doc comment into a description: one paragraph per line, `null` for `None`, no links.
     fn plain(comment: &str) -> String {
         let paragraphs = comment.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
         let text = paragraphs.collect::<Vec<_>>().join("\n");

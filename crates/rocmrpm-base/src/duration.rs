@@ -1,18 +1,20 @@
-//! Durations as people write them in files and on the command line.
+//! Parses and formats durations as people write them in files and on the command line. It does not
+//! measure time.
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// Reads a duration such as `8 h` or `90 min`: jiff's friendly format, whole seconds, more than
-/// none.
+/// Parses a duration such as `8 h` or `90 min` in jiff's friendly format. The result is a positive
+/// number of whole seconds; `None` for anything else.
 pub fn parse(text: &str) -> Option<Duration> {
     let duration: SignedDuration = text.parse().ok()?;
     let seconds = u64::try_from(duration.as_secs()).ok()?;
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// Writes a duration with its two largest units, as [`parse`] reads it: `2 h 10 min`, `45 s`.
+/// Formats a duration with its two largest units, in the notation of [`parse`]: `2 h 10 min`, `45
+/// s`.
 pub fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -1,30 +1,30 @@
-//! The one error that commands return: what kind it is, what caused it, how to
-//! fix it. How it looks on a terminal is `report`'s business.
+//! The error type that all commands return: its kind, its cause, and how to fix it. `report`
+//! formats it for the terminal.
 
 use std::fmt;
 
 use crate::stop;
 
-/// What an error means for the process: its exit code follows from it.
+/// What an error means for the process; determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Findings, or a difference where none was wanted.
+    /// Findings, or an unexpected difference.
     Findings,
-    /// The command line asks for something that does not exist.
+    /// The command line names something that does not exist.
     Usage,
-    /// A file of the workspace is wrong.
+    /// A workspace file is invalid.
     Config,
     /// A component's build failed.
     Build,
-    /// A build took longer than allowed.
+    /// A build exceeded its time limit.
     Timeout,
-    /// The chroot, this machine, or its file system refuses.
+    /// The chroot, this machine, or its file system does not allow the operation.
     Environment,
-    /// The network or a remote service refuses.
+    /// The network or a remote service failed.
     Network,
-    /// A program that is needed is not installed.
+    /// A required program is not installed.
     MissingTool,
-    /// A mistake of ours.
+    /// An internal error: a bug in rocmrpm.
     Internal,
     /// The user or the system asked us to stop.
     Interrupted,
@@ -48,16 +48,16 @@ impl Kind {
     }
 }
 
-/// What an error means for the process, and everything that helps the user besides its message.
+/// What an error means for the process, and what helps the user beyond its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The kind, from which the exit code follows.
+    /// The kind, which determines the exit code.
     pub kind: Kind,
-    /// What to do: each one sentence or command, best first.
+    /// How to fix it: one sentence or command per item, best first.
     pub help: Vec<String>,
     /// Lines that show what happened, such as the end of a build log.
     pub details: Vec<String>,
-    /// Mistakes in files, to be shown with their place and snippet.
+    /// Mistakes in files, shown with their position and a snippet.
     pub problems: Vec<Problem>,
 }
 
@@ -76,8 +76,8 @@ impl From<Kind> for Diagnosis {
 }
 
 impl Diagnosis {
-    /// Returns the diagnosis of a file-system error. A request to stop that ended the wait for a lock is
-    /// not a failure of the file system.
+    /// Returns the diagnosis of a file-system error. A wait for a lock that a request to stop
+    /// interrupted is not a failure of the file system.
     pub fn of_io(error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
         match error.kind() {
@@ -122,23 +122,23 @@ impl Diagnosis {
     }
 }
 
-/// An error that knows its [`Diagnosis`], so that it becomes an [`Error`] by `?`.
+/// An error that provides its [`Diagnosis`], so that `?` converts it to an [`Error`].
 ///
-/// An enum answers with one exhaustive `match`. A variant that wraps another error returns the diagnosis
-/// of that one, changed where it knows more. So a new variant does not compile until it has one, and
-/// nothing of a wrapped error is lost on the way. `miette` was considered: its `Diagnostic` has one text
-/// of help and no kind, a forgotten `#[diagnostic(transparent)]` is silent, and snippets would be drawn by
-/// a second library.
+/// Enums implement this with one exhaustive `match`. A variant that wraps another error returns
+/// that error's diagnosis, extended where it knows more. So a new variant does not compile without
+/// a diagnosis, and nothing of a wrapped error is lost. `miette` was considered: its `Diagnostic`
+/// has a single help text and no kind, a forgotten `#[diagnostic(transparent)]` goes unnoticed, and
+/// a second library would draw the snippets.
 pub trait Diagnose: std::error::Error + Send + Sync + 'static {
     /// Returns the diagnosis.
     fn diagnosis(&self) -> Diagnosis;
 
-    /// Returns the kind, from which the exit code follows.
+    /// Returns the kind, which determines the exit code.
     fn kind(&self) -> Kind {
         self.diagnosis().kind
     }
 
-    /// Returns the help: each item one sentence or command, best first.
+    /// Returns the help lines: one sentence or command per item, best first.
     fn help(&self) -> Vec<String> {
         self.diagnosis().help
     }
@@ -148,37 +148,37 @@ pub trait Diagnose: std::error::Error + Send + Sync + 'static {
         self.diagnosis().details
     }
 
-    /// Returns mistakes in files, to be shown with their place and snippet.
+    /// Returns mistakes in files, shown with their position and a snippet.
     fn problems(&self) -> Vec<Problem> {
         self.diagnosis().problems
     }
 }
 
-/// One mistake in a text file of the workspace, with its place.
+/// One mistake in a text file of the workspace, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, as the user would name it.
+    /// The file, by the path that the user would type.
     pub file: String,
     /// The file's whole text.
     pub text: String,
-    /// Where in `text` the mistake is, in bytes; `None` for the whole file.
+    /// The byte range of the mistake in `text`; `None` for the whole file.
     pub span: Option<std::ops::Range<usize>>,
-    /// What is wrong: a lower-case sentence without a period.
+    /// What is wrong: a lowercase sentence without a period.
     pub message: String,
-    /// What stands at the place, or what was expected there.
+    /// What is at this position, or what was expected there.
     pub label: String,
     /// How to fix it, if known.
     pub help: Option<String>,
 }
 
-/// Mistakes in several files, told together.
+/// Mistakes in several files, reported together.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{} in the workspace's files", if .0.len() == 1 { "1 mistake".to_owned() } else { format!("{} mistakes", .0.len()) })]
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
-    /// Takes the mistakes that an error consists of, each once. An error of another kind
-    /// comes back.
+    /// Adds the mistakes that an error consists of, without duplicates. Returns the error if it
+    /// contains no mistakes in files.
     pub fn absorb(&mut self, error: impl Into<Error>) -> Result<(), Error> {
         let error = error.into();
         if error.problems().is_empty() {
@@ -199,7 +199,7 @@ impl Diagnose for Problems {
     }
 }
 
-/// The error of the library's top level.
+/// The top-level error of the library.
 #[derive(Debug)]
 pub struct Error {
     diagnosis: Diagnosis,
@@ -207,7 +207,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Returns an error that has no domain of its own.
+    /// Returns an error that does not belong to a particular module.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { diagnosis: kind.into(), source: message.into().into() }
     }
@@ -244,8 +244,8 @@ impl Error {
         &self.diagnosis.problems
     }
 
-    /// Returns the messages of the causes below the first, outermost first,
-    /// leaving out those that the message before already contains.
+    /// Returns the messages of the underlying causes, outermost first, without those that the
+    /// previous message already contains.
     pub fn causes(&self) -> Vec<String> {
         let mut causes = Vec::new();
         let mut last = self.source.to_string();
@@ -274,8 +274,7 @@ impl<E: Diagnose> From<E> for Error {
     }
 }
 
-/// A file-system error that names what was being done. The paths come from
-/// `fs_err`, whose messages have them.
+/// A file-system error that names the failed action. The messages of `fs_err` contain the paths.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}")]
 pub struct IoError {
@@ -284,8 +283,7 @@ pub struct IoError {
 }
 
 impl IoError {
-    /// Returns a function for `map_err` that says what was being done, as in
-    /// "cannot {action}".
+    /// Returns a function for `map_err` that adds the failed action, as in "cannot {action}".
     pub fn doing(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self { action: action.into(), source }
     }

@@ -1,55 +1,55 @@
-//! What happens while work is under way, as values: domain modules send them,
-//! `report` shows them. Neither knows the other.
+//! Progress events: domain modules send them, and `report` displays them. Neither depends on the
+//! other.
 
 use crate::error::Error;
 use crate::names::ComponentName;
 
-/// Something worth telling while a command runs.
+/// A progress event of a command.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// So many components are about to be worked on.
+    /// Work on this many components is about to start.
     Planned {
-        /// How many.
+        /// The number of components.
         total: usize,
     },
-    /// A component entered a phase of its way, such as `fetch` or `build`.
+    /// A component entered a phase, such as `fetch` or `build`.
     Phase {
-        /// Which component.
+        /// The component.
         component: ComponentName,
-        /// The phase: a verb in the present participle, capitalised, such as `Fetching`.
+        /// The phase: a capitalized present participle, such as `Fetching`.
         phase: &'static str,
-        /// What exactly, such as a file name; may be empty.
+        /// The object of the phase, such as a file name; may be empty.
         detail: String,
     },
-    /// Nothing more is told of something that phases were told of: a source that was fetched for
-    /// itself, or is one of several of a component.
+    /// No further events follow for this name: its phases concerned a source that was fetched on
+    /// its own, or one of a component's several sources.
     Left {
-        /// What it was called.
+        /// The name used in the phase events.
         name: ComponentName,
     },
-    /// A component is done.
+    /// The work on a component ended.
     Finished {
-        /// Which component.
+        /// The component.
         component: ComponentName,
-        /// How it ended.
+        /// The outcome.
         outcome: Outcome,
-        /// How long it took.
+        /// How long it took, in seconds.
         seconds: f64,
-        /// What came of it, in a few words.
+        /// A short summary of the result.
         detail: String,
     },
-    /// Something that is not wrong but should be known.
+    /// A message about something that is not an error but that the user should know.
     Warning(String),
-    /// A step that belongs to no single component, such as the index.
+    /// A step that does not belong to a single component, such as the index.
     Step {
         /// The status word, such as `Indexing`.
         word: &'static str,
-        /// What exactly.
+        /// The object of the step, such as a file name.
         detail: String,
     },
     /// A step found nothing to do.
     Unchanged {
-        /// What would have been written.
+        /// The object that is up to date.
         detail: String,
     },
 }
@@ -59,25 +59,24 @@ pub enum Event {
 pub enum Outcome {
     /// Built and inspected.
     Built,
-    /// Its source was found out, for the lock.
+    /// Resolved its source for the lock file.
     Resolved,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// The run was stopped before it was done.
+    /// Stopped before it was finished.
     Stopped,
 }
 
-/// Receives events. Shared between threads.
+/// Receives events from several threads.
 pub trait Events: Sync {
-    /// Takes note of one event.
+    /// Handles one event.
     fn event(&self, event: Event);
 
-    /// Takes note of why a component failed, as soon as it did: others may go on for
-    /// hours.
+    /// Handles the failure of a component as soon as it occurs: others may continue for hours.
     fn failure(&self, _error: &Error) {}
 }
 
-/// Drops all events: for tests and for commands that have nothing to tell.
+/// Drops all events, for tests and for commands without progress output.
 pub struct Silent;
 
 impl Events for Silent {

@@ -1,5 +1,5 @@
-//! Writing files so that a reader never sees half of one, and a killed process
-//! leaves nothing that looks whole; and the locks of those who write. Not what is written.
+//! Writes files so that a reader never sees half of one and a killed process leaves no file that
+//! looks complete, and locks files between writers. It does not know the content.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,15 +10,15 @@ use rustix::fs::{CWD, RenameFlags};
 
 use crate::stop::{Stopped, stop_requested};
 
-/// How often one who waits for a lock tries to take it.
+/// How often a waiting thread tries to take a lock.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// A lock that is held: until it is dropped, or the process ends, however that ends.
+/// A held lock. It is released when it is dropped or when the process ends for any reason.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the lock is the open file")] fs::File);
 
-/// Locks the file `path`, which is made if it is not there, and waits while another thread
-/// or process holds it. A request to stop ends that with [`io::ErrorKind::Interrupted`].
+/// Locks the file `path`, creating it if it is missing, and waits while another thread or process
+/// holds the lock. A request to stop ends the wait with [`io::ErrorKind::Interrupted`].
 pub fn lock(path: &Path) -> io::Result<Lock> {
     loop {
         if let Some(lock) = try_lock(path)? {
@@ -31,7 +31,7 @@ pub fn lock(path: &Path) -> io::Result<Lock> {
     }
 }
 
-/// Like [`lock`], but returns nothing instead of waiting.
+/// Like [`lock`], but returns `None` instead of waiting.
 pub fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
     match file.file().try_lock() {
@@ -43,7 +43,7 @@ pub fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     }
 }
 
-/// Locks the folder `path` itself, unless another thread or process holds it.
+/// Locks the folder `path` itself. Returns `None` if another thread or process holds the lock.
 pub fn try_lock_folder(path: &Path) -> io::Result<Option<Lock>> {
     let folder = fs::File::open(path)?;
     match folder.file().try_lock() {
@@ -53,17 +53,17 @@ pub fn try_lock_folder(path: &Path) -> io::Result<Option<Lock>> {
     }
 }
 
-/// Replaces `path` with `bytes` in one step: readers see the old file or the new
-/// one. Creates the folders above. Errors name the path.
+/// Replaces `path` with `bytes` in one step: readers see either the old file or the new one.
+/// Creates missing parent folders. Errors name the path.
 ///
-/// Nothing is synced, which would cost some milliseconds a file: a power cut may leave an empty
-/// file. That is fine for caches and records, which are checked when they are read and can be made
-/// again. Use [`write_durably`] for everything else.
+/// Does not sync, which would cost some milliseconds per file, so a power loss may leave an empty
+/// file. That is fine for caches and records, which are checked when they are read and can be
+/// re-created. Use [`write_durably`] for everything else.
 pub fn write_atomically(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     write(path, bytes.as_ref(), 0o644, false)
 }
 
-/// Like [`write_atomically`], but the file survives a power cut once this returns.
+/// Like [`write_atomically`], but the file survives a power loss once this returns.
 pub fn write_durably(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     write(path, bytes.as_ref(), 0o644, true)?;
     sync_folder(path.parent().unwrap_or(Path::new(".")))
@@ -75,7 +75,7 @@ pub fn write_private(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
-/// Makes the names in a folder survive a power cut.
+/// Makes the entries of a folder survive a power loss.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     // The parent of a plain file name is the empty path.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -100,8 +100,8 @@ fn write(path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> 
     Ok(())
 }
 
-/// Like [`write_durably`], but leaves a file that already has these bytes
-/// alone, so that its time of change stays true. Tells whether it wrote.
+/// Like [`write_durably`], but does not touch a file that already has these bytes, so that its
+/// modification time stays accurate. Returns whether it wrote.
 pub fn write_if_changed(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<bool> {
     match fs::read(path) {
         Ok(old) if old == bytes.as_ref() => Ok(false),
@@ -109,10 +109,10 @@ pub fn write_if_changed(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<bool
     }
 }
 
-/// Gives the file `from` a second name `to`: a hard link where the file system
-/// allows it, else a copy with the same time. Replaces `to` in one step.
+/// Makes the file `from` available as `to` too: as a hard link if the file system allows it,
+/// otherwise as a copy with the same modification time. Replaces `to` in one step.
 pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
-    // Under a name that is not taken, a link is one step by itself.
+    // If the name is free, creating the link is atomic by itself.
     if fs::hard_link(from, to).is_ok() {
         return Ok(());
     }
@@ -128,8 +128,8 @@ pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(&staged, to)
 }
 
-/// Removes a folder and all in it; one that is not there is fine. Folders in it that
-/// nobody may write to, as some sources have them, are removed all the same.
+/// Removes a folder and its content; a missing folder is not an error. Also removes subfolders
+/// without write permission, which some sources contain.
 pub fn remove_dir_if_there(path: &Path) -> io::Result<()> {
     let forgiven = |done: io::Result<()>| match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -149,7 +149,7 @@ pub fn remove_dir_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the names in a folder, sorted; none where it is not there.
+/// Returns the names in a folder, sorted; empty if the folder is missing.
 pub fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -160,7 +160,7 @@ pub fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Removes a file, or a folder and all in it; what is not there is fine.
+/// Removes a file, or a folder and its content; a missing path is not an error.
 pub fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => remove_dir_if_there(path),
@@ -170,8 +170,8 @@ pub fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts the folder `new` where `old` is. One step where the file system can exchange
-/// names, which leaves the old folder at `new`; else two.
+/// Moves the folder `new` to `old`. If the file system can exchange names, this takes one step and
+/// leaves the old folder at `new`; otherwise it takes two steps.
 pub fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     if !old.exists() {
         return fs::rename(new, old);

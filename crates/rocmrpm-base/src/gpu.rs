@@ -1,5 +1,5 @@
-//! AMD GPU targets: the names that ROCm's compilers know and the numbers that
-//! code objects carry for them. Not how a build system wants them spelled.
+//! AMD GPU targets: the names that ROCm's compilers know and the numbers that code objects use for
+//! them. How a build system spells them is not part of this module.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ struct Isa {
     mach: u8,
 }
 
-/// Every AMDGCN processor and generic target, with the value of the low eight
-/// bits of a code object's `e_flags`. Source: LLVM, `AMDGPUUsage`, table
-/// "AMDGPU EF_AMDGPU_MACH Values" and `llvm/BinaryFormat/ELF.h`. `gfx940` and
-/// `gfx941` left LLVM with version 20 and stay here for files built before.
+/// Every AMDGCN processor and generic target, with the value of the low eight bits of a code
+/// object's `e_flags`. Source: LLVM, `AMDGPUUsage`, table "AMDGPU EF_AMDGPU_MACH Values" and
+/// `llvm/BinaryFormat/ELF.h`. LLVM 20 removed `gfx940` and `gfx941`; they stay here for files built
+/// before that.
 #[rustfmt::skip]
 const ISAS: &[Isa] = &[
     isa("gfx600", 0x20), isa("gfx601", 0x21), isa("gfx602", 0x3a),
@@ -42,8 +42,8 @@ const fn isa(name: &'static str, mach: u8) -> Isa {
     Isa { name, mach }
 }
 
-/// Which processors a generic target's code runs on. Source: LLVM,
-/// `AMDGPUUsage`, table "AMDGPU Generic Processors".
+/// The processors that run a generic target's code. Source: LLVM, `AMDGPUUsage`, table "AMDGPU
+/// Generic Processors".
 #[rustfmt::skip]
 const GENERICS: &[(&str, &[&str])] = &[
     ("gfx9-generic", &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"]),
@@ -57,7 +57,7 @@ const GENERICS: &[(&str, &[&str])] = &[
     ("gfx13-generic", &["gfx1310"]),
 ];
 
-/// Integrated GPUs with XNACK, which share the CPU's page tables and have it on.
+/// Integrated GPUs with XNACK. They share the CPU's page tables, so XNACK is on by default.
 const INTEGRATED: &[&str] = &["gfx801", "gfx810", "gfx902", "gfx909", "gfx90c"];
 
 /// A GPU target: a processor or generic name that LLVM knows, such as `gfx1151`,
@@ -66,8 +66,8 @@ const INTEGRATED: &[&str] = &["gfx801", "gfx810", "gfx902", "gfx909", "gfx90c"];
 pub struct GpuTarget(String);
 
 impl GpuTarget {
-    /// Returns the target that `text` names, or `None` where its processor is not
-    /// in the table or a feature is not `xnack` or `sramecc` with `+` or `-`.
+    /// Parses a target. Returns `None` if its processor is not in the table or if a feature is not
+    /// `xnack` or `sramecc` with `+` or `-`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let processor = parts.next()?;
@@ -76,8 +76,8 @@ impl GpuTarget {
         (known && features).then(|| Self(text.to_owned()))
     }
 
-    /// Returns the target whose code objects carry `mach` in the low eight bits
-    /// of `e_flags`, or `None` where the number is not in the table.
+    /// Returns the target of code objects with `mach` in the low eight bits of `e_flags`, or `None`
+    /// if the number is not in the table.
     pub fn from_mach(mach: u8) -> Option<Self> {
         ISAS.iter().find(|isa| isa.mach == mach).map(|isa| Self(isa.name.to_owned()))
     }
@@ -93,7 +93,7 @@ impl GpuTarget {
         ISAS.iter().map(|isa| isa.name)
     }
 
-    /// Returns the whole text, features included.
+    /// Returns the full text, including the features.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -103,22 +103,22 @@ impl GpuTarget {
         self.0.split(':').next().unwrap_or(&self.0)
     }
 
-    /// Returns the features that it states, such as `xnack+`.
+    /// Returns the features in the target's text, such as `xnack+`.
     pub fn features(&self) -> impl Iterator<Item = &str> {
         self.0.split(':').skip(1)
     }
 
-    /// Returns whether both state a feature, and one of them the opposite of the other.
+    /// Returns whether the two targets have opposite values of the same feature.
     pub fn contradicts(&self, other: &GpuTarget) -> bool {
         let opposite =
             |a: &str, b: &str| a != b && a.trim_end_matches(['+', '-']) == b.trim_end_matches(['+', '-']);
         self.features().any(|mine| other.features().any(|theirs| opposite(mine, theirs)))
     }
 
-    /// Returns whether code compiled for `self` runs on the GPU `wanted`: the same processor with no
-    /// contradicting feature, or a generic target that covers it. A GPU that is named without
-    /// features is one in its default mode, in which XNACK is off but for integrated GPUs. Source:
-    /// LLVM, `AMDGPUUsage`, "Target ID" and "Generic Processors"; the ROCm documentation,
+    /// Returns whether code compiled for `self` runs on the GPU `wanted`: `self` is the same
+    /// processor without a contradicting feature, or a generic target that covers it. A GPU named
+    /// without features runs in its default mode, in which XNACK is off except on integrated GPUs.
+    /// Source: LLVM, `AMDGPUUsage`, "Target ID" and "Generic Processors"; the ROCm documentation,
     /// "GPU isolation and unified memory", `HSA_XNACK`.
     pub fn serves(&self, wanted: &GpuTarget) -> bool {
         let processor = self.processor() == wanted.processor()

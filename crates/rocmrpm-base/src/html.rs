@@ -1,8 +1,8 @@
-//! Text in HTML pages.
+//! Text in HTML pages. The pages are composed elsewhere.
 
 use crate::text::{escaped, visible};
 
-/// The style sheet of all pages.
+/// The style sheet shared by all pages.
 pub const PAGE_STYLE: &str = include_str!("page.css");
 
 /// Escapes untrusted text for HTML, between tags or in a quoted attribute.
@@ -10,7 +10,7 @@ pub fn escape(text: &str) -> String {
     escaped(&visible(text))
 }
 
-/// Returns the text with a capital first letter, unless it begins with a path, a macro, or a command.
+/// Capitalizes the first letter of the text, unless it starts with a path, a macro, or a command.
 pub fn capital(text: &str) -> String {
     let word = text.split([' ', ',']).next().unwrap_or_default();
     match text.chars().next() {

@@ -1,6 +1,6 @@
-//! What all crates of rocmrpm share: errors and their exit codes, child processes, files written in
-//! one step, digests, names, GPU targets. It knows neither RPMs nor wheels nor workspaces, and it
-//! writes nothing to the terminal.
+//! Shared by all crates of rocmrpm: errors and their exit codes, child processes, atomic file
+//! writes, digests, names, GPU targets. It does not know RPMs, wheels, or workspaces, and it does
+//! not write to the terminal.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,12 +1,13 @@
-//! Amounts of bytes, and how much an archive from outside may unpack to. Not what is done with more.
+//! Sizes in bytes, and limits on how much an untrusted archive may unpack to. Callers decide what
+//! happens when a limit is exceeded.
 
-/// From this size on, an archive may unpack to at most [`BOMB_RATIO`] times its own size: the limits
-/// of PyPI for what is uploaded.
+/// Archives of this size or more may unpack to at most [`BOMB_RATIO`] times their own size. PyPI
+/// applies these limits to uploads.
 pub const BOMB_SIZE: u64 = 64 << 20;
-/// How many times its own size an archive may unpack to.
+/// The maximum ratio of an archive's unpacked size to its own size.
 pub const BOMB_RATIO: u64 = 50;
 
-/// Reads an amount such as `4 GB` or `512MB`: decimal units, as on memory's label.
+/// Parses a size such as `4 GB` or `512MB`, in decimal units.
 pub fn parse_size(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).trim_end();
     let unit = match text[number.len()..].trim() {

@@ -1,5 +1,5 @@
-//! This machine: distribution, Python, cores, memory, its ROCm. Only what files
-//! and one `python3 --version` tell, so that asking costs nearly nothing.
+//! This machine: distribution, Python, cores, memory, installed ROCm. Reads only files and runs
+//! `python3 --version` once, so queries are cheap.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,21 +7,21 @@ use std::sync::OnceLock;
 
 use crate::process::{Command, ProcessError, find_program};
 
-/// The Python that host builds use: the distribution's, whatever else is on `PATH`.
+/// The Python that host builds use: always the distribution's, regardless of `PATH`.
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// What this machine says of itself in `/etc/os-release` (man 5 os-release).
+/// Fields of `/etc/os-release` (man 5 os-release).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsRelease {
     /// `ID`, such as `fedora` or `debian`.
     pub id: String,
     /// `VERSION_ID`, such as `43`; empty for rolling releases.
     pub version_id: String,
-    /// `PRETTY_NAME`, for people.
+    /// `PRETTY_NAME`, the name for display.
     pub pretty_name: String,
 }
 
-/// Returns what `/etc/os-release` says; empty fields where it says nothing.
+/// Reads `/etc/os-release`. Missing fields are empty.
 pub fn os_release() -> OsRelease {
     let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let fields: BTreeMap<&str, String> = text
@@ -40,8 +40,8 @@ pub fn packages_are_rpms() -> bool {
     !dpkg && find_program("rpm").is_some()
 }
 
-/// Returns the version of [`PYTHON`], such as `3.14`. Python is asked once; every
-/// component's spec wants to know.
+/// Returns the version of [`PYTHON`], such as `3.14`. Caches it, because every component's spec
+/// needs it.
 pub fn python_version() -> Result<String, ProcessError> {
     static VERSION: OnceLock<String> = OnceLock::new();
     if let Some(version) = VERSION.get() {
@@ -57,8 +57,8 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the memory that is free for new work, in bytes: `MemAvailable` of
-/// `/proc/meminfo` (man 5 proc_meminfo); 4 GB where that cannot be read.
+/// Returns the memory available for new work, in bytes: `MemAvailable` of `/proc/meminfo` (man 5
+/// proc_meminfo), or 4 GB if that is unreadable.
 pub fn available_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -66,8 +66,8 @@ pub fn available_memory() -> u64 {
     kib.map_or(4_000_000_000, |kib| kib * 1024)
 }
 
-/// Returns `major.minor` from a header with `#define HIP_VERSION_MAJOR` and
-/// `HIP_VERSION_MINOR`, as `hip/hip_version.h` has them.
+/// Returns `major.minor` from a header that defines `HIP_VERSION_MAJOR` and `HIP_VERSION_MINOR`,
+/// such as `hip/hip_version.h`.
 pub fn hip_version(header: &Path) -> Option<String> {
     let text = std::fs::read_to_string(header).ok()?;
     let number = |name: &str| {

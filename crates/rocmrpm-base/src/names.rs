@@ -1,17 +1,17 @@
-//! Names that must not be mixed up: components, versions, Python projects, SONAMEs. Parsing and
-//! comparing them, nothing else.
+//! Parses and compares names: components, versions, Python projects, SONAMEs. It does not check
+//! whether they exist.
 
 use std::borrow::Borrow;
 use std::fmt;
 
-/// The name of a component: its folder below `specs-templates/` and its key in
-/// every pin set. Lower-case letters, digits, `-`, `_`, `.` and `+`, beginning
-/// with a letter or digit, so that it is safe as a file name and in a shell.
+/// The name of a component: its folder below `specs-templates/` and its key in every pin set.
+/// Consists of lowercase letters, digits, `-`, `_`, `.` and `+`, and starts with a letter or digit,
+/// so that it is safe as a file name and in a shell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComponentName(String);
 
 impl ComponentName {
-    /// Returns the name, or `None` where `text` is not a valid one.
+    /// Returns the name, or `None` if `text` is not valid.
     pub fn parse(text: &str) -> Option<Self> {
         let mut chars = text.chars();
         let first = chars.next()?;
@@ -32,7 +32,7 @@ impl fmt::Display for ComponentName {
     }
 }
 
-/// Maps by component are asked by text as well: both are ordered alike.
+/// Allows lookups by text in maps with component keys. Both types have the same order.
 impl Borrow<str> for ComponentName {
     fn borrow(&self) -> &str {
         &self.0
@@ -45,22 +45,21 @@ impl AsRef<str> for ComponentName {
     }
 }
 
-/// Returns whether rpm takes `text` as a package's version. Source: rpm's
-/// build/parsePreamble.c, ALLOWED_CHARS_VERREL, without the characters of macros.
+/// Returns whether rpm accepts `text` as a package version. Source: rpm's build/parsePreamble.c,
+/// ALLOWED_CHARS_VERREL, without the characters of macros.
 pub fn is_version(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._+~^".contains(c))
 }
 
-/// Returns whether a name can stand in a file name, a shell's command line and a
-/// configuration file without quotes: letters, digits and `. _ + -`, beginning with a
-/// letter or a digit.
+/// Returns whether a name needs no quotes in file names, shell command lines and configuration
+/// files: it consists of letters, digits and `. _ + -`, and starts with a letter or a digit.
 pub fn is_plain(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(inner)
 }
 
-/// Returns the name of a Python project as PEP 503 normalizes it: lower case, runs of `-`, `_` and
-/// `.` as one `-`.
+/// Normalizes the name of a Python project as in PEP 503: lowercase, with runs of `-`, `_` and `.`
+/// replaced by one `-`.
 pub fn normalized(project: &str) -> String {
     let mut name = String::with_capacity(project.len());
     for c in project.chars() {
@@ -78,7 +77,7 @@ pub fn normalized(project: &str) -> String {
 pub struct Soname(String);
 
 impl Soname {
-    /// Returns the SONAME that an ELF file or a provider table states.
+    /// Returns the SONAME with this text, from an ELF file or a provider table.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -93,7 +92,7 @@ impl Soname {
         self.0.split(".so").next().unwrap_or(&self.0)
     }
 
-    /// Returns what follows `.so.`, such as `7`, if anything does.
+    /// Returns the part after `.so.`, such as `7`, if there is one.
     pub fn major(&self) -> Option<&str> {
         self.0.split_once(".so.").map(|(_, major)| major)
     }
@@ -105,10 +104,9 @@ impl fmt::Display for Soname {
     }
 }
 
-/// Returns the candidate that a mistyped name most likely meant, if one is near
-/// enough to be worth suggesting.
+/// Returns the candidate closest to a mistyped name, if one is close enough to suggest.
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Two letters swapped are a likelier slip than another letter: gfx1511 is gfx1151.
+    // Swapped letters are a likelier typo than a wrong letter: gfx1511 means gfx1151.
     let letters = |text: &str| {
         let mut letters: Vec<char> = text.chars().collect();
         letters.sort_unstable();
@@ -123,12 +121,12 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, _, c)| c)
 }
 
-/// Returns whether this is a full commit name of git, SHA-1 or SHA-256.
+/// Returns whether the text is a full git commit hash, SHA-1 or SHA-256.
 pub fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Returns the five candidates that are spelled most like a name, nearest first.
+/// Returns the five candidates with the most similar spelling, closest first.
 pub fn alike(wrong: &str, candidates: impl IntoIterator<Item = String>) -> Vec<String> {
     let distance = |candidate: String| (strsim::damerau_levenshtein(&candidate, wrong), candidate);
     let mut near: Vec<_> = candidates.into_iter().map(distance).collect();

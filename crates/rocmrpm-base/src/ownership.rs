@@ -1,15 +1,15 @@
-//! Whose files we act on: those of the user and of root. What another user wrote could make us
-//! run that user's programs.
+//! Decides by owner which files we act on: those of the user and of root. A file written by another
+//! user could make us run that user's programs. This module does not record trust.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The variable that names trusted folders, with `:` between: those of other users are used, and
-/// workspaces may run their code.
+/// The environment variable that lists trusted folders, separated by `:`. rocmrpm uses these
+/// folders even if another user owns them, and runs the code of workspaces in them.
 pub const TRUST: &str = "ROCMRPM_TRUST";
 
-/// Returns whether files of this user are ours to use: of the user that we run as, of root, and
-/// below sudo of the user who called it, as git has it.
+/// Returns whether we may use files of this owner: the current user, root, or, under sudo, the user
+/// who ran it. git uses the same rule.
 pub fn is_ours(owner: u32) -> bool {
     let sudo = || std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
     is_ours_for(owner, rustix::process::geteuid().as_raw(), sudo)
@@ -19,12 +19,12 @@ fn is_ours_for(owner: u32, user: u32, sudo: impl Fn() -> Option<u32>) -> bool {
     owner == user || owner == 0 || (user == 0 && sudo() == Some(owner))
 }
 
-/// Returns whether only we can write a file.
+/// Returns whether only users that [`is_ours`] accepts can write the file.
 pub fn is_private(metadata: &std::fs::Metadata) -> bool {
     is_ours(metadata.uid()) && metadata.mode() & 0o022 == 0
 }
 
-/// Returns whether [`TRUST`] names a folder, which is canonical.
+/// Returns whether [`TRUST`] lists a folder, which must be canonical.
 pub fn is_accepted(dir: &Path) -> bool {
     let accepted = std::env::var_os(TRUST).unwrap_or_default();
     std::env::split_paths(&accepted)

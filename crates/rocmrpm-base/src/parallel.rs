@@ -1,5 +1,5 @@
-//! Work on many items at once, on threads of this process. What is done and how often at a
-//! time, the caller knows: on all cores what computes, on a few threads what waits.
+//! Processes many items at once, on threads of this process. Callers choose the work and the number
+//! of threads: all cores for computation, a few threads for waiting.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,21 +7,22 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use crate::process::{ProcessError, check_stop};
 
-/// Does the work for every item, on up to `threads` threads, and returns the results in the
-/// items' order. Once the process is asked to stop no more is begun, which is the only error.
+/// Applies `work` to every item, on up to `threads` threads, and returns the results in the items'
+/// order. After a request to stop it starts no further items and returns an error, which is the
+/// only possible one.
 pub fn map<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
 ) -> Result<Vec<R>, ProcessError> {
     let done = try_map(items, threads, |item| Ok(work(item)))?;
-    // What was under way may have ended before its time.
+    // Items that were running during a request to stop may have ended early.
     check_stop()?;
     Ok(done)
 }
 
-/// As [`map`], for work that can fail: then no more is begun, and the error is that of the
-/// first item that fails, whatever the others do.
+/// Like [`map`], for work that can fail: after a failure it starts no further items, and returns
+/// the error of the first failed item in the items' order.
 pub fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     items: &[T],
     threads: usize,
@@ -30,7 +31,7 @@ pub fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     let results: Vec<Mutex<Option<Result<R, E>>>> = items.iter().map(|_| Mutex::new(None)).collect();
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
     let worker = || {
-        // Items are begun in their order, so that all before a failed one were begun as well.
+        // Items start in order, so all items before a failed one have started too.
         while failed.load(Ordering::Relaxed) == usize::MAX {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((item, place)) = items.get(at).zip(results.get(at)) else { return };
@@ -52,7 +53,8 @@ pub fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     results.map_while(|result| result).collect()
 }
 
-/// Does two things at the same time, or one after the other if the system allows no other thread.
+/// Runs two functions at the same time, or one after the other if the system cannot start another
+/// thread.
 pub fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let started = builder().spawn_scoped(scope, &first);
@@ -66,8 +68,8 @@ pub fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B
     })
 }
 
-/// Starts up to `count` threads that help this one with the same work. The system may allow fewer
-/// threads, or none: the caller does what is left.
+/// Starts up to `count` threads that help this one with the same work. The system may start fewer
+/// or none; the caller does the remaining work.
 pub fn helpers<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     count: usize,
@@ -76,7 +78,7 @@ pub fn helpers<'scope, R: Send + 'scope>(
     (0..count).map_while(|_| builder().spawn_scoped(scope, work.clone()).ok()).collect()
 }
 
-/// Returns what starts a thread, and says so where the system allows none.
+/// Returns a thread builder. Its methods return an error if the system cannot start a thread.
 pub fn builder() -> Builder {
     #[cfg(test)]
     if tests::NO_THREADS.get() {
@@ -93,7 +95,7 @@ mod tests {
         pub(super) static NO_THREADS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     }
 
-    /// Does something in this thread while the system starts no other for it.
+    /// Runs `work` while this thread cannot start other threads.
     fn without_threads<R>(work: impl FnOnce() -> R) -> R {
         NO_THREADS.set(true);
         let result = work();

@@ -1,5 +1,5 @@
-//! Every child process: started, logged, stopped when the user says so. Nothing
-//! else in the crate starts a program. [`environment`] says what a child gets of our environment.
+//! Starts, logs and stops every child process. Nothing else in the crate starts a program.
+//! [`environment`] decides which environment variables a child inherits.
 
 mod environment;
 mod packages;
@@ -18,25 +18,25 @@ pub use crate::stop::{catch_signals, stop_requested};
 pub use crate::text::quote;
 pub use packages::install_help;
 
-/// Programs that run code of what they read, whatever they are asked to do: specs have scripts and
-/// macros, mock's configs are Python, and source distributions have build scripts.
+/// Programs that always run code from their input: specs have scripts and macros, mock configs are
+/// Python, and source distributions have build scripts.
 const RUN_CODE: &[&str] = &["mock", "rpmbuild", "rpmspec", "uv"];
 
-/// How long a child may take to end after it was asked to.
+/// How long a child may take to exit after a request to stop.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Returns an error if we were asked to stop.
+/// Returns an error after a request to stop.
 pub fn check_stop() -> Result<(), ProcessError> {
     if stop_requested() { Err(ProcessError::Stopped) } else { Ok(()) }
 }
 
-/// Why a child process did not do what it was started for.
+/// Why a child process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The program is not installed.
     #[error("the program `{program}` is not installed")]
     Missing {
-        /// What was looked for on `PATH`.
+        /// The name searched for on `PATH`.
         program: String,
     },
     /// The program could not be started or waited for.
@@ -44,10 +44,10 @@ pub enum ProcessError {
     Start {
         /// The program.
         program: String,
-        /// The system's word.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The program ended unsuccessfully.
+    /// The program did not succeed.
     #[error("`{program}` {how}{}", if tail.is_empty() { String::new() } else { format!(": {tail}") })]
     Failed {
         /// The program.
@@ -56,21 +56,21 @@ pub enum ProcessError {
         how: String,
         /// Its exit code, unless a signal ended it.
         code: Option<i32>,
-        /// The last lines it wrote to stderr, or to its log.
+        /// The last lines of its stderr or its log.
         tail: String,
     },
-    /// The program took longer than it was allowed, and was ended.
+    /// The program exceeded its time limit and was killed.
     #[error("`{program}` took longer than the {} that it was allowed", duration::shown(*allowed))]
     TimedOut {
         /// The program.
         program: String,
-        /// How long it might have taken.
+        /// The time limit.
         allowed: Duration,
     },
     /// The program would run code that the user has not trusted.
     #[error(transparent)]
     Trust(TrustError),
-    /// We were asked to stop.
+    /// A request to stop ended it.
     #[error("{}", stop::Stopped)]
     Stopped,
 }
@@ -87,16 +87,16 @@ impl Diagnose for ProcessError {
     }
 }
 
-/// How a program ended, and what it said.
+/// How a program ended, and its output.
 #[derive(Debug)]
 pub struct Finished {
     /// The exit code, unless a signal ended it.
     pub code: Option<i32>,
-    /// The signal that ended it, if one did.
+    /// The signal that ended it, if any.
     pub signal: Option<i32>,
-    /// What it wrote to stdout, unless that went to a log.
+    /// Its stdout, unless that went to a log.
     pub stdout: Vec<u8>,
-    /// What it wrote to stderr, unless that went to a log.
+    /// Its stderr, unless that went to a log.
     pub stderr: Vec<u8>,
     /// How long it ran.
     pub elapsed: Duration,
@@ -108,7 +108,7 @@ impl Finished {
         self.code == Some(0)
     }
 
-    /// Says how it ended: `exited with 1`, `was ended by signal 9`.
+    /// Describes how it ended: `exited with 1`, `was ended by signal 9`.
     pub fn how(&self) -> String {
         match (self.code, self.signal) {
             (Some(code), _) => format!("exited with {code}"),
@@ -118,7 +118,7 @@ impl Finished {
     }
 }
 
-/// A program to run with its arguments and surroundings. Never through a shell.
+/// A program to run, with its arguments, folder and environment. It never runs through a shell.
 #[derive(Debug, Clone)]
 pub struct Command {
     program: String,
@@ -133,19 +133,19 @@ pub struct Command {
     code: Code,
 }
 
-/// Whose code a program runs.
+/// The origin of the code that a program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Code {
-    /// None but its own.
+    /// Only its own.
     Own,
-    /// Code of this folder, which the user must have trusted.
+    /// Code from this folder, which the user must have trusted.
     Of(PathBuf),
     /// Code that rocmrpm's tests wrote.
     OfTests,
 }
 
 impl Command {
-    /// Returns a command that runs `program` as found on `PATH`.
+    /// Returns a command that runs `program`, found on `PATH`.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             program: program.into(),
@@ -175,36 +175,36 @@ impl Command {
         self
     }
 
-    /// Runs it in this folder.
+    /// Runs the program in this folder.
     #[must_use]
     pub fn cwd(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cwd = Some(dir.into());
         self
     }
 
-    /// Sets an environment variable for it.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl AsRef<OsStr>) -> Self {
         self.environment.set(name, Some(value.as_ref().to_owned()));
         self
     }
 
-    /// Takes an environment variable away from it.
+    /// Removes an environment variable.
     #[must_use]
     pub fn env_remove(mut self, name: impl Into<String>) -> Self {
         self.environment.set(name, None);
         self
     }
 
-    /// Gives it no other environment than what [`Command::env`] sets.
+    /// Starts with an empty environment, in which only [`Command::env`] sets variables.
     #[must_use]
     pub fn clean_env(mut self) -> Self {
         self.environment.clean();
         self
     }
 
-    /// Names the folder whose code it runs: of a workspace, or of a spec. It starts only if the user
-    /// trusts this folder.
+    /// Sets the folder whose code the program runs, such as a workspace or the folder of a spec.
+    /// The program starts only if the user trusts this folder.
     #[must_use]
     pub fn runs_code_of(mut self, folder: &Path) -> Self {
         self.code = Code::Of(folder.to_owned());
@@ -218,11 +218,13 @@ impl Command {
         self
     }
 
-    /// Returns an error if it would run code that the user has not trusted. Every start calls this.
+    /// Returns an error if the program would run code that the user has not trusted. Every start
+    /// calls this.
     ///
     /// # Panics
     ///
-    /// Panics if it is one of [`RUN_CODE`] and nothing says whose code it runs, which is a bug.
+    /// Panics if the program is one of [`RUN_CODE`] and the origin of its code was not set, which
+    /// is a bug.
     fn check_trust(&self) -> Result<(), ProcessError> {
         match &self.code {
             Code::Of(folder) => trust::check(folder).map_err(ProcessError::Trust),
@@ -236,8 +238,8 @@ impl Command {
         }
     }
 
-    /// Runs code that a workspace, a package or a root provides: of our environment it gets only
-    /// `PATH`, and `home`, which only the user may write, is its home folder.
+    /// Restricts the environment for code that a workspace, a package or a root provides: only
+    /// `PATH` is inherited, and the home folder is `home`, which only the user may write.
     #[must_use]
     pub fn isolated(self, home: impl AsRef<Path>) -> Self {
         self.clean_env()
@@ -247,37 +249,36 @@ impl Command {
             .env("PYTHONNOUSERSITE", "1")
     }
 
-    /// Appends what it writes to stdout and stderr to this file.
+    /// Appends its stdout and stderr to this file.
     #[must_use]
     pub fn log_to(mut self, path: impl Into<PathBuf>) -> Self {
         self.log = Some(path.into());
         self
     }
 
-    /// Gives it these bytes as standard input; otherwise it has none.
+    /// Passes these bytes as standard input, which is empty otherwise.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
     }
 
-    /// Leaves it in our process group: for a program that runs as root on behalf of
-    /// an ordinary user, whom only the terminal's own Ctrl-C can stop at any time.
+    /// Keeps it in our process group. For programs that run as root on behalf of an ordinary user:
+    /// we may not signal them, but Ctrl-C in the terminal reaches them at any time.
     #[must_use]
     pub fn in_our_group(mut self) -> Self {
         self.our_group = true;
         self
     }
 
-    /// Ends it and all that it started when it has run for so long, as if we were asked
-    /// to stop.
+    /// Ends it and all processes that it started after this time, as after a request to stop.
     #[must_use]
     pub fn timeout(mut self, allowed: Option<Duration>) -> Self {
         self.timeout = allowed;
         self
     }
 
-    /// Ends it by [`TOO_LARGE`] when it writes past this size of a file.
+    /// Limits the size of the files that it writes; beyond that, the signal [`TOO_LARGE`] ends it.
     #[must_use]
     pub fn max_file(mut self, bytes: u64) -> Self {
         self.max_file = Some(bytes);
@@ -291,10 +292,10 @@ impl Command {
         words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs it to its end, whatever its exit code. It gets a process group of its
-    /// own, which is ended when we are asked to stop or its time is over: politely first, by
-    /// force at the second request or after a grace period. Where the system does not allow
-    /// us that, we try again until it does or the program ends by itself.
+    /// Runs it until it exits, with any exit code. It gets its own process group, which is ended
+    /// after a request to stop or at the time limit: first politely, then by force at the second
+    /// request or after a grace period. If the system does not let us signal it, we retry until it
+    /// does or the program exits.
     pub fn run(self) -> Result<Finished, ProcessError> {
         check_stop()?;
         self.check_trust()?;
@@ -329,7 +330,7 @@ impl Command {
             limit_files(&handle, bytes);
         }
         let mut end: Option<ProcessError> = None;
-        // Since when it knows that it has to end.
+        // When the program was asked to exit.
         let mut heard: Option<Instant> = None;
         let mut forced = false;
         let output = loop {
@@ -354,7 +355,7 @@ impl Command {
             }
         };
         if let Some(end) = end {
-            // The child ended; what it started may not have.
+            // The child has exited, but processes that it started may still run.
             if !self.our_group {
                 signal(&handle, rustix::process::Signal::KILL);
             }
@@ -374,7 +375,7 @@ impl Command {
         duct::cmd(&self.program, &self.args).unchecked()
     }
 
-    /// Sets the environment and the folder that it runs in.
+    /// Sets the environment and the working folder.
     fn surroundings(&self, expression: duct::Expression) -> duct::Expression {
         let expression = expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
         match &self.cwd {
@@ -383,9 +384,9 @@ impl Command {
         }
     }
 
-    /// Runs it for the user: with our terminal as its own, and in our process group, so
-    /// that the terminal's keys are for it. Returns its exit code, or 128 and the signal
-    /// that ended it, as a shell has it.
+    /// Runs it interactively: with our terminal, and in our process group so that it receives the
+    /// terminal's signals. Returns its exit code, or 128 plus the number of the signal that ended
+    /// it, as a shell does.
     pub fn interactive(self) -> Result<u8, ProcessError> {
         self.check_trust()?;
         let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
@@ -399,7 +400,7 @@ impl Command {
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
-    /// Runs it although we were asked to stop, because it helps with that. Tells whether it
+    /// Runs it even after a request to stop, because it helps with stopping. Returns whether it
     /// succeeded.
     pub fn run_to_stop(self) -> bool {
         if self.check_trust().is_err() {
@@ -410,8 +411,8 @@ impl Command {
         silent.run().is_ok_and(|output| output.status.success())
     }
 
-    /// Runs it and returns what it wrote to stdout; an exit code other than 0 is
-    /// an error with the last lines of stderr.
+    /// Runs it and returns its stdout. An exit code other than 0 is an error with the last lines of
+    /// stderr.
     pub fn output(self) -> Result<Vec<u8>, ProcessError> {
         let (program, log) = (self.program.clone(), self.log.clone());
         let finished = self.run()?;
@@ -426,19 +427,19 @@ impl Command {
         Err(ProcessError::Failed { program, how: finished.how(), code: finished.code, tail })
     }
 
-    /// Like [`Command::output`], as text with the end trimmed.
+    /// Like [`Command::output`], but returns text with trailing whitespace removed.
     pub fn text(self) -> Result<String, ProcessError> {
         let bytes = self.output()?;
         Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
     }
 }
 
-/// A variable that builds have in their environment: their folder. It tells which
-/// processes belong to a build whose rocmrpm was killed.
+/// The environment variable that holds a build's folder. It identifies the processes of a build
+/// whose rocmrpm was killed.
 pub const BUILD_MARK: &str = "ROCMRPM_BUILD_FOLDER";
 
-/// Ends the processes that an earlier, killed rocmrpm left running in this build
-/// folder, and returns when they are gone.
+/// Ends the processes that an earlier, killed rocmrpm left running in this build folder, and
+/// returns when they have exited.
 pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
     let mark = [BUILD_MARK.as_bytes(), b"=", build.as_os_str().as_encoded_bytes()].concat();
     let deadline = Instant::now() + GRACE;
@@ -447,7 +448,7 @@ pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
         for entry in fs_err::read_dir("/proc")?.flatten() {
             let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let Some(id) = id.and_then(rustix::process::Pid::from_raw) else { continue };
-            // Other users' processes cannot be read, and one that has ended has nothing.
+            // Other users' processes are unreadable, and that of an exited process is empty.
             let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
             if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
                 found = true;
@@ -464,34 +465,34 @@ pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The signal that ends a child of [`Command::max_file`]: SIGXFSZ.
+/// The signal that ends a child that exceeds [`Command::max_file`]: SIGXFSZ.
 pub const TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
 
-/// Limits how large a child's files may become. What it wrote in the moment before is small.
+/// Limits the size of a child's files. It has not written much before the limit applies.
 fn limit_files(handle: &duct::Handle, bytes: u64) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
     for pid in handle.pids() {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        // It may have ended already.
+        // The child may have exited already.
         let _ = pid.map(|pid| prlimit(Some(pid), Resource::Fsize, limit));
     }
 }
 
-/// Sends a signal to a child, or to its whole group. Tells whether that was allowed.
+/// Sends a signal to a child, or to its whole process group. Returns whether the system allowed it.
 fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: bool) -> bool {
     let mut allowed = true;
     for pid in handle.pids() {
         let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { continue };
         let send = if group { rustix::process::kill_process_group } else { rustix::process::kill_process };
-        // It may have ended in the meantime, which is what we want.
+        // An exited child is fine too.
         allowed &= send(pid, signal) != Err(rustix::io::Errno::PERM);
     }
     allowed
 }
 
-/// Returns whether a program that ran under `LC_ALL=C` said that the disk is full: these are the
-/// system's words (strerror(3)).
+/// Returns whether the output of a program that ran under `LC_ALL=C` reports a full disk, in the
+/// system's wording (strerror(3)).
 pub fn says_full(said: &str) -> bool {
     ["No space left on device", "Disk quota exceeded"].iter().any(|full| said.contains(full))
 }
@@ -511,12 +512,12 @@ pub fn last_lines(bytes: &[u8], count: usize) -> Vec<String> {
     lines
 }
 
-/// Returns where `PATH` has this program, if anywhere.
+/// Returns the path of a program on `PATH`, if found.
 pub fn find_program(program: &str) -> Option<PathBuf> {
     find_program_in(&std::env::var_os("PATH").unwrap_or_default(), program)
 }
 
-/// Returns where a list of folders, written as `PATH` is, has this program.
+/// Returns the path of a program in a list of folders in the format of `PATH`, if found.
 pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
         let mode = std::fs::metadata(path).map(|m| std::os::unix::fs::PermissionsExt::mode(&m.permissions()));
@@ -525,8 +526,8 @@ pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|dir| dir.join(program)).find(|candidate| runs(candidate))
 }
 
-/// Returns how the user can call this very program again: by its name if `PATH` has
-/// it, else by its path, below the current folder if it is there.
+/// Returns how the user can run this program again: by name if it is on `PATH`, otherwise by its
+/// path, relative if it is below the current folder.
 pub fn own_program() -> String {
     let Ok(own) = std::env::current_exe() else { return "rocmrpm".to_owned() };
     let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -592,7 +593,7 @@ mod tests {
     fn a_program_that_takes_too_long_is_ended_with_all_that_it_started() {
         let dir = tempfile::tempdir().unwrap();
         let ids = dir.path().join("ids");
-        // The child and what it started write their numbers down; the second ignores the request.
+        // The child and its own child record their process IDs; the second one ignores SIGTERM.
         let script = format!(
             "echo $$ >> {0}; (trap '' TERM; sh -c 'echo $$ >> {0}; exec sleep 600') & wait",
             ids.display()
@@ -604,7 +605,7 @@ mod tests {
         assert_eq!(error.kind(), Kind::Timeout);
         let ids = std::fs::read_to_string(ids).unwrap();
         assert_eq!(ids.lines().count(), 2);
-        // The system takes note of a killed process when it comes to it.
+        // The system removes a killed process with some delay.
         let deadline = Instant::now() + Duration::from_secs(60);
         let runs = |id: &str| {
             let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

@@ -1,21 +1,21 @@
-//! The user's and the system's requests to stop. What they end is known elsewhere.
+//! Requests to stop, from the user or the system. It does not know what they interrupt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What to do after a run that was stopped.
+/// The help line after a stopped run.
 pub(crate) const HELP: &str = "run the same command again to resume";
 
-/// The error of work that a request to stop ended.
+/// The error of work that a request to stop interrupted.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped on request")]
 pub(crate) struct Stopped;
 
-/// How often the user or the system asked us to stop. Signals belong to the
-/// process, so this does too.
+/// How often the user or the system asked us to stop. Static, because signals concern the whole
+/// process.
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts the signals that ask a process to end, a closed terminal's among them, from
-/// now on instead of dying from them. Called once, by the binary.
+/// From now on, counts the signals that ask a process to exit, including that of a closed terminal,
+/// instead of exiting. The binary calls this once.
 pub fn catch_signals() -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;

@@ -1,19 +1,20 @@
-//! Text for people: styles, which become colors on a terminal, and sizes, durations, and counts.
+//! Text for people: styles, which become colors on a terminal, and sizes, durations, and counts. It
+//! does not know what the text is about.
 
 use std::fmt::Display;
 
 use anstyle::{AnsiColor, Color};
 
-/// What a piece of text means, from which its color follows.
+/// The meaning of a piece of text, which determines its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Something went well, or is running.
+    /// Something succeeded or is running.
     Good,
     /// Something is wrong.
     Bad,
-    /// Something to know.
+    /// Something that the user should know.
     Warning,
-    /// A help line, a name.
+    /// A help line or a name.
     Note,
     /// Less important than the rest.
     Dim,
@@ -52,7 +53,7 @@ pub fn uncolored(text: &str) -> String {
     out
 }
 
-/// Returns a duration in words: `1.2s`, `3m 05s`, `1h 02m`.
+/// Formats a duration in seconds: `1.2s`, `3m 05s`, `1h 02m`.
 pub fn human_time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -62,8 +63,7 @@ pub fn human_time(seconds: f64) -> String {
     }
 }
 
-/// Returns a size in words: `512 B`, `16.0 kB`, `1.2 GB`; in decimal units, as
-/// dnf and curl do.
+/// Formats a size in bytes: `512 B`, `16.0 kB`, `1.2 GB`; in decimal units, as dnf and curl do.
 pub fn human_size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "kB", "MB", "GB"] {

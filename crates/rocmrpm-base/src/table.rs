@@ -1,4 +1,4 @@
-//! Tables on a terminal: columns as wide as their widest cell, without borders.
+//! Formats tables for a terminal: columns as wide as their widest cell, without borders.
 
 use crate::style::Style;
 use crate::text::visible;
@@ -25,7 +25,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(|(style, cell)| (style, visible(&cell))).collect());
     }
 
-    /// Returns the table as text, with a line feed at the end of each line.
+    /// Returns the table as text; every line ends with a line feed.
     pub fn text(&self) -> String {
         let columns = self.header.len();
         let width = |column: usize| {

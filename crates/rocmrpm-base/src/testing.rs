@@ -1,7 +1,7 @@
-//! What unit tests of several crates share. Compiled with the feature `testing` only.
+//! Helpers for the unit tests of several crates. Compiled only with the feature `testing`.
 
-/// Calls `try_it` with `count` copies of `bytes`, in each of which a few bytes are
-/// others, and which now and then ends early. The same copies in every run.
+/// Calls `try_it` with `count` copies of `bytes`, each with a few bytes changed and some cut short.
+/// Every run uses the same copies.
 pub fn flip_bytes(bytes: &[u8], count: usize, mut try_it: impl FnMut(&[u8])) {
     let mut random = 0x2545_f491_4f6c_dd1d;
     for _ in 0..count {
@@ -22,7 +22,7 @@ pub fn flip_bytes(bytes: &[u8], count: usize, mut try_it: impl FnMut(&[u8])) {
     }
 }
 
-/// Returns the next of a sequence of pseudo-random numbers (xorshift64).
+/// Returns the next pseudo-random number of a sequence (xorshift64).
 pub fn xorshift(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

@@ -1,4 +1,4 @@
-//! Escapes untrusted text for terminals, HTML, URLs and shells. It does not know what the text means.
+//! Escapes untrusted text for terminals, HTML, URLs and shells. It does not interpret the text.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -9,9 +9,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str};
 
 pub use percent_encoding::AsciiSet;
 
-/// Makes control characters visible, and those that have no width or turn the
-/// direction of writing: names come from strangers, and a terminal or a browser would
-/// obey them.
+/// Escapes control characters, and characters that have no width or change the direction of text:
+/// names are untrusted, and a terminal or a browser would obey them.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -20,8 +19,8 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Separators of lines, marks of no width, and the controls of Unicode's annex 9
-/// (bidirectional text), section 2.
+/// Line separators, zero-width characters, and the controls of Unicode's annex 9 (bidirectional
+/// text), section 2.
 fn is_hidden(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -42,11 +41,12 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The bytes that are percent-encoded in one segment of a URL's path: all but the unreserved
-/// characters of RFC 3986, section 2.3. Servers and signatures differ in what else they accept as is.
+/// The bytes that are percent-encoded in one segment of a URL's path: all except the unreserved
+/// characters of RFC 3986, section 2.3. Servers and signatures differ in which others they accept
+/// unencoded.
 pub const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The same for a path of several segments.
+/// Like [`SEGMENT`], for a path of several segments.
 pub const PATH: &AsciiSet = &SEGMENT.remove(b'/');
 
 /// Percent-encodes the bytes that `set` contains, such as [`SEGMENT`] or [`PATH`].
@@ -54,8 +54,8 @@ pub fn percent_encode(bytes: impl AsRef<[u8]>, set: &'static AsciiSet) -> String
     percent_encoding::percent_encode(bytes.as_ref(), set).to_string()
 }
 
-/// Decodes percent-encoded text. `None` if two hexadecimal digits do not follow each `%`, or if the
-/// result is not UTF-8.
+/// Decodes percent-encoded text. Returns `None` if a `%` is not followed by two hexadecimal digits,
+/// or if the result is not UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {
     let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
     if !text.split('%').skip(1).all(is_code) {
@@ -64,8 +64,8 @@ pub fn percent_decode(text: &str) -> Option<String> {
     percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
-/// Decodes percent-encoded text as browsers do: a `%` without two hexadecimal digits stays, and what
-/// is not UTF-8 becomes U+FFFD.
+/// Decodes percent-encoded text as browsers do: keeps a `%` without two hexadecimal digits, and
+/// replaces invalid UTF-8 with U+FFFD.
 pub fn percent_decode_lossy(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
@@ -75,15 +75,15 @@ pub fn file_url(path: &Path) -> String {
     format!("file://{}", percent_encode(path.as_os_str().as_bytes(), PATH))
 }
 
-/// Returns the path that a `file://` URL names on this machine, byte for byte.
+/// Returns the path of a `file://` URL, byte for byte. `None` for any other URL.
 pub fn path_of_file_url(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("file://").filter(|path| path.starts_with('/'))?;
     Some(PathBuf::from(OsString::from_vec(percent_decode_str(path).collect())))
 }
 
-/// Returns whether a text matches a pattern. `*` stands for any characters, `/` included; no other
-/// character is special, so a crate for globs would need a second language escaped. Searches for each
-/// part between stars once, from the end of the part before it.
+/// Returns whether a text matches a pattern. `*` matches any characters, including `/`; no other
+/// character is special, while the syntax of a glob crate would need escaping. Searches for each
+/// part between stars once, from the end of the previous part.
 pub fn covers(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };
@@ -97,7 +97,7 @@ pub fn covers(pattern: &str, text: &str) -> bool {
     text.ends_with(last)
 }
 
-/// Quotes a word for a POSIX shell where it needs it.
+/// Quotes a word for a POSIX shell if necessary.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,7 +1,7 @@
-//! Which folders may run their code as the user. Specs, mock configs and source distributions are
-//! programs, so what comes with a workspace runs only after the user trusts it: `rocmrpm trust`
-//! records that, and `ROCMRPM_TRUST` names folders for one run. [`crate::process`] asks here
-//! before it starts a program that runs such code.
+//! Decides which folders may run their code as the user. Specs, mock configs and source
+//! distributions are programs, so the content of a workspace runs only after the user trusts it:
+//! `rocmrpm trust` records that, and `ROCMRPM_TRUST` names folders for a single run.
+//! [`crate::process`] calls this module before it starts a program that runs such code.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use crate::files;
 use crate::ownership;
 use crate::text::{quote, visible};
 
-/// The format of the list.
+/// The schema of the list.
 const SCHEMA: &str = "rocmrpm/trust/1";
 
-/// The folders that [`trust_in_this_process`] was called with.
+/// The folders passed to [`trust_in_this_process`].
 static IN_THIS_PROCESS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Why code does not run, or why the list of trusted folders cannot be used.
+/// Why code may not run, or why the list of trusted folders is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The user has not trusted the folder.
+    /// The user does not trust the folder.
     #[error("`{}` is not trusted, and this command runs code from it as you", visible(&folder.to_string_lossy()))]
     Untrusted {
         /// The folder.
         folder: PathBuf,
     },
-    /// The list has other content than rocmrpm writes.
+    /// The content of the list was not written by rocmrpm.
     #[error("`{}` is not a list of trusted folders: {why}", file.display())]
     Damaged {
         /// The list.
@@ -43,16 +43,16 @@ pub enum TrustError {
         /// The list.
         file: PathBuf,
     },
-    /// The list has text in UTF-8.
+    /// The list holds UTF-8 text, and the path is not UTF-8.
     #[error("the path `{}` is not UTF-8", visible(&folder.to_string_lossy()))]
     NotText {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is no folder for the list.
+    /// There is no location for the list.
     #[error("neither XDG_STATE_HOME nor HOME names a folder for the list of trusted folders")]
     NoState,
-    /// The file system refuses.
+    /// A file-system error.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -79,14 +79,14 @@ impl Diagnose for TrustError {
     }
 }
 
-/// Trusts a folder, by its canonical path, until this process ends: for programs that use this crate
-/// as a library. Nothing is recorded.
+/// Trusts a folder, by its canonical path, until this process exits. For programs that use this
+/// crate as a library. Records nothing.
 pub fn trust_in_this_process(folder: PathBuf) {
     IN_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
 }
 
-/// Returns an error unless the user trusts this folder, which is canonical. A folder below a trusted
-/// one is not trusted with it: a workspace may contain a clone of another one.
+/// Returns an error unless the user trusts this folder, which must be canonical. Trust does not
+/// extend to subfolders: a workspace may contain a clone of another one.
 pub fn check(folder: &Path) -> Result<(), TrustError> {
     let in_this_process = || IN_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     if ownership::is_accepted(folder) || in_this_process().iter().any(|trusted| trusted == folder) {
@@ -98,7 +98,7 @@ pub fn check(folder: &Path) -> Result<(), TrustError> {
 }
 
 /// The user's list of trusted folders, by canonical path. Like git's `safe.directory`, it does not
-/// notice that the content of a folder was replaced: `git pull` does that to every workspace.
+/// detect that the content of a folder changed: `git pull` changes every workspace.
 #[derive(Debug, Clone)]
 pub struct TrustList {
     file: PathBuf,
@@ -118,7 +118,7 @@ impl TrustList {
     }
 
     fn from_vars(var: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, TrustError> {
-        // The base directory specification has relative values ignored.
+        // The XDG base directory specification requires relative values to be ignored.
         let xdg = var("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
         let home = || var("HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join(".local/state"));
         let state = xdg.or_else(home).ok_or(TrustError::NoState)?;
@@ -153,7 +153,7 @@ impl TrustList {
         })
     }
 
-    /// Removes a folder, and returns whether it was in the list.
+    /// Removes a folder. Returns whether it was in the list.
     pub fn remove(&self, folder: &Path) -> Result<bool, TrustError> {
         let mut removed = false;
         self.change(|folders| {

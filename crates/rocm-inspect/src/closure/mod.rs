@@ -1,5 +1,5 @@
-//! Where every needed library comes from: the set itself, the system, or nowhere.
-//! Judging the answer is the rules' business.
+//! Finds where every needed library comes from: the set itself, the system, or nowhere. The rules
+//! judge the result.
 
 pub(super) mod tree;
 
@@ -13,11 +13,11 @@ use super::system::{DEFAULT_FOLDERS, System};
 use rocmrpm_base::names::Soname;
 use rocmrpm_base::names::normalized;
 
-// JAX's ROCm plugin has 78 entries; a hostile file may have thousands, each of which
-// would be looked at for each of thousands of needed libraries.
+// JAX's ROCm plugin has 78 entries. A malicious file may have thousands, each of which would be
+// searched for each of thousands of needed libraries.
 const MAX_FOLDERS: usize = 256;
-// How many files are looked at, over all programs, for libraries that a program's
-// own libraries load. Beyond it they count as loaded.
+// How many files are visited, over all programs, to find the libraries that a program's own
+// libraries load. Beyond this limit, libraries count as loaded.
 const MAX_STEPS: usize = 1 << 20;
 
 /// Finds the origin of every library that the subjects need.
@@ -36,22 +36,23 @@ pub(super) fn resolve(subjects: &[Subject], system: &System) -> Vec<Need> {
     needs.collect()
 }
 
-/// One needed library of one file.
+/// A library that a file needs.
 pub(super) struct Link<'a> {
-    /// Who needs it.
+    /// The index of the file that needs it.
     pub(super) from: usize,
     pub(super) library: &'a Soname,
     pub(super) origin: Origin,
-    /// The file of the set that it is.
+    /// The index of the file in the set that provides it.
     pub(super) to: Option<usize>,
-    /// The file or the package that has it, or the distribution whose wheel does if it is missing.
+    /// The file or package that provides it, or, if it is missing, the distribution whose wheel
+    /// does.
     pub(super) by: Option<String>,
 }
 
-/// The files of a set and what they need of each other and of the system.
+/// The files of a set with the libraries that they need from each other and from the system.
 pub(super) struct Closure<'a> {
     pub(super) tree: Tree<'a>,
-    /// By file, and in each file's order.
+    /// Sorted by file, then in each file's order.
     pub(super) links: Vec<Link<'a>>,
 }
 
@@ -76,8 +77,8 @@ impl<'a> Closure<'a> {
             let folders = search.folders(elf);
             for library in &elf.facts.needed {
                 let answer = search.find(elf, &folders, library.as_str());
-                // A library is mostly loaded by a program that loaded others before:
-                // Python and its modules rely on it. A program itself is the first.
+                // A library is usually loaded by a program that has already loaded others: Python
+                // and its modules rely on that. Only a program itself comes first.
                 if matches!(answer, Answer::Elsewhere(_)) && elf.facts.interpreter.is_some() {
                     asked.push(links.len());
                 }
@@ -88,7 +89,7 @@ impl<'a> Closure<'a> {
         Self { tree, links }
     }
 
-    /// Returns what each file needs, by file.
+    /// Yields each file with the libraries that it needs.
     pub(super) fn of_files(&self) -> impl Iterator<Item = (&Elf<'a>, &[Link<'a>])> {
         let mut start = 0;
         self.tree.elfs.iter().enumerate().map(move |(index, elf)| {
@@ -100,20 +101,19 @@ impl<'a> Closure<'a> {
     }
 }
 
-/// A library's name, and what decides whether a file can have it: where it lies, and
-/// for which machine it is.
+/// A library's name, and what determines whether a file can load it: its root and its machine.
 type Key<'s> = (&'s str, Root, u8, bool, &'s str);
 
 fn key<'s>(elf: &'s Elf<'_>, soname: &'s str) -> Key<'s> {
     let facts = elf.facts;
-    // Folders and single files that are inspected together belong together.
+    // Folders and single files that are inspected together share their libraries.
     (soname, elf.root.min(WHEELS + 1), facts.bits, facts.big_endian, &facts.machine)
 }
 
 enum Answer {
-    /// Found where the file's search paths or the loader's folders lead.
+    /// Found through the file's search paths or in the loader's folders.
     Found(usize),
-    /// In the set, but the loader must have loaded it for another reason.
+    /// In the set, but the loader finds it only if something else has loaded it already.
     Elsewhere(usize),
     Package(String),
     Foreign(String),
@@ -125,20 +125,20 @@ enum Answer {
 struct Search<'s, 'a> {
     tree: &'s Tree<'a>,
     sonames: &'s HashMap<Key<'s>, usize>,
-    /// The distributions in the set, those among them whose libraries are.
+    /// The names of the set's packages, and of the distributions whose libraries it contains.
     hosts: HashSet<String>,
     system: &'s System,
 }
 
 impl Search<'_, '_> {
-    /// Returns the folders of the set in which the loader searches for what a file
-    /// needs, in its order. Source: ld.so(8).
+    /// Returns the folders of the set in which the loader searches for a file's libraries, in
+    /// search order. Source: ld.so(8).
     fn folders(&self, elf: &Elf<'_>) -> Vec<(Root, String)> {
         let mut folders: Vec<(Root, String)> = Vec::new();
         let own = entries(elf).iter().filter_map(|entry| expand(entry, elf));
         let standard = DEFAULT_FOLDERS.iter().map(|folder| (*folder).to_owned());
         for path in own.take(MAX_FOLDERS).chain(standard).chain(self.system.rocm_folders()) {
-            // A wheel's environment has no place of its own in the file system.
+            // A wheel environment does not have a fixed location in the file system.
             let roots =
                 if elf.root == WHEELS && path.starts_with('/') { [RPMS; 2] } else { [elf.root, RPMS] };
             let (roots, path) = match path.strip_prefix(INSIDE) {
@@ -179,13 +179,13 @@ impl Search<'_, '_> {
             }
         }
         match libraries::host(library) {
-            // RPMs say what they require.
+            // An RPM's requirements cover this case.
             Some(host) if elf.root != RPMS && !self.hosts.contains(host) => Answer::OtherWheel(host),
             _ => Answer::Missing,
         }
     }
 
-    /// Finds a library that is needed by path: the loader looks nowhere else.
+    /// Finds a library that is needed by path: the loader does not search for it.
     fn find_path(&self, elf: &Elf<'_>, path: &str) -> Answer {
         let Some((folder, name)) = path.rsplit_once('/').filter(|_| path.starts_with('/')) else {
             return Answer::Missing;
@@ -216,8 +216,8 @@ impl Search<'_, '_> {
     }
 }
 
-/// Takes back what programs were said to have from the set, where nothing that they
-/// load loads it.
+/// Marks libraries of programs as missing if they are in the set but nothing that the program loads
+/// also loads them.
 fn check_programs(tree: &Tree<'_>, links: &mut [Link<'_>], asked: &[usize]) {
     if asked.is_empty() {
         return;
@@ -244,10 +244,10 @@ fn check_programs(tree: &Tree<'_>, links: &mut [Link<'_>], asked: &[usize]) {
     }
 }
 
-/// Stands before paths that begin in the file's own world.
+/// The prefix of paths that start in the file's own root.
 const INSIDE: &str = "\0";
 
-/// Returns the entries that the loader heeds: DT_RPATH counts where there is no
+/// Returns the search path entries that the loader uses: DT_RPATH only applies if there is no
 /// DT_RUNPATH.
 pub(super) fn entries<'e>(elf: &Elf<'e>) -> &'e [String] {
     match elf.facts.runpath.is_empty() {
@@ -256,19 +256,19 @@ pub(super) fn entries<'e>(elf: &Elf<'e>) -> &'e [String] {
     }
 }
 
-/// Returns where an entry leads; `None` for one that is relative. Source: ld.so(8),
+/// Returns the folder that an entry refers to; `None` for a relative one. Source: ld.so(8),
 /// "Dynamic string tokens".
 fn expand(entry: &str, elf: &Elf<'_>) -> Option<String> {
     let lib = if elf.facts.bits == 64 { "lib64" } else { "lib" };
     let entry = entry.replace("${LIB}", lib).replace("$LIB", lib);
     if let Some(rest) = after_origin(&entry) {
-        // A single file's place is not known.
+        // The location of a single file is unknown.
         return Some(format!("{INSIDE}{}{rest}", elf.folder()));
     }
     entry.starts_with('/').then_some(entry)
 }
 
-/// Returns what follows `$ORIGIN` in an entry that begins with it.
+/// Returns the part after `$ORIGIN` of an entry that starts with it.
 pub(super) fn after_origin(entry: &str) -> Option<&str> {
     let rest = ["$ORIGIN", "${ORIGIN}"].iter().find_map(|name| entry.strip_prefix(name))?;
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
@@ -280,7 +280,7 @@ mod tests {
     use crate::facts::{ElfFacts, FileFacts};
     use crate::testing::subject;
 
-    /// A library: its path, what it needs, its RUNPATH.
+    /// A library with this path, these needed libraries, and this RUNPATH.
     pub(super) fn library(path: &str, needed: &[&str], runpath: &[&str]) -> FileFacts {
         let name = path.rsplit('/').next().unwrap();
         let elf = ElfFacts {
@@ -350,7 +350,7 @@ mod tests {
     fn libraries_of_torch_are_in_torchs_wheel() {
         let extension = || subject("x-1.whl", vec![library("x/_C.so", &["libc10.so"], &[])]);
         assert_eq!(answers(&[extension()]), ["x/_C.so libc10.so missing torch"]);
-        // Of a torch that is there, and of what an RPM needs, nothing is elsewhere.
+        // If torch is in the set, or if an RPM needs the library, no other wheel is named.
         let torch = subject("torch-2.whl", vec![library("torch/lib/libtorch.so", &[], &[])]);
         assert_eq!(answers(&[extension(), torch]), ["x/_C.so libc10.so missing -"]);
         let rpm = subject("x-1.rpm", vec![library("/usr/lib64/x.so", &["libc10.so"], &[])]);

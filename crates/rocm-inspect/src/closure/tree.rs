@@ -1,48 +1,48 @@
-//! Where the files of a set will lie when it is installed, and what a path leads to
-//! there, symbolic links included. What the loader looks for is not known here.
+//! Models where the files of a set are located after installation, and resolves paths there,
+//! including symbolic links. It does not know what the loader searches for.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::facts::{ElfFacts, ElfKind, FileFacts, Subject, SubjectKind};
 
-/// Where the files of one kind of package lie together. RPMs share the root folder,
-/// wheels one environment; a folder or a single file stands for itself.
+/// A file tree that the packages of one kind share. RPMs share the root folder and wheels share one
+/// environment; each folder or single file has its own.
 pub(crate) type Root = usize;
 
-/// The root folder of RPMs.
+/// The root folder, shared by all RPMs.
 pub(crate) const RPMS: Root = 0;
 /// The environment into which all wheels are installed.
 pub(crate) const WHEELS: Root = 1;
 
-/// Where the modules of an environment lie; which Python it is does not matter.
+/// Where an environment's modules are located; the Python version does not matter.
 pub(crate) const SITE_PACKAGES: &str = "/lib/python3/site-packages";
-// Linux follows no more links in one path (MAXSYMLINKS), and takes no longer paths.
+// Linux limits the links in one path (MAXSYMLINKS) and the length of a path.
 const MAX_LINKS: usize = 40;
 const MAX_PATH: usize = 4096;
 
-/// An ELF file that the loader could be given.
+/// An ELF file that the loader could load.
 pub(crate) struct Elf<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) file: &'a FileFacts,
     pub(crate) facts: &'a ElfFacts,
     pub(crate) root: Root,
-    /// Where it lies below its root.
+    /// Its path below its root.
     pub(crate) place: String,
 }
 
 impl Elf<'_> {
-    /// Returns the folder in which it lies.
+    /// Returns the folder that contains it.
     pub(crate) fn folder(&self) -> &str {
         self.place.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// Returns the name that others need it under.
+    /// Returns the name by which other files need it.
     pub(crate) fn soname(&self) -> &str {
         let name = || self.place.rsplit('/').next().unwrap_or_default();
         self.facts.soname.as_ref().map_or_else(name, |soname| soname.as_str())
     }
 
-    /// Returns whether one process can have both.
+    /// Returns whether one process can load both.
     pub(crate) fn suits(&self, other: &Self) -> bool {
         let machine = |elf: &Self| (elf.facts.bits, elf.facts.big_endian);
         machine(self) == machine(other) && self.facts.machine == other.facts.machine
@@ -55,7 +55,7 @@ enum Entry {
     Other,
 }
 
-/// All files of a set where they will lie.
+/// All files of a set at their installed locations.
 pub(crate) struct Tree<'a> {
     /// The ELF files, in the order of subjects and files.
     pub(crate) elfs: Vec<Elf<'a>>,
@@ -84,7 +84,8 @@ impl<'a> Tree<'a> {
             for file in &subject.files {
                 let place = installed(subject, &file.path);
                 let facts = file.elf.as_ref().filter(|elf| is_loadable(elf));
-                // Nothing in an archive lies where the loader finds it, nor does it find others.
+                // The loader finds nothing inside an archive, and such files find nothing outside
+                // of it.
                 let archives = &subject.contents.archives;
                 let packed = archives.iter().any(|archive| is_below(&file.path, archive));
                 let root = if packed { index + 2 } else { root };
@@ -102,28 +103,28 @@ impl<'a> Tree<'a> {
     fn insert(&mut self, root: Root, place: String, entry: Entry) {
         let mut folder = place.as_str();
         while let Some((parent, _)) = folder.rsplit_once('/') {
-            // Where a folder is known, those above it are.
+            // If a folder is known, so are its parents.
             if !self.folders.insert((root, parent.to_owned())) {
                 break;
             }
             folder = parent;
         }
-        // An ELF file is in the list of paths as well, and one path in two packages
-        // is one file: the first that is known to be an ELF file stays.
+        // The list of paths includes the ELF files, and the same path in two packages is one file:
+        // the first known ELF file wins.
         let known = self.entries.get(&(root, place.clone()));
         if !matches!((known, &entry), (Some(Entry::Elf(_)), _) | (Some(_), Entry::Other)) {
             self.entries.insert((root, place), entry);
         }
     }
 
-    /// Returns the folder that a path leads to, if the set has it.
+    /// Returns the folder that a path leads to, if it is in the set.
     pub(crate) fn folder(&self, root: Root, path: &str) -> Option<String> {
         let path = normal(root, path)?;
         let place = self.follow(root, path, &mut 0)?;
         self.folders.contains(&(root, place.clone())).then_some(place)
     }
 
-    /// Returns the ELF file with this name in a folder that [`Tree::folder`] returned.
+    /// Returns the index of the ELF file with this name in a folder that [`Tree::folder`] returned.
     pub(crate) fn elf(&self, root: Root, folder: &str, name: &str) -> Option<usize> {
         let place = self.follow(root, format!("{folder}/{name}"), &mut 0)?;
         match self.entries.get(&(root, place)) {
@@ -132,7 +133,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Follows the links in a normal path, those of its folders included.
+    /// Follows the links in a normalized path, including those of its folders.
     fn follow(&self, root: Root, path: String, links: &mut usize) -> Option<String> {
         if !self.links {
             return Some(path);
@@ -168,12 +169,12 @@ pub(crate) fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns whether the loader could be given this file.
+/// Returns whether the loader could load this file.
 fn is_loadable(elf: &ElfFacts) -> bool {
     !elf.debug && elf.machine != "amdgpu" && elf.kind != ElfKind::Relocatable
 }
 
-/// Returns where a subject's file will lie below its root.
+/// Returns the installed path of a subject's file, below its root.
 fn installed(subject: &Subject, path: &str) -> String {
     let path = match subject.kind {
         SubjectKind::Rpm => format!("/{path}"),
@@ -184,8 +185,8 @@ fn installed(subject: &Subject, path: &str) -> String {
     normal(root, &path).unwrap_or_default()
 }
 
-/// Returns where an installer puts a file of a wheel. Source: binary distribution
-/// format, "The .data directory".
+/// Returns where an installer puts a file of a wheel. Source: binary distribution format, "The
+/// .data directory".
 fn in_environment(path: &str) -> String {
     let data = path.split_once('/').filter(|(folder, _)| folder.ends_with(".data"));
     match data.and_then(|(_, rest)| rest.split_once('/')) {
@@ -196,8 +197,8 @@ fn in_environment(path: &str) -> String {
     }
 }
 
-/// Resolves `.` and `..` as text; `None` for a path that Linux does not take. In an
-/// RPM's world `/lib64` is a link to `/usr/lib64`, as on every Fedora.
+/// Resolves `.` and `..` textually; `None` for a path that is too long for Linux. For RPMs,
+/// `/lib64` is a link to `/usr/lib64`, as on every Fedora.
 pub(crate) fn normal(root: Root, path: &str) -> Option<String> {
     if path.len() > MAX_PATH {
         return None;

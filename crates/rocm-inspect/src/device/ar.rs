@@ -1,6 +1,6 @@
-//! Static archives: the members of `ar` files in GNU's and BSD's forms. What the
-//! members hold is for others. Sources: `ar(5)` of FreeBSD; the GNU binutils'
-//! manual, "ar", for long names in a member `//` and symbol tables in `/`.
+//! Reads static archives: the members of `ar` files in the GNU and BSD formats. It does not
+//! interpret the members. Sources: `ar(5)` of FreeBSD; the GNU binutils' manual, "ar", for long
+//! names in a member `//` and symbol tables in `/`.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ pub(crate) const MAGIC: &[u8; 8] = b"!<arch>\n";
 
 const HEADER: usize = 60;
 
-/// Yields where the content of each member stands, symbol tables and tables of
-/// names left out. After an error nothing more comes.
+/// Yields the range of each member's content, except for symbol tables and name tables. Stops after
+/// an error.
 pub(crate) fn members(file: &[u8]) -> Members<'_> {
     Members { file, at: MAGIC.len() }
 }
 
-/// See [`members`].
+/// The iterator that [`members`] returns.
 pub(crate) struct Members<'a> {
     file: &'a [u8],
     at: usize,
@@ -55,11 +55,11 @@ impl Members<'_> {
         let start = self.at + HEADER;
         let size = number(&header[48..58]).filter(|size| *size <= self.file.len() - start);
         let size = size.ok_or_else(|| Broken::new(at + 48, "is an archive that ends within a member"))?;
-        // Members begin at even places; the last one may lack what fills it up.
+        // Members start at even offsets; the padding of the last one may be missing.
         self.at = start + size + size % 2;
         let name = header[..16].trim_ascii_end();
         let content = start..start + size;
-        // BSD puts a long name before the content and counts it to the size.
+        // BSD stores a long name before the content and includes it in the size.
         if let Some(length) = name.strip_prefix(b"#1/").and_then(number) {
             let own = content.start.checked_add(length).filter(|own| *own <= content.end);
             let own =
@@ -104,7 +104,7 @@ mod tests {
         let file = mixed();
         let found: Vec<_> = contents(&file).into_iter().map(Result::unwrap).collect();
         assert_eq!(found, [&b"odd"[..], b"even", b"content", b"x"]);
-        // Without the byte that fills up the last member.
+        // Without the padding of the last member.
         assert_eq!(contents(&file[..file.len() - 1]).len(), 4);
         assert!(contents(MAGIC).is_empty());
     }

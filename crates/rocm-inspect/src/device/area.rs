@@ -1,34 +1,33 @@
-//! Room for decompressed bundles that is used again and again: what is small in memory,
-//! what is large in a temporary file that is mapped, whose pages the kernel may take
-//! back. Not what is in it.
+//! Reusable space for decompressed bundles: anonymous memory for small ones, a mapped temporary
+//! file for large ones, whose pages the kernel may write back. It does not know the content.
 
 use std::io;
 use std::path::Path;
 
 use memmap2::{Advice, MmapMut};
 
-/// Up to this size it is memory.
+/// Up to this size, space is anonymous memory.
 const SMALL: usize = 8 << 20;
 
-/// The room of one thread.
+/// The space of one thread.
 pub(super) struct Area<'a> {
     folder: &'a Path,
     map: Option<MmapMut>,
-    /// How much of the map is backed by pages.
+    /// How many bytes of the map are backed by pages.
     backed: usize,
 }
 
 impl<'a> Area<'a> {
-    /// Begins without room; large files are to lie in `folder`.
+    /// Starts without space. Large files will be created in `folder`.
     pub(super) fn new(folder: &'a Path) -> Self {
         Self { folder, map: None, backed: 0 }
     }
 
-    /// Returns room for so many bytes, with anything in it, where there is any.
+    /// Returns `length` bytes of space with arbitrary content, or an error if there is not enough.
     pub(super) fn room(&mut self, length: usize) -> io::Result<&mut [u8]> {
         let map = match self.map.take() {
             Some(map) if map.len() >= length => map,
-            // It goes before the next one comes.
+            // Free the old map before creating the next one.
             old => {
                 drop(old);
                 self.backed = 0;
@@ -36,8 +35,8 @@ impl<'a> Area<'a> {
             }
         };
         if length > self.backed.max(SMALL) {
-            // Writing to a page for which the disk has no room would end the process;
-            // this is an error instead. It is also faster than a fault for each page.
+            // Writing to a page that the disk cannot hold would kill the process; populating
+            // reports an error instead. It is also faster than a page fault per page.
             map.advise_range(Advice::PopulateWrite, self.backed, length - self.backed)?;
             self.backed = length;
         }
@@ -50,8 +49,7 @@ fn file(folder: &Path, length: usize) -> io::Result<MmapMut> {
     let file = tempfile::tempfile_in(folder)?;
     // The file is sparse: populating the mapping allocates it, and fails if the disk is full.
     file.set_len(length as u64)?;
-    // SAFETY: the file was made just now and has no name, so that nobody else changes
-    // or cuts it.
+    // SAFETY: the file was just created and has no name, so no one else can change or truncate it.
     unsafe { MmapMut::map_mut(&file) }
 }
 

@@ -1,46 +1,44 @@
-//! Uncompressed offload bundles: the table of entries. Source of the format: LLVM,
-//! `ClangOffloadBundler`, "Bundled Binary File Layout". What the entries hold is
-//! `device`'s business.
+//! Reads the entry table of uncompressed offload bundles. Source of the format: LLVM,
+//! `ClangOffloadBundler`, "Bundled Binary File Layout". `device` interprets the entries' content.
 
 use super::entry_id::EntryId;
 
 /// The first bytes of a bundle.
 pub(crate) const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 
-// Compilers know fewer than a hundred targets and the longest ID known has 50
-// characters; what goes far beyond is no bundle.
+// Compilers know fewer than a hundred targets, and the longest known ID has 50 characters. Anything
+// far larger is not a bundle.
 pub(crate) const MAX_ENTRIES: u64 = 4096;
 pub(crate) const MAX_ID: u64 = 256;
 
-/// No table is longer.
+/// The maximum length of a table.
 pub(crate) const MAX_TABLE: usize = 32 + (MAX_ENTRIES * (24 + MAX_ID)) as usize;
 
-/// One entry of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The ID: printable ASCII characters.
+    /// The ID: printable ASCII characters only.
     pub(crate) id: String,
-    /// Where the code begins, from the bundle's beginning.
+    /// The offset of the code in the bundle.
     pub(crate) offset: u64,
-    /// How many bytes it has.
+    /// The size of the code in bytes.
     pub(crate) size: u64,
 }
 
-/// A bundle's entries in the order of their offsets. Those with content stand
-/// behind the table and apart from each other.
+/// A bundle's entries, sorted by offset. Entries with content are after the table and do not
+/// overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
-    /// Where the last entry ends, from the bundle's beginning.
+    /// The end of the last entry, as an offset in the bundle.
     pub(crate) end: u64,
 }
 
-/// What is wrong with a bundle, and where, from its beginning.
+/// A defect of a bundle, with its offset in the bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) at: u64,
     pub(crate) what: String,
-    /// Whether nothing is wrong with it, but memory ran out.
+    /// The bundle may be fine: memory ran out.
     pub(crate) out_of_memory: bool,
 }
 
@@ -49,7 +47,7 @@ impl Broken {
         Self { at, what: what.into(), out_of_memory: false }
     }
 
-    /// What a decoder says that failed at `at`.
+    /// Returns the error for a decoder that failed at `at`.
     pub(crate) fn undecodable(at: u64, error: &std::io::Error) -> Self {
         let out_of_memory = is_out_of_memory(error);
         Self { out_of_memory, ..Self::new(at, format!("cannot be decompressed: {error}")) }
@@ -64,8 +62,7 @@ pub(crate) fn is_out_of_memory(error: &std::io::Error) -> bool {
 }
 
 impl Table {
-    /// Reads the table at the beginning of `bytes`; `None` where it goes on behind
-    /// them.
+    /// Reads the table at the start of `bytes`; `None` if it extends beyond them.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<Self>, Broken> {
         let mut input = Input { bytes, at: 0 };
         match input.table() {
@@ -75,7 +72,7 @@ impl Table {
         }
     }
 
-    /// Reads the table of a bundle of which `bytes` is all there is.
+    /// Reads the table of a bundle that `bytes` contains completely.
     pub(crate) fn whole(bytes: &[u8]) -> Result<Self, Broken> {
         let length = bytes.len() as u64;
         let table = Self::read(bytes)?;
@@ -84,7 +81,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Tells that all entries lie within a bundle of `length` bytes.
+    /// Checks that all entries are inside a bundle of `length` bytes.
     pub(crate) fn inside(&self, length: u64) -> Result<(), Broken> {
         let mut content = self.entries.iter().filter(|entry| entry.size > 0);
         match content.find(|entry| entry.offset.saturating_add(entry.size) > length) {
@@ -96,9 +93,9 @@ impl Table {
         }
     }
 
-    /// Returns whether compilers write such a table: every ID is of a known kind, and
-    /// at least one is for AMD GPUs and has content. Anything can stand behind the
-    /// magic where that is a mere string.
+    /// Returns whether a compiler could have written this table: every ID is of a known kind, and
+    /// at least one is for AMD GPUs and has content. Arbitrary bytes can follow the magic if it is
+    /// just a string constant.
     pub(crate) fn is_credible(&self) -> bool {
         let kind = |entry: &Entry| {
             let kind = entry.id.split('-').next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Compressed offload bundles ("CCOB"), versions 1 to 3, with zlib or zstd: their
-//! headers, and their content as a stream that never grows beyond what it declares.
-//! Source of the format: LLVM, `llvm/lib/Object/OffloadBundle.cpp`.
+//! Reads compressed offload bundles ("CCOB"), versions 1 to 3, with zlib or zstd: their headers,
+//! and their content as a stream that never exceeds its declared size. It does not interpret the
+//! content. Source of the format: LLVM, `llvm/lib/Object/OffloadBundle.cpp`.
 
 use std::io::Read;
 
@@ -10,42 +10,41 @@ use crate::facts::Compression;
 /// The first bytes of a compressed bundle.
 pub(crate) const MAGIC: &[u8; 4] = b"CCOB";
 
-/// A decompressed bundle may have so many bytes; real ones reach 500 MB.
+/// The maximum decompressed size of a bundle; real ones reach 500 MB.
 const MAX_DECOMPRESSED: u64 = 8 << 30;
 
-/// What a bundle costs however small it is, so that millions of tiny ones count.
+/// The minimum cost of a bundle, so that millions of tiny ones add up.
 const COST: u64 = 128 << 10;
 
-/// How much is decompressed at first to see the table of entries.
+/// How many bytes are decompressed first to read the table of entries.
 const FIRST: usize = 4 << 10;
 
-/// What the header says.
+/// The fields of the header.
 #[derive(Debug, Clone)]
 pub(crate) struct Header {
     pub(crate) compression: Compression,
-    /// How many bytes it declares to have when decompressed.
+    /// The declared decompressed size in bytes.
     pub(crate) declared: u64,
-    /// Where the header states that.
+    /// The offset of the declared size in the header.
     declared_at: u64,
-    /// The first eight bytes of the content's MD5 as a little-endian number. LLVM
-    /// computes it when it writes and compares it only to print the result.
+    /// The first eight bytes of the content's MD5 as a little-endian number. LLVM computes it when
+    /// it writes a bundle; when it reads one, it only prints whether they match.
     pub(crate) hash: u64,
-    /// Where the header ends.
+    /// The size of the header in bytes.
     length: usize,
-    /// Where the bundle ends, from its beginning; version 1 does not say.
+    /// The offset of the bundle's end; version 1 does not state it.
     pub(crate) end: Option<usize>,
 }
 
 impl Header {
-    /// Reads the header at the beginning of `bytes`, which may go on behind the
-    /// bundle.
+    /// Reads the header at the start of `bytes`, which may extend beyond the bundle.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Broken> {
         let cut = || Broken::new(0, format!("is a compressed bundle cut short after {} bytes", bytes.len()));
         let u16_at = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u64::from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let (version, method) = u16_at(4).zip(u16_at(6)).ok_or_else(cut)?;
-        // What stands last, the hash of the content, ends the header.
+        // The content hash is the last field of the header.
         let (total, declared, declared_at, hash_at) = match version {
             1 => (Some(None), u32_at(8), 8, 12),
             2 => (u32_at(8).map(Some), u32_at(12), 12, 16),
@@ -80,7 +79,7 @@ impl Header {
         Ok(Self { compression, declared, declared_at, hash, length, end })
     }
 
-    /// Takes what decompressing it all may need from `budget`.
+    /// Subtracts what decompressing the whole bundle may need from `budget`.
     pub(crate) fn reserve(&self, budget: &mut u64) -> Result<(), Broken> {
         let (declared, allowed) = (self.declared, (*budget).min(MAX_DECOMPRESSED));
         if declared > allowed {
@@ -93,19 +92,19 @@ impl Header {
         Ok(())
     }
 
-    /// What is compressed, in the bundle at the beginning of `bytes`.
+    /// Returns the compressed part of the bundle at the start of `bytes`.
     fn payload<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.length..self.end.unwrap_or(bytes.len())).unwrap_or_default()
     }
 
-    /// Decompresses the bundle at the beginning of `bytes` at once, which is faster than
-    /// a [`Stream`] and looks back at nothing but `space`; that has more bytes than are
-    /// declared. `None` where anything is wrong; what it is, a stream tells.
+    /// Decompresses the bundle at the start of `bytes` in one call. This is faster than a
+    /// [`Stream`], and the decoder refers back only to `space`, which must be larger than the
+    /// declared size. Returns `None` on any error; a stream reports the details.
     pub(crate) fn decompress<'s>(&self, bytes: &[u8], space: &'s mut [u8]) -> Option<&'s [u8]> {
         let count = match self.compression.method {
             "zlib" => Stream::open(self, bytes).ok()?.fill(space).ok()?,
             _ => {
-                // As in the stream, bytes behind the frame do not matter.
+                // As in the stream, bytes after the frame do not matter.
                 let payload = self.payload(bytes);
                 let frame = payload.get(..zstd::zstd_safe::find_frame_compressed_size(payload).ok()?)?;
                 zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(frame, space).ok()?
@@ -114,8 +113,8 @@ impl Header {
         (count as u64 == self.declared).then(|| &space[..count])
     }
 
-    /// Decompresses the table of entries alone, at most what `budget` allows, from
-    /// which it is taken.
+    /// Decompresses only the table of entries, and subtracts its cost from `budget`, which limits
+    /// it.
     pub(crate) fn table(&self, bytes: &[u8], budget: &mut u64) -> Result<Table, Broken> {
         let mut head = Vec::new();
         *budget = budget.saturating_sub(COST);
@@ -141,13 +140,13 @@ impl Header {
     }
 }
 
-/// A place in the decompressed bytes is no place in the file.
+/// Converts an error inside the decompressed bytes, whose offsets do not exist in the file.
 pub(crate) fn inside(broken: Broken) -> Broken {
     let what = format!("when decompressed, at byte {}, {}", broken.at, broken.what);
     Broken { at: 0, what, ..broken }
 }
 
-/// The content of a compressed bundle while it is decompressed.
+/// The content of a compressed bundle, decompressed as a stream.
 pub(crate) struct Stream<'a> {
     decoder: Decoder<'a>,
     declared: u64,
@@ -161,7 +160,7 @@ enum Decoder<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Begins with the bundle at the beginning of `bytes`, whose header was read.
+    /// Opens the bundle at the start of `bytes`, whose header was read before.
     pub(crate) fn open(header: &Header, bytes: &'a [u8]) -> Result<Self, Broken> {
         let payload = header.payload(bytes);
         let decoder = match header.compression.method {
@@ -174,7 +173,7 @@ impl<'a> Stream<'a> {
         Ok(Self { decoder, declared: header.declared, declared_at: header.declared_at, produced: 0 })
     }
 
-    /// Fills `buffer` and returns how much of it; less than all only at the end.
+    /// Fills `buffer` and returns the number of bytes; fewer than its length only at the end.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, Broken> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -198,7 +197,7 @@ impl<'a> Stream<'a> {
         Ok(filled)
     }
 
-    /// Tells, at the end, whether all came that was declared.
+    /// Checks, at the end, that the stream produced as much as was declared.
     pub(crate) fn complete(&self) -> Result<(), Broken> {
         match self.produced == self.declared {
             true => Ok(()),
@@ -210,7 +209,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// How many bytes of the input stand behind the stream's end.
+    /// Returns how many bytes of the input follow the end of the stream.
     pub(crate) fn unread(&self) -> usize {
         match &self.decoder {
             Decoder::Zlib(decoder) => decoder.get_ref().len(),
@@ -233,7 +232,7 @@ mod tests {
         ])
     }
 
-    /// Decompresses all of it, as a deep look does.
+    /// Decompresses the whole bundle, as a deep inspection does.
     fn read(bytes: &[u8], budget: &mut u64) -> Result<(Vec<u8>, usize), Broken> {
         let header = Header::read(bytes)?;
         header.reserve(budget)?;
@@ -288,7 +287,7 @@ mod tests {
             for method in [Method::Zlib, Method::Zstd] {
                 let bytes = ccob(&plain(), version, method);
                 for length in 0..bytes.len() {
-                    // Also those with a size that was made to fit.
+                    // Also with a header whose size matches the truncated length.
                     let mut fitting = bytes[..length].to_vec();
                     match version {
                         2 if length >= 12 => fitting[8..12].copy_from_slice(&(length as u32).to_le_bytes()),
@@ -357,7 +356,7 @@ mod tests {
             for method in [Method::Zlib, Method::Zstd] {
                 flip_bytes(&ccob(&plain(), version, method), 500, |bytes| {
                     drop(table(bytes));
-                    // A declared size of gigabytes is for the streams, which are not kept.
+                    // Declared sizes of gigabytes only suit streams, whose output is not kept.
                     if Header::read(bytes).is_ok_and(|header| header.declared < 1 << 20) {
                         let streamed = read(bytes, &mut { BUDGET }).ok().map(|(content, _)| content);
                         assert_eq!(at_once(bytes), streamed);

@@ -1,5 +1,5 @@
-//! Single pieces of GPU code, told by their first bytes: AMDGPU ELF files with
-//! the processor in `e_flags`, and SPIR-V. Not the bundles around them.
+//! Identifies single pieces of GPU code by their first bytes: AMDGPU ELF files with the processor
+//! in `e_flags`, SPIR-V, and LLVM bitcode. It does not read the bundles around them.
 
 use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG};
 use goblin::elf::section_header::SHT_NOBITS;
@@ -10,7 +10,7 @@ use crate::facts::KernelCode;
 use crate::finding::Depth;
 use rocmrpm_base::gpu::GpuTarget;
 
-/// How many of a code object's first bytes tell what it is: an ELF64 header.
+/// How many of a code object's first bytes identify it: an ELF64 header.
 pub(crate) const HEAD: usize = 64;
 
 /// `e_machine` of AMD GPUs.
@@ -22,41 +22,41 @@ const ELFOSABI_AMDGPU_HSA: u8 = 64;
 pub(crate) const PROGRAM: u64 = 56;
 pub(crate) const SECTION: u64 = 64;
 
-/// What a piece of GPU code is.
+/// The format of a piece of GPU code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Object {
     /// An AMDGPU ELF file.
     Amdgpu {
-        /// The target in its flags; `None` where the table does not have it or
-        /// the code object's version states none.
+        /// The target in its flags; `None` if it is not in the table or if the code object's
+        /// version does not state one.
         target: Option<GpuTarget>,
-        /// `EF_AMDGPU_MACH`; `None` in code object version 2, which has none.
+        /// `EF_AMDGPU_MACH`; `None` for code object version 2, which does not have it.
         mach: Option<u8>,
-        /// The code object version; `None` where another runtime than HSA's loads it.
+        /// The code object version; `None` if it is for a runtime other than HSA.
         version: Option<u8>,
-        /// The features that the processor does not have, after the flags of version 4 and later.
+        /// The features that the processor lacks, according to the flags of version 4 and later.
         lacks: &'static [&'static str],
     },
     /// SPIR-V.
     Spirv,
-    /// LLVM bitcode, which is compiled for a target only when it is linked.
+    /// LLVM bitcode, which is compiled for a target when it is linked.
     Bitcode,
 }
 
-/// The kernels of one code object or of several.
+/// The kernels of one or more code objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Kernels {
-    /// How many; `None` where they were not counted.
+    /// The number of kernels; `None` if they were not counted.
     pub(crate) count: Option<u64>,
-    /// How much code they have; `None` where that is not known.
+    /// The size of their code; `None` if unknown.
     pub(crate) code: Option<KernelCode>,
 }
 
 impl Kernels {
-    /// What no code object at all has.
+    /// The kernels of zero code objects.
     pub(crate) const ZERO: Self = Self { count: Some(0), code: Some(KernelCode { bytes: 0, empty: 0 }) };
 
-    /// Returns the sum of both; what is not known of one is not known of the sum.
+    /// Returns the sum of both. A value that is unknown in one of them is unknown in the sum.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             count: self.count.zip(other.count).map(|(a, b)| a.saturating_add(b)),
@@ -65,8 +65,8 @@ impl Kernels {
     }
 }
 
-/// Tells what the code of `size` bytes is that begins with `bytes`, and, where that
-/// is asked for, which kernels it has.
+/// Identifies the code of `size` bytes that starts with `bytes`, and, in a deep inspection, its
+/// kernels.
 pub(crate) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, Kernels), String> {
     let object = identify(&bytes[..bytes.len().min(HEAD)], size)?;
     let mut kernels = Kernels::default();
@@ -77,8 +77,8 @@ pub(crate) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, 
     Ok((object, kernels))
 }
 
-/// Tells what code of `size` bytes is that begins with `head`, which has [`HEAD`]
-/// bytes or all there are. The error says why it is nothing that a GPU runs.
+/// Identifies the code of `size` bytes that starts with `head`, which has [`HEAD`] bytes or all if
+/// there are fewer. The error says why a GPU cannot run it.
 pub(crate) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
     if head.starts_with(&[0x03, 0x02, 0x23, 0x07]) {
         return Ok(Object::Spirv);
@@ -111,8 +111,9 @@ pub(crate) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
     Ok(from_flags(flags, head[EI_ABIVERSION], head[7] == ELFOSABI_AMDGPU_HSA))
 }
 
-/// Source: LLVM, `AMDGPUUsage`, tables "AMDGPU ELF Header `e_flags`" for code
-/// object versions 2, 3, and 4 to 6, which are ABI versions 0, 1, and 2 to 4.
+/// Reads the target and features from the flags. Source: LLVM, `AMDGPUUsage`, tables "AMDGPU ELF
+/// Header `e_flags`" for code object versions 2, 3, and 4 to 6, which are ABI versions 0, 1, and 2
+/// to 4.
 fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
     if hsa && abi == 0 {
         return Object::Amdgpu { target: None, mach: None, version: Some(2), lacks: &[] };
@@ -137,7 +138,7 @@ fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
         }
         GpuTarget::parse(&text).unwrap_or(processor)
     });
-    // From version 4 on, both bits of a feature are clear where the processor does not have it.
+    // Since version 4, both bits of a feature are clear if the processor does not have it.
     let lacks: &[&str] = match (version, flags >> 10 & 3, flags >> 8 & 3) {
         (Some(4..), 0, 0) => &["sramecc", "xnack"],
         (Some(4..), 0, _) => &["sramecc"],
@@ -147,15 +148,14 @@ fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
     Object::Amdgpu { target, mach: Some(mach), version, lacks }
 }
 
-/// A program header.
 pub(crate) struct Segment {
     /// `p_type`.
     pub(crate) kind: u32,
     /// `p_flags`.
     pub(crate) flags: u32,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(crate) offset: u64,
-    /// How many bytes it has there.
+    /// Its size in the file, in bytes.
     pub(crate) size: u64,
 }
 
@@ -165,10 +165,10 @@ fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
     Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// Yields the program headers of the 64-bit little-endian ELF file that begins with
-/// `bytes`, as far as they are there.
+/// Yields the program headers of the 64-bit little-endian ELF file that starts with `bytes`, up to
+/// the end of `bytes`.
 pub(crate) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
-    // Smaller ones would be the same bytes over and over.
+    // With a smaller entry size, entries would be the same bytes over and over.
     let size = || number::<2>(bytes, 54).filter(|size| *size >= PROGRAM);
     let header = move |at: u64| Some((number::<8>(bytes, 32)?, size()?, at));
     let count = number::<2>(bytes, 56).unwrap_or(0);
@@ -181,14 +181,13 @@ pub(crate) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
     })
 }
 
-/// A section header.
 pub(crate) struct Section {
     name: u64,
     /// `sh_type`.
     pub(crate) kind: u32,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(crate) offset: u64,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub(crate) size: u64,
     /// `sh_link`.
     pub(crate) link: u32,
@@ -218,13 +217,12 @@ impl<'a> Sections<'a> {
         })
     }
 
-    /// Yields all sections, as far as they are there.
+    /// Yields all sections, up to the end of the bytes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Section> {
         let count = number::<2>(self.bytes, 60).unwrap_or(0);
         (0..count).map_while(|index| self.get(index))
     }
 
-    /// Returns a section's name.
     pub(crate) fn name(&self, section: &Section) -> Option<&'a [u8]> {
         let names = self.content(number::<2>(self.bytes, 62)? as usize)?;
         let rest = names.get(usize::try_from(section.name).ok()?..)?;
@@ -232,12 +230,12 @@ impl<'a> Sections<'a> {
         Some(&rest[..memchr::memchr(0, rest)?])
     }
 
-    /// Returns the bytes of the section with this number.
+    /// Returns the content of the section with this index.
     pub(crate) fn content(&self, index: usize) -> Option<&'a [u8]> {
         self.bytes_of(&self.get(index as u64)?)
     }
 
-    /// Returns the bytes of a section that has any.
+    /// Returns the content of a section; `None` if it has no bytes in the file.
     pub(crate) fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
         let start = usize::try_from(section.offset).ok()?;
         let end = start.checked_add(usize::try_from(section.size).ok()?)?;
@@ -245,9 +243,9 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Returns where the ELF file at the beginning of `bytes` ends: behind its
-/// headers, segments and, in a whole file, the section headers, which compilers
-/// write last. `None` where that is not inside `bytes`.
+/// Returns the end of the ELF file at the start of `bytes`: the end of its headers, its segments
+/// and, in a complete file, its section headers, which compilers write last. `None` if that is
+/// beyond `bytes`.
 pub(crate) fn extent(bytes: &[u8]) -> Option<usize> {
     let table = |offset: u64, size: u64, count: u64| -> Option<u64> {
         number::<8>(bytes, offset)?.checked_add(number::<2>(bytes, size)? * number::<2>(bytes, count)?)
@@ -261,8 +259,8 @@ pub(crate) fn extent(bytes: &[u8]) -> Option<usize> {
     usize::try_from(end).ok().filter(|end| *end <= bytes.len())
 }
 
-/// Returns what the flags say, where that contradicts the target text of an ID:
-/// another processor, the opposite of a feature, or a feature that the processor does not have.
+/// Describes how the flags contradict the target in an ID: a different processor, the opposite of a
+/// feature, or a feature that the processor lacks. `None` if they agree.
 pub(crate) fn contradiction(id_target: &str, object: &Object) -> Option<String> {
     let Object::Amdgpu { target, mach: Some(mach), lacks, .. } = object else { return None };
     if id_target.is_empty() {
@@ -274,8 +272,8 @@ pub(crate) fn contradiction(id_target: &str, object: &Object) -> Option<String> 
         (_, None) => Some(format!("processor {mach:#04x}")),
         (None, Some(is)) => Some(is.to_string()),
         (Some(said), Some(is)) => {
-            // `serves` knows which features contradict each other; a generic
-            // target must be named as such, so the processors must be equal.
+            // `contradicts` compares the features. A generic target must be named as such, so the
+            // processors must be equal.
             let same = said.processor() == is.processor() && !is.contradicts(&said);
             let lacking = said.features().find_map(|feature| {
                 let name = feature.trim_end_matches(['+', '-']);

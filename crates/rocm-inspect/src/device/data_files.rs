@@ -1,12 +1,11 @@
-//! Files for one GPU target that are told by their names: tuning data, and kernels
-//! in formats that are not decoded. What is an ELF file or a bundle is read instead.
-//! Sources of the names: ROCm/rocm-libraries, Tensile's `library/` and MIOpen's
-//! `db/`; ROCm/aotriton, `aotriton.images/`.
+//! Recognizes files for one GPU target by their names: tuning data, and kernels in formats that are
+//! not decoded. ELF files and bundles are recognized by content instead. Sources of the names:
+//! ROCm/rocm-libraries, Tensile's `library/` and MIOpen's `db/`; ROCm/aotriton, `aotriton.images/`.
 
 use crate::facts::{Storage, Target};
 use rocmrpm_base::gpu::GpuTarget;
 
-/// Returns what the file at `path` serves, if its name tells: one target, or the
+/// Returns which targets the file at `path` is for, if its name shows that: one target, or the
 /// processors of a family.
 pub(crate) fn look(path: &str) -> Option<(Vec<Target>, Storage)> {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -26,8 +25,8 @@ fn tensile(folders: &str, name: &str) -> Option<Target> {
     in_name.or_else(|| target(last))
 }
 
-/// `gfx942130.db.txt`, `gfx1030_36.HIP.fdb.txt`, `gfx90878.kdb`: the processor and the
-/// number of compute units, with or without something between them.
+/// `gfx942130.db.txt`, `gfx1030_36.HIP.fdb.txt`, `gfx90878.kdb`: the processor and the number of
+/// compute units, with or without a separator.
 fn miopen(name: &str) -> Option<(Vec<Target>, Storage)> {
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
     let storage = match name.starts_with("gfx") {
@@ -38,7 +37,7 @@ fn miopen(name: &str) -> Option<(Vec<Target>, Storage)> {
     Some((vec![Target::Gpu(longest(name)?.0)], storage))
 }
 
-/// `aotriton.images/amd-gfx11xx/flash/*.aks2`; since 0.13 `flash/*.zip`, which hold them.
+/// `aotriton.images/amd-gfx11xx/flash/*.aks2`; since 0.13 `flash/*.zip`, which contain these.
 fn aotriton(folders: &str, name: &str) -> Option<(Vec<Target>, Storage)> {
     if !name.ends_with(".aks2") && !name.ends_with(".zip") {
         return None;
@@ -51,8 +50,8 @@ fn aotriton(folders: &str, name: &str) -> Option<(Vec<Target>, Storage)> {
     Some((if all.is_empty() { unknown() } else { all }, Storage::KernelFile))
 }
 
-/// Returns whether a family such as `gfx11xx` covers a processor. What came after the
-/// processors that `gfx11-generic` covers is not compiled for with them.
+/// Returns whether a family such as `gfx11xx` covers a processor. It does not include processors
+/// newer than those that `gfx11-generic` covers.
 fn in_family(name: &str, family: &str) -> bool {
     let fits = name.len() == family.len()
         && name.bytes().zip(family.bytes()).all(|(is, pattern)| pattern == b'x' || is == pattern);
@@ -60,8 +59,7 @@ fn in_family(name: &str, family: &str) -> bool {
     fits && !later && !name.contains("generic") && family.starts_with("gfx")
 }
 
-/// Returns the target at the beginning of a text of its own, such as `gfx1151` or
-/// `gfx90a-xnack+`.
+/// Returns the target at the start of a text, such as `gfx1151` or `gfx90a-xnack+`.
 fn target(text: &str) -> Option<Target> {
     let (target, rest) = longest(text)?;
     let feature = ["xnack+", "xnack-"].into_iter().find(|feature| rest.get(1..) == Some(feature));
@@ -72,7 +70,7 @@ fn target(text: &str) -> Option<Target> {
     }
 }
 
-/// Returns the longest known name with which a text begins, and what follows it.
+/// Returns the longest known name that the text starts with, and the rest of the text.
 fn longest(text: &str) -> Option<(GpuTarget, &str)> {
     let names = GpuTarget::known().filter(|name| text.starts_with(name));
     let name = names.max_by_key(|name| name.len())?;

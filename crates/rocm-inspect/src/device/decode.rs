@@ -1,10 +1,10 @@
-//! Decompressing whole bundles, on all cores: groups of about equally long ones into
-//! room of a temporary file, where they are hashed together, or one alone as a stream.
-//! Where bundles are is found out before.
+//! Decompresses whole bundles on all cores: groups of similar sizes into the space of a temporary
+//! file, where they are hashed together, or a single one as a stream. The caller locates the
+//! bundles.
 //!
-//! Compilers write single segments (RFC 8878, 3.1.1.1.1.2), in which a decoder looks
-//! back at the whole content: 80 MB of a large library. Several of them at once are too
-//! much for memory, and one by one they are hashed too slowly; hence the file.
+//! Compilers write single segments (RFC 8878, 3.1.1.1.1.2), in which a decoder refers back to the
+//! whole content: 80 MB for a large library. Several at once do not fit in memory, and hashing them
+//! one by one is too slow; hence the file.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,37 +19,37 @@ use crate::facts::Storage;
 use crate::finding::Depth;
 use rocmrpm_base::parallel;
 
-/// How much is read at a time.
+/// How many bytes of a stream are read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// How much of a code object is kept: its headers and the beginning of its
-/// metadata, or a small one as a whole, with its symbols.
+/// How much of a code object is kept: its headers and the start of its metadata, or all of a small
+/// one, including its symbols.
 const KEPT: usize = 128 << 10;
 
-/// How much of the disk the temporary files take together at most.
+/// How much disk space the temporary files use together at most.
 const ROOM: usize = 2 << 30;
 
-/// A compressed bundle that is to be decoded.
+/// A compressed bundle to decode.
 pub(super) struct Job<'a> {
-    /// Where it stands in the file.
+    /// Its offset in the file.
     pub(super) start: usize,
-    /// The bytes from there on, to its end at least.
+    /// The bytes from this offset at least to the end of the bundle.
     pub(super) bytes: &'a [u8],
     pub(super) header: Header,
     pub(super) storage: Storage,
 }
 
 impl Job<'_> {
-    /// How much room it takes: a byte more than declared, so that more is noticed, and
-    /// whole lines of the processor's cache.
+    /// Returns how much space it needs: one byte more than declared, so that excess content is
+    /// detected, rounded up to whole cache lines.
     fn room(&self) -> usize {
         let declared = usize::try_from(self.header.declared).unwrap_or(usize::MAX);
         declared.saturating_add(64) / 64 * 64
     }
 }
 
-/// Decodes the bundles on all cores, with temporary files in `folder`, and returns what
-/// is in them, in their order.
+/// Decodes the bundles on all cores, with temporary files in `folder`, and returns their contents
+/// in the same order.
 pub(super) fn run(jobs: &[Job<'_>], folder: &Path) -> Vec<Harvest> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     run_on(cores, jobs, folder)
@@ -85,8 +85,8 @@ fn run_on(cores: usize, jobs: &[Job<'_>], folder: &Path) -> Vec<Harvest> {
     results.into_iter().map(|(_, harvest)| harvest).collect()
 }
 
-/// Which bundles are decoded together: the largest first, so that none of them is left
-/// alone at the end, as many as are hashed in lockstep and as one thread has room for.
+/// Returns which bundles are decoded together: the largest first, so that none of them is left for
+/// the end, and as many as are hashed in lockstep and fit in the space of one thread.
 fn groups(jobs: &[Job<'_>], cores: usize) -> Vec<Vec<usize>> {
     let most = jobs.len().div_ceil(cores).clamp(1, md5_lanes::LANES);
     let mut order: Vec<usize> = (0..jobs.len()).collect();
@@ -109,8 +109,8 @@ fn groups(jobs: &[Job<'_>], cores: usize) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Decodes a group. What has no room and what is damaged is streamed, which tells what
-/// is wrong.
+/// Decodes a group. Bundles that do not fit and damaged ones are streamed, which reports the
+/// damage.
 fn together(
     group: &[(usize, &Job<'_>)],
     area: &mut Area<'_>,
@@ -126,8 +126,8 @@ fn together(
         match job.header.decompress(job.bytes, space) {
             Some(content) => decoded.push((*index, *job, content)),
             None => {
-                // What it looks back at is memory: 128 MB for the largest window that
-                // zstd's decoder accepts, so that there is one at a time.
+                // The stream's window is in memory: 128 MB for the largest that zstd's decoder
+                // accepts, so only one is decoded at a time.
                 let _one = alone.lock().unwrap_or_else(PoisonError::into_inner);
                 results.push((*index, one(job, Depth::Deep).0));
             }
@@ -143,8 +143,7 @@ fn together(
     results
 }
 
-/// Decodes one bundle as a stream and returns where it ends as well, which version 1
-/// does not say.
+/// Decodes one bundle as a stream. Also returns its end, which version 1 does not state.
 pub(super) fn one(job: &Job<'_>, depth: Depth) -> (Harvest, Option<usize>) {
     let mut reader = Reader::default();
     let mut buffer = vec![0; CHUNK];
@@ -176,7 +175,7 @@ pub(super) fn one(job: &Job<'_>, depth: Depth) -> (Harvest, Option<usize>) {
     (harvest(job, read, hash), Some(end))
 }
 
-/// Takes in what a bundle was found to be. `hash` is that of its content.
+/// Collects the contents of a bundle. `hash` is the hash of its content.
 fn harvest(job: &Job<'_>, read: Result<(Table, Vec<Examined>), Broken>, hash: Option<[u8; 16]>) -> Harvest {
     let mut harvest = Harvest::default();
     let (table, examined) = match read {
@@ -187,7 +186,7 @@ fn harvest(job: &Job<'_>, read: Result<(Table, Vec<Examined>), Broken>, hash: Op
         }
     };
     harvest.bundles = 1;
-    // An entry has no place of its own in the file.
+    // An entry of a compressed bundle does not have its own offset in the file.
     let compression = Some(job.header.compression);
     let place = Place { storage: job.storage, compression, offset: job.start };
     let mut examined = examined.into_iter();
@@ -197,7 +196,7 @@ fn harvest(job: &Job<'_>, read: Result<(Table, Vec<Examined>), Broken>, hash: Op
     }
     let computed = hash.map(|hash| u64::from_le_bytes(std::array::from_fn(|i| hash[i])));
     match computed {
-        // LLVM never leaves the field empty, and its readers do not mind.
+        // LLVM never leaves the field empty, and its readers accept that.
         Some(computed) if job.header.hash != computed && job.header.hash != 0 => {
             harvest.wrong_hash(job.start, job.header.hash, computed);
         }
@@ -206,16 +205,16 @@ fn harvest(job: &Job<'_>, read: Result<(Table, Vec<Examined>), Broken>, hash: Op
     harvest
 }
 
-/// Reads a bundle whose bytes come one chunk after the other.
+/// Reads a bundle whose bytes arrive chunk by chunk.
 #[derive(Default)]
 struct Reader {
     head: Vec<u8>,
-    /// With how many bytes another look at the table is worthwhile.
+    /// How many bytes make another attempt to read the table worthwhile.
     enough: usize,
     table: Option<Table>,
-    /// How many entries with content were read.
+    /// How many entries with content have been read.
     done: usize,
-    /// Where in the bundle the next chunk begins.
+    /// The offset of the next chunk in the bundle.
     at: u64,
     kept: Vec<u8>,
     examined: Vec<Examined>,
@@ -233,7 +232,7 @@ impl Reader {
         }
         match Table::read(&self.head)? {
             Some(mut table) => {
-                // Entries without content may claim to be anywhere.
+                // Entries without content may state any offset.
                 table.entries.sort_by_key(|entry| (entry.size == 0, entry.offset));
                 self.table = Some(table);
                 let head = std::mem::take(&mut self.head);
@@ -273,11 +272,11 @@ impl Reader {
         self.at = end;
     }
 
-    /// Returns the table and what was found out about each entry with content, in
-    /// the table's order. `length` is how many bytes the bundle has.
+    /// Returns the table and the result for each entry with content, in the table's order. `length`
+    /// is the size of the bundle in bytes.
     fn finish(mut self, length: u64, depth: Depth) -> Result<(Table, Vec<Examined>), Broken> {
         if self.table.is_none() {
-            // What came was not looked at again for being too little more.
+            // The last bytes were too few for another attempt to read the table.
             self.enough = 0;
             self.push(&[], depth)?;
         }
@@ -293,7 +292,7 @@ mod tests {
     use super::*;
     use crate::testing::{Method, bundle, ccob, kernels_object};
 
-    /// Bundles of all lengths up to 20 MB, some of them damaged or with a wrong hash.
+    /// Bundles of various lengths up to 20 MB, some of them damaged or with a wrong hash.
     fn bundles() -> Vec<Vec<u8>> {
         let bundles = (0..21).map(|n: usize| {
             let mut object = kernels_object("gfx1151", n as u32 + 1);
@@ -316,7 +315,7 @@ mod tests {
         let jobs = bundles.iter().enumerate().map(|(start, bytes)| {
             let mut header = bytes.clone();
             let length = bytes.len() as u64;
-            // Also of what was cut.
+            // Also in a truncated bundle.
             match header[4] {
                 2 => header[8..12].copy_from_slice(&(length as u32).to_le_bytes()),
                 _ => header[8..16].copy_from_slice(&length.to_le_bytes()),

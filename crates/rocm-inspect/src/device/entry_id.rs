@@ -1,17 +1,17 @@
-//! The IDs of bundle entries, such as `hipv4-amdgcn-amd-amdhsa--gfx1151`, in all
-//! the spellings that compilers have used. Not the bundles themselves.
+//! Parses the IDs of bundle entries, such as `hipv4-amdgcn-amd-amdhsa--gfx1151`, in all the
+//! spellings that compilers have used. It does not read the bundles.
 
 use rocmrpm_base::gpu::GpuTarget;
 
-/// What kind of code an entry's ID announces.
+/// The kind of code that an entry's ID declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EntryId {
-    /// The host's own code, in practice empty.
+    /// The host's code, which is empty in practice.
     Host,
     /// Code for AMD GPUs.
     Amd {
-        /// The target as written after the triple, such as `gfx90a:xnack+`; empty
-        /// where the ID ends with the triple.
+        /// The target as written after the triple, such as `gfx90a:xnack+`; empty if the ID ends
+        /// with the triple.
         target: String,
     },
     /// Code for other devices.
@@ -19,9 +19,9 @@ pub(crate) enum EntryId {
 }
 
 impl EntryId {
-    /// Reads `<kind>-<arch>-<vendor>-<os>-<environment>[-<target>]`. Source: LLVM,
-    /// `ClangOffloadBundler`, "Code Object Composition". ROCm 4 left out the
-    /// environment together with its dash, so that the target stands in its place.
+    /// Parses `<kind>-<arch>-<vendor>-<os>-<environment>[-<target>]`. Source: LLVM,
+    /// `ClangOffloadBundler`, "Code Object Composition". ROCm 4 omitted the environment together
+    /// with its dash, so the target is in its position.
     pub(crate) fn parse(id: &str) -> Self {
         let mut fields = id.splitn(6, '-');
         let mut next = || fields.next().unwrap_or_default();
@@ -43,7 +43,7 @@ impl EntryId {
     }
 }
 
-/// LLVM 24 may state the processor in the triple: `amdgpu11.51` is `gfx1151`.
+/// Returns the processor in the triple, which LLVM 24 may state: `amdgpu11.51` is `gfx1151`.
 fn in_triple(arch: &str) -> String {
     let number = arch.strip_prefix("amdgpu").unwrap_or_default();
     if number.is_empty() { String::new() } else { format!("gfx{}", number.replace('.', "")) }
@@ -53,16 +53,15 @@ fn is_target(text: &str) -> bool {
     text.starts_with("gfx") || text == "amdgcnspirv"
 }
 
-/// Returns the processor that a target's text names: features of either spelling
-/// (`:xnack+`, `+sram-ecc`) and the suffix `-strict` taken off.
+/// Returns the processor in a target's text, without features of either spelling (`:xnack+`,
+/// `+sram-ecc`) and the suffix `-strict`.
 pub(crate) fn processor(target: &str) -> &str {
     let end = target.find([':', '+']).unwrap_or(target.len());
     let name = &target[..end];
     name.strip_suffix("-strict").unwrap_or(name)
 }
 
-/// Returns the target of a text in either spelling, or `None` where the table
-/// does not have its processor.
+/// Returns the target of a text in either spelling, or `None` if its processor is not in the table.
 pub(crate) fn known_target(target: &str) -> Option<GpuTarget> {
     GpuTarget::parse(target).or_else(|| GpuTarget::parse(processor(target)))
 }

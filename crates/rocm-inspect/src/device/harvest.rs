@@ -1,5 +1,5 @@
-//! What is gathered of one file's GPU code, piece by piece, summed up by target and
-//! storage, with limits on how much of it there may be. Not how it is read.
+//! Collects the GPU code of one file, piece by piece, and sums it up by target and storage, with
+//! limits on its amount. It does not read the code.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,21 +9,20 @@ use super::code_object::{self, Kernels, Object};
 use super::entry_id::{EntryId, known_target, processor};
 use crate::facts::{Compression, Damage, DeviceCode, Mismatch, Storage, Target, WrongHash};
 
-// Limits for one file, far beyond what real files have, so that made-up ones
-// cannot use up memory.
+// Limits for one file, far beyond those of real files, so that a malicious file cannot exhaust
+// memory.
 pub(super) const MAX_DAMAGE: usize = 64;
 const MAX_DISTINCT: usize = 4096;
 
-/// What was found out about one piece of code: what it is and which kernels it
-/// has, or why it is nothing that a GPU runs.
+/// The result for one piece of code: its kind and its kernels, or why a GPU cannot run it.
 pub(super) type Examined = Result<(Object, Kernels), String>;
 
-/// Where a piece of code stands.
+/// The location of a piece of code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) storage: Storage,
     pub(super) compression: Option<Compression>,
-    /// In bytes from the file's beginning.
+    /// The offset in the file, in bytes.
     pub(super) offset: usize,
 }
 
@@ -46,7 +45,7 @@ pub(super) struct Harvest {
     out_of_memory: bool,
 }
 
-/// What a file has, sorted.
+/// The GPU code of a file, sorted.
 pub(crate) struct Gathered {
     pub(crate) bundles: u64,
     pub(crate) code: Vec<DeviceCode>,
@@ -57,8 +56,7 @@ pub(crate) struct Gathered {
 }
 
 impl Harvest {
-    /// Takes in one entry of a bundle; `examined` is `None` where no more of it was
-    /// read than the table says.
+    /// Adds one entry of a bundle. `examined` is `None` if only the table was read.
     pub(super) fn entry(&mut self, entry: &bundle::Entry, place: Place, examined: Option<Examined>) {
         let EntryId::Amd { target: said } = EntryId::parse(&entry.id) else { return };
         let id = &entry.id;
@@ -80,14 +78,14 @@ impl Harvest {
         }
     }
 
-    /// Notes where an object's flags contradict the ID that it is stored under.
+    /// Records a mismatch if an object's flags contradict the ID that it is stored under.
     pub(super) fn identified(&mut self, id: &str, said: &str, object: &Object, place: Place) {
         if let Some(flags) = code_object::contradiction(said, object) {
             self.mismatch(id.to_owned(), flags, place.offset);
         }
     }
 
-    /// Takes in a code object for which some text said that it is for `said`.
+    /// Adds a code object that a text declares to be for `said`.
     pub(super) fn object(&mut self, said: &str, object: &Object, place: Place, size: u64, kernels: Kernels) {
         let version = match object {
             Object::Amdgpu { version, .. } => *version,
@@ -97,8 +95,8 @@ impl Harvest {
         self.add(target(said, object), place, version, size, kernels);
     }
 
-    /// Takes in bitcode, which the linker compiles for the target that it is said to be for. Without
-    /// one it is a library for compilers.
+    /// Adds bitcode, which the linker compiles for the declared target. Bitcode without a target is
+    /// a library for compilers.
     pub(super) fn bitcode(&mut self, said: &str, place: Place, size: u64) {
         if !said.is_empty() {
             let place = Place { storage: Storage::Bitcode, ..place };
@@ -149,7 +147,7 @@ impl Harvest {
         self.note(Damage { elf: false, offset: offset as u64, what });
     }
 
-    /// Records damage. One entry beyond the limit records that the walk ended early.
+    /// Records damage. One entry beyond the limit shows that the walk ended early.
     pub(super) fn note(&mut self, damage: Damage) {
         if self.damage.len() <= MAX_DAMAGE {
             self.damage.push(damage);
@@ -164,7 +162,7 @@ impl Harvest {
         }
     }
 
-    /// Takes in what was gathered elsewhere.
+    /// Adds what another harvest collected.
     pub(super) fn merge(&mut self, other: Self) {
         self.bundles += other.bundles;
         self.out_of_memory |= other.out_of_memory;
@@ -179,7 +177,7 @@ impl Harvest {
         self.wrong_hashes.extend(other.wrong_hashes.into_iter().take(left));
     }
 
-    /// Returns what was gathered, sorted.
+    /// Returns what was collected, sorted.
     pub(super) fn finish(self) -> Gathered {
         let code = self.code.into_iter().map(|((target, storage, compression, version), sum)| DeviceCode {
             target,
@@ -205,7 +203,7 @@ impl Harvest {
     }
 }
 
-/// Returns what an ID says that the code runs on.
+/// Returns the target that an ID declares.
 fn announced(said: &str) -> Target {
     match known_target(said) {
         _ if said == "amdgcnspirv" => Target::Spirv,
@@ -214,8 +212,8 @@ fn announced(said: &str) -> Target {
     }
 }
 
-/// Returns what an object runs on. The flags decide; the ID's text helps only
-/// where they say nothing that the table has.
+/// Returns an object's target. The flags decide; the ID's text helps only if the table does not
+/// contain what they state.
 fn target(said: &str, object: &Object) -> Target {
     match object {
         Object::Spirv | Object::Bitcode => Target::Spirv,
@@ -231,6 +229,6 @@ fn target(said: &str, object: &Object) -> Target {
 }
 
 fn named(said: &str, otherwise: &str) -> String {
-    // A known name here would contradict the flags, so it must not be used.
+    // A known name would contradict the flags here, so it must not be used.
     if said.is_empty() || known_target(said).is_some() { otherwise.to_owned() } else { said.to_owned() }
 }

@@ -1,6 +1,6 @@
-//! How many kernels a code object has: from its metadata note, else from its
-//! kernel descriptors' symbols. Sources: LLVM, `AMDGPUUsage`, "Note Records" and
-//! "Code Object Metadata" (MessagePack), and "Symbols" (`.kd`).
+//! Counts the kernels of a code object: from its metadata note, otherwise from the symbols of its
+//! kernel descriptors. It does not read the kernels' code. Sources: LLVM, `AMDGPUUsage`, "Note
+//! Records" and "Code Object Metadata" (MessagePack), and "Symbols" (`.kd`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,14 +14,14 @@ use crate::facts::KernelCode;
 
 const NT_AMDGPU_METADATA: u32 = 32;
 
-/// How many segments and sections of notes are looked into; code objects have two.
+/// How many segments and sections of notes are read at most; code objects have two.
 const MOST_PLACES: usize = 16;
 
-/// How long the names of one symbol table may be together.
+/// The maximum total length of the names in one symbol table.
 const MOST_NAMES: usize = 64 << 20;
 
-/// Counts the kernels of the code object that begins with `bytes` and has `size`
-/// bytes; `None` where what is there does not tell.
+/// Counts the kernels of the code object that starts with `bytes` and has `size` bytes; `None` if
+/// these bytes do not show it.
 pub(crate) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
     let places = segments(bytes).filter(|s| s.kind == PT_NOTE).map(|s| (s.offset, s.size));
     let whole = bytes.len() as u64 == size;
@@ -38,9 +38,9 @@ pub(crate) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
     })
 }
 
-/// Returns how much code the `count` kernels have of the code object that begins with `bytes` and
-/// has `size` bytes: by the symbols of a whole one, else by its executable segments, whose
-/// headers stand at the beginning. `None` where what is there does not tell.
+/// Returns the code size of the `count` kernels in the code object that starts with `bytes` and has
+/// `size` bytes: from the symbols if it is complete, otherwise from its executable segments, whose
+/// headers are at the start. `None` if these bytes do not show it.
 pub(crate) fn code(bytes: &[u8], size: u64, count: u64) -> Option<KernelCode> {
     if bytes.len() as u64 == size {
         let sections = Sections::new(bytes);
@@ -57,12 +57,12 @@ pub(crate) fn code(bytes: &[u8], size: u64, count: u64) -> Option<KernelCode> {
     (bytes > 0).then_some(KernelCode { bytes, empty: 0 })
 }
 
-/// The shortest kernel that has an effect: a store of 8 bytes and `s_endpgm`, of 4.
+/// The size of the shortest kernel that has an effect: a store of 8 bytes and an `s_endpgm` of 4.
 const SHORTEST: u64 = 12;
 const STT_FUNC: u8 = 2;
 
-/// Sums up the functions of which there is a descriptor `<kernel>.kd`; `None` unless there are as
-/// many as kernels.
+/// Sums up the functions that have a descriptor `<kernel>.kd`; `None` unless there are as many as
+/// kernels.
 fn functions(table: &Section, sections: &Sections<'_>, count: u64) -> Option<KernelCode> {
     let names = sections.content(table.link as usize).unwrap_or_default();
     let (mut kernels, mut sizes) = (HashSet::new(), HashMap::new());
@@ -88,11 +88,11 @@ fn functions(table: &Section, sections: &Sections<'_>, count: u64) -> Option<Ker
     })
 }
 
-/// Sums up the notes of so many bytes at the beginning of `bytes`, which may end within
-/// the last one: code that was linked from several objects has a note of each.
+/// Sums up the notes in the first `length` bytes of `bytes`, which may end within the last one:
+/// code linked from several objects has a note for each.
 fn notes(mut bytes: &[u8], mut length: u64, size: u64) -> Option<u64> {
     let mut sum: Option<u64> = None;
-    // The fixed part of a note: the sizes of name and content, and the type.
+    // The fixed part of a note: the sizes of its name and content, and its type.
     while length >= 12 {
         let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let (name, content, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
@@ -126,7 +126,7 @@ fn in_metadata(mut bytes: &[u8]) -> Option<u64> {
     Some(0)
 }
 
-/// Passes over one value with all that is in it.
+/// Skips one value including nested values.
 fn skip(bytes: &mut &[u8]) -> Option<()> {
     let mut values = 1u64;
     while values > 0 {
@@ -156,14 +156,14 @@ fn skip(bytes: &mut &[u8]) -> Option<()> {
             _ => return None,
         };
         *bytes = bytes.get(usize::try_from(length).ok()?..)?;
-        // Every value takes a byte at least, so this ends with the bytes.
+        // Every value takes at least one byte, so the loop ends with the bytes.
         values = values - 1 + inner;
     }
     Some(())
 }
 
-/// Counts the symbols `<kernel>.kd`; `None` where their names are longer together
-/// than any compiler makes them.
+/// Counts the symbols `<kernel>.kd`; `None` if their names together are longer than any compiler
+/// makes them.
 fn descriptors(table: &Section, sections: &Sections<'_>) -> Option<u64> {
     let names = sections.content(table.link as usize).unwrap_or_default();
     let (mut count, mut left) = (0, MOST_NAMES);
@@ -190,7 +190,7 @@ mod tests {
         for count in [0, 1, 15, 16, 70_000] {
             let object = kernels_object("gfx1151", count);
             assert_eq!(kernels(&object, object.len() as u64), Some(u64::from(count)));
-            // The beginning of the note is enough.
+            // The start of the note is enough.
             let front = &object[..object.len().min(300)];
             assert_eq!(kernels(front, object.len() as u64), Some(u64::from(count)));
         }
@@ -211,9 +211,9 @@ mod tests {
         object.extend(&notes);
         let size = object.len() as u64;
         assert_eq!(kernels(&object, size), Some(12));
-        // What is not there is not guessed.
+        // A truncated note is not guessed.
         assert_eq!(kernels(&object[..object.len() - note(5).len()], size), None);
-        // Behind the segment no note counts.
+        // Notes after the end of the segment do not count.
         object[96..104].copy_from_slice(&(notes.len() as u64 - note(5).len() as u64).to_le_bytes());
         assert_eq!(kernels(&object, size), Some(7));
     }
@@ -226,7 +226,7 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(in_metadata(&bytes[..length]), None, "{length}");
         }
-        // A number of values that are not there.
+        // States more values than there are.
         assert_eq!(in_metadata(b"\x81\xa1a\xdf\xff\xff\xff\xff\xc0"), None);
         assert_eq!(in_metadata(b"\x81\xa1a\xc0"), Some(0));
     }
@@ -299,7 +299,7 @@ mod tests {
         object[40..48].copy_from_slice(&start.to_le_bytes());
         object[58..62].copy_from_slice(&[64, 0, 2, 0]);
         assert_eq!(kernels(&object, object.len() as u64), Some(3));
-        // The table of a part of the object is out of reach.
+        // The symbol table of an incomplete object is not available.
         assert_eq!(kernels(&object, object.len() as u64 + 1), None);
     }
 
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn notes_that_are_pointed_at_very_often_are_not_read_as_often() {
-        // An array without end in the first key, so that no note tells anything.
+        // An unterminated array in the first key, so that no note has a result.
         let metadata = [&b"\x81\xa1a\xdd\xff\xff\xff\xff"[..], &[0xc0; 1 << 20]].concat();
         let count = 60_000;
         let mut object = kernels_object("gfx1151", 0);

@@ -1,6 +1,6 @@
-//! Gathering the GPU code of one file: walking the bundles of a section from one
-//! to the next, searching other sections, and bare bundles and code objects. What
-//! is wrong is noted with its place, and the walk goes on behind it.
+//! Collects the GPU code of one file: walks the bundles of a section one by one, searches other
+//! sections, and reads bare bundles and code objects. Records damage with its offset and continues
+//! after it. Other modules decode the formats.
 
 pub(super) mod ar;
 mod area;
@@ -28,16 +28,16 @@ use super::facts::{Damage, Storage, Target};
 use super::finding::Depth;
 use super::image;
 
-/// Where bundles begin in a section, as the section's own alignment demands.
+/// Bundles in a section start at multiples of this, the section's own alignment.
 const ALIGNMENT: usize = 4096;
 
-// What one file may decompress to, far beyond what real files do, so that made-up
-// ones cannot use up time: real bundles decompress to 83 times their size.
+// How much one file may decompress to. The limits are far beyond real files, whose bundles
+// decompress to 83 times their size, and keep malicious ones from consuming time.
 const LEAST_BUDGET: u64 = 64 << 20;
 const BUDGET_RATIO: u64 = 256;
 const MOST_BUDGET: u64 = 64 << 30;
 
-/// The GPU code of one file while it is gathered.
+/// Collects the GPU code of one file.
 pub(super) struct Device<'a> {
     file: &'a [u8],
     depth: Depth,
@@ -47,15 +47,14 @@ pub(super) struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    /// Begins with a file that has no GPU code yet.
+    /// Starts with a file whose GPU code has not been read.
     pub(super) fn new(file: &'a [u8], depth: Depth) -> Self {
         let budget = (file.len() as u64).saturating_mul(BUDGET_RATIO).clamp(LEAST_BUDGET, MOST_BUDGET);
         Self { file, depth, budget, jobs: Vec::new(), harvest: Harvest::default() }
     }
 
-    /// Takes in the bundles and code objects that stand one after the other in
-    /// `range`, zeros between them. Where something is damaged, the walk goes on
-    /// at the next aligned place that looks like a bundle.
+    /// Reads the bundles and code objects that follow each other in `range`, separated by zeros.
+    /// After damage, the walk continues at the next aligned offset that looks like a bundle.
     pub(super) fn walk(&mut self, range: Range<usize>, storage: Storage) {
         let Some(section) = self.file.get(range.clone()) else { return };
         let mut at = 0;
@@ -76,9 +75,9 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Takes in the bundles in a range that may hold anything else as well, with
-    /// `storage`, and code objects that no bundle is around. What only looks like
-    /// a bundle is neither counted nor damage.
+    /// Reads the bundles in a range that may contain anything else too, each with the storage that
+    /// `storage` returns for its offset, and code objects outside of bundles. Bytes that only look
+    /// like a bundle are neither counted nor damage.
     pub(super) fn search(&mut self, range: Range<usize>, storage: impl Fn(usize) -> Storage) {
         let Some(bytes) = self.file.get(range.clone()) else { return };
         search::search(bytes, |at| {
@@ -88,7 +87,7 @@ impl<'a> Device<'a> {
         });
     }
 
-    /// Takes in the offload binaries of `range`, zeros between them.
+    /// Reads the offload binaries in `range`, separated by zeros.
     pub(super) fn offload_binaries(&mut self, range: Range<usize>, storage: Storage) {
         let file = self.file;
         let Some(section) = file.get(range.clone()) else { return };
@@ -109,7 +108,8 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Takes in a file that is itself a bundle or, an AMDGPU ELF file, a code object.
+    /// Reads a file that is itself a bundle, an offload binary, or a code object (an AMDGPU ELF
+    /// file).
     pub(super) fn whole_file(&mut self) {
         let all = 0..self.file.len();
         if self.file.starts_with(offload_binary::MAGIC) {
@@ -117,12 +117,12 @@ impl<'a> Device<'a> {
         } else if self.file.starts_with(code_object_magic()) {
             self.code_object(all, Storage::CodeObject, "");
         } else {
-            // Some writers put several bundles one behind the other.
+            // Some writers concatenate several bundles.
             self.walk(all, Storage::Bundle);
         }
     }
 
-    /// Takes in one code object, of which some text may say that it is for `said`.
+    /// Reads one code object, which some text may declare to be for `said`.
     pub(super) fn code_object(&mut self, range: Range<usize>, storage: Storage, said: &str) {
         let Some(bytes) = self.file.get(range.clone()) else { return };
         let (size, place) = (bytes.len() as u64, Place { storage, compression: None, offset: range.start });
@@ -132,7 +132,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Takes in one code object that is stored under an ID.
+    /// Reads one code object that is stored under an ID.
     pub(super) fn identified(&mut self, id: &str, range: Range<usize>, storage: Storage) {
         let Some(bytes) = self.file.get(range.clone()) else { return };
         let entry = bundle::Entry { id: id.to_owned(), offset: 0, size: bytes.len() as u64 };
@@ -141,24 +141,24 @@ impl<'a> Device<'a> {
         self.harvest.entry(&entry, place, Some(examined));
     }
 
-    /// Notes that the file's code lies in archives that are not read.
+    /// Records that the file's code is in archives that are not read.
     pub(super) fn elsewhere(&mut self, storage: Storage) {
         let place = Place { storage, compression: None, offset: 0 };
         self.harvest.add(Target::Unread, place, None, 0, Kernels::default());
     }
 
-    /// Notes what a file's name tells of it.
+    /// Records what the file's name shows.
     pub(super) fn named(&mut self, target: Target, storage: Storage, size: u64) {
         let place = Place { storage, compression: None, offset: 0 };
         self.harvest.add(target, place, None, size, Kernels::default());
     }
 
-    /// Notes damage outside of GPU code.
+    /// Records damage outside of GPU code.
     pub(super) fn damaged(&mut self, damage: Damage) {
         self.harvest.note(damage);
     }
 
-    /// Decodes what is left to be decoded and returns what was gathered.
+    /// Decodes the remaining jobs and returns what was collected.
     pub(super) fn finish(mut self) -> Gathered {
         for harvest in decode::run(&self.jobs, &image::folder()) {
             self.harvest.merge(harvest);
@@ -166,8 +166,8 @@ impl<'a> Device<'a> {
         self.harvest.finish()
     }
 
-    /// Takes in what begins at `start` and returns where it ends, both from the
-    /// file's beginning; `None` where the end cannot be known.
+    /// Reads what starts at `start` and returns its end, both as offsets in the file; `None` if the
+    /// end is unknown.
     fn piece(&mut self, start: usize, limit: usize, storage: Storage) -> Option<usize> {
         let bytes = &self.file[start..limit];
         if bytes.starts_with(bundle::MAGIC) {
@@ -193,11 +193,11 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Takes in a bundle in which all entries were found to lie and returns its end.
+    /// Reads a bundle whose entries are all known to be inside it, and returns its end.
     fn plain(&mut self, start: usize, bytes: &[u8], table: &Table, storage: Storage) -> usize {
         self.harvest.bundles += 1;
         for entry in &table.entries {
-            // An entry without content may claim to be anywhere.
+            // Entries without content may state any offset.
             let inside = if entry.size > 0 { entry.offset as usize } else { 0 };
             let code = bytes.get(inside..inside + entry.size as usize).unwrap_or_default();
             let place = Place { storage, compression: None, offset: start + inside };
@@ -240,8 +240,7 @@ impl<'a> Device<'a> {
         length.map(|length| start + length)
     }
 
-    /// The same as [`Self::piece`] where any bytes may stand: nothing is taken in
-    /// but what compilers write.
+    /// Like [`Self::piece`], for arbitrary bytes: reads only what a compiler could have written.
     fn believe(&mut self, start: usize, limit: usize, storage: Storage) -> Option<usize> {
         let bytes = &self.file[start..limit];
         if bytes.starts_with(bundle::MAGIC) {

@@ -1,6 +1,6 @@
-//! LLVM's offload binaries, in which clang's new driver stores the code of every
-//! target (`.llvm.offloading`): header, entries, strings. Source of the format:
-//! LLVM, `llvm/include/llvm/Object/OffloadBinary.h`, versions 1 to 3.
+//! Reads LLVM's offload binaries, in which clang's new driver stores the code of every target
+//! (`.llvm.offloading`): header, entries, strings. It does not interpret the images. Source of the
+//! format: LLVM, `llvm/include/llvm/Object/OffloadBinary.h`, versions 1 to 3.
 
 use std::io::Read;
 use std::ops::Range;
@@ -10,19 +10,19 @@ use super::bundle::Broken;
 /// The first bytes of an offload binary.
 pub(crate) const MAGIC: &[u8; 4] = b"\x10\xff\x10\xad";
 
-// Far beyond what compilers write.
+// Limits far beyond what compilers write.
 const MAX_ENTRIES: u64 = 4096;
 const MAX_STRINGS: u64 = 64;
 const MAX_STRING: usize = 256;
 
-/// One may be decompressed to memory up to this size; no release of LLVM compresses
+/// How large an offload binary may be after decompression in memory; no release of LLVM compresses
 /// them yet.
 const MAX_INFLATED: u64 = 256 << 20;
 
 const HEADER: usize = 32;
 const ENTRY: u64 = 40;
 
-/// What an image is (`ImageKind`), as far as it matters here.
+/// The kind of an image (`ImageKind`), as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `IMG_Object`.
@@ -33,11 +33,10 @@ pub(crate) enum Kind {
     Fatbinary,
     /// `IMG_SPIRV`.
     Spirv,
-    /// Code of other vendors, or none.
+    /// Code for other vendors, or none.
     Other,
 }
 
-/// One image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) kind: Kind,
@@ -54,30 +53,29 @@ impl Image {
         amd || self.triple.starts_with("amdgcn") || self.triple.starts_with("amdgpu")
     }
 
-    /// Returns where it begins, from the offload binary's beginning.
+    /// Returns its offset in the offload binary.
     pub(crate) fn offset(&self) -> usize {
         if self.inflated { 0 } else { self.range.start }
     }
 }
 
-/// An offload binary.
 #[derive(Debug)]
 pub(crate) struct OffloadBinary {
     pub(crate) images: Vec<Image>,
-    /// Where it ends, from its beginning.
+    /// Its size in bytes.
     pub(crate) end: usize,
     inflated: Option<Vec<u8>>,
 }
 
 impl OffloadBinary {
-    /// Returns an image's bytes; `file` is what the offload binary was read from.
+    /// Returns an image's bytes; `file` must be the bytes that the offload binary was read from.
     pub(crate) fn bytes<'a>(&'a self, image: &Image, file: &'a [u8]) -> &'a [u8] {
         self.inflated.as_deref().unwrap_or(file).get(image.range.clone()).unwrap_or_default()
     }
 }
 
-/// Reads the offload binary at the beginning of `bytes`, which may go on behind it.
-/// What is decompressed is taken from `budget`.
+/// Reads the offload binary at the start of `bytes`, which may extend beyond it. Decompression
+/// counts against `budget`.
 pub(crate) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Broken> {
     let fail = |at, what: &str| Err(Broken::new(at, what));
     if !bytes.starts_with(MAGIC) {
@@ -104,7 +102,7 @@ pub(crate) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Brok
         Some(size) => Some(inflate(own, entries, size, budget)?),
         None => None,
     };
-    // Version 1 states the entry's size where later ones count the entries.
+    // Version 1 states the entry's size where later versions state the number of entries.
     let count = if version == 1 { 1 } else { count };
     if !(1..=MAX_ENTRIES).contains(&count) {
         return Err(Broken::new(24, format!("states {count} images; 1 to {MAX_ENTRIES} are possible")));
@@ -124,7 +122,8 @@ pub(crate) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Brok
     apart(&images).map(|()| OffloadBinary { images, end, inflated })
 }
 
-/// Tells that no two images share bytes: a small file would be the work of a large one.
+/// Checks that images do not overlap: otherwise a small file could cause as much work as a large
+/// one.
 fn apart(images: &[Image]) -> Result<(), Broken> {
     let mut ranges: Vec<_> = images.iter().map(|i| &i.range).filter(|range| !range.is_empty()).collect();
     ranges.sort_by_key(|range| range.start);
@@ -168,7 +167,7 @@ fn image(bytes: &[u8], at: u64, version: u32, inflated: bool) -> Option<Image> {
         }
     }
     let kind = match u16::from_le_bytes([entry[0], entry[1]]) {
-        // The packager knows files by their names' endings alone.
+        // The packager recognizes files only by their extensions.
         0 if bytes[range.clone()].starts_with(b"\x7fELF") => Kind::Object,
         1 => Kind::Object,
         2 => Kind::Bitcode,
@@ -179,7 +178,7 @@ fn image(bytes: &[u8], at: u64, version: u32, inflated: bool) -> Option<Image> {
     Some(Image { kind, triple, arch, range, inflated })
 }
 
-/// Decompresses what stands behind the header, which stays as it is.
+/// Decompresses everything after the header, which is kept as is.
 fn inflate(own: &[u8], header: u64, size: u64, budget: &mut u64) -> Result<Vec<u8>, Broken> {
     let allowed = (*budget).min(MAX_INFLATED);
     let start = usize::try_from(header).ok().filter(|start| *start <= own.len());
@@ -256,7 +255,7 @@ mod tests {
     #[test]
     fn images_that_share_bytes_are_refused() {
         let mut bytes = two();
-        // The place and size of the second image: those of the first.
+        // Replaces the second image's offset and size with those of the first.
         let (first, second) = (32 + 24, 32 + 40 + 24);
         bytes.copy_within(first..first + 16, second);
         assert!(parse(&bytes).unwrap_err().what.contains("overlap"));
@@ -284,7 +283,7 @@ mod tests {
         }
     }
 
-    /// The same with the longer header of version 3.
+    /// Converts an offload binary to version 3, which has a longer header.
     fn offload_binary_v3(two: &[u8]) -> Vec<u8> {
         let mut bytes = two[..32].to_vec();
         bytes[4] = 3;

@@ -1,20 +1,19 @@
-//! Where in bytes of any kind something of GPU code may begin: one pass for all
-//! magics. Whether it does is for others to say.
+//! Finds offsets at which GPU code may start in arbitrary bytes, with one pass for all magics. The
+//! caller decides whether it does.
 
 use memchr::memmem::Finder;
 
 use super::{bundle, ccob};
 
-/// The beginning of a 64-bit little-endian ELF file.
+/// The start of a 64-bit little-endian ELF file.
 pub(super) const ELF: &[u8] = b"\x7fELF\x02\x01";
 
-/// How much is searched for one magic before it is searched for the next: it stays
-/// in the processor's cache meanwhile.
+/// How many bytes are searched for one magic before they are searched for the next; they stay in
+/// the processor's cache meanwhile.
 const BLOCK: usize = 256 << 10;
 
-/// Calls `believe` with every place at which a magic stands. It returns where that
-/// which begins there ends, or `None` where the magic means nothing; the search
-/// goes on behind it.
+/// Calls `believe` with the offset of every magic. It returns the end of what starts there, where
+/// the search continues, or `None` if the magic is a coincidence.
 pub(super) fn search(bytes: &[u8], mut believe: impl FnMut(usize) -> Option<usize>) {
     let finders = [Finder::new(bundle::MAGIC), Finder::new(ccob::MAGIC), Finder::new(ELF)];
     let mut at = 0;
@@ -26,7 +25,7 @@ pub(super) fn search(bytes: &[u8], mut believe: impl FnMut(usize) -> Option<usiz
         found.clear();
         let from = start.max(at);
         for finder in &finders {
-            // A magic that begins in this block may end in the next.
+            // A magic that starts in this block may end in the next.
             let end = bytes.len().min(start + BLOCK + finder.needle().len() - 1);
             found.extend(finder.find_iter(&bytes[from..end]).map(|place| from + place));
         }

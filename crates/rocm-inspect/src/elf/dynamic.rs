@@ -1,5 +1,5 @@
-//! The dynamic section: the names in it, flags, and where its tables are. Not what
-//! those tables hold.
+//! Reads the dynamic section: its names, flags, and the addresses of its tables. It does not read
+//! those tables.
 //!
 //! Source of the format: System V gABI, chapter 5, "Dynamic Section".
 
@@ -17,8 +17,8 @@ use super::raw::{Raw, string};
 use crate::facts::{Damage, ElfFacts, Relro};
 use rocmrpm_base::names::Soname;
 
-// Many entries may refer to one long string, so that without limits a small file
-// could fill the memory. Real libraries stay below 100 entries of 1000 bytes.
+// Many entries may refer to one long string, so that without limits a small file could exhaust
+// memory. Real libraries stay below 100 entries of 1000 bytes.
 pub(super) const MAX_STRINGS: usize = 4096;
 pub(super) const MAX_STRING: usize = 16 << 10;
 const MAX_ENTRIES: usize = 1 << 16;
@@ -47,16 +47,16 @@ const KEPT: [u64; 18] = [
     DT_MIPS_SYMTABNO,
 ];
 
-/// The dynamic section of a file that has one.
+/// A file's dynamic section.
 pub(super) struct Dynamic<'a> {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(super) offset: u64,
-    /// The values of the tags that stand for tables and flags; of several the last
-    /// one, as the loader takes it.
+    /// The values of the tags for tables and flags. If a tag occurs several times, this is the last
+    /// value, as for the loader.
     values: BTreeMap<u64, u64>,
-    /// The string table, empty where it cannot be read.
+    /// The string table; empty if unreadable.
     pub(super) strings: &'a [u8],
-    /// Where the string table lies in the file.
+    /// The range of the string table in the file.
     pub(super) strings_at: Option<Range<usize>>,
 }
 
@@ -65,7 +65,7 @@ impl Dynamic<'_> {
         self.values.get(&tag).copied()
     }
 
-    /// Returns the addresses of all tables that it names.
+    /// Yields the addresses of all tables.
     pub(super) fn tables(&self) -> impl Iterator<Item = u64> {
         const TABLES: [u64; 9] =
             [DT_STRTAB, DT_HASH, DT_GNU_HASH, DT_VERSYM, DT_VERNEED, DT_VERDEF, DT_REL, DT_RELA, DT_JMPREL];
@@ -83,7 +83,7 @@ pub(super) fn read<'a>(
     facts.relro = if relro { Relro::Partial } else { Relro::None };
     let program = raw.programs.iter().find(|p| p.p_type == PT_DYNAMIC && p.p_filesz > 0)?;
     let mut damage = |what: String| damages.push(super::damage(program.p_offset, what));
-    // The loader goes by the address.
+    // The loader uses the address.
     let size = usize::try_from(program.p_filesz).unwrap_or(usize::MAX);
     let place = raw.loaded(program.p_vaddr).or_else(|| {
         let start = usize::try_from(program.p_offset).ok().filter(|start| *start < raw.file.len())?;
@@ -144,8 +144,8 @@ fn linkage(dynamic: &Dynamic<'_>, names: &[(u64, u64)], facts: &mut ElfFacts) ->
         let text = usize::try_from(at).ok().and_then(|at| string(dynamic.strings, at, MAX_STRING));
         let text = text.ok_or_else(|| format!("has a dynamic string at {at:#x} that does not end"))?;
         let text = String::from_utf8_lossy(text);
-        // glibc ignores a path that is empty as a whole, as `chrpath -r ''` leaves it, and searches
-        // the current folder for an empty entry of another one.
+        // glibc ignores a path that is completely empty, as `chrpath -r ''` leaves it, and searches
+        // the current folder for an empty entry of any other path.
         let entries = || text.split(':').filter(|_| !text.is_empty()).map(str::to_owned);
         match tag {
             DT_NEEDED => facts.needed.push(Soname::new(text)),

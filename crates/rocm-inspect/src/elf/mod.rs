@@ -1,6 +1,6 @@
-//! What an ELF file of either class and byte order says of itself, with and without
-//! section headers: headers here, tables in the modules below. Nothing is judged.
-//! Of `goblin` only the readers of single headers are used, whose results are checked.
+//! Reads ELF files of either class and byte order, with and without section headers: the headers
+//! here, the tables in the submodules. It judges nothing. Uses only those parts of `goblin` that
+//! parse single headers, and checks their results.
 
 mod dynamic;
 mod notes;
@@ -24,23 +24,23 @@ use super::code_object::EM_AMDGPU;
 use super::facts::{Damage, ElfFacts, ElfKind};
 use super::finding::Depth;
 
-// Linux refuses programs with more than 1170 program headers; object files reach
-// some 100,000 sections.
+// Linux refuses programs with more than 1170 program headers; object files reach some 100,000
+// sections.
 const MAX_PROGRAMS: u16 = 4096;
 const MAX_SECTIONS: u64 = 1 << 18;
 const MAX_SECTION_NAME: usize = 256;
 const MAX_FILE_NAME: usize = 4096;
 
-/// What an ELF file's headers say.
+/// What an ELF file's headers and tables state.
 pub(super) struct Host {
     pub(super) facts: ElfFacts,
-    /// Where its GPU code may lie.
+    /// Where it may contain GPU code.
     pub(super) places: Places,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub(super) damage: Vec<Damage>,
 }
 
-/// The headers and tables of an ELF file.
+/// The headers and tables of an ELF file, and what was read from them.
 struct Tables<'a> {
     raw: Raw<'a>,
     sections: Sections<'a>,
@@ -49,10 +49,10 @@ struct Tables<'a> {
     damage: Vec<Damage>,
 }
 
-/// Reads an ELF file. The error is a header that cannot be read at all.
+/// Reads an ELF file. Returns an error if its header is unreadable.
 ///
-/// A quick inspection reads nothing of executable segments but what tables point to,
-/// and leaves `symbols.defined` empty.
+/// A quick inspection reads executable segments only where tables point to them, and leaves
+/// `symbols.defined` empty.
 pub(super) fn read(file: &[u8], depth: Depth) -> Result<Host, Damage> {
     let Tables { raw, sections, dynamic, mut facts, mut damage } = tables(file, depth)?;
     let places = places::read(&raw, &sections, &mut damage);
@@ -60,8 +60,8 @@ pub(super) fn read(file: &[u8], depth: Depth) -> Result<Host, Damage> {
     Ok(Host { facts, places, damage })
 }
 
-/// Reads what a quick inspection does of the headers and tables, and nothing of the
-/// constant data. Also returns whether all of it could be read.
+/// Reads the headers and tables as in a quick inspection, but not the constant data. Also returns
+/// whether everything could be read.
 pub(super) fn linkage(file: &[u8]) -> Option<(ElfFacts, bool)> {
     let Tables { facts, damage, .. } = tables(file, Depth::Quick).ok()?;
     Some((facts, damage.is_empty()))
@@ -111,7 +111,7 @@ fn tables(file: &[u8], depth: Depth) -> Result<Tables<'_>, Damage> {
     };
     notes::read(&raw, &sections, &mut facts);
     let mut dynamic = None;
-    // In separate debugging data the program headers speak of another file.
+    // In separate debugging data, the program headers describe another file.
     if !debug {
         facts.interpreter = interpreter(&raw);
         let stack = raw.programs.iter().find(|p| p.p_type == PT_GNU_STACK);
@@ -121,7 +121,7 @@ fn tables(file: &[u8], depth: Depth) -> Result<Tables<'_>, Damage> {
             versions::read(&raw, dynamic, &mut facts, &mut damages);
             symbols::read(&raw, dynamic, &sections, depth, &mut facts, &mut damages);
         }
-        // Code for GPUs is not loaded by the system's loader.
+        // The system's loader does not load GPU code.
         let loaded = [ElfKind::Executable, ElfKind::Shared].contains(&facts.kind);
         if loaded && ![EM_AMDGPU, EM_CUDA].contains(&raw.machine) {
             facts.header_faults = segments::faults(&raw, &header, &sections, dynamic.as_ref());
@@ -150,7 +150,7 @@ fn programs(file: &[u8], header: &Header, ctx: Ctx, damages: &mut Vec<Damage>) -
     }
 }
 
-/// The section headers with their names; none where they cannot be read.
+/// The section headers with their names; empty if unreadable.
 struct Sections<'a> {
     all: Vec<(&'a [u8], SectionHeader)>,
 }
@@ -162,7 +162,7 @@ impl<'a> Sections<'a> {
         if let Ok(at) = usize::try_from(header.e_shoff)
             && at > 0
         {
-            // A number too large for the header stands in the first section's.
+            // A count that is too large for the header is in the first section's header.
             let first = SectionHeader::parse(raw.file, at, 1, ctx);
             let count = match (header.e_shnum, &first) {
                 (0, Ok(first)) => first.first().map_or(0, |first| first.sh_size),
@@ -213,19 +213,19 @@ fn interpreter(raw: &Raw<'_>) -> Option<String> {
     string(bytes, 0, MAX_FILE_NAME).map(|path| String::from_utf8_lossy(path).into_owned())
 }
 
-/// The section `.gnu_debuglink`: a file name, filled up to 4 bytes, and a checksum.
-/// Source: GDB manual, "Separate Debug Files".
+/// Returns the file name in the section `.gnu_debuglink`, which has the name, padded to 4 bytes,
+/// and a checksum. Source: GDB manual, "Separate Debug Files".
 fn debug_link(raw: &Raw<'_>, sections: &Sections<'_>) -> Option<String> {
     let section = sections.named(b".gnu_debuglink").find(|s| !is_empty(s))?;
     let bytes = &raw.file[raw.range(section.sh_offset, section.sh_size)?];
     string(bytes, 0, MAX_FILE_NAME).map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
-// Registered numbers that goblin has no name for (gABI, "Machine Information").
+// Registered numbers that goblin does not define (gABI, "Machine Information").
 const EM_CUDA: u16 = 190;
 const EM_LOONGARCH: u16 = 258;
 
-/// Names the machine as RPM does.
+/// Returns the machine's name as in RPM.
 fn machine(header: &Header, wide: bool, little: bool) -> String {
     // `EF_ARM_ABI_FLOAT_HARD` (ELF for the Arm Architecture).
     const HARD_FLOAT: u32 = 0x400;
@@ -346,7 +346,7 @@ mod tests {
                 assert!(bytes[mention.offset as usize..].starts_with(b"/opt/rocm/lib\0"));
                 assert!(facts.mentioned_libraries.contains(&"libopened.so.3".to_owned()));
                 assert!(!facts.mentioned_libraries.contains(&"libc.so.6".to_owned()));
-                // The fatbin is among the places in either way.
+                // The places include the fatbin in both cases.
                 let named = places.fatbins.len();
                 assert_eq!(named, usize::from(sections));
                 let inside = |range: &std::ops::Range<usize>| {
@@ -381,7 +381,7 @@ mod tests {
         bare[40..48].fill(0);
         bare[58..64].fill(0);
         flip_bytes(&bare, 4000, |bytes| drop(read(bytes)));
-        // The tables alone, so that the headers still lead to them.
+        // Only the tables, so that the headers still lead to them.
         let (from, to) = (64 + 2 * 56, bytes.len() - 11 * 64);
         flip_bytes(&bare[from..to], 4000, |t| drop(read(&[&bare[..from], t].concat())));
     }
@@ -433,7 +433,7 @@ mod tests {
     fn random_corruption_never_panics() {
         let bytes = host().build();
         flip_bytes(&bytes, 4000, |bytes| drop(read(bytes)));
-        // Most of what decides stands in the headers.
+        // Most of the decisive fields are in the headers.
         let (head, tables) = (64, bytes.len() - 7 * 64);
         flip_bytes(&bytes[..head], 5000, |head| drop(read(&[head, &bytes[head.len()..]].concat())));
         flip_bytes(&bytes[tables..], 5000, |t| drop(read(&[&bytes[..tables], t].concat())));

@@ -1,4 +1,5 @@
-//! ELF notes: the build ID, and the libraries that dlopen notes name.
+//! Reads ELF notes: the build ID, the required x86-64 level, and the libraries in dlopen notes. It
+//! ignores all other notes.
 
 use goblin::elf::header::EM_X86_64;
 use goblin::elf::note::{NT_GNU_BUILD_ID, NT_GNU_PROPERTY_TYPE_0};
@@ -31,7 +32,7 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, facts: &mut ElfFacts)
         .filter(|s| s.sh_type == SHT_NOTE)
         .map(|s| (s.sh_offset, s.sh_size, s.sh_addralign))
         .take(MAX_SEGMENTS);
-    // In separate debugging data the program headers speak of another file.
+    // In separate debugging data, the program headers describe another file.
     let in_segments = raw.programs.iter().filter(|p| p.p_type == PT_NOTE && !facts.debug);
     let in_segments = in_segments.map(|p| (p.p_offset, p.p_filesz, p.p_align)).take(MAX_SEGMENTS);
     let mut libraries = Vec::new();
@@ -57,9 +58,8 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, facts: &mut ElfFacts)
     facts.x86_isa_needed = isa;
 }
 
-/// Returns `GNU_PROPERTY_X86_ISA_1_NEEDED` of a property note: properties of type, size
-/// and data, each filled up to a word of the class. Source: x86-64 psABI, "Program
-/// Property".
+/// Returns `GNU_PROPERTY_X86_ISA_1_NEEDED` of a property note: properties of type, size and data,
+/// each padded to a word of the class. Source: x86-64 psABI, "Program Property".
 fn isa_needed(raw: &Raw<'_>, content: &[u8]) -> u32 {
     const ISA_1_NEEDED: u32 = 0xc000_8002;
     let (mut at, mut isa) = (0usize, 0);
@@ -80,10 +80,10 @@ fn isa_needed(raw: &Raw<'_>, content: &[u8]) -> u32 {
     isa
 }
 
-/// Calls `found` with owner, type and content of each note in a sequence: sizes of
-/// owner and content, type, each of 4 bytes, then owner and content, each filled up
-/// to the alignment. Source: gABI, chapter 5, "Note Section"; alignment to 8 where
-/// the segment's is 8, as glibc does (`ELF_NOTE_NEXT_OFFSET`).
+/// Calls `found` with the owner, type and content of each note in a sequence. A note has the sizes
+/// of owner and content and the type, 4 bytes each, then owner and content, each padded to the
+/// alignment. Source: gABI, chapter 5, "Note Section"; alignment to 8 if that of the segment is 8,
+/// as in glibc (`ELF_NOTE_NEXT_OFFSET`).
 fn each(raw: &Raw<'_>, notes: &[u8], align: u64, mut found: impl FnMut(&[u8], u32, &[u8])) {
     let align = if align == 8 { 8 } else { 4 };
     let mut at = 0usize;
@@ -110,8 +110,7 @@ struct Dlopen {
     soname: Vec<String>,
 }
 
-/// Reads a JSON array of objects, each with the names of one library, the best one
-/// first.
+/// Parses a JSON array of objects, each with the names of one library, preferred name first.
 fn dlopen(content: &[u8]) -> Vec<String> {
     let end = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let parsed = content.get(..end).filter(|json| json.len() <= MAX_JSON);

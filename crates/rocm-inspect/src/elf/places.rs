@@ -1,5 +1,5 @@
-//! Where in an ELF file GPU code may lie, after the names and kinds of its sections,
-//! or its segments where there are no sections. Not what lies there.
+//! Finds where an ELF file may contain GPU code, by the names and types of its sections, or by its
+//! segments if there are no sections. It does not read the content.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use super::raw::Raw;
 use super::{Sections, is_empty};
 use crate::facts::Damage;
 
-/// Where in an ELF file GPU code may lie: ranges of the file, none beyond its end,
-/// sorted and apart from each other.
+/// Where an ELF file may contain GPU code: ranges of the file, none beyond its end, sorted and
+/// without overlaps.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// The sections `.hip_fatbin` that have content.
+    /// The non-empty sections `.hip_fatbin`.
     pub(crate) fatbins: Vec<Range<usize>>,
     /// The sections `.hipFatBinSegment`: wrappers of 24 bytes.
     pub(crate) wrappers: Vec<Range<usize>>,
@@ -22,13 +22,13 @@ pub(crate) struct Places {
     pub(crate) offloading: Vec<Range<usize>>,
     /// The section `.rocm_kpack_ref`.
     pub(crate) kpack_reference: Option<Range<usize>>,
-    /// What else may hold bundles: sections of data, or, where there are no section
-    /// headers, segments.
+    /// Other ranges that may contain bundles: data sections, or segments if there are no section
+    /// headers.
     pub(crate) others: Vec<Range<usize>>,
 }
 
 impl Places {
-    /// Returns all places but `others`, sorted.
+    /// Returns all ranges except `others`, sorted.
     pub(super) fn named(&self) -> Vec<Range<usize>> {
         let kinds = [&self.fatbins, &self.wrappers, &self.offloading];
         let ranges = kinds.into_iter().flatten().chain(&self.kpack_reference).cloned();
@@ -36,7 +36,6 @@ impl Places {
     }
 }
 
-/// Finds the places.
 pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, damages: &mut Vec<Damage>) -> Places {
     let mut kpack = named(raw, sections, b".rocm_kpack_ref", &mut Vec::new());
     let mut places = Places {
@@ -46,7 +45,7 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, damages: &mut Vec<Dam
         kpack_reference: (!kpack.is_empty()).then(|| kpack.swap_remove(0)),
         others: Vec::new(),
     };
-    // One place of a damaged file may have several names.
+    // In a damaged file, one range may have several names.
     places.wrappers = without(places.wrappers, &places.fatbins);
     let taken = apart([places.fatbins.clone(), places.wrappers.clone()].concat());
     places.offloading = without(places.offloading, &taken);
@@ -70,7 +69,7 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, damages: &mut Vec<Dam
     places
 }
 
-/// Returns whether a section's content is known well enough to hold no bundles.
+/// Returns whether a section of this name is known to contain no bundles.
 pub(super) fn is_table(name: &[u8]) -> bool {
     const PREFIXES: [&[u8]; 6] =
         [b".debug_", b".zdebug_", b".eh_frame", b".gcc_except_table", b".gnu_debug", b".got"];
@@ -78,8 +77,8 @@ pub(super) fn is_table(name: &[u8]) -> bool {
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the sections of that name that have content. One that overlaps another
-/// or the file's end is told, and what comes behind it is left out.
+/// Returns the non-empty sections with this name. If one overlaps another or exceeds the file,
+/// records damage and omits those after it.
 fn named(
     raw: &Raw<'_>,
     sections: &Sections<'_>,
@@ -105,7 +104,7 @@ fn named(
     ranges
 }
 
-/// Sorts ranges and cuts off what overlaps.
+/// Sorts ranges and removes overlaps.
 pub(super) fn apart(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut end = 0;
@@ -117,7 +116,7 @@ pub(super) fn apart(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Cuts `taken` out of `ranges`; both are sorted and apart.
+/// Removes `taken` from `ranges`; both are sorted and without overlaps.
 pub(crate) fn without(ranges: Vec<Range<usize>>, taken: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut rest = Vec::new();
     let mut taken = taken.iter().peekable();
@@ -129,7 +128,7 @@ pub(crate) fn without(ranges: Vec<Range<usize>>, taken: &[Range<usize>]) -> Vec<
             }
             start = start.max(cut.end);
         }
-        // One that goes on behind this range may reach into the next one.
+        // A range that extends beyond this one may reach into the next one.
         let end = taken.peek().map_or(range.end, |cut| range.end.min(cut.start));
         if start < end {
             rest.push(start..end);

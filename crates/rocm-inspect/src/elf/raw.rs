@@ -1,11 +1,11 @@
-//! Numbers and addresses of an ELF file of either class and byte order. Knows the
-//! program headers, for what lies at an address, and no table.
+//! Reads numbers and addresses of an ELF file of either class and byte order. It uses the program
+//! headers to resolve addresses, and does not know any table.
 
 use std::ops::Range;
 
 use goblin::elf::program_header::{PT_LOAD, ProgramHeader};
 
-/// An ELF file with what is needed to find one's way in it.
+/// An ELF file with the header fields needed to read it.
 pub(super) struct Raw<'a> {
     pub(super) file: &'a [u8],
     /// Whether it is ELF64.
@@ -16,25 +16,25 @@ pub(super) struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Returns the segments that are loaded, in the table's order.
+    /// Yields the loaded segments, in the table's order.
     pub(super) fn loads(&self) -> impl Iterator<Item = &ProgramHeader> {
         self.programs.iter().filter(|p| p.p_type == PT_LOAD)
     }
 
-    /// Returns `size` bytes at `offset` as a range, if the file has them.
+    /// Returns the range of `size` bytes at `offset`, if it is inside the file.
     pub(super) fn range(&self, offset: u64, size: u64) -> Option<Range<usize>> {
         let end = usize::try_from(offset.checked_add(size)?).ok()?;
         (end <= self.file.len()).then_some(usize::try_from(offset).ok()?..end)
     }
 
-    /// Returns the part of the file that is loaded at `address` and behind it, up to where the
-    /// next segment does not continue the one before it in the file and in memory.
+    /// Returns the part of the file that is loaded at `address` and after it, up to the first
+    /// segment that does not continue the previous one both in the file and in memory.
     pub(super) fn loaded(&self, address: u64) -> Option<Range<usize>> {
         let (start, mut last) = self.loads().find_map(|p| {
             let inside = address.checked_sub(p.p_vaddr).filter(|inside| *inside < p.p_filesz)?;
             Some((usize::try_from(p.p_offset.checked_add(inside)?).ok()?, p))
         })?;
-        // patchelf splits what it moved to the front of a program into segments of its own.
+        // patchelf moves parts to the front of a program and splits them into separate segments.
         while let Some(next) = self.loads().find(|next| next.p_filesz > 0 && continues(last, next)) {
             last = next;
         }
@@ -57,25 +57,25 @@ impl<'a> Raw<'a> {
         Some(if self.little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
     }
 
-    /// Reads a number of the class's size.
+    /// Reads a number of the class's word size.
     pub(super) fn word(&self, bytes: &[u8], at: usize) -> Option<u64> {
         if self.wide { self.u64(bytes, at) } else { self.u32(bytes, at).map(u64::from) }
     }
 
-    /// How many bytes a number of the class's size has.
+    /// Returns the class's word size in bytes.
     pub(super) fn word_size(&self) -> usize {
         if self.wide { 8 } else { 4 }
     }
 }
 
-/// Returns whether a segment begins where another one ends, in the file and in memory.
+/// Returns whether a segment starts at the end of another one, both in the file and in memory.
 pub(super) fn continues(last: &ProgramHeader, next: &ProgramHeader) -> bool {
     last.p_filesz == last.p_memsz
         && last.p_offset.checked_add(last.p_filesz) == Some(next.p_offset)
         && last.p_vaddr.checked_add(last.p_memsz) == Some(next.p_vaddr)
 }
 
-/// Returns the string at `at` without its NUL, if it has fewer than `limit` bytes.
+/// Returns the string at `at` without its NUL, if it is shorter than `limit` bytes.
 pub(super) fn string(table: &[u8], at: usize, limit: usize) -> Option<&[u8]> {
     let rest = table.get(at..)?;
     let rest = &rest[..rest.len().min(limit)];

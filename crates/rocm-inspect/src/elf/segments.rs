@@ -1,10 +1,9 @@
-//! The program headers' integrity: contradictions that editing a finished file
-//! leaves behind. What the loader refuses or misreads is told apart from what it
-//! does not mind.
+//! Checks the integrity of the program headers: finds contradictions that editing a linked file
+//! leaves behind, and separates those that the loader rejects or misreads from those that it
+//! tolerates. It does not check the sections.
 //!
-//! Sources: gABI, chapter 5, "Program Header"; glibc, `elf/dl-load.c`
-//! (`_dl_map_object_from_fd`) and `elf/dl-map-segments.h`; Linux,
-//! `fs/binfmt_elf.c`.
+//! Sources: gABI, chapter 5, "Program Header"; glibc, `elf/dl-load.c` (`_dl_map_object_from_fd`)
+//! and `elf/dl-map-segments.h`; Linux, `fs/binfmt_elf.c`.
 
 use goblin::elf::dynamic::{DT_STRTAB, DT_SYMTAB};
 use goblin::elf::header::Header;
@@ -22,7 +21,7 @@ use crate::facts::HeaderFault;
 const PAGE: u64 = 4096;
 const MAX_FAULTS: usize = 64;
 
-/// Returns the contradictions, in the table's order.
+/// Returns the faults of the program headers, in the table's order.
 pub(super) fn faults(
     raw: &Raw<'_>,
     header: &Header,
@@ -93,9 +92,9 @@ impl Check<'_> {
         }
     }
 
-    /// glibc refuses what is not congruent modulo the page size; before 2.35 it
-    /// demanded the same modulo `p_align`, and of `p_align` to be a multiple of the
-    /// page size (sourceware bug 28688).
+    /// glibc rejects an address that is not congruent to its offset modulo the page size. Before
+    /// 2.35 it required the same modulo `p_align`, and `p_align` to be a multiple of the page size
+    /// (sourceware bug 28688).
     fn alignment(&mut self, at: u64, load: &ProgramHeader) {
         let (align, apart) = (load.p_align, load.p_vaddr.wrapping_sub(load.p_offset));
         let (address, offset) = (load.p_vaddr, load.p_offset);
@@ -121,8 +120,8 @@ impl Check<'_> {
         }
     }
 
-    /// glibc reserves memory from the first segment to the last one, and maps them in
-    /// the table's order, each over what is there.
+    /// glibc reserves memory from the first segment to the last one, and maps them in the table's
+    /// order, each over what is already there.
     fn order(&mut self, at: u64, last: &ProgramHeader, load: &ProgramHeader) {
         let (before, address) = (last.p_vaddr, load.p_vaddr);
         let end = before.saturating_add(last.p_memsz.max(last.p_filesz));
@@ -133,7 +132,7 @@ impl Check<'_> {
             let what = format!("the PT_LOAD for {address:#x} overlaps the one before it, up to {end:#x}");
             self.add(at, true, what);
         } else {
-            // On a common page, the later one's file content replaces the earlier's.
+            // On a shared page, the later segment's file content replaces the earlier one's.
             let common = end > before && address / PAGE == (end - 1) / PAGE && load.p_filesz > 0;
             let same = before.wrapping_sub(last.p_offset) == address.wrapping_sub(load.p_offset);
             if common && (!same || last.p_memsz > last.p_filesz) {
@@ -165,9 +164,9 @@ impl Check<'_> {
         }
         let missing = format!("{name} for {address:#x} to {end:#x} lies in no PT_LOAD");
         match program.p_type {
-            // Nothing in the file: only the size counts.
+            // It has no content in the file, so only its size counts.
             PT_TLS if size == 0 => {}
-            // glibc passes over a dynamic section without content.
+            // glibc ignores an empty dynamic section.
             PT_DYNAMIC if size == 0 => {}
             PT_DYNAMIC | PT_TLS => match self.raw.loaded(address) {
                 Some(place) if !self.covered(address, address.saturating_add(size)) => {
@@ -185,7 +184,7 @@ impl Check<'_> {
                 None => self.add(at, true, missing),
             },
             PT_GNU_RELRO if end > address && !self.covered(address, end) => {
-                // The loader protects whole pages; to do so beyond all segments fails.
+                // The loader protects whole pages, and fails to do so beyond all segments.
                 let (first, last) = (address / PAGE, end / PAGE);
                 let pages = |p: &ProgramHeader| {
                     (p.p_vaddr / PAGE, p.p_vaddr.saturating_add(p.p_memsz).div_ceil(PAGE))
@@ -202,8 +201,8 @@ impl Check<'_> {
         }
     }
 
-    /// Returns whether one segment, or several that continue each other, load all of the addresses
-    /// from `from` to `to`.
+    /// Returns whether one segment, or several that continue each other, load all addresses from
+    /// `from` to `to`.
     fn covered(&self, from: u64, to: u64) -> bool {
         let end = |p: &ProgramHeader| p.p_vaddr.saturating_add(p.p_memsz);
         let Some(mut last) = self.raw.loads().find(|p| p.p_vaddr <= from && from < end(p)) else {
@@ -218,9 +217,9 @@ impl Check<'_> {
         to <= end(last)
     }
 
-    /// Whoever walks the program headers of a loaded file (`dl_iterate_phdr`) reads
-    /// them where PT_PHDR says; the loader itself reads them at `e_phoff`. Segments
-    /// are mapped in whole pages, and that is enough.
+    /// Code that walks the program headers of a loaded file (`dl_iterate_phdr`) reads them at the
+    /// address in PT_PHDR; the loader itself reads them at `e_phoff`. Segments are mapped in whole
+    /// pages, which is enough.
     fn phdr(&mut self, at: u64, program: &ProgramHeader, missing: String) {
         let (address, size) = (program.p_vaddr, program.p_filesz);
         let end = address.saturating_add(size);
@@ -296,7 +295,7 @@ mod tests {
         }
     }
 
-    /// What is wrong with these, and whether it is fatal, in a file of four pages.
+    /// Returns the faults of these headers in a file of four pages, and whether each is fatal.
     fn check(programs: Vec<ProgramHeader>) -> Vec<(bool, String)> {
         let mut file = HostElf::new().build();
         file.resize(4 * PAGE as usize, 0);
@@ -325,13 +324,13 @@ mod tests {
         let whole = || load(0, 0, 4 * PAGE);
         let cases = [
             vec![whole()],
-            // A gap, and a segment without content, as splitting off GPU code leaves it.
+            // A gap and a segment without content, as after splitting off GPU code.
             vec![load(0, 0, PAGE), ProgramHeader { p_memsz: 1 << 30, ..load(PAGE, 5 * PAGE, 0) }],
-            // Two segments on one page of the file, each mapped for itself.
+            // Two segments on the same page of the file, mapped separately.
             vec![load(0, 0, 100), load(100, PAGE + 100, 100)],
             vec![whole(), program(PT_DYNAMIC, 120, 120, 16), program(PT_TLS, 0, 1 << 40, 0)],
             vec![program(PT_PHDR, 64, 64, 112), whole()],
-            // The end of the protected range is a page's, not the segment's.
+            // The protected range ends at a page boundary, not at the segment's end.
             vec![load(0, 0, 3 * PAGE + 5), program(PT_GNU_RELRO, 2 * PAGE, 2 * PAGE, PAGE + PAGE)],
             vec![whole(), ProgramHeader { p_flags: 7, ..program(PT_GNU_STACK, 0, 0, 0) }],
         ];

@@ -1,6 +1,6 @@
-//! Read-only strings: names of libraries that may be opened by name, `/opt/rocm` and
-//! folders of builds. One pass over constant data; GPU code, tables and code are left
-//! out.
+//! Searches read-only strings for names of libraries that may be opened by name, `/opt/rocm`, and
+//! build folders. Makes one pass over constant data, and skips GPU code, tables and executable
+//! code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,17 +24,17 @@ const MAX_PATH: usize = 512;
 
 const ROCM: &[u8] = b"/opt/rocm";
 
-/// Mentions that are looked at, those of one path again and again included.
+/// How many mentions are examined, including repeated ones of the same path.
 const MAX_REPEATED: usize = 1 << 20;
 
-/// So much is searched for one thing and then for the other, so that it comes from
-/// the cache the second time.
+/// How many bytes are searched for one thing and then for the other, so that they are in the cache
+/// the second time.
 const BLOCK: usize = 128 << 10;
 
 /// Searches the constant data.
 ///
-/// In a quick inspection executable segments are not read: of a member of an archive
-/// they are not there.
+/// A quick inspection does not read executable segments: for a member of an archive, they are not
+/// in memory.
 pub(super) fn read(
     raw: &Raw<'_>,
     sections: &Sections<'_>,
@@ -76,7 +76,7 @@ pub(super) fn read(
         data.sort_by_key(|(range, _)| (range.start, range.end));
         let mut end = 0;
         for (range, name) in data {
-            // Made-up sections may lie one over the other.
+            // In malicious files, sections may overlap.
             let rest = range.start.max(end)..range.end;
             if rest.is_empty() {
                 continue;
@@ -103,7 +103,7 @@ struct Search<'a> {
     file: &'a [u8],
     so: Finder<'static>,
     libraries: BTreeSet<String>,
-    /// Path and section, and the first place.
+    /// The first offset for each path and section.
     mentions: BTreeMap<(String, String), u64>,
     repeated: usize,
     section: String,
@@ -112,7 +112,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn range(&mut self, range: Range<usize>) {
         let bytes = &self.file[range.clone()];
-        // Where the last path ended: it may reach into the next block.
+        // The end of the last path, which may extend into the next block.
         let mut done = 0;
         for start in (0..bytes.len()).step_by(BLOCK) {
             let end = bytes.len().min(start + BLOCK);
@@ -142,7 +142,7 @@ impl Search<'_> {
 
     fn mention(&mut self, path: Range<usize>, bytes: &[u8], base: usize) {
         self.repeated += 1;
-        // Hundreds of a build's files must not hide where ROCm is expected.
+        // Hundreds of build files must not hide the paths to ROCm.
         let limit = if bytes[path.clone()].starts_with(ROCM) { MAX_MENTIONS } else { MAX_BUILDS };
         if self.mentions.len() < limit {
             let offset = (base + path.start) as u64;
@@ -152,8 +152,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns the whole string around the `.so` at `at`, if it is a library's file name:
-/// `lib*.so` or `lib*.so.1.2`, between NULs.
+/// Returns the whole string around the `.so` at `at` if it is the file name of a library: `lib*.so`
+/// or `lib*.so.1.2`, delimited by NULs.
 fn library(bytes: &[u8], at: usize) -> Option<&str> {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+.-".contains(byte);
     let rest = &bytes[at + 3..bytes.len().min(at + 3 + MAX_LIBRARY)];
@@ -174,11 +174,11 @@ fn library(bytes: &[u8], at: usize) -> Option<&str> {
     (at - start > 3 && name.starts_with(b"lib")).then(|| str::from_utf8(name).ok()).flatten()
 }
 
-/// Returns the path around the slash at `at`, if it is one of ROCm's installation or
-/// of a build. It begins at `least` or later.
+/// Returns the path around the slash at `at` if it belongs to a ROCm installation or a build. The
+/// path starts at `least` or later.
 fn path(bytes: &[u8], at: usize, least: usize) -> Option<Range<usize>> {
     const BUILDS: [&[u8]; 5] = [b"/builddir/", b"/home/", b"/root/", b"/tmp/", b"/project/build"];
-    // Most slashes are told by the next byte alone.
+    // The next byte is enough to reject most slashes.
     let rest = &bytes[at..];
     let before = &bytes[least.min(at)..at];
     let start = match rest.get(1)? {
@@ -186,7 +186,7 @@ fn path(bytes: &[u8], at: usize, least: usize) -> Option<Range<usize>> {
         b'b' | b'h' | b'r' | b't' | b'p' if BUILDS.iter().any(|p| rest.starts_with(p)) && begins(before) => {
             at
         }
-        // rpmbuild's folder: the path begins somewhere before it.
+        // The build folder of rpmbuild: the path starts somewhere before it.
         _ if before.ends_with(b"/BUILD") => {
             let from = at.saturating_sub(MAX_PATH).max(least);
             bytes[from..at].iter().rposition(|byte| !is_path(*byte)).map_or(from, |before| from + before + 1)
@@ -198,7 +198,7 @@ fn path(bytes: &[u8], at: usize, least: usize) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// Returns whether a path can begin behind these bytes: not in the midst of another.
+/// Returns whether a path can start after these bytes, instead of being part of another one.
 fn begins(before: &[u8]) -> bool {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-+~}/".contains(byte);
     !before.last().is_some_and(goes_on) || before.ends_with(b"-I") || before.ends_with(b"-L")

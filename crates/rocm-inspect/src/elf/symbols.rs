@@ -1,8 +1,8 @@
-//! Dynamic symbols: how many a file defines and leaves to others, and their names.
-//! The table is walked in place, never collected.
+//! Reads dynamic symbols: how many a file defines and how many it imports, and their names. Walks
+//! the table in place, without copying it.
 //!
-//! Sources: gABI, chapter 4, "Symbol Table", and chapter 5, "Hash Table"; the GNU
-//! hash table as glibc's `elf/dl-setup_hash.c` reads it.
+//! Sources: gABI, chapter 4, "Symbol Table", and chapter 5, "Hash Table"; the GNU hash table as
+//! glibc's `elf/dl-setup_hash.c` reads it.
 
 use goblin::elf::dynamic::{DT_GNU_HASH, DT_HASH, DT_SYMTAB};
 use goblin::elf::header::EM_S390;
@@ -15,14 +15,14 @@ use super::raw::{Raw, string};
 use crate::facts::{Damage, ElfFacts};
 use crate::finding::Depth;
 
-// Names of C++ templates reach some 10,000 bytes; all names of the largest library
-// known (libtensorflow_cc) some 100 MB, of which undefined ones are few.
+// Names of C++ templates reach some 10,000 bytes. All names of the largest known library
+// (libtensorflow_cc) reach some 100 MB, of which few are undefined.
 const MAX_NAME: usize = 16 << 10;
 const MAX_UNDEFINED: usize = 16 << 20;
 const MAX_DEFINED: usize = 64 << 20;
 
-/// Counts the dynamic symbols and takes their names: those of defined ones only in
-/// a deep inspection.
+/// Counts the dynamic symbols and collects their names: those of defined symbols only in a deep
+/// inspection.
 pub(super) fn read(
     raw: &Raw<'_>,
     dynamic: &Dynamic<'_>,
@@ -76,10 +76,10 @@ impl Names {
         if self.budget == 0 {
             return;
         }
-        // A name that does not end has been searched through all the same.
+        // An unterminated name has been searched too.
         let name = string(strings, at as usize, MAX_NAME);
         let searched = name.map_or(MAX_NAME, <[u8]>::len);
-        // A name costs its bytes and its place in the list.
+        // The cost of a name is its bytes and its entry in the list.
         let cost = searched + size_of::<Box<str>>();
         let Some(rest) = self.budget.checked_sub(cost) else {
             self.budget = 0;
@@ -93,15 +93,14 @@ impl Names {
 
     fn sorted(mut self) -> Vec<Box<str>> {
         self.names.sort_unstable();
-        // One name may have several versions.
+        // A name may have several versions.
         self.names.dedup();
         self.names
     }
 }
 
-/// Finds out how many symbols there are, which the dynamic section does not say:
-/// from the section headers, else from a hash table, else from the place of the
-/// next table.
+/// Finds the number of symbols, which the dynamic section does not state: from the section headers,
+/// otherwise from a hash table, otherwise from the address of the next table.
 fn count(
     raw: &Raw<'_>,
     dynamic: &Dynamic<'_>,
@@ -116,7 +115,7 @@ fn count(
     let by_hash = dynamic.value(DT_HASH).and_then(|address| hash(raw, address));
     by_hash.or_else(|| dynamic.value(DT_MIPS_SYMTABNO)).or_else(|| {
         let by_gnu_hash = dynamic.value(DT_GNU_HASH).and_then(|address| gnu_hash(raw, address));
-        // A GNU hash table without symbols does not tell how many are undefined.
+        // A GNU hash table without symbols does not show how many are undefined.
         by_gnu_hash.or_else(|| {
             let symbols = dynamic.value(DT_SYMTAB)?;
             let next = dynamic.tables().filter(|table| *table > symbols).min()?;
@@ -125,9 +124,9 @@ fn count(
     })
 }
 
-/// `nbucket`, `nchain`, of which the latter is the number of symbols. On 64-bit S/390
-/// its words have 8 bytes as GNU ld writes them, and 4 as lld does; the number of
-/// buckets is never 0.
+/// Reads `nbucket` and `nchain` of a hash table; `nchain` is the number of symbols. On 64-bit
+/// S/390, GNU ld writes words of 8 bytes, and lld writes words of 4. The number of buckets is never
+/// 0, so a first word of 0 shows the former.
 fn hash(raw: &Raw<'_>, address: u64) -> Option<u64> {
     let table = &raw.file[raw.loaded(address)?];
     match raw.wide && raw.machine == EM_S390 && raw.u32(table, 0)? == 0 {
@@ -136,8 +135,8 @@ fn hash(raw: &Raw<'_>, address: u64) -> Option<u64> {
     }
 }
 
-/// Header of four words of 4 bytes (buckets, first symbol, size of the filter in
-/// words of the class, shift), filter, buckets, chains. The last chain's end is the
+/// Reads a GNU hash table: a header of four words of 4 bytes (buckets, first symbol, size of the
+/// filter in words of the class, shift), filter, buckets, chains. The end of the last chain is the
 /// last symbol.
 fn gnu_hash(raw: &Raw<'_>, address: u64) -> Option<u64> {
     let table = &raw.file[raw.loaded(address)?];

@@ -1,8 +1,7 @@
-//! Symbol versions: those that a file needs of other libraries, and those that it
-//! defines.
+//! Reads symbol versions: those that a file needs from other libraries, and those that it defines.
 //!
-//! Source of the format: Linux Standard Base, Core, "Symbol Versioning". The
-//! structures are the same in ELF32 and ELF64.
+//! Source of the format: Linux Standard Base, Core, "Symbol Versioning". The structures are the
+//! same in ELF32 and ELF64.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +11,12 @@ use super::dynamic::Dynamic;
 use super::raw::{Raw, string};
 use crate::facts::{Damage, ElfFacts};
 
-// glibc defines some 50 versions; programs need some 100 of all their libraries.
+// glibc defines some 50 versions; programs need some 100 from all their libraries.
 const MAX_STEPS: usize = 1 << 16;
 const MAX_NAMES: usize = 8192;
 const MAX_NAME: usize = 1024;
 
-/// Marks the version that is the file's own name (`VER_FLG_BASE`).
+/// The flag of the version that is the file's own name (`VER_FLG_BASE`).
 const BASE: u16 = 1;
 
 /// Reads both tables into `facts`.
@@ -42,7 +41,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Counts a step, of which a table may have so many in all.
+    /// Counts a step against the limit for both tables.
     fn step(&mut self) -> Option<()> {
         self.steps += 1;
         (self.steps <= MAX_STEPS).then_some(())

@@ -1,12 +1,12 @@
-//! An inspection for GitHub Actions: a workflow command for each finding, so that it
-//! stands beside the change that caused it, and a short summary in the log.
+//! Formats an inspection for GitHub Actions: a workflow command for each finding, which GitHub
+//! shows next to the change, and a short summary in the log. Other formats have their own files.
 
 use super::{place, severity_word, tally, verdict_line};
 use crate::{Finding, Report, Severity, SubjectKind};
 use rocmrpm_base::text::visible;
 
-/// Returns a report as workflow commands, worst finding first: GitHub shows ten of
-/// each kind in a step.
+/// Returns a report as workflow commands, worst finding first: GitHub shows at most ten of each
+/// kind per step.
 pub fn to_github(report: &Report) -> String {
     let mut text = String::new();
     for finding in &report.findings {
@@ -31,8 +31,8 @@ pub fn to_github(report: &Report) -> String {
     text
 }
 
-/// One workflow command. Source: GitHub's documentation, "Workflow commands for
-/// GitHub Actions", "Setting an error message".
+/// Returns one workflow command. Source: GitHub's documentation, "Workflow commands for GitHub
+/// Actions", "Setting an error message".
 fn command(report: &Report, finding: &Finding) -> String {
     let word = match finding.severity {
         Severity::Error | Severity::Warning => severity_word(finding.severity),
@@ -53,7 +53,7 @@ fn command(report: &Report, finding: &Finding) -> String {
     format!("::{word} {properties}::{}", data(&message.join("\n")))
 }
 
-/// The path on disk that a finding belongs to: an archive, or a file in a folder.
+/// Returns the path on disk that a finding belongs to: an archive, or a file in a folder.
 fn annotated(report: &Report, finding: &Finding) -> Option<String> {
     let path = finding.subject.as_deref()?;
     let subject = report.subjects.iter().find(|subject| subject.path == path);
@@ -64,8 +64,8 @@ fn annotated(report: &Report, finding: &Finding) -> Option<String> {
     })
 }
 
-/// A line that is no command, whatever names are in it: it begins with a word of ours,
-/// where `::` is not read, and has no `##[`, which the runner reads anywhere in a
+/// Returns a line that cannot be a command, whatever names it contains: it starts with a fixed
+/// word, so that `::` has no effect, and lacks `##[`, which the runner recognizes anywhere in a
 /// line. Source: actions/runner, `src/Runner.Common/ActionCommand.cs`.
 fn plain(text: &str) -> String {
     format!("{}\n", without_old_commands(&visible(text)))
@@ -75,8 +75,8 @@ fn without_old_commands(text: &str) -> String {
     text.replace("##[", "# #[")
 }
 
-/// Escapes a command's message, in which the runner would read `##[` as well. Source: actions/toolkit,
-/// `packages/core/src/command.ts`, `escapeData`.
+/// Escapes a command's message, in which the runner would recognize `##[` too. Source:
+/// actions/toolkit, `packages/core/src/command.ts`, `escapeData`.
 fn data(text: &str) -> String {
     without_old_commands(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -1,5 +1,5 @@
-//! An inspection as JUnit XML, which CI systems show as tests: a suite for each
-//! subject, a case for each file and for each finding about more than a file.
+//! Formats an inspection as JUnit XML, which CI systems show as tests: a suite for each subject,
+//! and a case for each file and for each finding that concerns more than one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{findings_by_place, severity_word, tally, verdict_line, waived_by_pla
 use crate::{Finding, Report, Severity, Subject, Waived};
 use rocmrpm_base::text::visible;
 
-/// A test case: errors make it fail, everything else goes to its output.
+/// A test case. Errors make it fail; everything else goes to its output.
 struct Case {
     class: String,
     name: String,
@@ -20,9 +20,9 @@ struct Case {
     output: Vec<String>,
 }
 
-/// Returns a report as JUnit XML. Errors are failures; warnings, notes and waived
-/// findings are output, since a CI must not fail on them. Times are 0 and there are no time
-/// stamps, so that the same files give the same bytes.
+/// Returns a report as JUnit XML. Errors are failures; warnings, notes and waived findings are
+/// output, since they must not fail a CI job. Times are 0 and there are no time stamps, so that the
+/// same files produce the same bytes.
 pub fn to_junit(report: &Report) -> String {
     let findings = findings_by_place(report);
     let waived = waived_by_place(report);
@@ -47,7 +47,8 @@ fn suite(name: &str, cases: Vec<Case>) -> TestSuite {
 
 type Places<'a, T> = BTreeMap<(Option<String>, Option<String>), Vec<&'a T>>;
 
-/// The cases of a subject: itself, its files, and places that only findings name.
+/// Returns the cases of a subject: the subject itself, its files, and other files that findings
+/// name.
 fn cases(subject: &Subject, findings: &Places<'_, Finding>, waived: &Places<'_, Waived>) -> Vec<Case> {
     let here = |place: &(Option<String>, Option<String>)| place.0.as_ref() == Some(&subject.path);
     let named = findings.keys().chain(waived.keys()).filter(|place| here(place)).map(|place| place.1.clone());
@@ -64,7 +65,8 @@ fn cases(subject: &Subject, findings: &Places<'_, Finding>, waived: &Places<'_, 
     cases.collect()
 }
 
-/// The cases of the set: one for each rule that found something in no single file.
+/// Returns the cases of the set: one for each rule with a finding that does not belong to a single
+/// file.
 fn set_cases(findings: &Places<'_, Finding>, waived: &Places<'_, Waived>) -> Vec<Case> {
     let mut cases: BTreeMap<&'static str, Case> = BTreeMap::new();
     let class = "the whole set";
@@ -91,7 +93,7 @@ impl Case {
     fn found(&mut self, finding: &Finding) {
         let Finding { severity, id, found, expected, help, file, .. } = finding;
         let line = format!("[{id}] found {found}, expected {expected}; help: {help}");
-        // A finding about a subject that was not inspected still names its file.
+        // A finding about a subject that was not inspected still names the file.
         let line = match file {
             Some(file) if *file != self.name => format!("{file}: {line}"),
             _ => line,
@@ -112,7 +114,7 @@ impl Case {
 
 impl From<Case> for TestCase {
     fn from(case: Case) -> Self {
-        // Readers differ in what they make of several failures; one has them all.
+        // Tools handle several failures differently, so one failure contains all of them.
         let status = match &case.first {
             None => TestCaseStatus::success(),
             Some((found, id)) => {
@@ -139,8 +141,9 @@ fn lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// Prepares untrusted text for XML 1.0, which cannot have control characters, U+FFFE and U+FFFF
-/// (section 2.2 of the specification). `quick_junit` would drop the first silently and write the others.
+/// Prepares untrusted text for XML 1.0, which does not allow control characters, U+FFFE and U+FFFF
+/// (section 2.2 of the specification). `quick_junit` would silently drop the former and write the
+/// latter.
 fn text(text: &str) -> String {
     visible(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

@@ -1,6 +1,6 @@
-//! Reports as text, HTML, JUnit XML, and GitHub workflow commands. JSON is what `serde` makes of a
-//! [`Report`]. This file has what the formats share: sums for each target, groups of findings, and
-//! verdicts.
+//! Formats reports as text, HTML, JUnit XML, and GitHub workflow commands; `serde` serializes a
+//! [`Report`] as JSON. This file has what the formats share: sums for each target, groups of
+//! findings, and verdicts.
 
 mod github;
 mod html;
@@ -22,17 +22,17 @@ use crate::{
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::style::count;
 
-/// GPU code of one target, summed over all places that are of the same use.
+/// The GPU code of one target, summed over all places with the same purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TargetSum<'a> {
     target: &'a Target,
     count: u64,
     bytes: u64,
-    /// How many were counted, and whether that is all.
+    /// How many kernels were counted, and whether all code was counted.
     kernels: u64,
     kernels_known: bool,
     storages: BTreeSet<Storage>,
-    /// `None` among them stands for what is not compressed.
+    /// Includes `None` for uncompressed code.
     compressions: BTreeSet<Option<Compression>>,
     versions: BTreeSet<u8>,
 }
@@ -61,7 +61,7 @@ impl<'a> TargetSum<'a> {
         self.versions.extend(code.version);
     }
 
-    /// Where it lies and how it is compressed, in words.
+    /// Describes where the code is stored and how it is compressed.
     fn place(&self) -> String {
         let mut words: Vec<String> = self.storages.iter().map(|s| storage_words(*s).to_owned()).collect();
         let methods: BTreeSet<&str> = self.compressions.iter().flatten().map(|c| c.method).collect();
@@ -72,8 +72,8 @@ impl<'a> TargetSum<'a> {
         words.join(", ")
     }
 
-    /// The number of kernels; with a plus where some code was not counted, and `None`
-    /// where none was.
+    /// Returns the number of kernels, followed by a plus if some code was not counted; `None` if
+    /// none was.
     fn kernels(&self) -> Option<String> {
         match (self.kernels_known, self.kernels) {
             (true, n) => Some(number(n)),
@@ -82,7 +82,7 @@ impl<'a> TargetSum<'a> {
         }
     }
 
-    /// The code object versions: `5`, or `4, 5`; empty where none is known.
+    /// Returns the code object versions: `5`, or `4, 5`; empty if unknown.
     fn version(&self) -> String {
         list(&self.versions)
     }
@@ -104,8 +104,8 @@ fn storage_words(storage: Storage) -> &'static str {
     }
 }
 
-/// Sums GPU code by target: what serves its target, or what does not (data and
-/// embedded code). What runs on a wanted target comes first.
+/// Sums GPU code by target: either the code that serves its target or the code that does not (data
+/// and embedded code). Code that runs on a wanted target comes first.
 fn sums<'a>(
     device: impl IntoIterator<Item = &'a DeviceCode>,
     serving: bool,
@@ -122,8 +122,8 @@ fn sums<'a>(
     sums
 }
 
-/// The order in which people count targets: gfx908 before gfx1010, generic ones
-/// behind, and last what is no processor.
+/// Returns the sort key of a target in natural order: gfx908 before gfx1010, then generic targets,
+/// then targets that are not processors.
 fn order(target: &Target) -> (u8, usize, String) {
     let text = target.to_string();
     let kind = match target {
@@ -138,7 +138,7 @@ fn is_wanted(target: &Target, wanted: &[GpuTarget]) -> bool {
     wanted.iter().any(|gpu| target.serves(gpu))
 }
 
-/// For each target that is missing in some of a file's bundles: in how many it is.
+/// Returns each target that is missing in some of a file's bundles, and in how many.
 fn partial(file: &FileFacts) -> Vec<(&Target, u64)> {
     let bundled = [Storage::HipFatbin, Storage::OtherSection, Storage::StaticArchive, Storage::Bundle];
     let mut counts: BTreeMap<&Target, u64> = BTreeMap::new();
@@ -173,7 +173,7 @@ fn groups(report: &Report) -> Vec<Group<'_>> {
     groups
 }
 
-/// How the formats call a severity.
+/// Returns the word for a severity in the formats.
 fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -186,7 +186,7 @@ fn severity_count(report: &Report, severity: Severity) -> usize {
     report.findings.iter().filter(|finding| finding.severity == severity).count()
 }
 
-/// `2 errors, 1 warning, 3 notes; 1 waived`, what is none left out.
+/// `2 errors, 1 warning, 3 notes; 1 waived`, without zero counts.
 fn tally(report: &Report) -> String {
     let mut words = Vec::new();
     for severity in [Severity::Error, Severity::Warning, Severity::Info] {
@@ -208,7 +208,7 @@ fn verdict_line(report: &Report) -> String {
     verdicts.join("; ")
 }
 
-/// Where a finding is, by the subject's name where there are several.
+/// Returns the location of a finding, with the subject's name if there are several.
 fn place(report: &Report, finding: &Finding) -> String {
     let name = |path: &str| {
         report.subjects.iter().find(|s| s.path == path).map_or_else(|| path.to_owned(), |s| s.name.clone())
@@ -221,7 +221,7 @@ fn place(report: &Report, finding: &Finding) -> String {
     }
 }
 
-/// The needs of each file, by subject and file.
+/// Groups the libraries that files need by subject and file.
 fn needs_by_file(report: &Report) -> BTreeMap<(&str, &str), Vec<&Need>> {
     let mut needs: BTreeMap<(&str, &str), Vec<&Need>> = BTreeMap::new();
     for need in &report.needs {
@@ -230,19 +230,19 @@ fn needs_by_file(report: &Report) -> BTreeMap<(&str, &str), Vec<&Need>> {
     needs
 }
 
-/// Returns whether a file is a piece of GPU code or data beside a library, of which
-/// there may be hundreds in a folder: nothing that loads libraries.
+/// Returns whether a file is GPU code or data that does not load libraries; a folder may contain
+/// hundreds of these.
 fn is_data(file: &FileFacts) -> bool {
     file.elf.as_ref().is_none_or(|elf| elf.machine == "amdgpu") && file.kpack_reference.is_none()
 }
 
-/// The folder of a path inside a subject, with a slash at its end; empty at the top.
+/// Returns the folder of a path inside a subject, with a trailing slash; empty at the top level.
 fn folder(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
 }
 
-/// Findings or waived ones of a place, by subject and file, for formats that go
-/// through places. Findings that name no inspected subject are under `None`.
+/// Groups findings or waived findings by subject and file. Findings that do not name an inspected
+/// subject are under `None`.
 fn by_place<'a, T>(
     report: &'a Report,
     all: &'a [T],
@@ -266,7 +266,7 @@ fn waived_by_place(report: &Report) -> BTreeMap<(Option<String>, Option<String>)
     by_place(report, &report.waived, |waived| &waived.finding)
 }
 
-/// Writes a number with commas between thousands.
+/// Formats a number with commas between thousands.
 fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -283,7 +283,7 @@ fn list(items: impl IntoIterator<Item: ToString>) -> String {
     items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What the subjects weigh together, where all of them have a size.
+/// Returns the total size of the subjects, if all of them have a size.
 fn total_size(subjects: &[Subject]) -> Option<u64> {
     subjects.iter().map(|s| s.size).try_fold(0u64, |sum, size| size.map(|size| sum.saturating_add(size)))
 }

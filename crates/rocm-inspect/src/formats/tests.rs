@@ -1,5 +1,5 @@
-//! A report with something of everything, in each format. Texts are compared with
-//! `tests/golden/inspection`.
+//! Formats a sample report that contains everything in each format, and compares texts with
+//! `tests/golden/inspection`. Reading files is tested elsewhere.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ fn written(report: &Report, verbose: bool) -> String {
     to_text(report, TextOptions { verbose, color: false, explain: "rocmrpm explain" })
 }
 
-/// Gives `input` to a program for Python and returns what it prints.
+/// Runs a Python program with `input` as its stdin and returns its stdout.
 #[track_caller]
 fn python(program: &str, input: &str) -> String {
     let mut child = Command::new("/usr/bin/python3")
@@ -53,7 +53,7 @@ fn a_terminal_is_given_no_control_character_of_strangers() {
 #[test]
 fn lines_of_text_fit_a_wide_terminal() {
     let text = written(&sample(), true);
-    // What has no space cannot be broken.
+    // A line without spaces cannot be wrapped.
     for line in text.lines().filter(|line| !line.contains("<script>")) {
         assert!(line.chars().count() <= 100, "{} characters: {line}", line.chars().count());
     }
@@ -80,8 +80,7 @@ fn junit_reads_like_this() {
     snapbox::assert_data_eq!(text, snapbox::file!["../../../../tests/golden/inspection/sample.xml"].raw());
 }
 
-/// The elements, their order and attributes as in Jenkins' `junit-10.xsd`, and counts
-/// that are true.
+/// Checks the elements, their order and attributes against Jenkins' `junit-10.xsd`, and the counts.
 #[test]
 fn junit_is_what_readers_of_junit_expect() {
     let program = r#"
@@ -114,8 +113,8 @@ print(*counts(root))
 "#;
     let report = sample();
     let printed = python(program, &to_junit(&report));
-    // 85 files, five subjects as a whole, two rules about the set; errors in three files
-    // and in one rule about the set.
+    // 85 files, five whole subjects, two rules about the set; errors in three files and in one rule
+    // about the set.
     assert_eq!(printed, format!("{} {}\n", 85 + 5 + 2, 3 + 1));
 }
 
@@ -133,7 +132,8 @@ fn a_report_without_findings_is_good_in_every_format() {
     assert!(to_html(&report).contains("Nothing speaks against using this"));
 }
 
-/// The tags close, and nothing is loaded or run: all attributes are known ones.
+/// Checks that all tags are closed, and that the page loads and runs nothing: it only has known
+/// attributes.
 #[test]
 fn the_page_is_whole_and_loads_nothing() {
     let program = r#"
@@ -212,7 +212,7 @@ fn large_graphs_are_cut_and_say_so() {
     assert!(page.contains("and 1000 more"), "the table has an end, too");
 }
 
-/// Leaves out the code for an unknown GPU, so that every file with GPU code serves all.
+/// Removes the code for an unknown GPU, so that all remaining GPU code serves its target.
 fn serve_all(report: &mut Report) {
     for file in report.subjects.iter_mut().flat_map(|s| &mut s.files) {
         file.device.retain(|code| !matches!(code.target, Target::Unknown(_)));

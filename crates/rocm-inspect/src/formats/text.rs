@@ -1,5 +1,5 @@
-//! A report as text for a terminal: the contents of each subject, then the findings, then a line
-//! with the result. It reads the same without color.
+//! Formats a report as text for a terminal: the contents of each subject, then the findings, then a
+//! line with the result. The text is complete without color.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,27 +12,28 @@ use rocmrpm_base::style::{Style, count, human_size, uncolored};
 use rocmrpm_base::table::Table;
 use rocmrpm_base::text::visible;
 
-/// How wide lines are at most, where they can be broken.
+/// The width at which lines are wrapped where possible.
 const WIDTH: usize = 96;
 
-/// How many places of a rule and how many libraries' files are shown unless all are
-/// asked for.
+/// How many different findings of a rule, and how many locations of a finding, are shown unless all
+/// are requested.
 const MAX_PLACES: usize = 8;
-/// How many places of one thing that is found, where a rule found several.
+/// How many locations of one finding are shown if the rule has several different findings.
 const MAX_ALIKE: usize = 3;
+/// How many files are shown individually unless all are requested.
 const MAX_SHOWN: usize = 20;
 
-/// From how many files of data on in a folder they are shown as one.
+/// If a folder has more data files than this, they are shown as one.
 const MANY_DATA: usize = 4;
 
-/// How [`to_text`] writes a report.
+/// Options of [`to_text`].
 #[derive(Debug, Clone, Copy)]
 pub struct TextOptions<'a> {
     /// Shows every file and every place of a finding, and details of ELF files.
     pub verbose: bool,
     /// Colors the text with escape sequences.
     pub color: bool,
-    /// The command that explains a rule, to which the rule's ID is added.
+    /// The command that explains a rule; the rule's ID is appended.
     pub explain: &'a str,
 }
 
@@ -119,7 +120,7 @@ fn subject_text(
     text
 }
 
-/// The table of GPU targets over all files of a subject.
+/// Returns the table of GPU targets over all files of a subject.
 fn device_text(report: &Report, subject: &Subject) -> String {
     let device = || subject.files.iter().flat_map(|file| &file.device);
     let code = sums(device(), true, &report.gpu_targets);
@@ -170,7 +171,7 @@ fn target_table(report: &Report, sums: &[TargetSum<'_>]) -> String {
         row
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    // Numbers stand to the right, so that they compare at a glance.
+    // Numbers are right-aligned, so that they are easy to compare.
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([header[column].len()]).max().unwrap_or(0)
@@ -182,7 +183,7 @@ fn target_table(report: &Report, sums: &[TargetSum<'_>]) -> String {
         .map(|(at, name)| if right(at, header.len()) { pad(name, widths[at]) } else { (*name).to_owned() })
         .collect();
     let mut table = Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    // The last column is broken into lines; the table is indented.
+    // The last column is wrapped; the table is indented.
     let start = 2 + widths[..header.len() - 1].iter().map(|width| width + 2).sum::<usize>();
     for (row, sum) in rows.into_iter().zip(sums) {
         let bold = is_wanted(sum.target, &report.gpu_targets).then_some(Style::Bold);
@@ -209,7 +210,7 @@ fn target_table(report: &Report, sums: &[TargetSum<'_>]) -> String {
     table.text()
 }
 
-/// Tells which columns have numbers: all between the first and the last.
+/// Returns whether a column has numbers: all between the first and the last do.
 fn right(column: usize, columns: usize) -> bool {
     column > 0 && column + 1 < columns
 }
@@ -224,7 +225,7 @@ fn indented(text: &str) -> String {
 
 type Folded<'a> = BTreeMap<&'a str, Vec<&'a FileFacts>>;
 
-/// Separates folders full of data from files that are shown one by one.
+/// Separates folders with many data files from files that are shown individually.
 fn fold(files: &[FileFacts], verbose: bool) -> (Folded<'_>, Vec<&FileFacts>) {
     let mut folded: Folded<'_> = BTreeMap::new();
     if !verbose {
@@ -237,7 +238,7 @@ fn fold(files: &[FileFacts], verbose: bool) -> (Folded<'_>, Vec<&FileFacts>) {
     (folded, shown)
 }
 
-/// A folder of data files, summed up by target.
+/// Returns a folder of data files, summed up by target.
 fn folder_text(report: &Report, folder: &str, files: &[&FileFacts]) -> String {
     let size = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
     let name = if folder.is_empty() { "files at the top" } else { folder };
@@ -265,7 +266,7 @@ fn file_text(file: &FileFacts, needs: &[&Need], verbose: bool) -> String {
     let mut text = format!("\n  {}  {size}\n", visible(&file.path));
     let targets = |serving: bool| -> Vec<String> {
         let code = file.device.iter().filter(|code| (code.storage != Storage::Embedded) == serving);
-        // Where code went that is elsewhere is told below.
+        // Code that was moved elsewhere is shown below.
         let code = code.filter(|code| code.target != Target::Unread || file.kpack_reference.is_none());
         let mut targets: Vec<&Target> = code.map(|code| &code.target).collect();
         targets.sort_by_cached_key(|target| order(target));
@@ -314,7 +315,7 @@ fn search_path(entries: &[String]) -> Vec<String> {
     (!entries.is_empty()).then_some(joined).into_iter().collect()
 }
 
-/// What verbose says of an ELF file beyond linkage.
+/// Returns the details of an ELF file that verbose output adds to linkage.
 fn elf_words(file: &FileFacts) -> Vec<String> {
     let Some(elf) = &file.elf else { return Vec::new() };
     let mut words = vec![format!("{} bits", elf.bits), elf.machine.clone()];
@@ -328,8 +329,8 @@ fn elf_words(file: &FileFacts) -> Vec<String> {
     commas(words)
 }
 
-/// Where the libraries come from, one row for each origin; or their names alone,
-/// where that was not looked up.
+/// Returns where the libraries come from, one row for each origin, or only their names if that was
+/// not resolved.
 fn needs_text(file: &FileFacts, needs: &[&Need]) -> String {
     let mut text = String::new();
     for origin in [Origin::Own, Origin::Provided, Origin::Foreign, Origin::Missing] {
@@ -339,7 +340,7 @@ fn needs_text(file: &FileFacts, needs: &[&Need]) -> String {
         }
         let mut items = Vec::new();
         for (by, mut libraries) in by {
-            // A file of the set with the library's own name in it says enough.
+            // A file of the set that has the library's name does not need to be named again.
             let told = by.is_none_or(|by| libraries.iter().all(|l| by == l));
             if let (false, Some(by), Some(last)) = (told, by, libraries.last_mut()) {
                 last.push_str(&format!(" ({by}),"));
@@ -376,7 +377,7 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
     let same_found = same(|f| &f.found);
     let same_expected = same(|f| &f.expected);
     let same_help = same(|f| &f.help);
-    // What is found alike in several places is said once.
+    // Identical findings in several files are shown once.
     let mut alike: Vec<Vec<&Finding>> = Vec::new();
     let mut known: BTreeMap<[&str; 3], usize> = BTreeMap::new();
     for finding in all {
@@ -394,7 +395,7 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
         let Some(finding) = findings.first() else { continue };
         for (at, finding) in findings.iter().take(places).enumerate() {
             let here = place(report, finding);
-            // Several findings in one file name it once.
+            // Several findings in the same file name it once.
             let again = findings.len() == 1 && before.as_ref() == Some(&here);
             if !again && (finding.subject.is_some() || finding.file.is_some()) {
                 text.push_str(&row(if at > 0 { "" } else { "in" }, 2, vec![here.clone()]));
@@ -432,7 +433,7 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
     text + &row("why", 2, words(&format!("{} {}", options.explain, group.id)))
 }
 
-/// A label and what belongs to it, broken into lines; nothing where there is nothing.
+/// Returns a label with its items, wrapped; empty if there are no items.
 fn row(label: &str, indent: usize, items: Vec<String>) -> String {
     if items.is_empty() {
         return String::new();
@@ -442,8 +443,8 @@ fn row(label: &str, indent: usize, items: Vec<String>) -> String {
     format!("{}{label} {}\n", " ".repeat(indent), broken(items, start, start))
 }
 
-/// Items broken into lines, of which the first begins at the column `first` and the
-/// others are indented to `start`.
+/// Wraps items. The first line starts at the column `first`, and the others are indented to
+/// `start`.
 fn broken(items: Vec<String>, first: usize, start: usize) -> String {
     broken_at(WIDTH, items, first, start)
 }
@@ -471,7 +472,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Puts a comma behind each but the last.
+/// Appends a comma to each item except the last.
 fn commas(mut items: Vec<String>) -> Vec<String> {
     let last = items.len().saturating_sub(1);
     items.iter_mut().take(last).for_each(|item| item.push(','));

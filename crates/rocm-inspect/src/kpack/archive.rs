@@ -1,7 +1,7 @@
-//! kpack archives: the table of contents held against the file, and at full depth every
-//! kernel. Two writers are known, whose archives differ only in where the code
-//! begins and in which keys they leave out: `shared/kpack` of ROCm/rocm-systems, and
-//! the packing scripts of composable_kernel's `rocm_ck` examples.
+//! Reads kpack archives: compares the table of contents with the file, and in a deep inspection
+//! reads every kernel. It does not resolve references to archives. Two writers are known:
+//! `shared/kpack` of ROCm/rocm-systems, and the packing scripts of composable_kernel's `rocm_ck`
+//! examples. Their archives differ only in where the code starts and in which keys they omit.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -17,16 +17,16 @@ use rocmrpm_base::text::visible;
 /// The first bytes of an archive.
 pub(crate) const MAGIC: &[u8; 4] = b"KPAK";
 
-// Limits far beyond real archives, so that made-up ones cannot use up memory or time.
+// Limits far beyond real archives, so that malicious ones cannot exhaust memory or time.
 const MAX_DAMAGE: usize = 64;
 const LEAST_BUDGET: u64 = 64 << 20;
 const BUDGET_RATIO: u64 = 256;
 const MOST_BUDGET: u64 = 64 << 30;
 
-/// How much of one kernel is kept in memory to be looked at.
+/// How much of one kernel is kept in memory for inspection.
 const KEPT: u64 = 256 << 20;
 
-/// Gathers what the archive at `path`, of `size` bytes, holds. It begins with [`MAGIC`].
+/// Collects what the archive at `path`, of `size` bytes, contains. It starts with [`MAGIC`].
 pub(crate) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> FileFacts {
     let facts = FileFacts { path, size, ..FileFacts::default() };
     let (start, mut contents) = match open(bytes) {
@@ -68,7 +68,7 @@ pub(crate) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
     }
 }
 
-/// What is found in an archive's code, while it is gathered.
+/// What was found in an archive's code so far.
 #[derive(Default)]
 struct Found {
     device: BTreeMap<(Target, Option<u8>), Sum>,
@@ -77,7 +77,7 @@ struct Found {
     out_of_memory: bool,
 }
 
-/// The code for one target and of one code object version.
+/// The code for one target and one code object version.
 struct Sum {
     count: u64,
     bytes: u64,
@@ -85,7 +85,7 @@ struct Sum {
 }
 
 impl Found {
-    /// Takes in code that is not compressed: a range of the file for each ordinal.
+    /// Reads uncompressed code: a range of the file for each ordinal.
     fn blobs(&mut self, area: &[u8], contents: &Contents, depth: Depth) {
         let mut before: BTreeMap<usize, Range<usize>> = BTreeMap::new();
         for entries in contents.entries.chunk_by(|a, b| a.ordinal == b.ordinal) {
@@ -104,7 +104,8 @@ impl Found {
                 self.damaged(at, what);
                 continue;
             };
-            // Writers never share bytes; one who does could make small files large work.
+            // Writers never share bytes between entries; sharing could make a small file cost much
+            // work.
             let neighbour = before.range(..range.end).next_back().map(|(_, range)| range);
             if neighbour.is_some_and(|other| other.end > range.start) {
                 self.damaged(at, format!("refers to {size} bytes at {offset}, which another entry has, too"));
@@ -123,8 +124,8 @@ impl Found {
         }
     }
 
-    /// Takes in code that is compressed kernel by kernel: `u32` number of frames, then
-    /// for each `u32` size and a zstd frame.
+    /// Reads code that is compressed kernel by kernel: the number of frames as `u32`, then for each
+    /// frame its size as `u32` and the zstd frame.
     fn frames(&mut self, area: &[u8], contents: &Contents, depth: Depth) {
         let (offset, size) = (contents.zstd_offset, contents.zstd_size);
         let word =
@@ -180,10 +181,10 @@ impl Found {
         }
     }
 
-    /// Notes what stands at one place: `code` is its bytes or as many as are kept,
-    /// `None` where they are not looked at.
+    /// Records the entries of one piece of code. `code` has its bytes, or as many as are kept;
+    /// `None` if they are not examined.
     fn entries(&mut self, entries: &[Entry], place: u64, size: u64, code: Option<&[u8]>) {
-        // Any number of entries may mean the same code.
+        // Any number of entries may refer to the same code.
         let examined = code.map(|code| code_object::examine(code, size, Depth::Deep));
         for entry in entries {
             if let Some(stated) = entry.size.filter(|stated| *stated != size) {
@@ -223,15 +224,14 @@ impl Found {
     }
 }
 
-/// The range of so many bytes at `offset`, where they stand behind the header and
-/// before the table.
+/// Returns the range of `size` bytes at `offset`, if it is between the header and the table.
 fn inside(area: &[u8], offset: u64, size: u64) -> Option<Range<usize>> {
     let (start, end) = (usize::try_from(offset).ok()?, usize::try_from(offset.checked_add(size)?).ok()?);
     (start >= HEADER && size > 0 && end <= area.len()).then_some(start..end)
 }
 
-/// Decodes one frame: no more than is stated and `budget` allows. Returns what of it
-/// is kept, and its whole size.
+/// Decodes one frame: at most as much as stated and as `budget` allows. Returns the part that is
+/// kept, and the total size.
 fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8>, u64), Broken> {
     let allowed = stated.unwrap_or(u64::MAX).min(*budget);
     if let Some(stated) = stated.filter(|stated| stated > budget) {
@@ -241,7 +241,7 @@ fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8
     }
     let fail = |error: io::Error| Broken::undecodable(0, &error);
     let decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(fail)?.single_frame();
-    // One byte more than allowed tells whether there is more.
+    // One byte more than allowed shows whether the frame is longer.
     let mut decoder = decoder.take(allowed.saturating_add(1));
     let mut code = Vec::new();
     decoder.by_ref().take(KEPT).read_to_end(&mut code).map_err(fail)?;
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_second_writers_archives_are_read_too() {
-        // Code from byte 16 on, names without number, no group, keys of their own.
+        // Code from byte 16 on, names without a number, no group, different keys.
         let bytes = Kpack::new("", &["gfx950"]).kernel("gemm", "gfx950", &code_object("gfx950", 300)).plain();
         let found = read(&bytes, Depth::Deep);
         assert_eq!((found.damage.len(), device(&found)), (0, vec![("gfx950".into(), Some(6), 1, 300)]));
@@ -373,7 +373,7 @@ mod tests {
                     let bytes = change(kpack.clone(), value).build();
                     let damage = read(&bytes, depth).damage;
                     let told = damage.len() == 1 && damage[0].offset <= bytes.len() as u64;
-                    // The stated size of compressed code is believed until it is decoded.
+                    // The stated size of compressed code is trusted until it is decoded.
                     let unseen = bytes == kpack.clone().stated(value).build() && depth == Depth::Quick;
                     assert!(told || (unseen && compressed), "{value} {compressed} {depth:?}: {damage:?}");
                 }
@@ -408,7 +408,7 @@ mod tests {
         for compressed in [false, true] {
             let bytes = sample(compressed).build();
             flip_bytes(&bytes, 1000, |bytes| drop(read(bytes, Depth::Deep)));
-            // Most of what decides stands in the header and the table.
+            // Most of the decisive fields are in the header and the table.
             let table = u64::from_le_bytes(bytes[8..16].try_into().unwrap()) as usize;
             flip_bytes(&bytes[..16], 500, |head| drop(read(&[head, &bytes[16..]].concat(), Depth::Deep)));
             flip_bytes(&bytes[table..], 5000, |t| drop(read(&[&bytes[..table], t].concat(), Depth::Deep)));

@@ -1,6 +1,6 @@
-//! kpack: GPU code that was moved out of host files into archives. What an archive
-//! and a reference to one say; whether they fit each other is the rules' business.
-//! Source of both formats: ROCm/rocm-systems, `shared/kpack`.
+//! kpack: GPU code that was moved from host files into archives. Reads archives and references to
+//! them; the rules check whether they match. Source of both formats: ROCm/rocm-systems,
+//! `shared/kpack`.
 
 mod archive;
 mod msgpack;

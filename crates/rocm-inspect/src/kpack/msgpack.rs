@@ -1,13 +1,13 @@
-//! MessagePack values one after the other, from bytes that nobody vouches for:
-//! nothing is allocated, nothing is nested, and every error has its place. What the
-//! values mean is not known here. Source of the format: the MessagePack specification.
+//! Reads a sequence of MessagePack values from untrusted bytes: without allocation or recursion,
+//! and every error has an offset. It does not interpret the values. Source of the format: the
+//! MessagePack specification.
 
 use rmp::Marker;
 use rmp::decode;
 
 use crate::bundle::Broken;
 
-/// Where in some bytes reading stands.
+/// Bytes with a read position.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -18,22 +18,22 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes were read.
+    /// Returns how many bytes were read.
     pub(super) fn at(&self) -> u64 {
         self.at as u64
     }
 
-    /// How many bytes are left.
+    /// Returns how many bytes are left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Reads a map's head and returns how many pairs follow, as the bytes claim.
+    /// Reads a map's header and returns the declared number of pairs.
     pub(super) fn map(&mut self, what: &str) -> Result<u32, Broken> {
         self.value(what, "map", |rest| decode::read_map_len(rest).ok())
     }
 
-    /// Reads an array's head and returns how many values follow, as the bytes claim.
+    /// Reads an array's header and returns the declared number of values.
     pub(super) fn array(&mut self, what: &str) -> Result<u32, Broken> {
         self.value(what, "array", |rest| decode::read_array_len(rest).ok())
     }
@@ -51,9 +51,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Passes over one value, whatever it is and holds.
+    /// Skips one value of any kind, including nested values.
     pub(super) fn skip(&mut self) -> Result<(), Broken> {
-        // Every turn reads at least one byte, so that a huge number here costs nothing.
+        // Every iteration reads at least one byte, so a huge count is harmless.
         let mut pending = 1_u64;
         while pending > 0 {
             let inside = self.value("a value", "whole value", skip_one)?;
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes over a value without what it contains, and returns how many values that is.
+/// Skips a value without its nested values, and returns how many these are.
 fn skip_one(rest: &mut &[u8]) -> Option<u64> {
     let mut ahead = *rest;
     let marker = decode::read_marker(&mut ahead).ok()?;

@@ -1,6 +1,5 @@
-//! The reference of a host's ELF file to kpack archives: the section
-//! `.rocm_kpack_ref`, and the wrappers that count the pieces of code. Finding the
-//! archives is not done here.
+//! Reads a host ELF file's reference to kpack archives: the section `.rocm_kpack_ref`, and the
+//! wrappers that count the pieces of code. It does not search for the archives.
 
 use std::ops::Range;
 
@@ -12,18 +11,18 @@ use crate::facts::{Damage, KpackReference};
 /// little-endian). Source: ROCm/rocm-systems, `shared/kpack`, `kpack_transform.py`.
 const WRAPPER: &[u8; 4] = b"HIPK";
 
-/// `u32` magic, `u32` version, `u64` address, `u64` reserved, in whose lower half the
-/// piece's number stands.
+/// `u32` magic, `u32` version, `u64` address, `u64` reserved, whose lower half is the index of the
+/// piece.
 const WRAPPER_SIZE: usize = 24;
 const INDEX_AT: usize = 16;
 
-/// How far the loader reads. Source: the same, `runtime/src/loader.cpp`.
+/// The limits of the loader. Source: the same, `runtime/src/loader.cpp`.
 const MAX_SIZE: usize = 64 << 10;
 
 const MAX_PATHS: usize = 256;
 
-/// Reads the reference that stands in `range` of the file. `wrappers` are the ranges
-/// of its wrappers. The error is a reference that the loader would refuse.
+/// Reads the reference in `range` of the file. `wrappers` are the ranges of its wrappers. Returns
+/// an error if the loader would reject the reference.
 pub(crate) fn read(
     file: &[u8],
     range: Range<usize>,
@@ -37,7 +36,7 @@ pub(crate) fn read(
             offset: start as u64 + at,
             what: format!("{what}, in its reference to kpack archives (.rocm_kpack_ref)"),
         })?;
-    // Where the wrappers are not found, one piece there must be.
+    // If the wrappers are not found, there must still be at least one piece.
     reference.pieces = pieces(file, wrappers).max(1);
     Ok(reference)
 }
@@ -68,8 +67,8 @@ fn parse(bytes: &[u8]) -> Result<KpackReference, Broken> {
     Ok(KpackReference { kernel_name, search_paths, pieces: 0 })
 }
 
-/// Counts the pieces: the wrappers that refer to kpack, and at least as many as the
-/// largest number among them says.
+/// Counts the pieces: the wrappers that refer to kpack, or more if the largest index among them is
+/// higher.
 fn pieces(file: &[u8], wrappers: &[Range<usize>]) -> u64 {
     let bytes = wrappers.iter().filter_map(|range| file.get(range.clone()));
     let moved = bytes.flat_map(|b| b.chunks_exact(WRAPPER_SIZE)).filter(|w| w.starts_with(WRAPPER));
@@ -100,7 +99,7 @@ mod tests {
         let found = at(&bytes, 100).unwrap();
         assert_eq!((found.kernel_name.as_str(), found.pieces), ("lib/librocfft.so.0.1", 1));
         assert_eq!(found.search_paths, PATHS);
-        // What a later version adds, and what the section is filled up with, do not matter.
+        // Additions of later versions and padding of the section are ignored.
         let mut more = bytes.clone();
         more[0] += 1;
         more.extend(b"\xa5later\x93\x01\x02\x80\0\0\0");

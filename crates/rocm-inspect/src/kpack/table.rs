@@ -1,5 +1,5 @@
-//! The header and the table of contents of a kpack archive, as they are written;
-//! whether they fit the file is `archive`'s business.
+//! Reads the header and the table of contents of a kpack archive. `archive` checks whether they
+//! match the file.
 
 use super::msgpack::Reader;
 use crate::bundle::Broken;
@@ -7,23 +7,23 @@ use crate::entry_id::known_target;
 use crate::facts::{KpackArchive, Target};
 use rocmrpm_base::text::visible;
 
-/// `KPAK`, `u32` version, `u64` place of the table.
+/// `KPAK`, `u32` version, `u64` offset of the table.
 pub(super) const HEADER: usize = 16;
 
 const VERSION: u32 = 1;
 
-// Limits far beyond real archives, so that made-up ones cannot use up memory: rocBLAS,
-// hipBLASLt or torch have some thousand pieces of code for a target.
+// Limits far beyond real archives, so that malicious ones cannot exhaust memory: rocBLAS, hipBLASLt
+// or torch have some thousand pieces of code per target.
 const MAX_ENTRIES: usize = 1 << 17;
 const MAX_ARCH: usize = 256;
 
 /// One piece of code for one target, as the table states it.
 pub(super) struct Entry {
-    /// Where in the file the table speaks of it.
+    /// The offset of its entry in the file.
     pub(super) at: u64,
     pub(super) arch: String,
     pub(super) ordinal: u64,
-    /// Its size in bytes, decompressed; `None` where the table does not say.
+    /// Its decompressed size in bytes; `None` if the table does not state it.
     pub(super) size: Option<u64>,
     /// Whether it is a code object.
     pub(super) hsaco: bool,
@@ -33,13 +33,13 @@ pub(super) struct Entry {
 pub(super) struct Contents {
     pub(super) archive: KpackArchive,
     pub(super) entries: Vec<Entry>,
-    /// Offset and size of each piece of code, by ordinal: scheme `none`.
+    /// The offset and size of each piece of code, by ordinal, for the scheme `none`.
     pub(super) blobs: Vec<(u64, u64)>,
     pub(super) zstd_offset: u64,
     pub(super) zstd_size: u64,
 }
 
-/// Reads the header and the table, and returns where the table begins.
+/// Reads the header and the table, and returns the table's offset with the contents.
 pub(super) fn open(bytes: &[u8]) -> Result<(usize, Contents), Broken> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
         return Err(Broken::new(0, format!("is a kpack archive cut short after {} bytes", bytes.len())));
@@ -70,7 +70,7 @@ impl Table<'_> {
     fn contents(&mut self) -> Result<Contents, Broken> {
         let mut contents = Contents::default();
         let mut table = false;
-        // What is left out means uncompressed, as the loader has it.
+        // As in the loader, the default is no compression.
         contents.archive.compression = "none".to_owned();
         for _ in 0..self.reader.map("the table")? {
             match self.reader.text("a key")? {

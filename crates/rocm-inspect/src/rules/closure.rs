@@ -1,5 +1,5 @@
-//! Rules about the set's libraries as a whole: what is missing, what is there
-//! twice, what does not fit together. Symbols are another file's business.
+//! Rules about the libraries of the whole set: missing ones, duplicates, and incompatible ones.
+//! `symbols` has the rules about symbols.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,9 +60,9 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
 }
 
 fn mixed(closure: &Closure<'_>, alternatives: &Alternatives) -> Vec<Finding> {
-    // By library and its major version, who has or needs it.
+    // For each library and major version, the files that are it or need it.
     let mut seen: BTreeMap<RocmName<'_>, BTreeSet<&str>> = BTreeMap::new();
-    // Of builds for several versions of ROCm side by side a process loads one.
+    // Of builds for several versions of ROCm, a process loads only one.
     let together = closure.links.iter().filter(|link| !alternatives.by_version(link.from));
     let needed = together.map(|l| (l.library.as_str(), closure.tree.elfs[l.from].file.path.as_str()));
     let contained = closure.tree.elfs.iter().map(|elf| (elf.soname(), elf.file.path.as_str()));
@@ -84,7 +84,7 @@ fn mixed(closure: &Closure<'_>, alternatives: &Alternatives) -> Vec<Finding> {
     findings
 }
 
-/// Finds two libraries that no release of ROCm has together.
+/// Finds two libraries that are in no release of ROCm together.
 fn releases(seen: &BTreeMap<RocmName<'_>, BTreeSet<&str>>) -> Option<Finding> {
     let all: Vec<_> = seen.iter().map(|(name, files)| (name, files, name.releases())).collect();
     let known = || all.iter().filter(|(.., releases)| !releases.is_empty());
@@ -117,13 +117,13 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     for elf in &closure.tree.elfs {
         let Some(soname) = &elf.facts.soname else { continue };
         let soname = soname.as_str();
-        // Modules that are opened by path alone do not meet: `_C.so` of two packages.
+        // Modules that are only opened by path do not conflict: `_C.so` of two packages.
         let library = soname.starts_with("lib") || needed.contains_key(soname);
-        // There the loader itself picks one.
+        // Among these, the loader picks one.
         let picked = elf.place.contains("/glibc-hwcaps/");
         if library && !picked && elf.facts.interpreter.is_none() {
-            // Single files and folders are judged together, RPMs and wheels apart: the
-            // wheels are mostly made from the RPMs.
+            // Single files and folders are judged together, RPMs and wheels separately: wheels are
+            // mostly built from the RPMs.
             groups.entry((elf.root.min(WHEELS + 1), soname)).or_default().push(elf);
         }
     }
@@ -144,14 +144,15 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether files with one SONAME, none of them ROCm's, are one package's alternatives
-/// that are opened by path: in one folder under names that are not the SONAME (fakeroot's for two
-/// ways to talk to its daemon) or that name a GPU stack (`-cpu`), or in sibling folders and needed
-/// there alone (NVIDIA's profiler for two generations of GPUs, builds for each release of torch).
+/// Returns whether files with the same SONAME, none of them ROCm's, are alternatives within a
+/// package that are opened by path. Either they are in the same folder, under names that differ
+/// from the SONAME (fakeroot's two ways to communicate with its daemon) or that name a GPU stack
+/// (`-cpu`); or they are in sibling folders and only needed there (NVIDIA's profiler for two
+/// generations of GPUs, builds for each release of torch).
 fn are_apart(elfs: &[&Elf<'_>], needed_in: Option<&BTreeSet<&str>>) -> bool {
     let rocm = elfs.iter().any(|elf| rocm_stem(elf.soname()).is_some());
     let folders: BTreeSet<&str> = elfs.iter().map(|elf| elf.folder()).collect();
-    // Two packages do not know of each other's.
+    // Packages do not know each other's alternatives.
     let packages: BTreeSet<&str> = elfs.iter().map(|elf| elf.subject.path.as_str()).collect();
     if packages.len() > 1 {
         return false;
@@ -169,8 +170,9 @@ fn are_apart(elfs: &[&Elf<'_>], needed_in: Option<&BTreeSet<&str>>) -> bool {
     needed_in.is_none_or(|needed_in| needed_in.iter().all(|folder| within(folder)))
 }
 
-/// Returns the folders of alternatives, of which these folders are part: they differ in one name
-/// on the way, which is the last, or the same for two versions (`torch-2.9/lib`, `torch-2.10/lib`).
+/// Returns the folders of the alternatives that contain these folders. Their paths differ in one
+/// name, which is the last one, or the same name for two versions (`torch-2.9/lib`,
+/// `torch-2.10/lib`).
 fn variants<'a>(folders: &BTreeSet<&'a str>, root: Root) -> Option<Vec<&'a str>> {
     let split: Vec<Vec<&str>> = folders.iter().map(|folder| folder.split('/').collect()).collect();
     let first = split.first()?;
@@ -180,7 +182,7 @@ fn variants<'a>(folders: &BTreeSet<&'a str>, root: Root) -> Option<Vec<&'a str>>
     let differing = (0..first.len()).filter(|at| split.iter().any(|other| other[*at] != first[*at]));
     let differing: Vec<usize> = differing.collect();
     let [at] = differing[..] else { return None };
-    // Packages of their own are no alternatives.
+    // Separate packages are not alternatives.
     let top = if root == WHEELS { SITE_PACKAGES.split('/').count() } else { 0 };
     let name = |folder: &[&str]| folder[at].replace(|c: char| c.is_ascii_digit() || c == '.', "");
     let versions = split.iter().all(|other| name(other) == name(first));
@@ -189,10 +191,10 @@ fn variants<'a>(folders: &BTreeSet<&'a str>, root: Root) -> Option<Vec<&'a str>>
     (at > top && (versions || at + 1 == first.len())).then(|| variants().collect())
 }
 
-/// Returns whether two files with one SONAME are two libraries of one process.
+/// Returns whether two files with the same SONAME are two libraries in one process.
 fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
     let same_place = a.root == b.root && a.place == b.place;
-    // Wheels hold no links: the name to link with is a copy of the library.
+    // Wheels cannot contain links, so the name for linking is a copy of the library.
     let same_folder = a.root == WHEELS && b.root == WHEELS && a.folder() == b.folder();
     let same_content = match (&a.facts.build_id, &b.facts.build_id) {
         (Some(a), Some(b)) => a == b,
@@ -201,8 +203,8 @@ fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
             what(a) == what(b) && a.facts.needed == b.facts.needed
         }
     };
-    // Two copies of one content are two libraries as well where both lie in one
-    // world; from single files and folders that is not known.
+    // Two copies with the same content are two libraries too if they share a root; for single files
+    // and folders that is unknown.
     let copies = same_content && (a.root > WHEELS || same_folder);
     a.suits(b) && !same_place && !copies
 }
@@ -217,7 +219,7 @@ fn bundled(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
         let of_system = |link: &&Link<'_>| {
             link.origin == Origin::Provided && rocm_library(link.library.as_str()) == Some(name)
         };
-        // Where another file needs the system's own, both are loaded.
+        // If another file needs the system's copy, both are loaded.
         let both = closure.links.iter().find(of_system).map(|link| {
             let user = &closure.tree.elfs[link.from].file.path;
             format!(", and {user} needs the system's `{known}` as well")
@@ -228,7 +230,7 @@ fn bundled(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a file belongs to the very ROCm that is asked for.
+/// Returns whether a file belongs to the target system's ROCm.
 fn is_rocm_itself(elf: &Elf<'_>, system: &System) -> bool {
     let package = elf.subject.package.as_deref().unwrap_or_default();
     let by_name = !package.is_empty() && system.rocm.values().any(|known| known == package);
@@ -238,7 +240,7 @@ fn is_rocm_itself(elf: &Elf<'_>, system: &System) -> bool {
             let below = system.rocm_folders().iter().any(|folder| is_below(&elf.place, folder));
             below || ["/usr/lib64", "/usr/lib"].contains(&elf.folder()) && system.rocm_prefix == "/usr"
         }
-        // A folder or a file says nothing of where it will lie.
+        // The installed location of a folder or file is unknown.
         root => root != WHEELS,
     };
     by_name || sdk || place
@@ -297,7 +299,7 @@ mod tests {
                 "library-foreign: NEEDED `libcudart.so.12` of CUDA (NVIDIA)",
             ]
         );
-        // Of a system that is not known nothing is missing.
+        // On an unknown system, no library is missing.
         assert_eq!(check(&set, &Expectations::default()), []);
     }
 
@@ -340,8 +342,8 @@ mod tests {
             found(&two),
             ["soname-twice: SONAME `libk.so.1` of /usr/lib64/libk.so.1 also in /usr/lib64/k/libk.so.1"]
         );
-        // The same path in two packages, an RPM and its wheel, picks of the loader,
-        // modules that are opened by path.
+        // These are fine: the same path in two packages, an RPM and its wheel, libraries that the
+        // loader picks from, modules that are opened by path.
         let one = |name: &str| subject(name, vec![copy("/usr/lib64/libk.so.1")]);
         let wheel = subject("a-1.whl", vec![copy("k/libk.so.1")]);
         let v3 = subject("v3.rpm", vec![copy("/usr/lib64/glibc-hwcaps/x86-64-v3/libk.so.1")]);
@@ -373,7 +375,7 @@ mod tests {
         let mut needed = apart();
         needed.push(library("k/_k.so", "_k.so", &["libk.so.1"]));
         assert_eq!(wheel(needed).len(), 1);
-        // One build for each release of torch; a build without a GPU.
+        // One build for each release of torch, and a build without GPU support.
         let releases = || {
             let paths =
                 ["2.9", "2.10", "2.11"].map(|version| format!("k/torch/torch-{version}/lib/libk.so.1"));
@@ -408,7 +410,7 @@ mod tests {
             found(&[subject("x-1.rpm", smi("/usr/lib/python3.14/site-packages/amdsmi/libamd_smi.so"))]),
             bundled
         );
-        // As auditwheel names it, and beside a module that needs the system's.
+        // With auditwheel's name, and next to a module that needs the system's copy.
         let hip = "libamdhip64-f1043337.so.7.2.70204";
         let mut repaired = vec![library(&format!("x.libs/{hip}"), hip, &[])];
         let copy = format!("rocm-bundled: a copy of `{hip}`");

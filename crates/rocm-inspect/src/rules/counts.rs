@@ -1,5 +1,5 @@
-//! Rules about how much GPU code there is for a target: compared with the other
-//! targets of the same file, and with the last build.
+//! Rules about the amount of GPU code for a target, compared with the other targets of the same
+//! file and with the last build. Whether there is any code is checked in `targets`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::facts::{DeviceCode, FileFacts, KernelCode, Storage, Subject, Target};
 use crate::finding::Finding;
 use rocmrpm_base::gpu::GpuTarget;
 
-/// A sibling with fewer kernels says nothing about how many there should be.
+/// Targets with fewer kernels do not count as a reference for the others.
 const LEAST: u64 = 10;
 
 pub(super) const FEW: Rule = Rule {
@@ -69,7 +69,7 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
     findings
 }
 
-/// Returns what a file lacks for a target: the kernels of the rules below.
+/// Returns what a file lacks for a target according to the rules below.
 pub(super) fn shortfall(file: &FileFacts, gpu: &GpuTarget) -> Option<Shortfall> {
     let counts = Counts::of(file, gpu)?;
     let shortfall =
@@ -80,28 +80,29 @@ pub(super) fn shortfall(file: &FileFacts, gpu: &GpuTarget) -> Option<Shortfall> 
     counts.few().map(|median| shortfall(counts.own, median))
 }
 
-/// How many kernels, or code objects if those were not counted, a file has for a target and for
-/// each of its others.
+/// How many kernels a file has for a target and for each of its other targets, or how many code
+/// objects if kernels were not counted.
 struct Counts<'a> {
     own: u64,
-    /// Kernels and their code, where both are known.
+    /// The number of kernels and their code, if both are known.
     own_code: Option<(u64, KernelCode)>,
     siblings: BTreeMap<&'a Target, (u64, Option<KernelCode>)>,
     what: &'static str,
 }
 
-/// Kernels that have so much less code than those for the other targets do not do the same.
+/// Kernels cannot do the same work as the other targets' if their average size is less than the
+/// median of those divided by this.
 const FRACTION: u64 = 8;
 
 impl<'a> Counts<'a> {
-    /// Returns `None` if the file has no code for the target, or none that is counted.
+    /// Returns `None` if the file has no code for the target, or no code that is counted.
     fn of(file: &'a FileFacts, gpu: &GpuTarget) -> Option<Self> {
-        // Other storages have one target in a file, or no kernels yet.
+        // Other storages have one target per file, or no kernels yet.
         let many = |code: &&DeviceCode| {
             let single = [Storage::CodeObject, Storage::KernelFile, Storage::Kpack, Storage::Bitcode];
             code.storage.serves() && !single.contains(&code.storage) && matches!(code.target, Target::Gpu(_))
         };
-        // How many kernels SPIR-V has is not known.
+        // The number of kernels in SPIR-V is unknown.
         if file.device.iter().any(|code| code.target == Target::Spirv && code.storage.serves()) {
             return None;
         }
@@ -123,14 +124,14 @@ impl<'a> Counts<'a> {
         Some(Self { own, own_code: code.filter(|_| counted).map(|code| (own, code)), siblings, what })
     }
 
-    /// Returns the siblings' median if the target has far fewer.
+    /// Returns the siblings' median if the target has far fewer kernels.
     fn few(&self) -> Option<u64> {
         let numbers = self.siblings.values().map(|(number, _)| *number).filter(|number| *number >= LEAST);
         let median = median(numbers.collect())?;
         (self.own < median.div_ceil(2)).then_some(median)
     }
 
-    /// Says what is wrong with the target's kernels if they are not what the siblings' are.
+    /// Returns how the target's kernels are deficient compared with the siblings', if they are.
     fn stubs(&self) -> Option<String> {
         let (count, code) = self.own_code.filter(|(count, _)| *count > 0)?;
         let siblings = self.siblings.values().filter_map(|(count, code)| Some((*count, (*code)?)));
@@ -172,7 +173,7 @@ fn of_file(file: &FileFacts, gpu: &GpuTarget) -> Option<Finding> {
 fn lost(device: &[&DeviceCode], target: &str, before: u64) -> Option<Finding> {
     let codes = device.iter().filter(|code| code.target.to_string() == target);
     let unread = device.iter().any(|code| code.target == Target::Unread);
-    // What was not counted is not called lost.
+    // Kernels that were not counted are not reported as lost.
     let now =
         codes.map(|code| code.kernels).try_fold(0u64, |sum, kernels| Some(sum.saturating_add(kernels?)))?;
     let least = before.saturating_sub(before / 5);
@@ -211,12 +212,12 @@ mod tests {
         assert_eq!(found(&kernels(3), &[]), ["kernels-few: 3 kernels for gfx1151"]);
         assert_eq!(found(&kernels(349), &[]), ["kernels-few: 349 kernels for gfx1151"]);
         assert_eq!(found(&kernels(350), &[]), [""; 0]);
-        // Without kernels that were counted, code objects are.
+        // If kernels were not counted, code objects are.
         let objects = codes(&[("gfx1151", 3, None), ("gfx1100", 60, Some(4))]);
         assert_eq!(found(&objects, &[]), ["kernels-few: 3 code objects for gfx1151"]);
-        // What has no siblings with many cannot have too few.
+        // Without siblings that have many, there cannot be too few.
         assert_eq!(found(&codes(&[("gfx1151", 1, Some(1)), ("gfx1100", 1, Some(9))]), &[]), [""; 0]);
-        // Generic code counts as well.
+        // Generic code counts too.
         let generic =
             codes(&[("gfx1151", 1, Some(1)), ("gfx11-generic", 1, Some(500)), ("gfx942", 1, Some(500))]);
         assert_eq!(found(&generic, &[]), [""; 0]);
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(found(&now(Some(80)), &[("gfx1151", 100)]), [""; 0]);
         assert_eq!(found(&now(None), &[("gfx1151", 100)]), [""; 0], "not counted");
         assert_eq!(found(&codes(&[]), &[("gfx1151", 100)]), ["kernels-lost: 0 kernels for gfx1151"]);
-        // A target that is wanted no more.
+        // A target that is no longer wanted.
         assert_eq!(found(&now(Some(100)), &[("gfx942", 100)]), [""; 0]);
     }
 }

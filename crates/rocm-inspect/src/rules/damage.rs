@@ -1,5 +1,5 @@
-//! Rules about files that contradict themselves: what cannot be read, and code
-//! that is other than its ID says.
+//! Rules about inconsistent files: unreadable parts, and code that does not match its ID. The
+//! readers detect the damage.
 
 use super::{Rule, RuleId, Severity};
 use crate::facts::{Damage, FileFacts, Subject};
@@ -78,7 +78,7 @@ pub(super) fn check(subject: &Subject, file: &FileFacts) -> Vec<Finding> {
     whole.chain(mismatch).chain(hash).map(|finding| finding.at(subject, file)).collect()
 }
 
-/// Says how many of a kind there are beside the first one, which is told.
+/// Describes how many similar problems there are in addition to the first one, which is shown.
 fn more(count: usize) -> String {
     match count {
         0 | 1 => String::new(),

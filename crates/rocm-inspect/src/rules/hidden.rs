@@ -1,5 +1,5 @@
-//! The rule about hidden folders, in which kpack archives lie: whether they got lost
-//! between two packages of which one was made from the other.
+//! The rule about hidden folders, which contain kpack archives: whether they were lost when one
+//! package was built from another. `kpack` checks the archives themselves.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ pub(super) const LOST: Rule = Rule {
            and list hidden folders in %files",
 };
 
-/// Compares subjects of which one was made from the other.
+/// Compares subjects if one was built from the other.
 pub(super) fn check(subjects: &[Subject]) -> Vec<Finding> {
     let all: Vec<_> = subjects.iter().filter(|subject| !subject.debug).map(Modules::of).collect();
     let mut findings = Vec::new();
     for full in all.iter().filter(|full| !full.hidden.is_empty()) {
         for other in all.iter().filter(|other| full.became(other)) {
-            // A wheel of its own may have the code of a target, as AMD splits them.
+            // A separate wheel may contain the code of a target, as AMD's do.
             let moved = |path: &str| all.iter().any(|m| m.kind() == other.kind() && m.hidden.contains(path));
             let lost: Vec<&str> = full.lost_in(other).filter(|path| !moved(path)).collect();
             let Some(first) = lost.first() else { continue };
@@ -40,12 +40,12 @@ pub(super) fn check(subjects: &[Subject]) -> Vec<Finding> {
     findings
 }
 
-/// A subject's files as Python's modules lie: below site-packages.
+/// A subject's files as Python modules: their paths below site-packages.
 struct Modules<'a> {
     subject: &'a Subject,
     distribution: String,
     paths: BTreeSet<&'a str>,
-    /// Those of `paths` that lie in a hidden folder.
+    /// The members of `paths` in a hidden folder.
     hidden: BTreeSet<&'a str>,
 }
 
@@ -61,8 +61,8 @@ impl<'a> Modules<'a> {
         self.subject.kind
     }
 
-    /// Returns whether `other` was made from this: of the same distribution with a file
-    /// in common, or with nothing that is not here, too.
+    /// Returns whether `other` was built from this subject: they share a file, and either `other`
+    /// is another kind of package of the same distribution, or all its files are in this one too.
     fn became(&self, other: &Self) -> bool {
         if std::ptr::eq(self.subject, other.subject) {
             return false;
@@ -75,7 +75,7 @@ impl<'a> Modules<'a> {
         common && (named || theirs().all(|path| self.paths.contains(path)))
     }
 
-    /// The hidden files of which `other` has the neighbours and not them.
+    /// Yields the hidden files that `other` lacks although it has their neighbors.
     fn lost_in<'b>(&'b self, other: &'b Self) -> impl Iterator<Item = &'a str> + 'b {
         let tops: BTreeSet<&str> = other.paths.iter().filter_map(|path| path.split('/').next()).collect();
         self.hidden.iter().copied().filter(move |path| {
@@ -90,14 +90,14 @@ fn in_hidden_folder(path: &str) -> bool {
     folder.split('/').any(|part| part.starts_with('.') && !matches!(part, "." | ".."))
 }
 
-/// Returns whether an installer or builder rewrites this file.
+/// Returns whether an installer or a build backend rewrites this file.
 fn of_installer(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     top.ends_with(".dist-info") || top.ends_with(".egg-info") || path.contains("__pycache__/")
 }
 
-/// The distribution's name, normalised as PEP 503 has it, without what packages of
-/// ROCm builds put around it: `python3-foo-rocm` is foo.
+/// Returns the distribution's name, normalized as in PEP 503, without the affixes of ROCm packages:
+/// `python3-foo-rocm` is foo.
 fn distribution(subject: &Subject) -> String {
     let name = match (&subject.package, subject.kind) {
         (Some(package), _) => package.as_str(),
@@ -151,7 +151,7 @@ mod tests {
         let at = check(&[rpm.clone(), without]);
         assert_eq!(at[0].subject.as_deref(), Some("vllm-1.0-cp314-cp314-linux_x86_64.whl"));
 
-        // A package of its own, with no file in common or with other files, lost nothing.
+        // A separate package with no shared file, or with additional files, has lost nothing.
         for paths in [&["other/_C.abi3.so"][..], &["vllm/_C.abi3.so", "more/x.so"]] {
             let other = package("torch-1.0-cp314-cp314-linux_x86_64.whl", paths);
             assert_eq!(found(&[rpm.clone(), other]), [""; 0]);
@@ -167,7 +167,7 @@ mod tests {
             ],
         );
         assert_eq!(found(&[rpm.clone(), whole]), [""; 0]);
-        // One wheel for the host and one for the targets, as AMD's own are split.
+        // One wheel for the host and one for the targets, as AMD splits them.
         let host = package("vllm-1.0-cp314-cp314-linux_x86_64.whl", &["vllm/_C.abi3.so"]);
         let device = package(
             "amd_vllm_device-1.0-py3-none-any.whl",

@@ -1,6 +1,5 @@
-//! Rules about how ELF files were finished: stripping, hardening, program headers,
-//! paths that do not belong in them. Which libraries and GPU code they need or hold
-//! is asked elsewhere.
+//! Rules about how ELF files were finalized: stripping, hardening, program headers, and paths that
+//! should not be in them. Other files check their libraries and GPU code.
 
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
@@ -134,8 +133,8 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
     findings
 }
 
-/// Returns whether a file is code for a device, not for the host: AMDGPU, BPF (247),
-/// CUDA (190), Intel GPUs (205). The numbers are those of the ELF registry (`e_machine`).
+/// Returns whether a file is code for a device instead of the host: AMDGPU, BPF (247), CUDA (190),
+/// Intel GPUs (205). The numbers are from the ELF registry (`e_machine`).
 fn is_device(elf: &ElfFacts) -> bool {
     matches!(elf.machine.as_str(), "amdgpu" | "bpf" | "machine 190" | "machine 205" | "machine 247")
 }
@@ -175,7 +174,7 @@ fn file_findings(
     findings
 }
 
-/// One finding for a whole wheel.
+/// Returns one finding for a whole wheel.
 fn symbols_kept(subject: &Subject) -> Option<Finding> {
     let kept = |file: &&FileFacts| {
         let elf = file.elf.as_ref().filter(|elf| !elf.debug && !is_device(elf));
@@ -205,8 +204,7 @@ fn unstripped(subject: &Subject, elf: &ElfFacts) -> Option<Finding> {
     Some(NOT_STRIPPED.finding(found, "a stripped file"))
 }
 
-/// What a file that does not say is only judged in packages: a linker's output on its
-/// way may lack it.
+/// Judges a missing PT_GNU_STACK only in packages: intermediate linker output may lack it.
 fn stack(elf: &ElfFacts, packaged: bool) -> Option<Finding> {
     let library = elf.kind == ElfKind::Shared && elf.interpreter.is_none();
     let x86 = matches!(elf.machine.as_str(), "x86_64" | "i386");
@@ -219,11 +217,11 @@ fn stack(elf: &ElfFacts, packaged: bool) -> Option<Finding> {
 }
 
 fn machine(path: &str, elf: &ElfFacts, arch: &str) -> Option<Finding> {
-    // Firmware is for the processor on some device.
+    // Firmware is for the processor of a device.
     if arch.is_empty() || path.contains("/firmware/") {
         return None;
     }
-    // The names of RPM architectures, and what ELF calls the same.
+    // RPM architectures and the corresponding ELF names.
     let (machines, bits, big_endian): (&[&str], u8, bool) = match arch {
         "i386" | "i486" | "i586" | "i686" => (&["i386", "i686"], 32, false),
         "ppc64le" => (&["ppc64", "ppc64le"], 64, false),
@@ -274,7 +272,7 @@ fn mentioned(mention: &Mention) -> String {
     format!("`{}` at byte {} ({})", mention.path, mention.offset, mention.section)
 }
 
-/// Lists a few texts and says how many more there are; `None` if there is none.
+/// Lists a few texts and the number of remaining ones; `None` if there are none.
 fn some(texts: Vec<String>) -> Option<String> {
     const SHOWN: usize = 5;
     let more = texts.len().saturating_sub(SHOWN);
@@ -292,7 +290,7 @@ mod tests {
     use crate::system::System;
     use crate::testing::subject;
 
-    /// A stripped library for x86_64 as a Fedora package has them.
+    /// A stripped library for x86_64 as in a Fedora package.
     fn good() -> ElfFacts {
         ElfFacts {
             bits: 64,
@@ -317,7 +315,7 @@ mod tests {
         Expectations { system, ..Expectations::default() }
     }
 
-    /// In an RPM for Fedora.
+    /// Returns the findings for a library in a Fedora RPM.
     fn in_rpm(elf: ElfFacts) -> Vec<String> {
         findings("k-1-1.x86_64.rpm", "/usr/lib64/libk.so", elf, &fedora())
     }
@@ -348,7 +346,7 @@ mod tests {
         let found = check(&[wheel], &Expectations::default());
         let found: Vec<String> = found.iter().map(|f| format!("{} {}", f.id, f.found)).collect();
         assert_eq!(found, ["symbol-table-kept a full symbol table (.symtab) in 2 files"]);
-        // Not in debugging packages and separate debugging data, folders of a build, object files.
+        // Not in debugging packages, separate debugging data, build folders, or object files.
         assert_eq!(findings("k-debuginfo-1.rpm", "/usr/lib/debug/k", symbols(), &fedora()), NOTHING);
         assert_eq!(in_rpm(ElfFacts { debug: true, ..symbols() }), NOTHING);
         assert_eq!(findings("build", "k.so", symbols(), &fedora()), NOTHING);
@@ -388,7 +386,7 @@ mod tests {
             in_wheel(with(None, "x86_64", None)),
             ["executable-stack: no PT_GNU_STACK, which on x86 asks for an executable stack"]
         );
-        // Not on machines whose default is another, not for programs, not before packaging.
+        // Not on machines with another default, for programs, or before packaging.
         assert_eq!(in_wheel(with(None, "aarch64", None)), NOTHING);
         assert_eq!(in_wheel(with(None, "x86_64", Some("/lib64/ld-linux-x86-64.so.2"))), NOTHING);
         assert_eq!(findings("build", "k.so", with(None, "x86_64", None), &any), NOTHING);

@@ -1,6 +1,5 @@
-//! Rules about kpack archives: whether every reference finds its archive, and in it
-//! the code for the wanted targets. Which paths lie beside each other is `placement`'s
-//! business.
+//! Rules about kpack archives: whether every reference leads to its archive, and whether the
+//! archive has code for the wanted targets. `placement` resolves the paths.
 
 use std::collections::BTreeSet;
 
@@ -43,11 +42,11 @@ pub(super) const PARTIAL: Rule = Rule {
            build",
 };
 
-/// Stands for a target in search paths. Source: ROCm/rocm-systems, `shared/kpack`,
+/// The placeholder for a target in search paths. Source: ROCm/rocm-systems, `shared/kpack`,
 /// `runtime/src/loader.cpp`.
 const PLACEHOLDER: &str = "@GFXARCH@";
 
-/// So many targets or files are named in a finding.
+/// How many targets or files a finding names.
 const NAMED: usize = 8;
 
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
@@ -71,12 +70,12 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
     findings
 }
 
-/// What a reference's search paths lead to.
+/// The archives that a reference's search paths lead to.
 struct Archives<'a> {
-    /// The search paths seen from the root, placeholders kept.
+    /// The search paths from the root, with their placeholders.
     paths: Vec<String>,
-    /// The archives: their paths, the target in the path where there is a placeholder,
-    /// and what is in them, if it could be read.
+    /// The archives: the path, the target in the path if it has a placeholder, and the content if
+    /// readable.
     found: Vec<(String, Option<GpuTarget>, Option<&'a KpackArchive>)>,
 }
 
@@ -162,8 +161,8 @@ impl<'a> Archives<'a> {
         findings
     }
 
-    /// Returns whether `archives` have every piece for the target. Nothing here takes
-    /// time in proportion to the number of pieces, which the file states.
+    /// Checks whether `archives` have every piece for the target. The run time must not depend on
+    /// the number of pieces, which is an untrusted number in the file.
     fn pieces<'b>(
         &self,
         reference: &KpackReference,
@@ -196,13 +195,13 @@ impl<'a> Archives<'a> {
 
 enum Pieces {
     All,
-    /// So many are there for other targets only.
+    /// This many pieces exist only for other targets.
     Elsewhere(u64),
-    /// The key of the first one that is not there, as it should be.
+    /// The key of the first missing piece.
     Missing(String),
 }
 
-/// The pieces of the reference's library that an archive lists, with their targets.
+/// Yields the pieces of the reference's library in an archive, with their targets.
 fn keys<'a>(
     archive: &'a KpackArchive,
     reference: &'a KpackReference,
@@ -233,8 +232,8 @@ fn name(gpu: Option<&GpuTarget>) -> &str {
     gpu.map_or("any target", GpuTarget::as_str)
 }
 
-/// The paths that the loader tries for the targets: each with its features, with
-/// fewer of them, and with none. Source: the same, `runtime/src/isa_target_match.h`.
+/// Returns the paths that the loader tries for the targets: each with all its features, with fewer
+/// of them, and with none. Source: the same, `runtime/src/isa_target_match.h`.
 fn expanded(path: &str, targets: &BTreeSet<Option<&GpuTarget>>) -> Vec<String> {
     if !path.contains(PLACEHOLDER) {
         return vec![path.to_owned()];
@@ -279,7 +278,7 @@ mod tests {
         GpuTarget::parse(text).unwrap()
     }
 
-    /// An archive with these kernels, each for these targets.
+    /// An archive with these kernels, each for its list of targets.
     fn archive(path: &str, targets: &[&str], kernels: &[(&str, &[&str])]) -> FileFacts {
         let all = |names: &[&str]| names.iter().map(|name| Target::Gpu(gpu(name))).collect::<BTreeSet<_>>();
         let archive = KpackArchive {
@@ -308,7 +307,7 @@ mod tests {
         let one = subject("a.rpm", vec![host(lib, 2), whole(place, "gfx1151")]);
         assert_eq!(found(std::slice::from_ref(&one), &["gfx1151"]), [""; 0]);
         assert_eq!(found(&[one], &[]), [""; 0]);
-        // In another package of the set, RPMs among each other and wheels among each other.
+        // The archive may be in another package of the set: RPMs with RPMs, wheels with wheels.
         let device = subject("b.rpm", vec![whole(place, "gfx1151")]);
         assert_eq!(found(&[subject("a.rpm", vec![host(lib, 2)]), device], &["gfx1151"]), [""; 0]);
         let wheels = [
@@ -319,7 +318,7 @@ mod tests {
             ),
         ];
         assert_eq!(found(&wheels, &["gfx1151"]), [""; 0]);
-        // An archive without features, and one of a generic target, serve.
+        // An archive without features and one for a generic target are both sufficient.
         for (wanted, has) in [("gfx90a:xnack+", "gfx90a"), ("gfx1151", "gfx11-generic")] {
             let archive = whole(&format!("lib/.kpack/k_lib_{has}.kpack"), has);
             let folder = subject("out", vec![host("lib/x/libk.so", 2), archive]);
@@ -355,7 +354,7 @@ mod tests {
             "/opt/rocm/.kpack/k_lib_gfx90a:sramecc+:xnack-.kpack, /opt/rocm/.kpack/k_lib_gfx90a:sramecc+.kpack, \
              /opt/rocm/.kpack/k_lib_gfx90a:xnack-.kpack, /opt/rocm/.kpack/k_lib_gfx90a.kpack"
         );
-        // Without wanted targets any archive will do, but one there must be.
+        // Without wanted targets any archive is sufficient, but there must be one.
         assert_eq!(found(&[rpm.clone(), elsewhere.clone()], &[]).len(), 1);
         let debug = subject("a-debuginfo.rpm", vec![host("/usr/lib/debug/libk.so", 1)]);
         assert_eq!(found(&[debug], &["gfx1151"]), [""; 0]);
@@ -369,7 +368,7 @@ mod tests {
         for (file, says) in [
             (whole(place, "gfx1100"), "no code for gfx1151 in out/.kpack/k_lib_gfx1151.kpack"),
             (archive(place, &[], &[]), "no code for gfx1151"),
-            // The loader looks into the list of targets first.
+            // The loader checks the list of targets first.
             (archive(place, &["gfx1100"], &[("lib/libk.so#0", &["gfx1151"])]), "no code for gfx1151"),
             (archive(place, &["gfx1151"], &[("lib/libother.so#0", &["gfx1151"])]), "no code for gfx1151"),
             (archive(place, &["gfx1151"], &[("lib/libk.so#0", &["gfx1151"])]), "no code for gfx1151"),

@@ -1,5 +1,5 @@
-//! Rules about what the dynamic loader is told: search paths and needed
-//! libraries. Which libraries exist is not asked here.
+//! Rules about instructions to the dynamic loader: search paths and needed libraries. It does not
+//! check whether the libraries exist.
 
 use super::{Rule, RuleId, Severity, search_paths};
 use crate::expectations::Expectations;
@@ -65,8 +65,8 @@ pub(super) const NEEDED_ABSOLUTE: Rule = Rule {
     help: "link with `-l` and `-L`, or give the library that is needed a SONAME",
 };
 
-/// Folders of builds, and those in which others than root can create files or
-/// which differ between machines.
+/// Build folders, and folders that users other than root can write to or that differ between
+/// machines.
 const BUILD_FOLDERS: &[&str] = &["/builddir", "/tmp", "/var/tmp", "/home", "/root"];
 
 pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectations) -> Vec<Finding> {
@@ -100,7 +100,7 @@ pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectat
     findings
 }
 
-/// Returns whether nothing is wrong with an entry wherever the file is installed.
+/// Returns whether an entry is fine regardless of where the file is installed.
 pub(super) fn is_good(subject: &Subject, file: &FileFacts, entry: &str, expectations: &Expectations) -> bool {
     matches!(judge(entry, folder_of(subject, file), &expectations.build_roots), Verdict::Good)
 }
@@ -132,7 +132,7 @@ fn judge(entry: &str, origin: Option<&str>, roots: &[String]) -> Verdict {
     hit.map_or(Verdict::Good, |(root, _)| Verdict::Build(root.to_owned()))
 }
 
-/// Returns the parts of an absolute path, `.` and `..` resolved as text.
+/// Returns the components of an absolute path, with `.` and `..` resolved textually.
 fn normal(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -145,8 +145,7 @@ fn normal(path: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the folder in which a file will lie, where that is known: packages
-/// alone say it.
+/// Returns the folder in which a file will be installed, if known: only RPMs state it.
 fn folder_of<'a>(subject: &Subject, file: &'a FileFacts) -> Option<&'a str> {
     let known = subject.kind == SubjectKind::Rpm && file.path.starts_with('/');
     file.path.rsplit_once('/').filter(|_| known).map(|(folder, _)| folder)
@@ -172,7 +171,7 @@ mod tests {
         let subject = crate::testing::subject("k.rpm", Vec::new());
         let expectations = Expectations { build_roots: vec!["/srv/work/".into()], ..Default::default() };
         let findings = check(&subject, &file, &expectations);
-        // What is a matter of policy is tested in `search_paths`.
+        // Findings that depend on a policy are tested in `search_paths`.
         findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.id.as_str()).collect()
     }
 

@@ -1,6 +1,5 @@
-//! The rules of an inspection: one table of what each is about, one file for each
-//! group of them, and the way from facts to findings. Reading files is done
-//! before.
+//! The rules of an inspection: one table that describes them, one file for each group, and the
+//! function that applies them to facts. The readers have collected the facts before.
 
 mod closure;
 mod counts;
@@ -30,25 +29,25 @@ use super::facts::{FileFacts, Subject};
 use super::finding::{Finding, Judgement, RuleId, Severity};
 use rocmrpm_base::text::visible;
 
-/// What a rule is about.
+/// The description of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// Its stable name.
+    /// Its stable ID.
     pub id: RuleId,
-    /// How bad its findings are.
+    /// The severity of its findings.
     pub severity: Severity,
     /// What it finds, in one sentence.
     pub what: &'static str,
-    /// Why that matters.
+    /// Why it matters.
     pub why: &'static str,
-    /// A case in which it did harm, with its source; empty where none is known.
+    /// A case in which the problem did harm, with its source; empty if none is known.
     pub incident: &'static str,
     /// How to fix it.
     pub help: &'static str,
 }
 
-/// Rises whenever a rule judges otherwise than before, so that what an older rocmrpm
-/// accepted is inspected anew.
+/// Increases whenever a rule changes its judgment, so that files accepted by an older rocmrpm are
+/// inspected again.
 pub const RULES_VERSION: u32 = 6;
 
 /// All rules, by group.
@@ -112,7 +111,7 @@ pub const RULES: &[Rule] = &[
     waivers::UNUSED,
 ];
 
-/// The groups of [`RULES`]: each one's name and the first rule in it.
+/// The groups of [`RULES`]: the name of each and its first rule.
 const GROUPS: &[(&str, RuleId)] = &[
     ("GPU targets", targets::MISSING.id),
     ("linkage", linkage::RPATH_BUILD.id),
@@ -121,7 +120,7 @@ const GROUPS: &[(&str, RuleId)] = &[
     ("waivers", waivers::UNUSED.id),
 ];
 
-/// Returns all rules by group, with the groups' names.
+/// Returns all rules by group, with the names of the groups.
 pub fn rule_groups() -> Vec<(&'static str, &'static [Rule])> {
     let start = |id: RuleId| RULES.iter().position(|rule| rule.id == id).unwrap_or(RULES.len());
     let starts = GROUPS.iter().map(|(_, id)| start(*id));
@@ -130,7 +129,7 @@ pub fn rule_groups() -> Vec<(&'static str, &'static [Rule])> {
     GROUPS.iter().map(|(name, _)| *name).zip(ranges).collect()
 }
 
-/// Returns the rule with this name.
+/// Returns the rule with this ID.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.id.0 == id)
 }
@@ -168,7 +167,7 @@ impl Rule {
             subject: None,
             file: None,
             id: self.id,
-            // Findings quote names from files that nobody vouches for.
+            // Findings quote names from untrusted files.
             found: visible(&found.into()),
             expected: visible(&expected.into()),
             help: self.help.to_owned(),

@@ -1,5 +1,5 @@
-//! Rules about where needed libraries come from: missing, unknown, another vendor's.
-//! Which of them are there twice or do not fit together is `closure`'s business.
+//! Rules about the origin of needed libraries: missing, unknown, or another vendor's. `closure`
+//! checks for duplicates and incompatible libraries.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -65,20 +65,20 @@ pub(super) const ALTERNATIVE: Rule = Rule {
     help: "nothing to fix; leave those for other systems out of a package of your own",
 };
 
-// A file may need thousands of libraries that nobody has.
+// A file may need thousands of libraries that do not exist.
 pub(super) const MAX_FOR_FILE: usize = 20;
 
 pub(super) fn check(closure: &Closure<'_>, alternatives: &Alternatives, system: &System) -> Vec<Finding> {
-    // Of a system that is not known nothing is missing.
+    // On an unknown system, no library is missing.
     if !system.is_known() {
         return Vec::new();
     }
     let sonames: BTreeSet<(Root, &str)> =
         closure.tree.elfs.iter().map(|elf| (elf.root, elf.soname())).collect();
     let mut findings = Vec::new();
-    // By family of alternatives, the files and whose libraries they need.
+    // For each family of alternatives, the files and the vendors whose libraries they need.
     let mut optional: BTreeMap<usize, BTreeMap<&str, BTreeSet<usize>>> = BTreeMap::new();
-    // By distribution, the libraries of its wheel and the files that need them.
+    // For each distribution, the libraries of its wheel and the files that need them.
     let mut hosts: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<usize>)> = BTreeMap::new();
     for (index, (elf, links)) in closure.of_files().enumerate() {
         let mut foreign: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -124,7 +124,7 @@ pub(super) fn check(closure: &Closure<'_>, alternatives: &Alternatives, system: 
         let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
         let mut counts: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
         for (whose, files) in &by {
-            // What the system has instead is told in the table.
+            // The table states what the system has instead.
             let short = whose.split(';').next().unwrap_or_default();
             counts.entry(short).or_default().extend(files);
         }
@@ -139,8 +139,8 @@ pub(super) fn check(closure: &Closure<'_>, alternatives: &Alternatives, system: 
     findings
 }
 
-/// Judges the libraries of a file that nothing is known to have: each of the first ones by itself,
-/// the others together by rule.
+/// Judges a file's libraries of unknown origin: the first ones individually, the rest grouped by
+/// rule.
 fn absent(elf: &Elf<'_>, missing: &[&Link<'_>], own: impl Fn(&str) -> bool, system: &System) -> Vec<Finding> {
     let expected = format!("a library of the set or of {}", system.name);
     let (first, rest) = missing.split_at(missing.len().min(MAX_FOR_FILE));
@@ -162,8 +162,8 @@ fn absent(elf: &Elf<'_>, missing: &[&Link<'_>], own: impl Fn(&str) -> bool, syst
     findings.into_iter().map(|finding| finding.at(elf.subject, elf.file)).collect()
 }
 
-/// Returns the rule about a library that nothing is known to have, and what it says of it. A name
-/// that the system may have is no error: a gap in a table must stop no release.
+/// Returns the rule for a library of unknown origin, and the reason. A library that the system may
+/// have is not an error: a gap in a table must not block a release.
 fn judge(
     elf: &Elf<'_>,
     link: &Link<'_>,
@@ -171,9 +171,9 @@ fn judge(
     system: &System,
 ) -> (&'static Rule, &'static str) {
     let library = link.library.as_str();
-    // Where it requires no library at all, rpm's generator was switched off.
+    // If an RPM requires no library at all, rpm's dependency generator was disabled.
     let requires = elf.subject.contents.requires.as_ref().filter(|requires| !requires.is_empty());
-    // No library of a distribution is called so.
+    // No library of a distribution has such a name.
     let private = !is_versioned(library) || is_repaired(library) || rocm_stem(library).is_some();
     if system.complete || library.contains('/') {
         (&MISSING, "which nothing has")
@@ -196,8 +196,8 @@ fn is_required(elf: &Elf<'_>, link: &Link<'_>) -> bool {
     requires.is_some_and(|requires| requires.contains(link.library.as_str()))
 }
 
-/// Returns whether a SONAME has a version, as those of a distribution's libraries have
-/// (`libx.so.1`, `libx-1.2.so`); those without belong to one program.
+/// Returns whether a SONAME has a version, as in distributions (`libx.so.1`, `libx-1.2.so`);
+/// libraries without one belong to a single program.
 fn is_versioned(soname: &str) -> bool {
     let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     match soname.split_once(".so") {
@@ -207,8 +207,8 @@ fn is_versioned(soname: &str) -> bool {
     }
 }
 
-/// Returns whether a wheel's repair gave a library its name, with a digest (auditwheel),
-/// so that only that wheel can have it.
+/// Returns whether auditwheel gave a library its name, with a digest, so that only that wheel can
+/// contain it.
 fn is_repaired(soname: &str) -> bool {
     let stem = soname.split_once(".so").map_or(soname, |(stem, _)| stem);
     without_digest(stem.split_once('.').map_or(stem, |(stem, _)| stem)).is_some()
@@ -223,20 +223,20 @@ fn quoted(libraries: &[&str]) -> String {
     }
 }
 
-/// Files of which a program opens the one that fits the machine: builds of one library
-/// for several GPU stacks or their versions, side by side, that no file of the set needs.
+/// Alternatives, of which a program opens the one that matches the machine: builds of one library
+/// for several GPU stacks or versions of a stack, next to each other, that no file of the set
+/// needs.
 pub(super) struct Alternatives {
-    /// Each family's name and how many they are.
+    /// The name and the size of each family.
     families: Vec<(String, usize)>,
-    /// By file, its family, and whether there are several for its GPU stack.
+    /// For each file, its family, and whether the family has several files for its GPU stack.
     of: HashMap<usize, (usize, bool)>,
 }
 
-/// What stands behind the last `_` or `-` of such a file's name, digits aside.
+/// The suffixes of such file names after the last `_` or `-`, without digits.
 const STACKS: [&str; 8] = ["cpu", "cuda", "rocm", "hip", "xpu", "sycl", "tensorrt", "openvino"];
 
-/// Splits the name of a file that is built for one GPU stack into what alternatives have in
-/// common and the stack.
+/// Splits the name of a file for one GPU stack into the stem that alternatives share and the stack.
 pub(super) fn stack(path: &str) -> Option<(&str, &str)> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let name = name.split_once(".so").map_or(name, |(name, _)| name);
@@ -267,7 +267,7 @@ impl Alternatives {
         Self { families, of }
     }
 
-    /// Returns whether a file is one of several builds for versions of one GPU stack.
+    /// Returns whether a file is one of several builds for versions of the same GPU stack.
     pub(super) fn by_version(&self, index: usize) -> bool {
         self.of.get(&index).is_some_and(|(_, several)| *several)
     }
@@ -340,7 +340,7 @@ mod tests {
         let one = "warning library-in-other-wheel: NEEDED `libc10.so`, `libtorch.so`, `libtorch_hip.so` of torch \
                    in 2 files";
         assert_eq!(found(&[subject("x-1.whl", files())]), [one]);
-        // What a torch that is there lacks is missing.
+        // Libraries that are missing from a torch in the set are missing.
         let torch = subject("torch-2.whl", vec![library("torch/lib/libc10.so", &[])]);
         let all = found(&[subject("x-1.whl", files()), torch]);
         assert!(all.iter().all(|f| f.starts_with("error library-missing")) && all.len() == 2, "{all:?}");
@@ -397,7 +397,7 @@ mod tests {
         let files = [program, library("plugins/libgadget.so.3", &[])];
         let missing = "error library-missing: NEEDED `libgadget.so.3`, which nothing has: it is in the set where \
                        the loader does not look";
-        // Where its files will be installed is unknown.
+        // The installed location of its files is unknown.
         let unknown = "warning library-unknown: NEEDED `libgadget.so.3`, which no table knows";
         for (name, expected) in [("folder", unknown), ("a-1.whl", missing), ("a.rpm", missing)] {
             assert_eq!(found(&[subject(name, files.to_vec())]), [expected], "{name}");
@@ -428,7 +428,7 @@ mod tests {
             "error library-foreign: NEEDED `libcudart.so.11.0`, `libcublas.so.11` of CUDA (NVIDIA)"
         );
         assert_eq!(all.len(), 2, "{all:?}");
-        // One that the others need is no alternative, nor is one that stands alone.
+        // A file that others need is not an alternative, nor is a single one.
         let mut needed = files();
         needed.push(library("b/_b.so", &["libb_cuda12.so"]));
         assert!(found(&[subject("b-1.whl", needed)])[0].starts_with("error library-foreign"));

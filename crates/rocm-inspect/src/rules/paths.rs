@@ -1,4 +1,5 @@
-//! A rule about the paths of an archive's members: where a program that unpacks it would write.
+//! A rule about the paths of an archive's members: where unpacking would write. It does not check
+//! their content.
 
 use super::{Rule, RuleId, Severity};
 use crate::facts::{Subject, SubjectKind};
@@ -15,9 +16,10 @@ pub(super) const OUTSIDE: Rule = Rule {
            install it",
 };
 
-/// Judges the paths of a subject: one finding, however many there are.
+/// Judges the paths of a subject. Returns one finding for any number of bad paths.
 pub(super) fn check(subject: &Subject) -> Option<Finding> {
-    // The paths of RPMs are absolute; those of the others are relative to where they are unpacked.
+    // The paths of RPMs are absolute; other paths are relative to the folder where they are
+    // unpacked.
     let (packed, absolute) = match subject.kind {
         SubjectKind::Rpm => (true, true),
         SubjectKind::Wheel | SubjectKind::Tar => (true, false),

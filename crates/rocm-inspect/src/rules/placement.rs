@@ -1,19 +1,19 @@
-//! Where the files of a set lie when all of it is installed: which of them are beside
-//! each other, and what a path relative to one of them leads to. Nothing is judged.
+//! Determines where the files of a set are after installation: which of them are next to each
+//! other, and what a path relative to one of them leads to. It does not judge them.
 
 use std::collections::BTreeMap;
 
 use crate::facts::{FileFacts, Subject, SubjectKind};
 
-/// So many symbolic links are followed from one to the next, as Linux does.
+/// How many symbolic links are followed in a row, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// How a subject's paths are to be read.
+/// How to interpret a subject's paths.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Placement {
-    /// The tree: subjects of one tree are installed together.
+    /// The tree. Subjects of the same tree are installed together.
     tree: Tree,
-    /// What stands before the subject's paths.
+    /// The prefix of the subject's paths.
     before: String,
 }
 
@@ -23,9 +23,9 @@ enum Tree {
     System,
     /// Wheels, all below the same site-packages.
     Modules,
-    /// Folders and files, as they lie on this machine.
+    /// Folders and files, at their location on this machine.
     Disk,
-    /// An archive of its own.
+    /// A separate archive.
     Alone(String),
 }
 
@@ -35,7 +35,7 @@ impl Placement {
             SubjectKind::Rpm => (Tree::System, String::new()),
             SubjectKind::Wheel => (Tree::Modules, String::new()),
             SubjectKind::Folder => (Tree::Disk, subject.path.clone()),
-            // The only file is the subject itself.
+            // The subject is itself the only file.
             SubjectKind::File => {
                 let folder = subject.path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 (Tree::Disk, folder.to_owned())
@@ -45,7 +45,7 @@ impl Placement {
         Self { tree, before }
     }
 
-    /// Where a path of the subject lies.
+    /// Returns the installed path of one of the subject's paths.
     pub(super) fn path(&self, path: &str) -> Full {
         let path = if self.tree == Tree::Modules { module_path(SubjectKind::Wheel, path) } else { path };
         match self.before.as_str() {
@@ -55,11 +55,11 @@ impl Placement {
     }
 }
 
-/// A path in its tree.
+/// A normalized path in its tree.
 pub(super) struct Full(String);
 
 impl Full {
-    /// The path that `relative` names, seen from this file's folder.
+    /// Returns the path of `relative` as seen from this file's folder.
     pub(super) fn beside(&self, relative: &str) -> String {
         if relative.starts_with('/') {
             return normal(relative);
@@ -70,17 +70,17 @@ impl Full {
     }
 }
 
-/// What lies at a path.
+/// What is at a path.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    /// The file, if it is one that was looked into.
+    /// The file, if it was inspected.
     pub(super) file: Option<&'a FileFacts>,
 }
 
 /// All paths of a set.
 pub(super) struct Installed<'a> {
     places: BTreeMap<(Tree, String), Place<'a>>,
-    /// Symbolic links, and the paths that they lead to.
+    /// Symbolic links and their targets.
     links: BTreeMap<(Tree, String), String>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Installed<'a> {
         Self { places, links }
     }
 
-    /// What lies at the path, symbolic links of files followed.
+    /// Returns what is at the path, following symbolic links to files.
     pub(super) fn at(&self, placement: &Placement, path: &str) -> Option<Place<'a>> {
         let mut key = (placement.tree.clone(), path.to_owned());
         for _ in 0..MAX_LINKS {
@@ -118,7 +118,7 @@ impl<'a> Installed<'a> {
         None
     }
 
-    /// Everything whose path starts so, links of files included.
+    /// Yields everything whose path starts with `start`, including links to files.
     pub(super) fn starting<'b>(
         &'b self,
         placement: &'b Placement,
@@ -133,7 +133,7 @@ impl<'a> Installed<'a> {
     }
 }
 
-/// Takes out `.`, empty parts, and `..` together with what stands before it.
+/// Removes `.`, empty components, and `..` together with the preceding component.
 fn normal(path: &str) -> String {
     let absolute = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
@@ -150,8 +150,8 @@ fn normal(path: &str) -> String {
     format!("{}{}", if absolute { "/" } else { "" }, parts.join("/"))
 }
 
-/// A path as seen from site-packages: of a wheel the folder `.data` taken off, of
-/// others what stands before.
+/// Returns a path relative to site-packages: in wheels without the `.data` folder, otherwise the
+/// part after `site-packages` or `dist-packages`.
 pub(super) fn module_path(kind: SubjectKind, path: &str) -> &str {
     if kind == SubjectKind::Wheel {
         // Source: the binary distribution format, "The .data directory".

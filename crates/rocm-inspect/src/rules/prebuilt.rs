@@ -1,5 +1,5 @@
-//! What to do about findings in files that others built: neither a component.toml nor a build log
-//! is at hand.
+//! Help for findings in prebuilt files, which come without a component.toml and a build log. It
+//! does not change the findings otherwise.
 
 use super::{RuleId, counts, damage, origins, targets};
 use crate::finding::Finding;
@@ -33,7 +33,7 @@ const HELP: &[(RuleId, &str)] = &[
     ),
 ];
 
-/// Replaces the help of a finding by help for people who did not build the file.
+/// Replaces the help of a finding with help for users who did not build the file.
 pub(super) fn advise(finding: &mut Finding) {
     if let Some((_, help)) = HELP.iter().find(|(rule, _)| *rule == finding.id) {
         finding.help = (*help).to_owned();

@@ -1,5 +1,5 @@
-//! Rules about what a package says of its GPU code: `Provides: rocm-gfx(TARGET)` must
-//! be what was found in its files, no more and no less.
+//! Rules about the GPU code that a package declares: `Provides: rocm-gfx(TARGET)` must match the
+//! code in its files exactly. It does not check whether the targets are wanted.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub(super) fn check(subject: &Subject, expectations: &Expectations) -> Vec<Findi
         0 => "no GPU code".to_owned(),
         _ => format!("GPU code for {}", found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     };
-    // Whether code that was moved to archives is found there is `kpack`'s to say.
+    // `kpack` checks code that was moved to archives.
     let moved = found.contains(&Target::Unread);
     let mut findings = Vec::new();
     for name in provided {

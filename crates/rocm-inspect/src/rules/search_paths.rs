@@ -1,5 +1,5 @@
-//! Rules about DT_RPATH and DT_RUNPATH as a policy: which of them, leading where.
-//! Entries that are wrong everywhere are in `linkage`.
+//! Rules about the policy for DT_RPATH and DT_RUNPATH: which tag is used, and where entries lead.
+//! `linkage` checks for entries that are always wrong.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ pub(super) const RUNPATH_UNRESOLVED: Rule = Rule {
 /// How many entries a finding lists.
 const SHOWN: usize = 3;
 
-/// Judges one file by itself; what `linkage` finds wrong everywhere is left to it.
+/// Judges one file on its own. `linkage` reports entries that are always wrong.
 pub(super) fn check(
     subject: &Subject,
     file: &FileFacts,
@@ -152,8 +152,8 @@ fn is_absolute(entry: &str, system: &System) -> bool {
     entry.starts_with('/') && !standard && !rocm
 }
 
-/// Returns whether an RPM's entry leads to a folder for its own libraries, as Fedora's
-/// packaging guidelines allow ("Rpath for Internal Libraries").
+/// Returns whether an RPM's entry leads to a folder for its own libraries, as Fedora's packaging
+/// guidelines allow ("Rpath for Internal Libraries").
 fn is_own_folder(subject: &Subject, entry: &str) -> bool {
     let folder = format!("{}/", entry.trim_end_matches('/'));
     let mut below = subject.contents.paths.range(folder.clone()..);
@@ -165,11 +165,11 @@ fn is_within(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Finds entries with $ORIGIN that lead to no folder of the set.
+/// Finds entries with $ORIGIN that do not lead to a folder of the set.
 pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> Vec<Finding> {
     let system = &expectations.system;
     let mut findings = Vec::new();
-    // What the wheels of the set have in the folder of modules.
+    // The top-level names of the set's wheels in site-packages.
     let wheels = closure.tree.elfs.iter().filter(|elf| elf.root == WHEELS);
     let own_tops: BTreeSet<String> = wheels.filter_map(|elf| top(&elf.place)).collect();
     for elf in &closure.tree.elfs {
@@ -201,18 +201,18 @@ pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> 
 }
 
 /// Returns whether a path leads to the modules of a wheel that is not in the set, such as
-/// `nvidia/cublas/lib` or `_rocm_sdk_core/lib`: whether they are there is not known.
-/// Folders of Bazel's, which exist in its build alone, belong to no wheel.
+/// `nvidia/cublas/lib` or `_rocm_sdk_core/lib`, so that it may exist. Bazel's folders exist only in
+/// its build and do not belong to any wheel.
 fn leads_to_others(path: &str, own_tops: &BTreeSet<String>) -> bool {
     let Some(path) = normal(WHEELS, path) else { return false };
     match top(&path) {
         Some(top) => !own_tops.contains(&top) && !top.starts_with("_solib_"),
-        // Above all modules: another Python's, or the environment's own libraries.
+        // Above all modules: those of another Python, or the environment's own libraries.
         None => path.contains("/site-packages/") || path.contains("/dist-packages/"),
     }
 }
 
-/// Returns the module or folder of modules that a path in an environment leads to.
+/// Returns the top-level module or package of a path in an environment.
 fn top(path: &str) -> Option<String> {
     let rest = path.strip_prefix(SITE_PACKAGES)?.strip_prefix('/')?;
     rest.split('/').next().map(str::to_owned)
@@ -224,7 +224,7 @@ fn is_systems(path: &str, system: &System) -> bool {
     rocm || DEFAULT_FOLDERS.contains(&path.as_str())
 }
 
-/// One finding about some entries of a file, however many they are.
+/// Returns one finding for any number of a file's entries.
 fn listed<'e>(
     rule: &Rule,
     name: &str,
@@ -242,7 +242,7 @@ fn listed<'e>(
     Some(rule.finding(shortened(found), expected))
 }
 
-/// Entries may be thousands of characters long.
+/// Shortens a text, because entries may have thousands of characters.
 fn shortened(text: String) -> String {
     match text.char_indices().nth(400) {
         Some((at, _)) => format!("{}...", &text[..at]),
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(ids("a.rpm", file(usr, &[], &["$ORIGIN"])), [""; 0]);
         assert_eq!(ids("a.rpm", file(rocm, &[], &["$ORIGIN"])), ["runpath-forbidden"]);
         assert_eq!(ids("a.rpm", file(rocm, &["$ORIGIN"], &[])), [""; 0]);
-        // Elsewhere, and in wheels, there is no policy.
+        // There is no policy elsewhere or in wheels.
         assert_eq!(ids("a.rpm", file("/opt/rocm/core-7.1/a.so", &["$ORIGIN"], &[])), [""; 0]);
         assert_eq!(ids("a-1.whl", file("a.so", &[], &["$ORIGIN"])), [""; 0]);
         let none = System { search_path_tag: None, ..system() };
@@ -333,7 +333,7 @@ mod tests {
             findings.iter().map(|f| format!("{} {}", f.id, f.found)).collect::<Vec<_>>()
         };
         let bad = file("x/lib/a.so", &["$ORIGIN/../../torch/lib"], &["$ORIGIN/../nowhere", "$ORIGIN"]);
-        // What another wheel has is not known without it.
+        // The content of a wheel outside of the set is unknown.
         let nowhere = ["runpath-unresolved RUNPATH entry `$ORIGIN/../nowhere`"];
         assert_eq!(found(&[subject("x-1.whl", vec![bad.clone()])]), nowhere);
         let python = "$ORIGIN/../../../../python3.12/site-packages/torch/lib";

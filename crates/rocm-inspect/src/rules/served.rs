@@ -1,6 +1,6 @@
-//! How a set serves a GPU: which of its files with GPU code have code that runs on it, and
-//! whether the kernels are there. Findings and the headline of every report come from here, so
-//! that they do not contradict each other.
+//! Determines how a set serves a GPU: which of its files with GPU code have code that runs on it,
+//! and whether the kernels are complete. The findings and the headline of every report use this
+//! module, so that they do not contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -90,7 +90,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Returns how the subjects serve a target; debugging data is left out.
+/// Returns how the subjects serve a target, excluding debugging data.
 pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
     let real = || subjects.iter().filter(|subject| !subject.debug);
     let code = real().flat_map(|subject| &subject.files).flat_map(|file| &file.device);
@@ -117,26 +117,26 @@ pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
     Verdict { target: gpu.clone(), served, by, files, of_files, shortfall }
 }
 
-/// A file that has code for several targets by its nature, or several such files of which a
-/// process loads one.
+/// A file whose storage can have code for several targets, or several such files of which a process
+/// loads one.
 pub(super) struct Unit<'a> {
     pub(super) subject: &'a Subject,
     pub(super) files: Vec<&'a FileFacts>,
 }
 
 impl<'a> Unit<'a> {
-    /// Returns whether any of the files has code that runs on a GPU.
+    /// Returns whether any of the files has code that runs on the GPU.
     pub(super) fn serves(&self, gpu: &GpuTarget) -> bool {
         self.code().any(|code| code.target.serves(gpu))
     }
 
-    /// Returns the code in the files.
+    /// Yields the code in the files.
     pub(super) fn code(&self) -> impl Iterator<Item = &'a DeviceCode> {
         self.files.iter().flat_map(|file| &file.device).filter(|code| code.storage.serves())
     }
 }
 
-/// Returns the files of which each should serve every target, by subject and path.
+/// Returns the units that should each serve every target, by subject and path.
 pub(super) fn units(subjects: &[Subject]) -> Vec<Unit<'_>> {
     let mut units: BTreeMap<(&str, String), Unit<'_>> = BTreeMap::new();
     for subject in subjects.iter().filter(|subject| !subject.debug) {
@@ -158,8 +158,8 @@ pub(super) fn units(subjects: &[Subject]) -> Vec<Unit<'_>> {
     units.into_values().collect()
 }
 
-/// Returns whether a file of this storage holds code for one target by its nature, so
-/// that the folder around it counts.
+/// Returns whether a file of this storage always has code for a single target, so that only the
+/// files of a folder together can serve several.
 fn single(storage: Storage) -> bool {
     matches!(storage, Storage::Bundle | Storage::CodeObject | Storage::KernelFile | Storage::Kpack)
 }
@@ -170,7 +170,8 @@ mod tests {
     use crate::facts::{KernelCode, Unread};
     use crate::testing::{device_code, gpu, subject};
 
-    /// A file: its path; by target, how many kernels, how many bytes they have, how many are empty.
+    /// A file with this path and, for each target, the number of kernels, their size in bytes, and
+    /// the number of empty ones.
     fn file(path: &str, codes: &[(&str, u64, u64, u64)]) -> FileFacts {
         let device = codes.iter().map(|(target, kernels, bytes, empty)| DeviceCode {
             kernels: Some(*kernels),
@@ -210,7 +211,7 @@ mod tests {
             |own, of_other| file("a/k.so", &[("gfx1151", 10, own, of_other), ("gfx1100", 10, 9000, 0)]);
         assert_eq!(shown(vec![stubs(40, 10)]), "0 of 10 kernels in k.so");
         assert_eq!(shown(vec![stubs(8000, 0)]), "served exactly");
-        // Much less code than for the others.
+        // Much less code than for the other targets.
         assert_eq!(shown(vec![stubs(900, 0)]), "0 of 10 kernels in k.so");
         assert_eq!(shown(vec![file("a/k.so", &[("gfx1151", 10, 40, 10)])]), "0 of 10 kernels in k.so");
         // Some are empty for all targets.

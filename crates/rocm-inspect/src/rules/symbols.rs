@@ -1,5 +1,5 @@
-//! Rules about symbols: used without the library that has them, newer than the
-//! system's, or defined by no file of the set. Reading symbols is done before.
+//! Rules about symbols: used without linking the library that defines them, newer than the
+//! system's, or not defined by any file of the set. `elf` reads the symbols.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -68,7 +68,7 @@ pub(super) fn check(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
 fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     let elfs = &closure.tree.elfs;
     let mut users: BTreeMap<&str, Vec<(usize, Vec<&str>)>> = BTreeMap::new();
-    // NVIDIA's NCCL has the functions of RCCL.
+    // NVIDIA's NCCL has the same functions as RCCL.
     let foreign = closure.links.iter().filter(|link| link.origin == Origin::Foreign);
     let foreign: HashSet<usize> =
         foreign.filter(|link| vendor(link.library.as_str()).is_some()).map(|link| link.from).collect();
@@ -91,7 +91,7 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     for link in &closure.links {
         match link.to {
             Some(to) => needed_by[to].push(link.from),
-            // What a library brings that is not there is not known.
+            // The symbols and dependencies of a missing library are unknown.
             None => unknown[link.from] |= link.origin == Origin::Missing,
         }
     }
@@ -106,7 +106,7 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
             lacks.entry(index).or_default().push((stem, symbols));
         }
     }
-    // Libraries of ROCm bring each other.
+    // ROCm's libraries load each other.
     let of_rocm = closure.links.iter().filter(|link| rocm_stem(link.library.as_str()).is_some());
     let with_rocm = spread(of_rocm.map(|link| link.from), &needed_by);
     let findings = lacks.into_iter().map(|(index, libraries)| {
@@ -123,8 +123,9 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Returns whether no file of the set that a file loads can define one of these symbols. After a quick
-/// look, which reads no names of defined symbols, any file that defines some can.
+/// Returns whether no file of the set that a file loads can define one of these symbols. After a
+/// quick inspection, which does not read the names of defined symbols, any file that defines some
+/// can.
 fn lacks_symbols(closure: &Closure<'_>, index: usize, symbols: &[&str]) -> bool {
     let mut loads: Vec<Vec<usize>> = vec![Vec::new(); closure.tree.elfs.len()];
     for link in &closure.links {
@@ -139,7 +140,7 @@ fn lacks_symbols(closure: &Closure<'_>, index: usize, symbols: &[&str]) -> bool 
     })
 }
 
-/// Returns everything that leads to one of `start`.
+/// Returns all files from which one of `start` is reachable.
 fn spread(start: impl Iterator<Item = usize>, back: &[Vec<usize>]) -> HashSet<usize> {
     let mut open: Vec<usize> = start.collect();
     let mut seen: HashSet<usize> = open.iter().copied().collect();
@@ -163,7 +164,7 @@ fn too_new(elf: &Elf<'_>, links: &[Link<'_>], system: &System) -> Option<Finding
     let mut found = BTreeSet::new();
     let mut expected = BTreeSet::new();
     for (library, versions) in &elf.facts.versions_needed {
-        // What the set brings along need not be as old as the system's.
+        // Libraries in the set may be newer than the system's.
         if own.contains(library.as_str()) {
             continue;
         }
@@ -185,7 +186,8 @@ fn too_new(elf: &Elf<'_>, links: &[Link<'_>], system: &System) -> Option<Finding
     })
 }
 
-/// The namespaces of torch and the library without which they cannot be judged.
+/// The namespaces of torch and the libraries that define their symbols. A namespace can only be
+/// judged if the set has one of its libraries.
 const NAMESPACES: [(&str, &[&str]); 3] = [
     ("3c10", &["libc10.so"]),
     ("2at", &["libtorch_cpu.so", "libtorch.so"]),
@@ -194,7 +196,7 @@ const NAMESPACES: [(&str, &[&str]); 3] = [
 
 fn torch(closure: &Closure<'_>) -> Vec<Finding> {
     let elfs = &closure.tree.elfs;
-    // Torch's own libraries by world, where their symbols were read.
+    // The torch libraries in each root whose symbols were read.
     let mut present: HashSet<(Root, &str)> = HashSet::new();
     for elf in elfs.iter().filter(|elf| !elf.facts.symbols.defined.is_empty()) {
         present.insert((elf.root, elf.soname()));
@@ -216,7 +218,7 @@ fn torch(closure: &Closure<'_>) -> Vec<Finding> {
         defined.extend(symbols.map(|symbol| (elf.root, &**symbol)));
     }
     let findings = closure.of_files().filter_map(|(elf, links)| {
-        // Part of torch lies elsewhere: then what it has is not known.
+        // If part of torch is outside of the set, its symbols are unknown.
         let elsewhere = |link: &Link<'_>| {
             let name = link.library.as_str();
             (name.starts_with("libtorch") || name.starts_with("libc10")) && link.origin != Origin::Own
@@ -236,9 +238,9 @@ fn torch(closure: &Closure<'_>) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Returns torch's namespace of a mangled name, with its length before it. Source:
-/// Itanium C++ ABI, 5.1: `_Z`, for virtual tables and the like `T` and a letter, for
-/// thunks also offsets, `GV` for guards, then `N`, qualifiers, and the names.
+/// Returns torch's namespace of a mangled name, including the length prefix. Source: Itanium C++
+/// ABI, 5.1: `_Z`, for virtual tables and the like `T` and a letter, for thunks also offsets, `GV`
+/// for guards, then `N`, qualifiers, and the names.
 fn namespace(symbol: &str) -> Option<&'static str> {
     let rest = nested(symbol)?;
     let fits = |name: &&str| {
@@ -248,7 +250,7 @@ fn namespace(symbol: &str) -> Option<&'static str> {
     NAMESPACES.iter().map(|(name, _)| *name).find(fits)
 }
 
-/// Returns what follows `N` and its qualifiers in a mangled nested name.
+/// Returns the part of a mangled nested name after `N` and its qualifiers.
 fn nested(symbol: &str) -> Option<&str> {
     let mut rest = symbol.strip_prefix("_Z")?;
     if let Some(thunk) = rest.strip_prefix("Th").or_else(|| rest.strip_prefix("Tv")) {
@@ -264,8 +266,8 @@ fn nested(symbol: &str) -> Option<&str> {
     Some(names.trim_start_matches(['r', 'V', 'K']).trim_start_matches(['R', 'O']))
 }
 
-/// Returns a symbol as a reader would look for it: the names of a nested one before
-/// its mangled name, as far as they are plain.
+/// Returns a symbol in a searchable form: the plain names of a nested one, followed by its mangled
+/// name.
 fn readable(symbol: &str) -> String {
     let short: String = symbol.chars().take(MAX_NAME).collect();
     let Some(mut rest) = nested(symbol) else { return short };
@@ -338,7 +340,7 @@ mod tests {
               nothing that it needs in the set needs"
             ]
         );
-        // One that binds them at once cannot be loaded, if nothing that it needs has them.
+        // A file with immediate binding cannot be loaded if nothing that it needs defines them.
         let now = |needed: &[&str]| {
             let mut file = library("a/now.so", needed, &[], hip);
             file.elf.as_mut().unwrap().bind_now = true;
@@ -441,7 +443,7 @@ mod tests {
             found(&[torch(), subject("x-1.whl", vec![bad.clone()])]),
             [format!("x/_C.so torch-symbol-undefined: undefined c10::detail::torchCheckFail ({GONE})")]
         );
-        // Without torch, or with a part of it, nothing can be said.
+        // Without torch, or with only a part of it, there is no result.
         assert_eq!(found(&[subject("x-1.whl", vec![bad])]), [""; 0]);
         let hip = library("x/_D.so", &["libtorch_hip.so"], &[], &["_ZN2at3hip4syncEv"]);
         let good = library(
@@ -473,7 +475,7 @@ mod tests {
             ("at", None),
         ] {
             assert_eq!(namespace(symbol), expected, "{symbol}");
-            // No beginning of it is a reason to panic.
+            // Truncated names must not panic.
             (0..symbol.len())
                 .for_each(|length| drop((namespace(&symbol[..length]), readable(&symbol[..length]))));
         }

@@ -1,5 +1,5 @@
-//! Rules about GPU targets and the presence of GPU code. They look at all
-//! subjects together: a component's packages serve a GPU as a set.
+//! Rules about GPU targets and the presence of GPU code. They consider all subjects together,
+//! because a component's packages serve a GPU as a set. `counts` compares the number of kernels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +82,7 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
         .filter(|subject| !subject.debug)
         .flat_map(|subject| subject.files.iter().map(move |file| (subject, file)))
         .flat_map(|(subject, file)| file.device.iter().map(move |code| (subject, file, code)))
-        // Tuning data and handlers that no offload runtime loads run no program.
+        // Tuning data, and code that no offload runtime loads, do not run programs.
         .filter(|(.., code)| code.storage.serves())
         .collect();
     let wanted: BTreeSet<&GpuTarget> = expectations.gpu_targets.iter().collect();
@@ -90,7 +90,7 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
         let promised = expectations.device_code == Some(true);
         return promised.then(|| absent(subjects, &expectations.gpu_targets)).into_iter().collect();
     }
-    // Whether code that was moved to archives is found there is `kpack`'s to say.
+    // `kpack` checks code that was moved to archives.
     let moved = set.iter().any(|(.., code)| code.target == Target::Unread);
     let targets: BTreeSet<&Target> = set.iter().map(|(.., code)| &code.target).collect();
     let places = places(&set);
@@ -103,15 +103,14 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
         }
         findings.extend(partial(gpu, subjects));
     }
-    // Files that others built serve the GPUs of others, too.
+    // Prebuilt files may serve other GPUs too.
     if expectations.built && !wanted.is_empty() {
         findings.extend(unexpected(&set, &expectations.gpu_targets));
     }
     findings
 }
 
-/// One finding for each folder: what is wrong with one library is mostly wrong with
-/// those beside it.
+/// Returns one finding for each folder: a problem of one library usually affects those next to it.
 fn missing_in_files(gpu: &GpuTarget, units: &[Unit<'_>]) -> Vec<Finding> {
     type Folder<'a> = (&'a Subject, &'a FileFacts, BTreeSet<&'a Target>, u64);
     let mut folders: BTreeMap<(&str, &str), Folder<'_>> = BTreeMap::new();
@@ -147,8 +146,8 @@ fn partial(gpu: &GpuTarget, subjects: &[Subject]) -> Vec<Finding> {
             for code in file.device.iter().filter(bundled).filter(|code| code.target.serves(gpu)) {
                 *counts.entry(&code.target).or_default() += code.count;
             }
-            // The variants of one processor stand beside each other in a bundle;
-            // generic targets may stand in for it in some.
+            // The variants of one processor are next to each other in a bundle; generic targets may
+            // replace it in some bundles.
             let mut processors: BTreeMap<&str, u64> = BTreeMap::new();
             for (target, count) in &counts {
                 let name = if let Target::Gpu(target) = target { target.processor() } else { "" };
@@ -177,7 +176,7 @@ fn absent(subjects: &[Subject], wanted: &[GpuTarget]) -> Finding {
     ABSENT.finding(format!("no GPU code in {files}"), expected)
 }
 
-/// Says in which files the GPU code is.
+/// Describes which files contain the GPU code.
 fn places(set: &[Code<'_>]) -> String {
     let files: BTreeSet<_> = set.iter().map(|(subject, file, _)| (&subject.path, &file.path)).collect();
     match files.first() {
@@ -206,14 +205,14 @@ fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, moved: boo
     }
 }
 
-/// One finding for each subject, at the first file that has such code: data folders
-/// hold hundreds of files, and libraries are built for dozens of targets.
+/// Returns one finding for each subject, at the first file with such code: data folders contain
+/// hundreds of files, and libraries are built for dozens of targets.
 fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
     let mut found: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for (subject, file, code) in set {
-        // Variants of one processor stand beside each other.
+        // Variants of one processor are next to each other.
         let serves = |code: &DeviceCode| wanted.iter().any(|gpu| is_for(&code.target, gpu));
-        // A file of kernels for a family of processors serves those that are asked for.
+        // A kernel file for a family of processors serves the wanted ones among them.
         let family = code.storage == Storage::KernelFile
             && file.device.iter().any(|other| other.storage == Storage::KernelFile && serves(other));
         let asked = code.target == Target::Unread || family || serves(code);
@@ -229,7 +228,7 @@ fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
         let files = places.iter().map(|(_, file, _)| &file.path).collect::<BTreeSet<_>>().len();
         let files = if files == 1 { String::new() } else { format!(" in {files} files") };
         let number = if targets.len() < 4 { String::new() } else { format!("{} targets: ", targets.len()) };
-        // More than there are GPUs: unknown names, as many as a file likes.
+        // A file may contain any number of unknown names, more than there are GPUs.
         let more = targets.len().saturating_sub(MAX_TARGETS);
         let mut names: Vec<String> = targets.into_iter().take(MAX_TARGETS).collect();
         names.extend((more > 0).then(|| format!("and {more} more")));
@@ -290,9 +289,9 @@ mod tests {
     fn what_is_wanted_and_there_is_no_finding() {
         assert_eq!(ids(&[with(&["gfx1151"])], &["gfx1151"], Some(true)), [""; 0]);
         assert_eq!(ids(&[with(&["gfx1151", "gfx1100"])], &["gfx1100", "gfx1151"], None), [""; 0]);
-        // One package of the set suffices.
+        // One package of the set is sufficient.
         assert_eq!(ids(&[with(&["gfx1151"]), with(&[])], &["gfx1151"], Some(true)), [""; 0]);
-        // Nothing wanted: nothing judged.
+        // Without wanted targets, nothing is judged.
         assert_eq!(ids(&[with(&["gfx900"])], &[], Some(true)), [""; 0]);
     }
 
@@ -373,7 +372,7 @@ mod tests {
              file of the folder"
         );
         assert_eq!(found.len(), 2, "{found:?}");
-        // Data folders have one file for each target.
+        // Data folders have one file per target.
         let data = file("/usr/lib64/rocblas/library/k_gfx1100.co", 0, &[("gfx1100", Storage::CodeObject, 1)]);
         let found = ids(&[of_files(vec![with.clone(), data])], &["gfx1151"], None);
         assert_eq!(found, ["gpu-target-unexpected: 1 code object for gfx1100"]);

@@ -1,4 +1,4 @@
-//! Rules about what was not read: nothing is known of it, good or bad.
+//! Rules about files that were not read. Their content is unknown, so no other rule judges them.
 
 use super::{Rule, RuleId, Severity};
 use crate::facts::{Subject, Unread};
@@ -22,7 +22,7 @@ pub(super) const ARCHIVE: Rule = Rule {
     help: "inspect the archive by itself: give its path, or unpack it and give the folder",
 };
 
-/// Judges what of a subject was not read: one finding for each of both kinds.
+/// Judges the unread files of a subject: one finding each for files and for archives.
 pub(super) fn check(subject: &Subject) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (rule, archive) in [(&FILE, false), (&ARCHIVE, true)] {

@@ -1,5 +1,5 @@
-//! Taking out findings that a component accepts with a reason, and finding waivers
-//! that match nothing. How waivers are written down is `workspace`'s business.
+//! Applies the waivers of a component, and finds waivers that do not match anything. `workspace`
+//! parses them.
 
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Waiver;
@@ -16,8 +16,8 @@ pub(super) const UNUSED: Rule = Rule {
     help: "remove the `[[inspect.waive]]` table, or correct its `rule`, `file` and `found`",
 };
 
-/// Splits findings into those that stand and those that some waiver accepts. The first
-/// waiver that matches gives the reason; every one that matches counts as used.
+/// Splits findings into those that remain and those that a waiver accepts. The first matching
+/// waiver provides the reason; every matching one counts as used.
 pub(super) fn apply(findings: Vec<Finding>, waivers: &[Waiver]) -> (Vec<Finding>, Vec<Waived>) {
     let mut used = vec![false; waivers.len()];
     let (mut kept, mut waived) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(found(waiver("not-stripped", None, Some(".debug_info"))), 0);
         assert_eq!(found(waiver("not-stripped", Some("/usr/b.so"), None)), 0);
         assert_eq!(found(waiver("build-id-missing", None, None)), 0);
-        // A finding about the whole set is in no file.
+        // A finding about the whole set does not have a file.
         let absent = crate::rules::targets::ABSENT.finding("none", "some");
         let waivers = [waiver("device-code-absent", Some("*"), None)];
         assert_eq!(outcome(std::slice::from_ref(&absent), &waivers).1, [""; 0]);
@@ -125,7 +125,7 @@ mod tests {
              matches no finding, expected a finding for every waiver [waiver-unused]"
         );
         assert_eq!(kept[0].severity, Severity::Error);
-        // Two that match the same are both used.
+        // Two waivers that match the same finding are both used.
         let two = [waiver("not-stripped", None, None), waiver("not-stripped", Some("*"), None)];
         assert_eq!(outcome(&[stripped("/a")], &two).0, [""; 0]);
     }

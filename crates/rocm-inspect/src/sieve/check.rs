@@ -1,5 +1,5 @@
-//! Whether what a sieve left out of an ELF file is nothing that a quick look reads,
-//! told by the section headers, which stand at the file's end, and the dynamic section.
+//! Checks that a quick inspection reads nothing of what a sieve skipped in an ELF file. Uses the
+//! section headers, which are at the end of the file, and the dynamic section.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use goblin::elf::section_header::{SHF_EXECINSTR, SHT_NOBITS, SHT_NULL};
 
 use super::{Header, Program, SECTION, Sieve, overlap, u32_at, u64_at};
 
-/// Entries of a dynamic section; real ones have about 40.
+/// The maximum number of entries in a dynamic section; real ones have about 40.
 const MAX_DYNAMIC: u64 = 4096;
-/// The addresses of tables: DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_REL,
-/// DT_JMPREL, DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERNEED.
+/// The tags of table addresses: DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_REL, DT_JMPREL,
+/// DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERNEED.
 const TABLES: [u64; 10] = [4, 5, 6, 7, 17, 23, 0x6fff_fef5, 0x6fff_fff0, 0x6fff_fffc, 0x6fff_fffe];
 
-/// `None` where a header cannot be read.
+/// Returns `None` if a header is unreadable.
 pub(super) fn was_right(sieve: &Sieve, file: &[u8]) -> Option<bool> {
     let header = Header::read(file)?;
     let programs = header.programs(file)?;
@@ -38,12 +38,12 @@ pub(super) fn was_right(sieve: &Sieve, file: &[u8]) -> Option<bool> {
     Some(right && tables(sieve, file, &programs)?)
 }
 
-/// Returns whether a range was kept as a whole, unless it holds whole bundles.
+/// Returns whether a range was kept completely, apart from whole bundles inside it.
 fn intact(sieve: &Sieve, range: &Range<u64>) -> bool {
     !sieve.code.iter().any(|hole| overlap(hole, range)) && !cuts(sieve, range)
 }
 
-/// Returns whether a range begins or ends inside of a bundle.
+/// Returns whether a range starts or ends inside a bundle.
 fn cuts(sieve: &Sieve, range: &Range<u64>) -> bool {
     let inside = |at: u64| {
         let next = sieve.bundles.partition_point(|bundle| bundle.start < at);

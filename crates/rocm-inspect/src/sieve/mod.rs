@@ -1,6 +1,6 @@
-//! Which pages of a large ELF file a quick look never reads, decided while the file
-//! streams by: machine code, and GPU code behind the headers that tell what it is.
-//! Where anything is unusual, everything is kept. Not where the pages go.
+//! Decides which pages of a large ELF file a quick inspection never reads, while the file is
+//! streamed: machine code, and GPU code after the headers that identify it. Keeps everything if
+//! anything is unusual. It does not store the pages.
 
 mod check;
 #[cfg(test)]
@@ -16,44 +16,43 @@ use super::ccob;
 use super::code_object::{EM_AMDGPU, PROGRAM, SECTION};
 use super::entry_id::EntryId;
 
-/// Pages are kept or left out as a whole.
+/// Pages are kept or skipped as a whole.
 pub(super) const PAGE: usize = 4096;
 
-/// How many bytes from a page on must be there to decide about it.
+/// How many bytes from the start of a page must be available to decide about it.
 pub(super) const LOOKAHEAD: usize = 256 << 10;
 
-/// Whether a quick look decompresses no more of a compressed bundle than its table of
-/// entries. Until then compressed bundles are kept.
+/// Whether a quick inspection decompresses only the table of entries of a compressed bundle. If
+/// false, compressed bundles are kept.
 const TABLES_ALONE: bool = true;
 
 const MAX_PROGRAMS: u64 = 64;
 
-/// What is known of a file of which so much streamed by.
+/// The state for a file that has been streamed up to some offset.
 #[derive(Debug, Default)]
 pub(super) struct Sieve {
-    /// How long the file is to be.
+    /// The declared length of the file in bytes.
     declared: u64,
     /// Whether everything is kept.
     off: bool,
-    /// The parts of executable segments that are left out.
+    /// The skipped parts of executable segments.
     pub(super) code: Vec<Range<u64>>,
-    /// The bundles of which something is left out, in the file's order.
+    /// The bundles that are partly skipped, in the file's order.
     pub(super) bundles: Vec<Range<u64>>,
-    /// The bundle in which we are: the ranges that may be left out.
+    /// The skippable ranges of the current bundle, if any.
     inside: Option<Inside>,
 }
 
 #[derive(Debug)]
 struct Inside {
     bundle: Range<u64>,
-    /// Entries of which the first page tells whether they are code objects.
+    /// Entries that are skipped if their first page shows a code object.
     entries: std::vec::IntoIter<Range<u64>>,
     hole: Range<u64>,
 }
 
 impl Sieve {
-    /// Begins with a file that is to have `declared` bytes. `head` has the first
-    /// [`LOOKAHEAD`] of them.
+    /// Starts with a file of `declared` bytes. `head` has the first [`LOOKAHEAD`] bytes.
     pub(super) fn new(head: &[u8], declared: u64) -> Self {
         match code(head, declared) {
             Some(code) => Self { declared, code, ..Self::default() },
@@ -61,19 +60,18 @@ impl Sieve {
         }
     }
 
-    /// Keeps everything.
+    /// Returns a sieve that keeps everything.
     pub(super) fn open(declared: u64) -> Self {
         Self { declared, off: true, ..Self::default() }
     }
 
-    /// Returns whether a decision about the page that begins with `page` needs more
-    /// than the page itself.
+    /// Returns whether a decision about the page that starts with `page` needs the bytes after it.
     pub(super) fn looks_ahead(&self, page: &[u8]) -> bool {
         !self.off && self.inside.is_none() && begins_bundle(page)
     }
 
-    /// Returns whether the page at `at` is to be kept. `window` begins with it and goes
-    /// on for [`LOOKAHEAD`] bytes where [`Sieve::looks_ahead`] says so.
+    /// Returns whether to keep the page at `at`. `window` starts with the page, and has
+    /// [`LOOKAHEAD`] bytes if [`Sieve::looks_ahead`] returns true for it.
     pub(super) fn keeps(&mut self, at: u64, window: &[u8]) -> bool {
         if self.off {
             return true;
@@ -108,13 +106,12 @@ impl Sieve {
         true
     }
 
-    /// Returns whether anything was left out.
+    /// Returns whether anything was skipped.
     pub(super) fn left_out(&self) -> bool {
         !self.code.is_empty() || !self.bundles.is_empty()
     }
 
-    /// Returns whether what was left out is what it was taken for, now that the whole
-    /// file is known.
+    /// Returns whether the assumptions about the skipped parts hold for the complete file.
     pub(super) fn was_right(&self, file: &[u8]) -> bool {
         !self.left_out() || check::was_right(self, file).unwrap_or(false)
     }
@@ -124,25 +121,25 @@ fn begins_bundle(page: &[u8]) -> bool {
     page.starts_with(super::bundle::MAGIC) || page.starts_with(ccob::MAGIC)
 }
 
-/// An ELF64 header of an AMD GPU's code object.
+/// Returns whether the bytes start with an ELF64 header of a code object for AMD GPUs.
 fn is_code_object(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF\x02\x01") && bytes.get(18..20) == Some(&EM_AMDGPU.to_le_bytes())
 }
 
-/// Returns what may be left out of executable segments; `None` where the file is none
-/// of which anything may be left out.
+/// Returns the skippable parts of executable segments; `None` if nothing of this file may be
+/// skipped.
 fn code(head: &[u8], declared: u64) -> Option<Vec<Range<u64>>> {
     let header = Header::read(head).filter(|header| header.machine != EM_AMDGPU)?;
     let sections = header.sections.1.checked_mul(SECTION)?.checked_add(header.sections.0)?;
     if header.sections.0 == 0 || header.sections.1 == 0 || sections > declared {
-        // Without section headers segments are searched as a whole.
+        // Without section headers, segments are searched completely.
         return None;
     }
     let programs = header.programs(head)?;
     let mut loads: Vec<&Program> = programs.iter().filter(|p| p.kind == PT_LOAD).collect();
     loads.sort_by_key(|load| load.file.start);
     let disorder = loads.windows(2).any(|pair| pair[0].file.end > pair[1].file.start);
-    // A linker that separates code from data gives data a segment of their own.
+    // A linker that separates code from data puts data in a separate segment.
     let separate = loads.iter().any(|load| load.flags & 7 == 4);
     if disorder || loads.iter().any(|load| load.file.end > declared) {
         return None;
@@ -162,14 +159,13 @@ pub(super) fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// What an ELF64 little-endian header says of its tables: place and count.
+/// The offsets and counts of tables in an ELF64 little-endian header.
 pub(super) struct Header {
     machine: u16,
     program: (u64, u64),
     pub(super) sections: (u64, u64),
 }
 
-/// A program header.
 pub(super) struct Program {
     pub(super) kind: u32,
     flags: u32,
@@ -207,7 +203,7 @@ impl Header {
     }
 }
 
-/// Returns the bundle at `at`, where it is such that its entries may be left out.
+/// Returns the bundle at `at` if its entries may be skipped.
 fn bundle(at: u64, window: &[u8], declared: u64) -> Option<Inside> {
     let (length, entries) = match window.starts_with(ccob::MAGIC) {
         true => (compressed(window)?, Vec::new()),
@@ -222,8 +218,8 @@ fn bundle(at: u64, window: &[u8], declared: u64) -> Option<Inside> {
     Some(Inside { bundle, entries: entries.collect::<Vec<_>>().into_iter(), hole })
 }
 
-/// Returns how long a compressed bundle is whose table of entries is known when the
-/// first [`LOOKAHEAD`] bytes are.
+/// Returns the length of a compressed bundle if its first [`LOOKAHEAD`] bytes contain the table of
+/// entries.
 fn compressed(window: &[u8]) -> Option<u64> {
     let (version, method) = (u16_at(window, 4)?, u16_at(window, 6)?);
     let (total, header) = match version {
@@ -243,8 +239,8 @@ fn compressed(window: &[u8]) -> Option<u64> {
     Some(total)
 }
 
-/// Reads a bundle's table: where the bundle ends, and the entries of GPU code, in
-/// order and apart from each other. `None` where anything is unusual.
+/// Reads a bundle's table: the end of the bundle, and its entries of GPU code, sorted and without
+/// overlaps. `None` if anything is unusual.
 fn table(input: &mut impl Read) -> Option<(u64, Vec<Range<u64>>)> {
     let mut magic = [0; 24];
     input.read_exact(&mut magic).ok().filter(|()| &magic == super::bundle::MAGIC)?;

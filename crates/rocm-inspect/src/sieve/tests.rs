@@ -1,5 +1,5 @@
-//! What is left out of a file is nothing that a quick look reads: its facts are those
-//! of the same file on disk.
+//! Tests that a quick inspection reads nothing of the skipped parts: a sieved file has the same
+//! facts as the file on disk.
 
 use super::*;
 use crate::file::facts;
@@ -9,14 +9,14 @@ use crate::testing::{Method, aligned, bundle, ccob, code_object, flip_bytes};
 
 const TEXT: usize = 0x2000;
 
-/// A host's ELF file with its code apart from its data: `.text` of so many bytes and
-/// `.hip_fatbin` in a writable segment behind it.
+/// A host ELF file with separate code and data: `.text` of `text` bytes, and `.hip_fatbin` in a
+/// writable segment after it.
 struct Laid {
     text: usize,
     fatbin: Vec<u8>,
-    /// Replacements for section headers: number, flags, offset, size.
+    /// Replacements for section headers: index, flags, offset, size.
     sections: Vec<(usize, u64, u64, u64)>,
-    /// Another program header: type, flags, offset, size.
+    /// An additional program header: type, flags, offset, size.
     program: Option<(u32, u32, u64, u64)>,
 }
 
@@ -85,8 +85,8 @@ fn quick(bytes: &[u8]) -> serde_json::Value {
     serde_json::to_value(facts("libk.so".into(), bytes.len() as u64, bytes, Depth::Quick)).unwrap()
 }
 
-/// Compares the facts, and returns how many pages were left out; `None` where the file
-/// must be read again.
+/// Compares the facts and returns how many pages were skipped; `None` if the file must be read
+/// again.
 fn left_out(bytes: &[u8]) -> Option<usize> {
     match sieved(bytes) {
         Ok(image) => {
@@ -117,7 +117,7 @@ fn code_of_both_kinds_is_left_out() {
     assert!(large > 2 * LOOKAHEAD);
     let bytes = Laid::new(300_000, &aligned(&pieces)).build();
     let pages = left_out(&bytes).unwrap();
-    // The text, two plain bundles' entries, and what goes on in two compressed ones.
+    // The text, the entries of two plain bundles, and the rest of two compressed ones.
     let compressed = if TABLES_ALONE { 2 * (large - LOOKAHEAD) / PAGE - 4 } else { 0 };
     assert!(pages > 70 + 30 + compressed, "{pages}");
     assert_eq!(quick(&bytes)["bundles"], 6);
@@ -143,7 +143,7 @@ fn nothing_is_left_out_of_unusual_files() {
     ] {
         assert_eq!(left_out(&bytes), Some(0), "{what}");
     }
-    // Where data is not apart from code, code is kept.
+    // If data is not separate from code, code is kept.
     let together = patched(64 + 4, &5u32.to_le_bytes());
     assert!(left_out(&together).unwrap() < left_out(&whole).unwrap());
     let notes = Laid { program: Some((4, 4, 0x5000, 32)), ..Laid::new(100_000, &fatbin) };
@@ -194,7 +194,7 @@ fn sections_and_tables_inside_of_what_was_left_out_are_read_again() {
         // Data in the middle of the code.
         vec![(1, 2, 0x8000, 100)],
         vec![(2, flags, 0x8000, size)],
-        // A section that begins or ends within a bundle.
+        // A section that starts or ends inside a bundle.
         vec![(2, flags, at, size - 60_000)],
         vec![(2, flags, at + 8192, size - 8192)],
     ] {
@@ -215,7 +215,7 @@ fn corruption_of_any_kind_changes_no_fact() {
         [plain("gfx1151", 20_000), ccob(&plain("gfx1100", 500_000), 3, Method::Zstd), plain("gfx1030", 9000)];
     let whole = Laid::new(20_000, &aligned(&pieces)).build();
     let fatbin = Laid::new(20_000, &[]).fatbin_at();
-    // Most of what decides stands in the headers and the tables.
+    // Most of the decisive fields are in the headers and the tables.
     for place in [0..250, fatbin..fatbin + 200, fatbin + 4096..fatbin + 4200, whole.len() - 256..whole.len()]
     {
         flip_bytes(&whole[place.clone()], 100, |part| {

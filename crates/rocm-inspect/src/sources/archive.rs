@@ -1,6 +1,6 @@
-//! Going through one archive: its members stream by once, what is looked at is
-//! inspected on another thread while the next member is decompressed, and the archive's
-//! digest is computed on a third. Not the formats of archives.
+//! Walks one archive: streams its members once, inspects them on a second thread while the next
+//! member is decompressed, and computes the archive's digest on a third thread. Other files read
+//! the archive formats.
 
 use std::collections::BTreeSet;
 use std::io::{BufReader, Read};
@@ -24,24 +24,24 @@ use crate::image::{self, Image, MemberError, Taking};
 use rocmrpm_base::parallel;
 use rocmrpm_base::process::check_stop;
 
-// What members may decompress to together: real packages stay below a tenth.
+// How much all members together may decompress to; real packages stay below a tenth.
 const LEAST_CONTENT: u64 = 1 << 30;
 const CONTENT_RATIO: u64 = 256;
-/// What the paths of all members may have together; texlive's have 20 MB.
+/// The maximum total length of all members' paths; texlive's have 20 MB.
 const MAX_PATHS: usize = 256 << 20;
 
-/// How many members are decompressed side by side at most.
+/// How many members are decompressed in parallel at most.
 const MAX_WALKERS: usize = 8;
 
-/// Reads everything in the archive at `path`.
+/// Reads all members of the archive at `path`.
 pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subject, InspectError> {
     let size = fs::metadata(path)?.len();
     let mut subject = Subject::new(path, kind);
     let abandoned = AtomicBool::new(false);
-    // A member is handed over when the one before it was inspected, so that there is one
-    // a walker in memory or in a temporary file, and one that is inspected.
+    // A member is handed over after the previous one was inspected, so that each walker has only
+    // one in memory or in a temporary file, and one is being inspected.
     let (sender, receiver) = sync_channel::<(String, u64, Image)>(0);
-    // What stands in a directory can be decompressed side by side.
+    // Members listed in a directory can be decompressed in parallel.
     let walkers = match kind {
         SubjectKind::Wheel => thread::available_parallelism().map_or(1, usize::from).min(MAX_WALKERS),
         _ => 1,
@@ -55,13 +55,13 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
             abandoned.store(true, Ordering::Relaxed);
             next.store(usize::MAX / 2, Ordering::Relaxed);
         }
-        // The error of the first member that has one is told, whoever finds another.
+        // The error of the first failed member is reported, even if another walker fails too.
         subject.unread = members.unread;
         (walked.map_err(|error| (members.count, error)), subject, members.contents)
     };
     thread::scope(|scope| {
         let beside = parallel::builder().spawn_scoped(scope, || digest(path, &abandoned));
-        // Members are handed over from one thread to another, so there must be two.
+        // One thread hands members over to another, so there must be two.
         let inspector = parallel::builder().spawn_scoped(scope, move || {
             let members = receiver.into_iter();
             members.map(|(name, size, image)| facts(name, size, &image, depth)).collect::<Vec<_>>()
@@ -103,7 +103,7 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
     .map(|()| subject.completed())
 }
 
-/// What one archive's members are told to, in the archive's order.
+/// Receives the members of one archive, in the archive's order.
 pub(super) struct Members<'a> {
     pub(super) archive: &'a Path,
     depth: Depth,
@@ -111,16 +111,16 @@ pub(super) struct Members<'a> {
     passed: u64,
     contents: Contents,
     paths: usize,
-    /// How many members there were, or which one this is.
+    /// How many members there were so far; also the index of the current one.
     pub(super) count: usize,
-    /// The next member that no walker has taken, where there are several.
+    /// The next member that no walker has taken, if there are several walkers.
     next: &'a AtomicUsize,
-    /// The members that are to be read a second time, as a whole.
+    /// The members to read a second time, completely.
     again: BTreeSet<usize>,
-    /// In the second reading, only those are looked at.
+    /// The only members to inspect in the second pass.
     second: Option<BTreeSet<usize>>,
     sender: SyncSender<(String, u64, Image)>,
-    /// While the members of a nested archive are taken in, its name and a slash.
+    /// The name of a nested archive and a slash while its members are read.
     inside: String,
     unread: Vec<Unread>,
 }
@@ -174,8 +174,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Returns which of `count` members this walker takes next, where a directory lists
-    /// them; `after` is the one that it took last.
+    /// Returns the index of the next member for this walker, of `count` members listed in a
+    /// directory; `after` is the last one that it took.
     pub(super) fn next(&mut self, count: usize, after: Option<usize>) -> Option<usize> {
         let index = match &self.second {
             None => self.next.fetch_add(1, Ordering::Relaxed),
@@ -185,22 +185,22 @@ impl<'a> Members<'a> {
         (index < count).then_some(index)
     }
 
-    /// Takes in a symbolic link.
+    /// Adds a symbolic link.
     pub(super) fn link(&mut self, name: &str, target: &str) -> Result<(), InspectError> {
         self.path(name.len() + target.len())?;
         self.contents.links.insert(format!("{}{name}", self.inside), target.to_owned());
         Ok(())
     }
 
-    /// Takes in a regular file that has no content of its own here: a hard link.
+    /// Adds a regular file without content of its own: a hard link.
     pub(super) fn name(&mut self, name: &str) -> Result<(), InspectError> {
         self.path(name.len())?;
         self.contents.paths.insert(format!("{}{name}", self.inside));
         Ok(())
     }
 
-    /// Takes in a regular file of an archive that must be read from front to back, so
-    /// that what is not looked at is decompressed as well.
+    /// Adds a regular file of an archive that must be read sequentially, so that skipped files are
+    /// decompressed too.
     pub(super) fn streamed(
         &mut self,
         name: &str,
@@ -211,7 +211,7 @@ impl<'a> Members<'a> {
         self.take(name, size, u64::MAX, content).map(drop)
     }
 
-    /// Takes in a regular file of an archive in which others can be left out.
+    /// Adds a regular file of an archive that allows skipping files.
     pub(super) fn file(&mut self, name: &str, size: u64, content: &mut dyn Read) -> Result<(), InspectError> {
         let allowed = self.limit.saturating_sub(self.passed);
         match self.take(name, size, allowed, content)? {
@@ -235,7 +235,7 @@ impl<'a> Members<'a> {
         self.count += usize::from(!nested);
         let taking = match (&self.second, self.depth) {
             (Some(wanted), _) if !wanted.contains(&number) => return Ok(false),
-            // The members of a nested archive are not read a second time.
+            // Members of a nested archive are not read a second time.
             (None, Depth::Quick) if !nested => Taking::Sieved,
             _ => Taking::All,
         };
@@ -245,7 +245,7 @@ impl<'a> Members<'a> {
         match image::of_member(content, name, size, allowed, taking) {
             Ok(None) => Ok(false),
             Ok(Some(image)) => {
-                // The receiver is gone only when it panicked, which joining it will tell.
+                // The receiver only disconnects if it panicked, which joining its thread reports.
                 let _ = self.sender.send((format!("{}{name}", self.inside), size, image));
                 Ok(true)
             }
@@ -267,8 +267,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Takes in the members of an archive in the archive. What cannot be read of it is noted: the rest
-    /// can be.
+    /// Reads the members of a nested archive. An unreadable one is recorded, because the rest of
+    /// the outer archive is still readable.
     fn unpack(
         &mut self,
         packed: Packed,
@@ -305,7 +305,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Counts what must be decompressed to be passed over, looked at or not.
+    /// Counts what must be decompressed to skip or read a member.
     pub(super) fn pass(&mut self, name: &str, size: u64) -> Result<(), InspectError> {
         check_stop()?;
         self.passed = self.passed.saturating_add(size);
@@ -316,7 +316,7 @@ impl<'a> Members<'a> {
     }
 
     fn path(&mut self, length: usize) -> Result<(), InspectError> {
-        // Less than what a path takes up beside its text is not worth a count.
+        // Each path counts with 64 bytes of overhead in addition to its text.
         self.paths = self.paths.saturating_add(if self.second.is_none() { length + 64 } else { 0 });
         match self.paths > MAX_PATHS {
             true => {
@@ -334,7 +334,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The error of a member that cannot be read.
+    /// Returns the error for an unreadable member.
     pub(super) fn unreadable(&self, member: &str, source: std::io::Error) -> InspectError {
         if let Err(stopped) = check_stop() {
             return stopped.into();
@@ -342,7 +342,7 @@ impl<'a> Members<'a> {
         InspectError::Member { archive: self.archive.to_owned(), member: member.to_owned(), source }
     }
 
-    /// The error of an archive that contradicts itself.
+    /// Returns the error for an inconsistent archive.
     pub(super) fn damaged(&self, what: String) -> InspectError {
         InspectError::Damaged { path: self.archive.to_owned(), what }
     }

@@ -1,5 +1,5 @@
-//! From paths to subjects: telling RPMs, wheels, tar archives, folders and single files
-//! apart, and going through them over all cores. Neither judging nor extracting.
+//! Turns paths into subjects: distinguishes RPMs, wheels, tar archives, folders and single files,
+//! and reads them on all cores. It neither judges nor extracts them.
 
 mod archive;
 mod packed;
@@ -28,7 +28,7 @@ use rocmrpm_base::machine;
 use rocmrpm_base::parallel;
 use rocmrpm_base::process::check_stop;
 
-/// Reads everything at `paths`, in no order of subjects.
+/// Reads everything at `paths`. The subjects are unsorted.
 pub(super) fn read(paths: &[PathBuf], depth: Depth) -> Result<Vec<Subject>, InspectError> {
     let mut folders = Vec::new();
     let mut jobs = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn read(paths: &[PathBuf], depth: Depth) -> Result<Vec<Subject>, Insp
         }
     }
     for (folder, with_packages) in folders.into_iter().zip(with_packages) {
-        // A folder of packages alone is no subject beside them.
+        // A folder that only contains packages is not a separate subject.
         if !with_packages || !folder.files.is_empty() || !folder.unread.is_empty() {
             subjects.push(folder.completed());
         }
@@ -69,7 +69,7 @@ pub(super) fn read(paths: &[PathBuf], depth: Depth) -> Result<Vec<Subject>, Insp
     Ok(subjects)
 }
 
-/// Returns what a path is that is neither a file nor a folder.
+/// Describes the kind of a path that is neither a file nor a folder.
 fn no_file(kind: std::fs::FileType) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt as _;
     match () {
@@ -80,17 +80,17 @@ fn no_file(kind: std::fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// A file to be inspected.
+/// A file to inspect.
 struct Job {
     path: PathBuf,
-    /// The folder that was given, by number, and the path in it.
+    /// The index of the given folder, and the path inside it.
     folder: Option<(usize, String)>,
 }
 
 enum Done {
     Subject(Box<Subject>),
     File(Option<Box<FileFacts>>),
-    /// A file in a folder that could not be read, or is not.
+    /// A file in a folder that could not be read, or is not supported.
     Unread(Unread),
 }
 
@@ -106,7 +106,7 @@ impl Job {
             return subject.map(|subject| Done::Subject(Box::new(subject)));
         };
         match self.in_folder(inside, depth) {
-            // One file that cannot be read says nothing of the others.
+            // An unreadable file in a folder does not affect the others.
             Err(error) if !is_ours(&error) => {
                 Ok(Done::Unread(Unread { path: inside.clone(), archive: false, why: with_cause(&error) }))
             }
@@ -123,7 +123,7 @@ impl Job {
             Some(SubjectKind::Wheel) if path.extension().is_some_and(|e| e == "whl") => {
                 archive::read(path, SubjectKind::Wheel, depth).map(|subject| Done::Subject(Box::new(subject)))
             }
-            // Zip and tar archives of other kinds lie in many folders.
+            // Many folders contain zip and tar archives of other kinds.
             Some(_) if Packed::of(inside).is_some() => {
                 let why = "archives in a folder are not read, except RPMs and wheels".to_owned();
                 Ok(Done::Unread(Unread { path: inside.to_owned(), archive: true, why }))
@@ -138,7 +138,7 @@ impl Job {
     }
 }
 
-/// Returns whether an error is about this machine or this run, not about one file.
+/// Returns whether an error concerns this machine or this run rather than a single file.
 fn is_ours(error: &InspectError) -> bool {
     matches!(error, InspectError::Process(_) | InspectError::NoRoom { .. } | InspectError::Changed { .. })
 }
@@ -164,7 +164,7 @@ fn archive_kind(path: &Path) -> io::Result<Option<SubjectKind>> {
     })
 }
 
-/// Begins the subject of a folder, with a job for every file in it.
+/// Starts the subject of a folder, and adds a job for every file in it.
 fn folder(path: &Path, folders: &mut Vec<Subject>, jobs: &mut Vec<Job>) -> Result<(), InspectError> {
     let mut subject = Subject::new(path, SubjectKind::Folder);
     let inside = |entry: &Path| entry.strip_prefix(path).unwrap_or(entry).to_string_lossy().into_owned();
@@ -192,8 +192,8 @@ fn folder(path: &Path, folders: &mut Vec<Subject>, jobs: &mut Vec<Job>) -> Resul
     Ok(())
 }
 
-/// A digest takes a hundred times as long as a quick look, which therefore goes
-/// without.
+/// Reads a single file. Computing a digest takes a hundred times as long as a quick inspection,
+/// which therefore omits it.
 fn single(path: &Path, depth: Depth) -> Result<Subject, InspectError> {
     let mut subject = Subject::new(path, SubjectKind::File);
     let Some((bytes, size)) = image::on_disk(path, &subject.name)? else {

@@ -1,5 +1,5 @@
-//! Archives by the endings of their names and by their first bytes, and what decompresses them.
-//! Not what is in them.
+//! Recognizes archives by their file extensions and first bytes, and decompresses them. It does not
+//! read their members.
 
 use std::io::{self, BufRead, Read};
 
@@ -14,22 +14,22 @@ pub(super) enum Compression {
     Zstd,
 }
 
-/// An archive inside of another one or in a folder.
+/// An archive inside another one or in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packed {
-    /// Wheels among them.
+    /// Includes wheels.
     Zip,
     Tar(Compression),
-    /// One that is not read there.
+    /// An archive format that is not read there.
     Other,
 }
 
-/// What xz's decoder may take; the highest level that `xz` has needs 65 MiB.
+/// The memory limit of the xz decoder; xz's highest level needs 65 MiB.
 const XZ_MEMORY: u64 = 512 << 20;
 
 impl Packed {
-    /// Returns what kind of archive a file is after its name. AOTriton's archives of kernels count
-    /// as kernels.
+    /// Returns the archive format for a file's name. AOTriton's kernel archives count as kernels
+    /// instead.
     pub(super) fn of(path: &str) -> Option<Self> {
         let name = path.to_ascii_lowercase();
         let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
@@ -47,7 +47,7 @@ impl Packed {
 }
 
 impl Compression {
-    /// Returns what a file is compressed with that begins with `head`. Sources: RFC 1952, 2.3.1 (gzip
+    /// Returns the compression of a file that starts with `head`. Sources: RFC 1952, 2.3.1 (gzip
     /// with deflate, the only method); the .xz file format, 2.1.1.1; RFC 8878, 3.1.1.
     pub(super) fn of(head: &[u8]) -> Self {
         match head {
@@ -58,7 +58,7 @@ impl Compression {
         }
     }
 
-    /// Returns a reader of what is compressed.
+    /// Returns a reader of the decompressed content.
     pub(super) fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::None => Box::new(packed),

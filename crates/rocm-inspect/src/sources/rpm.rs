@@ -1,11 +1,11 @@
-//! The members of an RPM. How RPMs are read is `rpms`' business.
+//! Walks the members of an RPM. `rpms` reads the format.
 
 use super::archive::Members;
 use crate::InspectError;
 use crate::facts::Subject;
 use rocmrpm_rpms::{self as rpms, EntryKind};
 
-/// Takes in every file of the package, and what its header says of it.
+/// Adds every file of the package, and the relevant fields of its header.
 pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
     let header = rpms::for_each_file(members.archive, |entry, reader| match &entry.kind {
         EntryKind::Regular => members.streamed(&entry.path, entry.size, reader),

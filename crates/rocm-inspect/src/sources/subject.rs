@@ -1,5 +1,5 @@
-//! Subjects as they are begun and completed: names, digests, sums over their files.
-//! Neither reading archives nor judging.
+//! Creates and completes subjects: names, digests, sums over their files. It neither reads archives
+//! nor judges files.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -59,8 +59,8 @@ impl Subject {
     }
 }
 
-/// Returns the digest and size of the file at `path`, unless `abandoned` or the user's
-/// request to stop ends it before.
+/// Returns the digest and size of the file at `path`, unless `abandoned` or a request to stop
+/// interrupts it.
 pub(super) fn digest(path: &Path, abandoned: &AtomicBool) -> io::Result<(Sha256, u64)> {
     Sha256::of_reader(Stoppable { file: fs::File::open(path)?, abandoned })
 }

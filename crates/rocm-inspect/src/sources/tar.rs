@@ -1,8 +1,8 @@
-//! The members of a tar archive, compressed or not, in its three dialects: ustar, pax
-//! and GNU. Only headers and lengths; what a file means is not known here.
+//! Walks the members of a tar archive, compressed or not, in its three dialects: ustar, pax and
+//! GNU. Reads only headers and lengths, and does not interpret the files.
 //!
-//! Sources: POSIX.1-2024, `pax`, "ustar Interchange Format" and "pax Extended Header";
-//! GNU tar manual, "Basic Tar Format".
+//! Sources: POSIX.1-2024, `pax`, "ustar Interchange Format" and "pax Extended Header"; GNU tar
+//! manual, "Basic Tar Format".
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
@@ -18,33 +18,34 @@ use crate::facts::Subject;
 use rocmrpm_base::process::check_stop;
 
 const BLOCK: u64 = 512;
-/// What an extended header may have; names end at 4096 bytes on Linux.
+/// The maximum size of an extended header; on Linux, paths have at most 4096 bytes.
 const MAX_EXTENSION: u64 = 1 << 20;
 
-/// Returns whether the file at `path`, which begins with `head`, holds a tar archive.
+/// Returns whether the file at `path`, which starts with `head`, is a tar archive.
 pub(super) fn is_tar(path: &Path, head: &[u8]) -> io::Result<bool> {
     let compression = Compression::of(head);
-    // Whatever begins as one is one only if its name says so: the first bytes are a member's name.
+    // An uncompressed tar archive is only recognized by its name: its first bytes are a member's
+    // name.
     if compression == Compression::None && path.extension().is_none_or(|ending| ending != "tar") {
         return Ok(false);
     }
     let mut block = Vec::new();
     let file = BufReader::new(fs::File::open(path)?);
-    // What cannot be decompressed is no tar archive.
+    // If decompression fails, it is not a tar archive.
     let read = compression.reader(file).and_then(|stream| stream.take(BLOCK).read_to_end(&mut block));
     Ok(read.is_ok()
         && header(&block).is_some_and(|header| header.as_ustar().is_some() || header.as_gnu().is_some()))
 }
 
-/// Takes in every member of the archive, and its distribution's name.
+/// Adds every member of the archive, and its distribution's name.
 pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
     let mut file = BufReader::with_capacity(128 << 10, fs::File::open(members.archive)?);
     let compression = Compression::of(file.fill_buf()?);
     walk_stream(members, &mut *compression.reader(file)?, &mut subject.package)
 }
 
-/// Takes in every member of the tar archive in `stream`; `package` is the name that it states of
-/// its distribution.
+/// Adds every member of the tar archive in `stream`. `package` receives the distribution's name
+/// that the archive states.
 pub(super) fn walk_stream(
     members: &mut Members<'_>,
     mut stream: &mut dyn Read,
@@ -104,7 +105,7 @@ pub(super) fn walk_stream(
                             members.streamed(&name, size, &mut content)?;
                         }
                     }
-                    // Devices, and files with holes, which no packaging tool writes.
+                    // Devices and sparse files, which no packaging tool writes.
                     _ => members.pass(&name, size)?,
                 }
             }
@@ -116,7 +117,7 @@ pub(super) fn walk_stream(
     Ok(())
 }
 
-/// What stands before a header and replaces what it says.
+/// Extended headers, which override fields of the header after them.
 #[derive(Default)]
 struct Extensions {
     name: Option<String>,
@@ -145,8 +146,8 @@ impl Extensions {
     }
 }
 
-/// Returns the header in a block whose checksum is right: the sum of all bytes, those
-/// of the checksum itself taken as spaces.
+/// Returns the header in a block with a valid checksum: the sum of all bytes, with spaces in place
+/// of the checksum itself.
 fn header(block: &[u8]) -> Option<&tar::Header> {
     let block: &[u8; BLOCK as usize] = block.try_into().ok()?;
     let header = tar::Header::from_byte_slice(block);

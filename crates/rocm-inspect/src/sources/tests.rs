@@ -1,4 +1,4 @@
-//! Inspection of whole files: what is read of them, in archives as on disk.
+//! Tests the inspection of whole files: archives and files on disk must have the same results.
 
 use std::io::Write as _;
 
@@ -56,7 +56,7 @@ fn damage_is_found_with_its_place_in_the_file() {
     assert!(cut.iter().any(|f| f.contains("bundle-damaged") && f.contains("cut short")), "{cut:?}");
 }
 
-/// A library with 17 MB of kernels, of which a quick look reads the headers.
+/// A library with 17 MB of kernels, of which a quick inspection reads the headers.
 fn large() -> Vec<u8> {
     let id = "hipv4-amdgcn-amd-amdhsa--gfx1151";
     let mut code = code_object("gfx1151", 300);
@@ -173,7 +173,7 @@ fn a_repository_is_one_set() {
     assert_eq!(only(empty.path(), Depth::Quick).kind, SubjectKind::Folder);
 }
 
-/// A tar archive of one file.
+/// A tar archive with one file.
 fn tar_of(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut tar = ::tar::Builder::new(Vec::new());
     let mut header = ::tar::Header::new_gnu();
@@ -234,7 +234,7 @@ fn archives_in_a_wheel_are_read_and_what_is_not_is_found() {
         assert_eq!(unread, ["k/cut.tar.xz", "k/nested.tar/deep.tar", "k/old.7z"]);
         assert!(subject.unread.iter().all(|unread| unread.archive && !unread.why.is_empty()));
         let found: Vec<_> = report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
-        // The fixture says nothing of its stack.
+        // The fixture does not have a PT_GNU_STACK.
         let found: Vec<_> = found.iter().filter(|found| !found.ends_with("executable-stack")).collect();
         assert_eq!(found, ["warning archive-unread"]);
         assert_eq!(report.verdicts()[0].to_string(), "served exactly");
@@ -331,7 +331,7 @@ fn archives_cut_or_changed_anywhere_are_no_panic() {
         for length in 4..whole.len() {
             fs::write(&path, &whole[..length]).unwrap();
             let cut = read(std::slice::from_ref(&path), Depth::Quick);
-            // Of a tar archive the blocks of zeros at the end may be missing.
+            // The trailing zero blocks of a tar archive may be missing.
             let complete = cut.as_ref().is_ok_and(|subjects| subjects[0].files.len() == 2);
             assert!(cut.is_err() || complete && length + 64 > whole.len(), "{path:?} cut at {length}");
         }

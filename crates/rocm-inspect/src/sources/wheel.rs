@@ -1,5 +1,5 @@
-//! The members of a wheel, or of any other zip archive, by its central directory. Zips
-//! that contradict themselves are refused: two readers could see two contents.
+//! Walks the members of a wheel, or of any other zip archive, by its central directory. Rejects
+//! inconsistent zip files, whose content depends on the reader.
 
 use std::io::{self, BufReader, Read, Write as _};
 
@@ -14,10 +14,10 @@ use rocmrpm_base::text::visible;
 
 /// `PATH_MAX` on Linux.
 const MAX_LINK: u64 = 4096;
-/// How much of METADATA is read for the name, which stands at its beginning.
+/// How much of METADATA is read to find the name, which is near its start.
 const MAX_METADATA: u64 = 64 << 10;
 
-/// Takes in every member of the wheel, and its distribution's name.
+/// Adds every member of the wheel, and its distribution's name.
 pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
     let path = members.archive;
     let fail = |source| InspectError::Wheel { path: path.to_owned(), source };
@@ -58,8 +58,8 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
     Ok(())
 }
 
-/// Takes in the files of a zip archive that is itself the member `name` of an archive. Its directory
-/// stands at its end, so that it goes through a temporary file.
+/// Adds the files of a zip archive that is itself the member `name` of an archive. It goes through
+/// a temporary file, because its directory is at the end.
 pub(super) fn walk_nested(
     members: &mut Members<'_>,
     name: &str,
@@ -102,13 +102,13 @@ pub(super) fn walk_nested(
     Ok(())
 }
 
-/// Returns whether this is the file of a distribution's metadata in a folder at the top.
+/// Returns whether this is the metadata file of a distribution, in a top-level folder.
 pub(super) fn is_metadata(name: &str, folder: &str, file: &str) -> bool {
     name.split_once('/').is_some_and(|(top, rest)| top.ends_with(folder) && rest == file)
 }
 
-/// Returns the name that METADATA or PKG-INFO states. Source: Python packaging user
-/// guide, "Core metadata specifications".
+/// Returns the name in METADATA or PKG-INFO. Source: Python packaging user guide, "Core metadata
+/// specifications".
 pub(super) fn distribution(content: &mut dyn Read) -> io::Result<Option<String>> {
     let mut text = Vec::new();
     content.take(MAX_METADATA).read_to_end(&mut text)?;
@@ -117,7 +117,8 @@ pub(super) fn distribution(content: &mut dyn Read) -> io::Result<Option<String>>
     Ok(lines.find_map(|line| line.strip_prefix("Name:")).map(|name| name.trim().to_owned()))
 }
 
-/// Source: "Binary distribution format", section "File name convention".
+/// Returns the distribution in a wheel's file name. Source: "Binary distribution format", section
+/// "File name convention".
 pub(super) fn name_of_file(file: &str) -> Option<String> {
     file.strip_suffix(".whl")?.split('-').next().map(str::to_owned)
 }

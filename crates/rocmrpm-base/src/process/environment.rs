@@ -1,19 +1,18 @@
-//! The environment of a child process. Whose code runs decides what it gets:
+//! The environment of a child process. It depends on the origin of the code that runs:
 //!
 //! - The user's tools (git, curl, pip, copr-cli, gpg, mock, podman) get the user's environment.
-//!   Proxies, credentials and settings reach them through more variables than a list of ours
-//!   could name. [`DENIED`] is left out: it would make a tool run code, or take options, that
-//!   rocmrpm did not ask for. The same goes for Python's user site, but for [`IN_USER_SITE`].
-//! - Code that a workspace, a package or a root provides gets an environment of its own
-//!   (`Command::isolated`): no credentials, and no home folder in which someone else could place
-//!   code.
+//!   Proxies, credentials and settings reach them through more variables than we could list.
+//!   [`DENIED`] variables are removed: they would make a tool run code, or take options, that
+//!   rocmrpm did not ask for. The same applies to Python's user site, except for [`IN_USER_SITE`].
+//! - Code that a workspace, a package or a root provides gets a separate environment
+//!   (`Command::isolated`): no credentials, and no home folder in which others could place code.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 /// Variables that load code into a program or add options to its command line. Sources: ld.so(8),
 /// python(1), perlrun(1), bash(1), gzip(1), xz(1), and the manual of GNU tar, "The tar Utility".
-/// `LD_LIBRARY_PATH` stays: like `PATH`, it can be what makes an installed tool run.
+/// `LD_LIBRARY_PATH` stays: like `PATH`, an installed tool may need it to run.
 const DENIED: &[&str] = &[
     "LD_AUDIT",
     "LD_PRELOAD",
@@ -40,15 +39,15 @@ const DENIED: &[&str] = &[
     "XZ_OPT",
 ];
 
-/// Programs that users install with `pip install --user`, and whose modules are then below the
-/// home folder. No other program has code there. `python3` runs pip; scripts of ours are isolated
-/// by `-I`.
+/// Programs that users install with `pip install --user`, so that their modules are below the home
+/// folder. No other program has code there. `python3` runs pip; our own scripts are isolated by
+/// `-I`.
 const IN_USER_SITE: &[&str] = &["aws", "copr-cli", "pip", "python3"];
 
-/// The prefix of variables in which bash exports functions, which replace programs.
+/// The prefix of the variables in which bash exports functions, which can replace programs.
 const FUNCTION: &[u8] = b"BASH_FUNC_";
 
-/// What a child gets of our environment, and beside it.
+/// The environment variables of a child: those it inherits and those set for it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment {
     clean: bool,
@@ -66,7 +65,7 @@ impl Environment {
         self.clean = true;
     }
 
-    /// Returns all variables of a child that runs `program`, given ours.
+    /// Returns all variables of a child that runs `program`, given our environment.
     pub(super) fn of_child(
         &self,
         program: &str,
@@ -115,7 +114,7 @@ mod tests {
         assert_eq!(child(&Environment::default(), "pip", &ours), kept);
         let no_site = ["LD_LIBRARY_PATH=/opt/rocm/lib", "PYTHONNOUSERSITE=1", kept[1]];
         assert_eq!(child(&Environment::default(), "dnf", &ours), no_site);
-        // What rocmrpm sets itself, it means.
+        // Variables that rocmrpm sets itself are kept.
         let mut environment = Environment::default();
         environment.set("PYTHONPATH", Some("/ours".into()));
         environment.set("https_proxy", None);

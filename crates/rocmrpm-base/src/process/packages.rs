@@ -1,4 +1,4 @@
-//! The packages that provide the programs rocmrpm runs.
+//! The packages that provide the programs rocmrpm runs. It does not check what is installed.
 
 /// The package that provides a program: Fedora's name, then Debian's. An empty name means that the
 /// distribution does not package it.

@@ -1,4 +1,4 @@
-//! Findings as cards, waived ones, and the files with all that is known of them.
+//! Renders findings as cards, waived findings, and the list of files with their details.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::{ElfFacts, FileFacts, Finding, Need, Relro, Report, Severity, Storage
 use rocmrpm_base::html::{capital, escape};
 use rocmrpm_base::style::{count, human_size};
 
-/// How many places of a rule a card shows, and how many files the page lists.
+/// How many locations per rule a card shows, and how many files the page lists.
 const MAX_PLACES: usize = 8;
 const MAX_FILES: usize = 1000;
 
-/// The section of findings, worst first, a card for each rule.
+/// Returns the section of findings: one card per rule, worst first.
 pub(super) fn findings(report: &Report) -> String {
     let groups = groups(report);
     let mut text = String::from("<section>\n<h2>Findings</h2>\n");
@@ -90,7 +90,7 @@ fn card(report: &Report, group: &Group<'_>) -> String {
     )
 }
 
-/// The places of a rule beyond the first ones, folded.
+/// Returns the remaining locations of a rule, collapsed.
 fn all_places(report: &Report, rest: &[&Finding]) -> String {
     if rest.is_empty() {
         return String::new();
@@ -109,7 +109,7 @@ fn same(group: &Group<'_>, of: fn(&Finding) -> &str) -> bool {
     group.findings.first().is_some_and(|first| group.findings.iter().all(|f| of(f) == of(first)))
 }
 
-/// A rule's text with a capital letter and a full stop.
+/// Returns a rule's text with a capital letter and a period.
 fn sentence(text: &str) -> String {
     let end = if text.is_empty() || text.ends_with('.') { "" } else { "." };
     format!("{}{end}", capital(text))
@@ -129,7 +129,7 @@ fn pair(name: &str, html: &str) -> String {
     format!("<dt>{name}</dt><dd>{html}</dd>\n")
 }
 
-/// The section of waived findings; nothing where there are none.
+/// Returns the section of waived findings; empty if there are none.
 pub(super) fn waived(report: &Report) -> String {
     if report.waived.is_empty() {
         return String::new();
@@ -157,7 +157,7 @@ pub(super) fn waived(report: &Report) -> String {
     )
 }
 
-/// The section of files, each folded.
+/// Returns the section of files, each collapsed.
 pub(super) fn files(report: &Report) -> String {
     let needs = needs_by_file(report);
     let mut text = String::from("<section>\n<h2>Files</h2>\n");

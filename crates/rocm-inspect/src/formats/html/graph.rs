@@ -1,6 +1,5 @@
-//! The library graph as SVG: files on the left, what they need on the right, grouped
-//! by where it comes from. Large sets are drawn by folder and package; a table
-//! beside it has everything.
+//! Draws the library graph as SVG: files on the left, their libraries on the right, grouped by
+//! origin. Large sets are drawn by folder and package; a table next to the graph lists everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +8,12 @@ use crate::formats::{folder, number};
 use crate::{Need, Origin, Report};
 use rocmrpm_base::style::count;
 
-/// How many files are drawn one by one, and how many nodes each side has at most.
+/// How many files are drawn individually, and how many nodes each side has at most.
 const MAX_FILES: usize = 20;
 const MAX_LEFT: usize = 20;
 const MAX_RIGHT: usize = 12;
 
-/// How many rows the table has at most.
+/// The maximum number of rows in the table.
 const MAX_ROWS: usize = 2000;
 
 const WIDTH: usize = 1000;
@@ -24,23 +23,23 @@ const BOX: usize = 24;
 
 const ORIGINS: [Origin; 4] = [Origin::Own, Origin::Provided, Origin::Foreign, Origin::Missing];
 
-/// A file or folder: the subject's path and its own.
+/// A file or folder: the subject's path and the path inside it.
 type Place = (String, String);
 
-/// What a node on the right stands for: libraries, and who needs them.
+/// A node on the right: its libraries and the files that need them.
 type Libraries = (BTreeSet<String>, BTreeSet<Place>);
 
-/// A row of the table, missing libraries first: origin, library, where it is from.
+/// A row of the table, with missing libraries first: origin, library, provider.
 type Row<'a> = (std::cmp::Reverse<Origin>, &'a str, Option<&'a str>);
 
 /// A box of the graph.
 struct Node {
     label: String,
-    /// All that it stands for, for its title.
+    /// The names of everything it represents, for its tooltip.
     all: BTreeSet<String>,
 }
 
-/// The section about libraries; nothing where nothing is needed.
+/// Returns the section about libraries; empty if no libraries are needed.
 pub(super) fn section(report: &Report) -> String {
     if report.needs.is_empty() {
         return String::new();
@@ -62,7 +61,7 @@ struct Graph {
     /// How many files or folders are not drawn.
     left_hidden: usize,
     right: Vec<(Origin, Vec<Node>, usize)>,
-    /// From the left's number to the right's group and number.
+    /// The index on the left, the group on the right, and the index in that group.
     edges: BTreeSet<(usize, usize, usize)>,
 }
 
@@ -76,7 +75,7 @@ impl Graph {
             true => (need.subject.clone(), folder(&need.file).to_owned()),
             false => (need.subject.clone(), need.file.clone()),
         };
-        // What has the fewest friends is the most interesting: it is never cut off.
+        // Missing and foreign libraries matter most, so their files are never cut off.
         let rank = |origin: Origin| match origin {
             Origin::Missing => 0,
             Origin::Foreign => 1,
@@ -111,11 +110,11 @@ impl Graph {
             let mut of: Vec<_> = rights.iter().filter(|((o, _), _)| *o == origin).collect();
             let hidden = of.len().saturating_sub(MAX_RIGHT);
             if hidden > 0 {
-                // The libraries that most files need tell most.
+                // Keep the libraries that most files need.
                 of.sort_by_key(|(_, (_, users))| std::cmp::Reverse(users.len()));
                 of.truncate(MAX_RIGHT);
             }
-            // Beside those who need it: fewer lines cross.
+            // Place nodes next to the files that need them, so that fewer lines cross.
             of.sort_by_key(|(key, (_, users))| {
                 let at: Vec<usize> = users.iter().filter_map(|user| position.get(user).copied()).collect();
                 (at.iter().sum::<usize>() * 100 / at.len().max(1), *key)
@@ -253,7 +252,7 @@ impl Node {
     }
 }
 
-/// A sign for an origin that needs no colour: circle, square, diamond, cross.
+/// Returns a symbol for an origin that works without color: circle, square, diamond, cross.
 fn shape(origin: Origin, x: usize, y: usize) -> String {
     let (left, top, right, bottom) = (x - 4, y - 4, x + 4, y + 4);
     match origin {
@@ -270,7 +269,7 @@ fn shape(origin: Origin, x: usize, y: usize) -> String {
     }
 }
 
-/// Cuts a label to a number of characters: paths at their beginning, names in the middle.
+/// Shortens a label to a number of characters: paths at the start, names in the middle.
 fn shortened(label: &str, most: usize, keep_end: bool) -> String {
     let label = rocmrpm_base::text::visible(label);
     let chars: Vec<char> = label.chars().collect();

@@ -1,6 +1,5 @@
-//! An inspection as one HTML page that needs nothing beside it: no script, no other
-//! file, light and dark. The library graph is drawn in `graph`, findings and files
-//! are told in `details`.
+//! Formats an inspection as one self-contained HTML page: no script, no other files, light and
+//! dark. `graph` draws the library graph, and `details` shows findings and files.
 
 mod details;
 mod graph;
@@ -10,7 +9,7 @@ use crate::{Depth, Report, Served, Severity, Subject};
 use rocmrpm_base::html::{PAGE_STYLE, escape};
 use rocmrpm_base::style::{count, human_size};
 
-/// How many subjects have a table of targets of their own.
+/// How many subjects get their own table of targets.
 const MAX_TABLES: usize = 30;
 
 /// Returns a report as a self-contained HTML page.
@@ -41,7 +40,7 @@ pub fn to_html(report: &Report) -> String {
     )
 }
 
-/// What was inspected against what, and how it went.
+/// Returns the header: what was inspected, what it was compared with, and the result.
 fn head(report: &Report, title: &str) -> String {
     let errors = severity_count(report, Severity::Error);
     let warnings = severity_count(report, Severity::Warning);
@@ -83,7 +82,7 @@ fn head(report: &Report, title: &str) -> String {
     )
 }
 
-/// The sizes of GPU code: for the set, then for each subject that has any.
+/// Returns the sizes of GPU code: for the set, then for each subject that has any.
 fn device(report: &Report) -> String {
     let device = |subjects: &[&Subject], serving, whole| {
         let code = subjects.iter().flat_map(|s| &s.files).flat_map(|f| &f.device);
@@ -114,7 +113,8 @@ fn device(report: &Report) -> String {
     text + "</section>\n"
 }
 
-/// Code as bars, for the whole set with what is missing; what is no offload code folded.
+/// Returns a table of the code with bars; for the whole set it also lists missing targets. A table
+/// of code that does not serve its target is collapsed.
 fn tables(report: &Report, sums: &[TargetSum<'_>], serving: bool, whole: bool) -> String {
     if sums.is_empty() {
         return String::new();
@@ -173,8 +173,8 @@ fn tables(report: &Report, sums: &[TargetSum<'_>], serving: bool, whole: bool) -
     format!("<details><summary>{what}</summary>{table}</details>\n")
 }
 
-/// A sign for a severity that needs no colour: a circle with a cross, a triangle, a
-/// square, and a circle with a tick where nothing was found.
+/// Returns a symbol for a severity that works without color: a circle with a cross, a triangle, a
+/// square, and a circle with a check mark if there are no findings.
 fn mark(severity: Option<Severity>) -> String {
     let (title, shape) = match severity {
         Some(Severity::Error) => {
@@ -192,14 +192,14 @@ fn mark(severity: Option<Severity>) -> String {
     )
 }
 
-/// Writes a text of ours as HTML: what stands in backticks is code.
+/// Formats our own text as HTML: text in backticks becomes code.
 fn prose(text: &str) -> String {
     let escaped = escape(text);
     let mut out = String::with_capacity(escaped.len());
     let mut pieces = escaped.split('`').peekable();
     let mut code = false;
     while let Some(piece) = pieces.next() {
-        // The last backtick may be without a partner.
+        // The last backtick may be unpaired.
         match (code, pieces.peek().is_some()) {
             (true, true) => out.push_str(&format!("<code>{piece}</code>")),
             (true, false) => out.push_str(&format!("`{piece}")),
