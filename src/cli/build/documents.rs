@@ -1,4 +1,4 @@
-//! What `rocmrpm build --json` prints.
+//! The JSON documents of `rocmrpm build --json`.
 
 use std::path::PathBuf;
 
