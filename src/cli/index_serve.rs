@@ -57,7 +57,7 @@ fn reachable(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the quoted names of distributions for an install command.
+/// Returns the names of some distributions, separated by spaces, for an install command.
 fn distributions(view: &Path) -> String {
     let entries = std::fs::read_dir(view).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

@@ -158,7 +158,7 @@ fn environment_text(text: &mut String, environment: &Environment) {
     text.push_str(&heading("Environment variables that the build reads"));
     let names = added.iter().map(|read| &read.name).chain(removed.iter().map(|gone| &gone.name));
     let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
-    // Removed variables that a spec exports in vain come first.
+    // Removed variables that are still exported come first.
     let mut removed: Vec<_> = removed.iter().collect();
     removed.sort_by_key(|gone| gone.exported.is_none());
     let lines = added.iter().map(|read| (plus(), &read.name, &read.place, None));

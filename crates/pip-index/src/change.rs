@@ -43,6 +43,7 @@ pub struct Change {
 /// What a change does with one wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
+    /// The action on the wheel.
     pub action: Action,
     /// The file name of the wheel.
     pub file: String,
@@ -97,8 +98,8 @@ impl Change {
         self.packages.is_empty() && self.pages.is_empty() && self.signed.is_none()
     }
 
-    /// Applies the change. Fails if another writer changed the pages while packages were sent, to
-    /// keep that writer's changes. Packages that were put in place stay there for the next run.
+    /// Applies the change. Fails without writing a page if another writer changed the pages while
+    /// packages were sent. Packages that were put in place stay there for the next run.
     pub fn apply(&self, place: &dyn Place) -> Result<(), IndexError> {
         place.put_packages(&self.packages)?;
         let manifest = self.signed.iter().map(|signed| (manifest::PATH.to_owned(), signed.was));
@@ -369,7 +370,7 @@ impl Selected {
         file.parsed().is_ok_and(|name| name.version == *version)
     }
 
-    /// Returns the error that `pages` have no such wheel.
+    /// Returns the error for a selection that `pages` do not have.
     fn not_there<'a>(&self, place: String, pages: impl Iterator<Item = &'a Pages>) -> IndexError {
         let (mut roots, mut versions) = (BTreeSet::new(), BTreeSet::new());
         for page in pages {

@@ -13,13 +13,16 @@ use python_packaging::needs::{Need, Needs};
 /// A wheel that an installer in the environment accepts, with its requirements.
 #[derive(Debug)]
 pub struct Usable<'v> {
+    /// The entry of the wheel in the view.
     pub wheel: &'v Listed,
+    /// The requirements and extras in its METADATA.
     pub needs: Needs,
 }
 
 /// A requirement that applies, with the wheels that have it.
 #[derive(Debug)]
 pub struct Demand<'u> {
+    /// The parsed requirement.
     pub need: &'u Need,
     /// The file names of the wheels.
     pub wheels: Vec<&'u str>,

@@ -32,6 +32,7 @@ pub struct Listing {
 /// A wheel on a page.
 #[derive(Debug, Clone)]
 pub struct Listed {
+    /// The file name.
     pub file: String,
     /// The parsed file name.
     pub name: FileName,

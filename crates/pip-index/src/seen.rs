@@ -31,7 +31,7 @@ impl Seen {
         Self { file, place: place.to_owned(), allow_rollback }
     }
 
-    /// Fails if this serial number is lower than the highest one seen.
+    /// Fails if this serial number is lower than the highest seen, unless rollbacks are allowed.
     pub fn check(&self, serial: u64) -> Result<(), IndexError> {
         let seen = self.serial()?;
         match serial < seen && !self.allow_rollback {

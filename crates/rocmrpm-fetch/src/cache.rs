@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! sha256/<2 digits>/<64 digits>   verified files, named by their content
-//! partial/<sha256 of the URL>     downloads that are under way or broke off
+//! partial/<sha256 of the URL>     unfinished downloads
 //! git/<sha256 of the URL>         bare repositories
-//! packed/<sha256 of a recipe>     the digest of the archive that a recipe gave
-//! unpacked/<sha256>               the archive with this digest, unpacked, and a digest of that
-//! lock/<key>                      locked while one of the above is written
-//! .scratch-*                      what one run works on, locked as long as it does
+//! packed/<sha256 of a recipe>     the digest of the archive made from a recipe
+//! unpacked/<sha256>               the unpacked archive with this digest, and a digest of its files
+//! lock/<key>                      a lock, held while one of the above is written
+//! .scratch-*                      the temporary folder of a run, locked while in use
 //! ```
 
 use std::collections::{HashMap, HashSet};

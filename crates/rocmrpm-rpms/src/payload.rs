@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 /// rpm's own readers need less: `xz -9` takes 65 MB.
 const XZ_MEMORY: u64 = 512 << 20;
-// PATH_MAX, including any padding that a writer adds after the name.
+// PATH_MAX. The size of a name includes its NUL and any padding by the writer.
 const MAX_NAME: u64 = 4096;
 const TRAILER: &[u8] = b"TRAILER!!!";
 

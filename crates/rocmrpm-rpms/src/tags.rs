@@ -16,6 +16,7 @@ const LEAD: usize = 96;
 const INTRO: usize = 16;
 const ENTRY: usize = 16;
 
+/// The value of a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// One or more texts.

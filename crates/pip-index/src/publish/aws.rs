@@ -17,8 +17,8 @@ use crate::place::{Package, Page, Place, Stored};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::process::{Command, Finished};
 
-/// The most that one PutObject takes. Source: Amazon S3 User Guide, "Uploading objects": 5 GB, which
-/// its limits give as 5 GiB.
+/// The largest upload in one PutObject, in bytes. Source: Amazon S3 User Guide, "Uploading
+/// objects": 5 GB, which its limits give as 5 GiB.
 const SINGLE_PUT: u64 = 5 << 30;
 
 /// A bucket that `aws` reaches. The client manages credentials, region and proxies.
@@ -200,7 +200,7 @@ impl Place for Aws {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
-        // A single call, because starting a call takes longer than downloading a page. It lists the
+        // A single call, because each call costs more than the files that it fetches. It lists the
         // folder and filters by name.
         let layout = Layout::new()?;
         let folder = common_folder(&paths);

@@ -108,7 +108,7 @@ pub enum Rocm {
     },
 }
 
-/// What RPMs were built from.
+/// The build that RPMs come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The name of the component.

@@ -44,7 +44,7 @@ pub(super) struct Stored {
 pub(super) enum Node {
     /// A regular file.
     File(Stored),
-    /// A symbolic link, with its target as written.
+    /// A symbolic link with its target, verbatim.
     Link(String),
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Plan {
     pub preloads: BTreeSet<String>,
 }
 
-/// Returns the names of the dist-info folders that have a METADATA.
+/// Returns the names of the dist-info folders that have METADATA.
 pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
     payload.nodes.keys().filter_map(|path| dist_info(payload.place(path))).map(str::to_owned).collect()
 }
