@@ -16,14 +16,14 @@ use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Lock, Pin, PinSet, Source, Workspace};
 
-/// The templates that a new component starts from.
+/// The templates for a new component.
 const PYTHON: &str = include_str!("new-python.spec.tera");
 const CMAKE: &str = include_str!("new-cmake.spec.tera");
 
-/// How much of a source's archive is searched for its metadata.
+/// Upper bound on a metadata file in a source's archive, in bytes.
 const MAX_METADATA: u64 = 1 << 20;
 
-/// What a template says of a project, as far as the project itself tells.
+/// The project's metadata that a template needs, as far as the project states it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct About {
     summary: Option<String>,
@@ -48,7 +48,7 @@ pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
     let events: &dyn Events = &progress;
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
     let mut pin = pin(args, name, &workspace, &fetcher)?;
-    // Before anything is fetched for it.
+    // Fails before anything is fetched if the pin is invalid.
     pins_with(&workspace, &pin, args)?;
     fetcher.resolve(&pin)?.settle(&mut pin);
     let about = about(&fetcher.obtain(&pin)?, &pin);
@@ -66,14 +66,14 @@ pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// Returns the pin as the arguments describe it, not resolved yet.
+/// Returns the pin that the arguments describe, unresolved.
 fn pin(
     args: &args::Add,
     component: ComponentName,
     workspace: &Workspace,
     fetcher: &Fetcher<'_>,
 ) -> Result<Pin, Error> {
-    // clap sees to it that a version stands beside every origin but an sdist.
+    // clap requires a version for every origin except an sdist.
     let version = args.version.clone().unwrap_or_default();
     let (version, source) = if let Some(url) = &args.url {
         (version.clone(), Source::Url { url: url.replace("{version}", &version), sha256: None })
@@ -89,8 +89,8 @@ fn pin(
     Ok(Pin::new(component, version, source))
 }
 
-/// Returns a folder's path as a pin has it: relative to the workspace's root. People
-/// write it as their shell completes it: `./src/x/`, or absolute.
+/// Returns the path of a folder as in a pin: relative to the root of the workspace. Users write it
+/// as the shell completes it: `./src/x/`, or absolute.
 fn folder_in(workspace: &Workspace, text: &str) -> Result<PathBuf, Error> {
     let path = Path::new(text);
     let path = path.strip_prefix(&workspace.root).unwrap_or(path);
@@ -105,8 +105,8 @@ fn folder_in(workspace: &Workspace, text: &str) -> Result<PathBuf, Error> {
     )))
 }
 
-/// Returns the pin set's text with the pin added. A pin that would make the pin set
-/// invalid is refused.
+/// Returns the text of the pin set with the new pin. Refuses a pin that would make the pin set
+/// invalid.
 fn pins_with(workspace: &Workspace, pin: &Pin, args: &args::Add) -> Result<String, Error> {
     let name = format!("pins/{}.toml", workspace.pins.name);
     let mut document: DocumentMut = workspace
@@ -116,7 +116,7 @@ fn pins_with(workspace: &Workspace, pin: &Pin, args: &args::Add) -> Result<Strin
         .parse()
         .map_err(|error| Error::new(Kind::Config, format!("`{name}` cannot be edited: {error}")))?;
     let mut table = table(pin, args);
-    // A comment at the end of the file, such as the first line of a new one, stays above.
+    // A comment at the end of the file, such as the first line of a new one, stays above the pin.
     let above = format!("{}\n", document.trailing().as_str().unwrap_or_default());
     document.set_trailing("");
     table.decor_mut().set_prefix(above);
@@ -131,7 +131,7 @@ fn pins_with(workspace: &Workspace, pin: &Pin, args: &args::Add) -> Result<Strin
     }
 }
 
-/// Writes the component's folder and its pin; neither without the other.
+/// Writes the component's folder and its pin, or neither.
 fn write(
     workspace: &Workspace,
     pin: &Pin,
@@ -153,7 +153,7 @@ fn write(
         .replace("@NAME@", name)
         .replace("@SUMMARY@", &fill(&about.summary, "TODO: one line, no period at its end"))
         .replace("@LICENSE@", &fill(&about.license, "TODO: an SPDX expression"))
-        // One word, or rpm refuses the spec.
+        // The URL must be a single word, or rpm refuses the spec.
         .replace("@URL@", &fill(&about.url, "https://example.org/TODO"));
     let component =
         "# All keys: see docs/architecture.md, \"A workspace on disk\".\nmemory-per-job = \"2 GB\"\n";
@@ -179,7 +179,7 @@ fn write(
     Ok(())
 }
 
-/// Makes foreign text stand for itself in a template and in the spec that comes of it.
+/// Escapes external text for a template and for the spec rendered from it.
 fn literal(text: &str) -> String {
     let text = text.replace('%', "%%");
     ["<{", "<@", "<#"].iter().fold(text, |text, start| text.replace(start, &start.replace('<', "< ")))
@@ -190,7 +190,7 @@ fn table(pin: &Pin, args: &args::Add) -> Table {
     table.insert("version", value(&pin.version));
     match &pin.source {
         Source::Url { sha256, .. } => {
-            // As written, so that the next version needs no other edit.
+            // Keeps `{version}`, so that the next version needs no other edit.
             table.insert("url", value(args.url.clone().unwrap_or_default()));
             sha256.map(|digest| table.insert("sha256", value(digest.to_string())));
         }
@@ -209,22 +209,21 @@ fn table(pin: &Pin, args: &args::Add) -> Table {
         Source::Folder { path } => {
             table.insert("path", value(path.to_string_lossy().into_owned()));
         }
-        // Of further sources alone, which `add` does not make.
+        // Only additional sources are crates, and `add` does not create any.
         Source::Crates { .. } => {}
     }
     table
 }
 
-/// Reads what the source says of itself. An sdist has a PKG-INFO (PEP 314 and its
-/// successors) beside its pyproject.toml; other sources are Python's if they have
-/// one of Python's build files.
+/// Reads the source's metadata. An sdist has a PKG-INFO (PEP 314 and its successors) beside its
+/// pyproject.toml; other sources are Python projects if they have one of Python's build files.
 fn about(fetched: &Fetched, pin: &Pin) -> About {
     let mut about = About { python: matches!(pin.source, Source::Sdist { .. }), ..About::default() };
     let Ok(file) = fs_err::File::open(&fetched.path) else { return about };
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
     let Ok(entries) = archive.entries() else { return about };
     for entry in entries {
-        // An archive in another format says nothing here.
+        // An archive in another format has no readable metadata.
         let Ok(entry) = entry else { return about };
         let Ok(path) = entry.path().map(|p| p.into_owned()) else { continue };
         if path.components().count() != 2 {
@@ -246,7 +245,7 @@ fn about(fetched: &Fetched, pin: &Pin) -> About {
     about
 }
 
-/// Reads the table `[project]` (PEP 621, PEP 639); what is known already stays.
+/// Reads the table `[project]` (PEP 621, PEP 639); values that are already known stay.
 fn read_pyproject(text: &str, about: &mut About) {
     let Ok(root) = text.parse::<toml::Table>() else { return };
     let Some(project) = root.get("project").and_then(toml::Value::as_table) else { return };
@@ -269,7 +268,7 @@ fn read_metadata(text: &str, about: &mut About) {
         match key {
             "Summary" => about.summary = Some(value.trim_end_matches('.').to_owned()),
             "License-Expression" => about.license = Some(value),
-            // Free text, and so seldom an SPDX expression; better than nothing.
+            // Free text, and rarely an SPDX expression, but better than nothing.
             "License" if about.license.is_none() && value.len() < 60 => about.license = Some(value),
             "Home-page" => about.url = Some(value),
             "Project-URL" if about.url.is_none() => {

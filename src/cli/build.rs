@@ -78,7 +78,7 @@ fn write_specs(prepared: &Prepared<'_, '_>, json: bool, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// Fetches the sources of the selected components and no more.
+/// Only fetches the sources of the selected components.
 fn fetch_sources(
     workspace: &Workspace,
     selected: &[&Component],
@@ -115,15 +115,15 @@ fn fetch_sources(
     failed.map_or(Ok(0), Err)
 }
 
-/// Says what the run did not reach and returns the exit code: the first failure's.
-/// Each failure was shown when it happened, but for the request to stop.
+/// Reports what the run did not finish and returns the exit code of the first failure. Failures
+/// were already shown, except for an interruption.
 pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
     let mut code = 0;
     let (mut built, mut failed, mut not_tried) = (0, 0, 0);
     for (name, outcome) in &done.outcomes {
         match outcome {
             Outcome::Failed(error) => {
-                // A run is stopped once, however many components it stops.
+                // Shows an interruption once, however many components it affects.
                 if error.kind() == Kind::Interrupted && code != Kind::Interrupted.exit_code() {
                     shell.line("");
                     show_error(shell, error);
@@ -151,7 +151,7 @@ pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
     code
 }
 
-/// Says what there is now, where it lies, and what to try next.
+/// Prints a summary of the results, their folders, and the next commands.
 fn summary(
     prepared: &Prepared<'_, '_>,
     done: &Run,
@@ -166,7 +166,7 @@ fn summary(
     let here = std::env::current_dir().unwrap_or_default();
     let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
     shell.status(Style::Good, "Finished", format!("{} built, {fresh} fresh", built.len()));
-    // An SRPM is all that was asked for, so its place is told in any case.
+    // SRPMs are the requested output, so their folders are always listed.
     let all = || done.outcomes.iter().map(|(name, _)| name).collect();
     let listed = if built.is_empty() && until <= Stage::Srpm { all() } else { built };
     if !listed.is_empty() {
@@ -206,7 +206,7 @@ fn summary(
     Ok(())
 }
 
-/// Lists commands that show the results at work, each with what it is good for.
+/// Lists commands that use the results, each with its purpose.
 fn what_next(
     prepared: &Prepared<'_, '_>,
     done: &Run,

@@ -1,5 +1,5 @@
-//! `rocmrpm closure`: the Python closure of a component, why a member is in it, and what
-//! differs between two locks.
+//! `rocmrpm closure`: the Python closure of a component, why a member is in it, and the differences
+//! between two lock files.
 
 mod audit;
 mod upgrade;
@@ -36,8 +36,8 @@ pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     }
 }
 
-/// Reads the workspace as it is written by hand: what an earlier run generated, half of it
-/// perhaps, decides over nothing.
+/// Reads the workspace without generated files, so that the output of an earlier run, which may be
+/// incomplete, has no influence.
 fn workspace(dir: &Path, choice: &args::Choice) -> Result<Workspace, Error> {
     let selection = Selection {
         chroot: choice.chroot.clone(),
@@ -48,7 +48,7 @@ fn workspace(dir: &Path, choice: &args::Choice) -> Result<Workspace, Error> {
     Ok(Workspace::load(dir, &selection)?)
 }
 
-/// Returns the component that was asked for, or the one that has a table `[closure]`.
+/// Returns the requested component, or the one with a `[closure]` table.
 fn component<'w>(stack: &Stack<'w>, asked: Option<&str>) -> Result<&'w Component, Error> {
     let component = match asked {
         Some(name) => stack.workspace.component(name)?,
@@ -66,11 +66,11 @@ fn component<'w>(stack: &Stack<'w>, asked: Option<&str>) -> Result<&'w Component
     }
 }
 
-/// A closure, with what it was computed from.
+/// A closure, with the data it was computed from.
 struct Computed {
     closure: Closure,
     lock: Lock,
-    /// Whether it was resolved just now.
+    /// Whether the lock was resolved in this run.
     fresh: bool,
     offers: Offers,
     rules: ClosureRules,
@@ -112,7 +112,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let cache = Cache::from_env()?;
-    // Of two that write, the second one waits, and then finds everything as it should be.
+    // Of two concurrent writers, the second one waits, and then finds everything up to date.
     let closures = format!("closures of {}", workspace.root.display());
     let _lock = args.write.then(|| cache.lock(&closures)).transpose()?;
     let fetcher = Fetcher::new(cache, &workspace.root, events).offline(args.how.offline);
@@ -137,7 +137,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         before.show(differences, lock, shell)?;
     }
     let broken = imports.as_ref().is_some_and(|imports| imports.errors().next().is_some());
-    // Everything that can be wrong was before the first file.
+    // Nothing is written before all checks have passed.
     if args.write && !broken {
         changes.make(&workspace.root)?;
     }
@@ -187,13 +187,13 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// What `--write` changes below the workspace's root.
+/// The changes that `--write` makes below the root of the workspace.
 #[derive(Default)]
 struct Changes {
-    /// Texts by path, in the order in which they are written.
+    /// The texts by path, in the order of writing.
     texts: Vec<(String, String)>,
     gone: Vec<String>,
-    /// How many files are as they should be.
+    /// The number of files that are up to date.
     same: usize,
 }
 
@@ -203,9 +203,9 @@ impl Changes {
         let path = workspace.closure_lock();
         let lock_path = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let generate::Generated { files, gone } = generated;
-        // A pin without its component is an error for every command, a component without its pin
-        // would only be left out: should this run be killed, nobody builds half a closure. The
-        // lock says that all is there, so it is the last.
+        // A pin without its component is an error for every command, while a component without its
+        // pin would only be left out: if this run is killed, no command builds half a closure. The
+        // lock file marks the closure as complete, so it comes last.
         let (pins, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             files.into_iter().partition(|(path, _)| path.starts_with("pins/"));
         let mut changes = Self { gone, ..Self::default() };
@@ -239,7 +239,7 @@ impl Changes {
         for path in &self.gone {
             let whole = root.join(path);
             files::remove_if_there(&whole).map_err(IoError::doing(format!("remove `{path}`")))?;
-            // The folder goes with its last file.
+            // Removing the last file of a folder also removes the folder.
             if let Some(folder) = whole.parent() {
                 let _ = fs_err::remove_dir(folder);
             }
@@ -249,7 +249,7 @@ impl Changes {
     }
 }
 
-/// Tells what was written, or what is not as it should be; returns the exit code.
+/// Reports the files that were written or are out of date; returns the exit code.
 fn told(changes: &Changes, check: bool, shell: &Shell) -> u8 {
     let (style, word) = if check { (Style::Bad, "Differs") } else { (Style::Good, "Wrote") };
     changes.texts.iter().for_each(|(path, _)| shell.status(style, word, path));
@@ -298,8 +298,8 @@ fn tell_diff(args: &args::ClosureDiff, dir: &Path, shell: &Shell) -> Done {
     Ok(u8::from(!differences.is_empty()))
 }
 
-/// Reads a lock: the file of this name, else that of the pin set, whose places are known where
-/// the lock is still that of the workspace.
+/// Reads a lock file: the file with this name, else that of the pin set. The places are known if
+/// the latter matches the workspace.
 fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
     if Path::new(name).is_file() {
         let lock = Lock::read(Path::new(name))?;
@@ -318,8 +318,8 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
     Ok((lock, places(&workspace).unwrap_or_default()))
 }
 
-/// Returns the lock of the chosen pin set and chroot with the places of its members, as far as
-/// they are known; nothing without a lock.
+/// Returns the lock of the chosen pin set and chroot with the places of its members, if known;
+/// `None` without a lock file.
 pub(super) fn lock_with_places(dir: &Path, choice: &args::Choice) -> Result<Option<(Lock, Places)>, Error> {
     let workspace = workspace(dir, choice)?;
     let lock = Lock::read(&workspace.closure_lock())?;
@@ -330,7 +330,7 @@ fn no_lock(name: &str) -> Error {
     Error::new(Kind::Usage, format!("`{}` is neither a file nor a pin set", visible(name)))
 }
 
-/// Returns the places of the members, as far as they are known without asking anybody.
+/// Returns the places of the members, as far as they are known without network access.
 fn places(workspace: &Workspace) -> Option<Places> {
     let stack = Stack::new(workspace).ok()?;
     let component = component(&stack, None).ok()?;

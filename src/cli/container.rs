@@ -60,7 +60,7 @@ fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// Refuses to build an image of what is not what the pins say: its labels would lie.
+/// Refuses to build an image from outdated results, because its labels would be wrong.
 fn complete(stack: &Stack<'_>, flavour: Flavour) -> Result<(), Error> {
     let workspace = stack.workspace;
     let build_dir = workspace.build_dir();

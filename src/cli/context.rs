@@ -1,4 +1,4 @@
-//! What most commands begin with: the workspace as the command line selects it.
+//! Loads the workspace that the command line selects, as most commands do first.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::sources::Fetcher;
 use crate::stack::Stack;
 use crate::workspace::{Selection, Workspace, closure_not_written};
 
-/// Reads the workspace with the chosen chroot, pin set and overrides.
+/// Loads the workspace with the chosen chroot, pin set and overrides.
 pub fn workspace(dir: &Path, choice: &Choice, overrides: &[(String, String)]) -> Result<Workspace, Error> {
     let selection = Selection {
         chroot: choice.chroot.clone(),
@@ -20,8 +20,8 @@ pub fn workspace(dir: &Path, choice: &Choice, overrides: &[(String, String)]) ->
     Ok(Workspace::load(dir, &selection)?)
 }
 
-/// Finds digests and commits for versions that came from the command line: what the
-/// pin set records is about other versions.
+/// Resolves digests and commits for versions from the command line, because those in the pin set
+/// belong to other versions.
 pub fn resolve_overrides(workspace: &mut Workspace, fetcher: &Fetcher<'_>) -> Result<(), Error> {
     for at in workspace.pins.pins.values_mut().filter(|at| at.value.overridden) {
         fetcher.resolve(&at.value)?.settle(&mut at.value);
@@ -29,9 +29,9 @@ pub fn resolve_overrides(workspace: &mut Workspace, fetcher: &Fetcher<'_>) -> Re
     Ok(())
 }
 
-/// Refuses what users could not install or upgrade: a component whose Python closure is not
-/// written for a chroot, and members that have a lower version than in an earlier release. What is
-/// built for this machine is not installed from a repository.
+/// Refuses stacks that users could not install or upgrade: a component without a written Python
+/// closure for a chroot, and members with a lower version than in an earlier release. Builds for
+/// this machine are exempt, because they are not installed from a repository.
 pub fn check_closures<'w>(
     workspaces: impl IntoIterator<Item = &'w Workspace>,
     names: &[String],

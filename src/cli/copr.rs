@@ -1,4 +1,4 @@
-//! `rocmrpm copr`: what its commands begin with.
+//! `rocmrpm copr`: the common part of its commands.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) fn run(args: &args::Copr, dir: &Path, shell: &Shell) -> Done {
     }
 }
 
-/// Runs a command for each of the projects, until one fails.
+/// Runs a command for each project, until one fails.
 fn each(dir: &Path, choice: &args::Choice, run: impl Fn(&Target) -> Done) -> Done {
     let mut code = 0;
     for target in Target::read(dir, choice)? {
@@ -39,15 +39,15 @@ fn each(dir: &Path, choice: &args::Choice, run: impl Fn(&Target) -> Done) -> Don
     Ok(code)
 }
 
-/// A project with a workspace for each of its chroots, or for the one that was chosen.
+/// A project with the workspaces of its chroots, or of the chosen chroot.
 struct Target {
     project: CoprProject,
     workspaces: Vec<Workspace>,
 }
 
 impl Target {
-    /// Reads the workspace and returns the projects that its chroots are built in. `--chroot` takes
-    /// a name of mock-configs/ or COPR's.
+    /// Reads the workspace and returns the projects for its chroots. `--chroot` accepts a name of
+    /// mock-configs/ or of COPR.
     fn read(dir: &Path, choice: &args::Choice) -> Result<Vec<Self>, Error> {
         let default = args::Choice { chroot: None, pins: choice.pins.clone() };
         let mut project = context::workspace(dir, &default, &[])?.copr.ok_or(CoprError::NoProjectFile)?;

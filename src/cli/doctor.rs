@@ -13,8 +13,7 @@ use crate::report::{Shell, Style, Table, human_size};
 use crate::sources::{Cache, pip_index, shown_url};
 use crate::workspace::{Selection, Workspace, today};
 
-/// A program, what it is for, whether nothing works without it, and the option that
-/// makes it say its version.
+/// A program, its purpose, whether it is required, and the option that prints its version.
 const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("rpmbuild", "building and reading specs", true, "--version"),
     ("createrepo_c", "the repository", true, "--version"),
@@ -102,7 +101,7 @@ impl Machine {
             false => "no /dev/kfd: nothing here runs device code",
         };
         let hip = machine::hip_version(Path::new("/usr/include/hip/hip_version.h"));
-        // The index may hold credentials in its URL.
+        // The URL of the index may contain credentials.
         let pip_index = pip_index().ok().map(|url| shown_url(&url));
         let cache = Cache::from_env().map(|cache| cache.dir().display().to_string());
         Self {
@@ -117,7 +116,7 @@ impl Machine {
         }
     }
 
-    /// Returns the values with their names for a table.
+    /// Returns the values with their labels for a table.
     fn rows(&self) -> [(&'static str, &str); 8] {
         [
             ("system", &self.system),
@@ -171,8 +170,8 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
     Ok(if missing > 0 { Kind::MissingTool.exit_code() } else { 0 })
 }
 
-/// Says which chroots of the workspace are of releases that reached their end of life. What is
-/// wrong with a workspace, other commands report.
+/// Lists the chroots of the workspace whose release has reached its end of life. Ignores errors in
+/// the workspace, which other commands report.
 fn ended(dir: &Path) -> Vec<String> {
     let Ok(workspace) = Workspace::load(dir, &Selection::default()) else { return Vec::new() };
     let mut chroots: Vec<_> = workspace.all_chroots().collect();
@@ -180,14 +179,14 @@ fn ended(dir: &Path) -> Vec<String> {
     chroots.into_iter().filter_map(|chroot| workspace.end_of_life(chroot, today())).collect()
 }
 
-/// Returns the line of a program's version text that has a number in it.
+/// Returns the line with a number in a program's version output.
 fn version(program: &str, option: &str) -> Option<String> {
     let text = Command::new(program).arg(option).text().ok()?;
     let line = text.lines().find(|line| line.bytes().any(|b| b.is_ascii_digit()))?;
     Some(plain_version(line))
 }
 
-/// Leaves platforms and features out, which stand in brackets behind the number.
+/// Removes platforms and features in parentheses after the version number.
 fn plain_version(line: &str) -> String {
     let number = line.find(|c: char| c.is_ascii_digit()).unwrap_or_default();
     let end = line[number..].find(" (").map_or(line.len(), |at| number + at);

@@ -1,4 +1,4 @@
-//! The JSON Schemas of all documents and TOML files, as they are in `docs/schemas/`, and the list of
+//! Tests the JSON Schemas of all documents and TOML files in `docs/schemas/`, and the list of
 //! documents in `docs/architecture.md`. `UPDATE_GOLDEN=1 cargo test --lib documents` writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use crate::document::{file_name, schema_of};
 use crate::report::{AuditReport, ClosureReport, DiffReport, WhyReport};
 use crate::workspace::keys::{TomlSchemas, toml_schemas};
 
-/// Returns the schemas of all documents by their names, such as `rocmrpm/plan/2`.
+/// Returns the schemas of all documents by name, such as `rocmrpm/plan/2`.
 fn documents() -> BTreeMap<String, Value> {
     let mut all = rocmrpm_core::documents();
     all.extend([
@@ -65,7 +65,7 @@ fn in_docs(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)
 }
 
-/// Compares a file with what it should be; writes it if `UPDATE_GOLDEN` is set.
+/// Compares a file with its expected text; writes it if `UPDATE_GOLDEN` is set.
 fn assert_file(path: &Path, wanted: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs_err::write(path, wanted).unwrap();
@@ -112,7 +112,7 @@ fn docs_list_every_document() {
     assert_file(&path, &format!("{before}{START}{}{}", rows.trim_end(), &rest[end..]));
 }
 
-/// Calls `check` with every object schema that has properties, and where it is.
+/// Calls `check` with every object schema that has properties, and its location.
 fn each_object(schema: &Value, at: &str, check: &mut dyn FnMut(&Value, &str)) {
     if schema["properties"].is_object() {
         check(schema, at);
@@ -162,7 +162,7 @@ fn schemas_of_toml_files_follow_from_their_readers() {
     assert_eq!(names_in(&in_docs("schemas/toml")), files);
 }
 
-/// Returns what a schema finds wrong with a TOML file.
+/// Returns the errors of a TOML file according to its schema.
 fn mistakes(schemas: &BTreeMap<&str, Value>, name: &str, text: &str) -> Vec<String> {
     let validator = jsonschema::draft202012::new(&schemas[name]).unwrap();
     let file = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();

@@ -37,8 +37,7 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
     Ok(root.shell(&args.command).interactive()?)
 }
 
-/// Returns the time that a build of the component has in `SOURCE_DATE_EPOCH`, if its spec
-/// can be rendered.
+/// Returns the `SOURCE_DATE_EPOCH` of the component's builds, if its spec can be rendered.
 fn source_date(workspace: &Workspace, component: &Component) -> Option<i64> {
     let stack = Stack::new(workspace).ok()?;
     let history = History::read(workspace).ok()?;

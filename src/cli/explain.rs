@@ -12,12 +12,12 @@ use crate::names::nearest;
 use crate::report::{Shell, cause_text, causes_text, rule_text, rules_text};
 use crate::text::visible;
 
-/// What an ID names.
+/// The subject of an ID.
 #[derive(Clone, Copy)]
 enum Entry {
-    /// What inspection or lint looks for.
+    /// A rule of inspection or lint.
     Rule(&'static Rule),
-    /// Why a build failed.
+    /// A cause of failed builds.
     Cause(&'static Cause),
 }
 

@@ -71,7 +71,7 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// Checks an index by its signed manifest.
+/// Checks an index against its signed manifest.
 fn check_manifest(
     args: &args::IndexCheck,
     workspace: &Workspace,

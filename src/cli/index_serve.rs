@@ -9,7 +9,7 @@ use crate::process;
 use crate::report::{Shell, Style, human_size, human_time};
 use crate::text::{PATH, percent_encode, visible};
 
-/// How many distributions the commands that are shown name.
+/// The maximum number of distributions in the suggested commands.
 const MAX_NAMED: usize = 5;
 
 pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
@@ -48,7 +48,7 @@ pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// Returns an address at which this machine reaches what listens on the given one.
+/// Returns an address for reaching a server on this machine that listens on the given one.
 fn reachable(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -57,7 +57,7 @@ fn reachable(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the names of distributions to install, as words for a shell.
+/// Returns the names of some distributions, separated by spaces, for an install command.
 fn distributions(view: &Path) -> String {
     let entries = std::fs::read_dir(view).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -70,7 +70,7 @@ fn distributions(view: &Path) -> String {
     if names.is_empty() { "NAME".into() } else { names.join(" ") }
 }
 
-/// Writes a line about a request: what was asked, the status, what was answered.
+/// Prints a line about a request: the request, the status and the answer.
 fn show(shell: &Shell, served: &Served) {
     let style = match served.status {
         ..400 => Style::Good,

@@ -11,8 +11,8 @@ use crate::text::visible;
 use crate::trust::TrustList;
 use crate::workspace::check_inputs;
 
-/// What a new workspace consists of beside `rocmrpm.toml`. The files are those of
-/// the project's own quickstart, so that there is one truth of each.
+/// The files of a new workspace in addition to `rocmrpm.toml`. They are those of the project's own
+/// quickstart example, so that there is only one copy.
 const FILES: &[(&str, &str)] = &[
     ("mock-configs/host.toml", include_str!("../../examples/quickstart/mock-configs/host.toml")),
     ("mock-configs/fedora-43.toml", include_str!("../../examples/quickstart/mock-configs/fedora-43.toml")),
@@ -39,7 +39,7 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", "/build/\n"),
 ];
 
-/// The folders whose files can be code.
+/// The folders whose files can contain code.
 const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
 
 pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
@@ -53,7 +53,7 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
         return Err(Error::new(Kind::Usage, message).with_help("`rocmrpm add NAME` adds a component to it"));
     }
     check_inputs(&root)?;
-    // What is there already may be a stranger's.
+    // Existing files may come from an untrusted source.
     let is_new = FOLDERS.iter().all(|name| !root.join(name).exists());
     let folder = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = args.name.clone().unwrap_or(folder);
@@ -75,13 +75,13 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     );
     for (path, text) in FILES {
         let to = root.join(path);
-        // What is there already is somebody's work.
+        // Existing files may be the user's work.
         if !to.exists() {
             files::write_atomically(&to, schemas::with_line(path, text)).map_err(action())?;
         }
     }
     schemas::write(&root).map_err(action())?;
-    // Last, because it is what makes the folder a workspace.
+    // Written last, because this file turns the folder into a workspace.
     let manifest = schemas::with_line("rocmrpm.toml", &manifest);
     files::write_atomically(&root.join("rocmrpm.toml"), manifest).map_err(action())?;
     if is_new && let Err(error) = TrustList::of_user().and_then(|list| list.add(&root)) {

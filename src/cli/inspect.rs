@@ -43,7 +43,7 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
     Ok(if report.has_errors() { Kind::Findings.exit_code() } else { 0 })
 }
 
-/// What the files are held against: the workspace's word where there is one.
+/// Returns the expectations for the files, from the workspace if there is one.
 fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error> {
     let named = args.gpu_targets.iter().map(|name| target(name)).collect::<Result<Vec<_>, _>>()?;
     let built = args.paths.iter().map(|path| built_in(path)).collect::<Option<BTreeSet<_>>>();
@@ -69,8 +69,8 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
     Ok(expectations)
 }
 
-/// Returns the workspace and the chroot for which `path` was built, if it lies in the
-/// build folder of one.
+/// Returns the workspace and the chroot that `path` was built in, if it is in the build folder of a
+/// workspace.
 fn built_in(path: &Path) -> Option<(PathBuf, String)> {
     let path = std::path::absolute(path).ok()?;
     let mut below: Vec<_> = path.ancestors().collect();

@@ -1,4 +1,4 @@
-//! The proof that packages install, as commands run and show it.
+//! Runs and shows the proof that packages install, for several commands.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use crate::report::{Shell, Style, install_notes, install_summary};
 use crate::sources::Fetcher;
 use crate::stack::Stack;
 
-/// Proves what `rocmrpm closure --write` wrote, with all other components of the workspace.
+/// Proves that the packages of `rocmrpm closure --write` install, together with all other
+/// components of the workspace.
 pub(super) fn of_closure(
     dir: &Path,
     choice: &args::Choice,
@@ -24,7 +25,7 @@ pub(super) fn of_closure(
     prove(&stack, Some(graph), fetcher, events)
 }
 
-/// Shows what was proved and what was not; an error if packages cannot be installed.
+/// Shows the result of the proof and its limits; fails if packages cannot be installed.
 pub(super) fn show(proof: &Proof, chroot: &str, shell: &Shell) -> Result<(), Error> {
     for note in install_notes(proof) {
         shell.talk(format!("{} {note}", Style::Dim.paint("note:")));

@@ -73,7 +73,7 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     let specs: Vec<Spec<'_>> = match &args.spec {
         Some(path) => {
             let spec = of_file(path, args.source.as_deref(), &workspace)?;
-            // Its packages may require one another.
+            // The packages of the spec may require each other.
             lint::add_own(&mut packages, &spec.sections, &[]);
             vec![spec]
         }
@@ -111,7 +111,7 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     Ok(if errors { Kind::Findings.exit_code() } else { 0 })
 }
 
-/// Tells of which components the source is not at hand.
+/// Lists the components whose sources are not in the cache.
 fn tell_unread(specs: &[(&Component, Spec<'_>)], shell: &Shell) {
     let unread = specs.iter().filter(|(_, spec)| spec.words.is_none());
     let unread: Vec<&str> = unread.map(|(component, _)| component.name.as_str()).collect();
@@ -125,9 +125,8 @@ fn tell_unread(specs: &[(&Component, Spec<'_>)], shell: &Shell) {
     }
 }
 
-/// Renders the specs of all components; what one requires another may provide. They are
-/// written down where `render` writes them, so that findings have a place. Their sources
-/// are not read.
+/// Renders the specs of all components, because they may provide each other's requirements. Writes
+/// them where `render` does, so that findings have a location. Does not read their sources.
 fn of_components<'s>(stack: &Stack<'s>) -> Result<Vec<(&'s Component, Spec<'s>)>, Error> {
     let workspace = stack.workspace;
     let history = History::read(workspace)?;
@@ -172,19 +171,19 @@ fn shown(workspace: &Workspace, path: &Path) -> String {
     path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string()
 }
 
-/// Returns the words of all sources of a component, if the cache has all of them.
+/// Returns the words in all sources of a component, if the cache has all of them.
 fn words(workspace: &Workspace, component: &Component) -> Option<Words> {
     let fetcher = Fetcher::new(Cache::from_env().ok()?, &workspace.root, &Silent).offline(true);
     let mut words = Words::default();
     for (_, pin) in workspace.pin(component).all_sources() {
-        // Without some of the sources nothing can be said of any name.
+        // A name could be in any missing source, so a partial result is useless.
         let tree = fetcher.tree(pin).ok()?;
         lint::words_of(&tree.dir, &mut words).ok()?;
     }
     Some(words)
 }
 
-/// Reads a spec that is no component's.
+/// Reads a spec that does not belong to a component.
 fn of_file(path: &Path, source: Option<&Path>, workspace: &Workspace) -> Result<Spec<'static>, Error> {
     let file = path.display().to_string();
     let bytes = fs_err::read(path).map_err(IoError::doing(format!("read `{file}`")))?;

@@ -28,7 +28,8 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     };
     let mut problems = Vec::new();
     let old_lock = Lock::read(&old, &mut problems);
-    // As written: the workspace's own pins are completed by the lock.
+    // Reads the pins without the lock file, which fills in missing values in the workspace's own
+    // pins.
     let pins = PinSet::read(&set.name, set.file.clone(), &Lock::default(), &Overrides::new(), &mut problems);
     if !problems.is_empty() {
         return Err(Problems(problems).into());
@@ -43,7 +44,7 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let differs = text != old.text;
     let diff =
         similar::TextDiff::from_lines(&old.text, &text).unified_diff().header(&shown, &shown).to_string();
-    // Written only when every source was found out: a partial lock would look whole.
+    // Written only if every source was resolved: a partial lock file would look complete.
     if !args.check && differs {
         files::write_durably(&path, &text).map_err(IoError::doing(format!("write `{shown}`")))?;
     }

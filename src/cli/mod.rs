@@ -1,4 +1,4 @@
-//! The command line: arguments in, library call, report out. One file a command.
+//! The command line: parses arguments, calls the library, reports. Each command has its own file.
 
 mod add;
 mod args;
@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What a command returns: its exit code, or an error that has one.
+/// The result of a command: its exit code, or an error that has one.
 type Done = Result<u8, Error>;
 
 fn run(arguments: &Arguments, shell: &Shell) -> Done {
@@ -97,7 +97,7 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
     }
 }
 
-/// Makes a panic say that it is our mistake, and where to tell us.
+/// Makes a panic report a bug in rocmrpm, with a request to report it.
 fn install_panic_report() {
     std::panic::set_hook(Box::new(|info| {
         let shell = Shell::new(false);
@@ -105,7 +105,7 @@ fn install_panic_report() {
         let words: Vec<String> = std::env::args().collect();
         shell.line(format!("  rocmrpm {} was called as: {}", env!("CARGO_PKG_VERSION"), words.join(" ")));
         shell.line("\nhelp: this is a bug in rocmrpm; please report it with the lines above");
-        // The exit code of a panic is the runtime's; ours says what it was.
+        // Exits with the exit code for internal errors instead of the runtime's.
         #[expect(clippy::exit, reason = "the only place where no error value can reach main")]
         std::process::exit(70);
     }));

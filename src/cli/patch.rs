@@ -143,11 +143,10 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     code(shell, conflicts, &unchecked)
 }
 
-/// A component whose sources cannot be had, and why.
+/// A component whose sources are unavailable, and why.
 type Unchecked = (String, Error);
 
-/// Does something with the sources of each component that was named, or of all that
-/// have patches or edits.
+/// Calls `work` for each named component, or for all components with patches or edits.
 fn each<T>(
     args: &args::PatchStatus,
     dir: &Path,
@@ -169,7 +168,7 @@ fn each<T>(
     for component in components {
         match work(&workspace, component, &fetcher) {
             Ok(one) => done.push(one),
-            // The sources of one may be out of reach; the others are not.
+            // The sources of other components may still be available.
             Err(error) if error.kind() == Kind::Network || error.kind() == Kind::Config => {
                 unchecked.push((component.name.to_string(), error));
             }
@@ -183,7 +182,7 @@ fn not_checked(unchecked: &[Unchecked]) -> Vec<NotChecked<'_>> {
     unchecked.iter().map(|(component, error)| NotChecked { component, error: error.to_string() }).collect()
 }
 
-/// Returns the exit code: what does not fit comes before what could not be looked at.
+/// Returns the exit code: patches that do not apply take precedence over unavailable sources.
 fn code(shell: &Shell, found: bool, unchecked: &[Unchecked]) -> Done {
     for (name, error) in unchecked {
         shell.warning(format!("`{name}` was not looked at, because its sources cannot be had:"));

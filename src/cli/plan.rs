@@ -81,7 +81,7 @@ pub(super) enum Planned {
 }
 
 impl Planned {
-    /// Returns what a verdict means, and its reasons.
+    /// Returns the action for a verdict, with the reasons.
     pub(super) fn of(verdict: &Verdict) -> (Self, &[String]) {
         match verdict {
             Verdict::Fresh => (Self::Fresh, &[]),
@@ -90,7 +90,7 @@ impl Planned {
         }
     }
 
-    /// Returns the word for it.
+    /// Returns the name of the action in output.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
@@ -129,7 +129,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     for warning in &prepared.warnings {
         shell.warning(warning);
     }
-    // Results that cannot be read have no wheels; whoever makes them is told why.
+    // Unreadable results have no wheels; the commands that make wheels report the reason.
     let stale_wheels = outputs::stale_wheels(&stack).unwrap_or_default();
     let waves = stack.waves(&prepared.selected);
     let numbered = waves.iter().enumerate();

@@ -26,7 +26,7 @@ use crate::sources::Cache;
 use crate::stack::Stack;
 use crate::workspace::{Selection, Workspace, find_root};
 
-/// The channel that takes no wheel of a dirty build.
+/// The channel that refuses wheels of dirty builds.
 const STABLE: View = View::Channel("stable");
 
 pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
@@ -48,7 +48,7 @@ pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
 }
 
 fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
-    // What is wrong with the command is told before wheels are made.
+    // Reports errors of the command line before making wheels.
     View::of(Some(&args.channel))?;
     let target = Target::open(&args.destination, dir)?;
     let workspace = context::workspace(dir, &args.choice, &[])?;
@@ -66,15 +66,15 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     target.publish(change, shell)
 }
 
-/// Where a command publishes, and how.
+/// The destination of a command, and its options.
 struct Target<'a> {
     args: &'a args::Destination,
     destination: Destination,
     place: Box<dyn Place>,
-    /// A folder that is not there: it is made when something comes into it, not before.
+    /// Whether the destination is a missing folder, which is only created when it is written to.
     new_folder: bool,
     seen: Seen,
-    /// Where the command runs: a workspace there may have the key.
+    /// The folder that the command runs in, whose workspace may configure the key.
     dir: &'a Path,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Target<'a> {
         Ok(Self { args, destination, place, new_folder, seen, dir })
     }
 
-    /// Shows a change, does it unless it is only to be shown, and reports.
+    /// Shows a change, applies it unless `--dry-run` is set, and reports the result.
     fn publish(&self, mut change: Change, shell: &Shell) -> Done {
         check_dirty(&change, shell)?;
         let dry_run = self.args.dry_run;
@@ -126,7 +126,8 @@ impl<'a> Target<'a> {
         Ok(0)
     }
 
-    /// Returns the key of the workspace here. Without one, an index that is signed cannot be changed.
+    /// Returns the signing key of the current workspace. Without a key, a signed index cannot be
+    /// changed.
     fn signer(&self) -> Result<Option<Signer>, Error> {
         if find_root(self.dir).is_ok() {
             let manifest = Workspace::load(self.dir, &Selection::default())?.manifest;
@@ -217,7 +218,7 @@ fn word(action: &Action) -> &'static str {
     }
 }
 
-/// Returns what this machine has seen of a destination.
+/// Returns the record of the serial numbers that this machine has seen at a destination.
 pub(super) fn seen(destination: &Destination, allow_rollback: bool) -> Result<Seen, Error> {
     let place = match destination {
         Destination::Folder(path) => std::path::absolute(path)
@@ -229,7 +230,7 @@ pub(super) fn seen(destination: &Destination, allow_rollback: bool) -> Result<Se
     Ok(Seen::of(Cache::from_env()?.dir(), &place, allow_rollback))
 }
 
-/// Writes what a change consists of: to stdout where it is all that was asked for.
+/// Prints the parts of a change, to stdout for a dry run.
 fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
     let wheels = change.notes.iter().map(|note| {
         let preposition = if matches!(note.action, Action::Add | Action::Promote(_)) { "to" } else { "in" };
@@ -239,7 +240,7 @@ fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
         .packages
         .iter()
         .map(|package| ("Upload", format!("{} ({})", package.path, human_size(package.stored.size))));
-    // Of a change that is done, the number of pages is told at its end.
+    // Otherwise the number of pages is printed at the end.
     let pages = change.pages.iter().filter(|_| dry_run).map(|page| ("Write", page.path.clone()));
     for (word, text) in wheels.chain(packages).chain(pages) {
         if dry_run {
@@ -251,7 +252,7 @@ fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses wheels of dirty builds in the stable channel: nobody can build them again.
+/// Refuses wheels of dirty builds in the stable channel, because they cannot be rebuilt.
 fn check_dirty(change: &Change, shell: &Shell) -> Result<(), Error> {
     for note in &change.notes {
         let joins = matches!(note.action, Action::Add | Action::Promote(_));
@@ -268,14 +269,14 @@ fn check_dirty(change: &Change, shell: &Shell) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether a wheel's local version label says `dirty`.
+/// Returns whether a wheel's local version label contains `dirty`.
 fn is_dirty(file: &str) -> bool {
     // Source: Binary distribution format, "File name convention": the version is the second part.
     let label = file.split('-').nth(1).and_then(|version| version.split_once('+'));
     label.is_some_and(|(_, label)| label.split(['.', '_']).any(|part| part == "dirty"))
 }
 
-/// When the wheels are published: SOURCE_DATE_EPOCH, or now.
+/// Returns the time of publication: SOURCE_DATE_EPOCH, or now.
 fn upload_time() -> Result<Timestamp, Error> {
     let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(Timestamp::now()) };
     let time = text.trim().parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());

@@ -26,7 +26,7 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     if let Destination::Folder(path) = &destination
         && path.join(STAMP).exists()
     {
-        // Its lock is taken while it is brought up to date.
+        // This is the repository of a build, whose lock a refresh takes.
         return Err(PublicationError::Foreign { place: path.display().to_string() }.into());
     }
     let place = destination.open(!to.dry_run)?;
@@ -83,13 +83,13 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     Ok(0)
 }
 
-/// Returns the packages of the repository that is published.
+/// Returns the packages of the published repository.
 fn rpms_in(repository: &Path) -> Result<Vec<PathBuf>, Error> {
     let names = names_in(repository).map_err(IoError::doing("read the repository"))?;
     Ok(names.iter().filter(|name| name.ends_with(".rpm")).map(|name| repository.join(name)).collect())
 }
 
-/// Writes what a change consists of: to stdout where it is all that was asked for.
+/// Prints the parts of a change, to stdout for a dry run.
 fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
     let line = |word: &'static str, package: &Published| {
         (word, format!("{} ({})", package.file, human_size(package.size)))

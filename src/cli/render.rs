@@ -13,12 +13,11 @@ use crate::report::{Shell, Style, count};
 use crate::spec::{self, History};
 use crate::stack::Stack;
 
-/// A file as it should be.
+/// A file with its expected text.
 struct Wanted {
     path: PathBuf,
     text: String,
-    /// Whether the file belongs into the workspace's history, so that `--check`
-    /// minds it.
+    /// Whether the file is committed to the workspace's history, so that `--check` compares it.
     committed: bool,
 }
 
@@ -117,7 +116,7 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// Colours the added and removed lines of a diff.
+/// Colors the added and removed lines of a diff.
 pub(super) fn colored(diff: &str) -> String {
     let paint = |line: &str| match line.chars().next() {
         Some('+') => Style::Good.paint(line),

@@ -71,7 +71,7 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
         open,
     };
     let mut written: Vec<PathBuf> = Vec::new();
-    // Everything that can be wrong with the content was before the first file.
+    // The content was fully checked before the first file is written.
     for (name, text) in texts(&set, &folder, args.constraints) {
         let path = folder.join(name);
         files::write_if_changed(&path, text).map_err(IoError::doing("write the requirements"))?;
@@ -104,7 +104,7 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
     Ok(0)
 }
 
-/// Checks the URL of an index, and takes credentials out: the files are for others.
+/// Checks the URL of an index, and removes credentials, because the files are for others.
 fn index_url(url: &str, shell: &Shell) -> Result<String, Error> {
     let known = ["https://", "http://", "file://"].iter().any(|scheme| url.starts_with(scheme));
     let clean = shown_url(url);

@@ -1,14 +1,14 @@
-//! The schemas with which editors complete the keys of a workspace's TOML files.
+//! Writes the schemas that editors use to complete the keys of a workspace's TOML files.
 
 use std::path::Path;
 
 use crate::files;
 
-/// The folder of a workspace with the schemas. They are in the workspace, so that editors need no
-/// network, and fit the rocmrpm that wrote the files.
+/// The folder of the schemas in a workspace. Editors can read them without network access, and they
+/// match the version of rocmrpm that wrote the files.
 const FOLDER: &str = ".schemas";
 
-/// The schemas by their names.
+/// The schemas by name.
 const SCHEMAS: &[(&str, &str)] = &[
     ("chroot", include_str!("../../docs/schemas/toml/chroot.schema.json")),
     ("component", include_str!("../../docs/schemas/toml/component.schema.json")),
@@ -26,8 +26,8 @@ pub(super) fn write(root: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the text of a file of the workspace with the line by which editors find its schema.
-/// `path` is relative to the workspace.
+/// Returns the text of a workspace file with the line that points editors to its schema. `path` is
+/// relative to the root of the workspace.
 pub(super) fn with_line(path: &str, text: &str) -> String {
     match schema(path) {
         Some(name) => {

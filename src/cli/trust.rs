@@ -1,4 +1,4 @@
-//! `rocmrpm trust`, and the question that comes before every command that runs code of a workspace.
+//! `rocmrpm trust`, and the prompt before every command that runs code of a workspace.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::trust::{TrustError, TrustList, check};
 use crate::workspace::{Component, Workspace, WorkspaceError, find_root};
 use args::{ClosureCommand, ClosureHow, Command, Copr, Publish};
 
-/// How often rocmrpm checks for the user's answer.
+/// The interval of checking for an interruption while the prompt waits.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Returns what a command runs of the workspace's code, for the question; `None` if nothing. The
-/// list in docs/security.md is the same. What is missing here fails in [`crate::process`] instead
-/// of asking.
+/// Describes the workspace code that a command runs, for the prompt; `None` if it runs none.
+/// docs/security.md has the same list. Code that is not listed here fails in [`crate::process`]
+/// without a prompt.
 fn code_run_by(command: &Command) -> Option<&'static str> {
     match command {
         Command::Build(build) if build.until <= Stage::Spec => None,
@@ -35,14 +35,14 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         Command::Copr(Copr::Push(push)) => {
             (!push.dry_run).then_some("rpm runs macros of its specs to make source packages")
         }
-        // Where there is a lock, nothing is resolved; else `ask_to_resolve` asks.
+        // With a lock file, nothing is resolved; without one, `ask_to_resolve` prompts.
         Command::Closure(closure) => match &closure.command {
             None if closure.check => Some("rpm runs macros of its specs, and uv runs build scripts"),
             None if closure.write || closure.how.upgrade.is_some() => Some(UV),
             Some(ClosureCommand::Why(why)) => why.how.upgrade.as_ref().map(|_| UV),
             None | Some(ClosureCommand::Diff(_) | ClosureCommand::Audit(_)) => None,
         },
-        // What is verified is an installation: nothing of the workspace runs.
+        // `verify` checks an installation and runs no workspace code.
         Command::Verify(_) => None,
         Command::Copr(Copr::Sync(_) | Copr::Status(_) | Copr::Watch(_) | Copr::Cancel(_)) => None,
         Command::Publish(Publish::Index(_) | Publish::Promote(_) | Publish::Yank(_)) => None,
@@ -53,17 +53,17 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
     }
 }
 
-/// What uv runs.
+/// The code that uv runs.
 const UV: &str = "uv runs build scripts of source distributions that it requires";
 
-/// Asks whether the workspace may run its code, if this command does that and the user has not
-/// trusted it yet. Comes before anything of the workspace is read.
+/// Prompts for permission to run the workspace's code, if this command runs any and the user does
+/// not trust the workspace yet. Called before any workspace file is read.
 pub(super) fn ask_for(command: &Command, dir: &Path, shell: &Shell) -> Result<(), Error> {
     let Some(what) = code_run_by(command) else { return Ok(()) };
     let root = find_root(dir)?;
     ask(&root, what, shell)?;
     if let Command::Lint(args::Lint { spec: Some(spec), .. }) = command
-        // What cannot be found is an error of `lint`.
+        // `lint` reports a missing spec.
         && let Ok(spec) = fs_err::canonicalize(spec)
     {
         ask(folder_of_spec(&spec, &root), &format!("rpm runs macros of {}", shown(&spec)), shell)?;
@@ -71,7 +71,7 @@ pub(super) fn ask_for(command: &Command, dir: &Path, shell: &Shell) -> Result<()
     Ok(())
 }
 
-/// Asks the same before uv resolves the closure of a component that has no lock.
+/// Shows the same prompt before uv resolves the closure of a component without a lock file.
 pub(super) fn ask_to_resolve(
     workspace: &Workspace,
     component: &Component,
@@ -82,7 +82,8 @@ pub(super) fn ask_to_resolve(
     if how.offline || locked { Ok(()) } else { ask(&workspace.root, UV, shell) }
 }
 
-/// Returns the folder that must be trusted for a spec: the workspace that has it, else its own.
+/// Returns the folder that must be trusted for a spec: the workspace that contains it, else its
+/// parent folder.
 pub(super) fn folder_of_spec<'p>(spec: &'p Path, root: &'p Path) -> &'p Path {
     if spec.starts_with(root) { root } else { spec.parent().unwrap_or(root) }
 }
@@ -102,7 +103,7 @@ fn ask(folder: &Path, what: &str, shell: &Shell) -> Result<(), Error> {
     Ok(TrustList::of_user()?.add(folder)?)
 }
 
-/// Shows a question and returns the line that the user types. A request to stop ends the wait.
+/// Shows a prompt and returns the line that the user types. An interruption ends the wait.
 fn answer(question: &str) -> Result<String, Error> {
     let action = || IoError::doing("read an answer from the terminal");
     let mut out = std::io::stderr();
@@ -142,7 +143,7 @@ pub(super) fn run(args: &args::Trust, dir: &Path, shell: &Shell) -> Done {
     if args.remove {
         let folder = match find_root(folder) {
             Ok(root) => root,
-            // It may be gone, or no workspace any more.
+            // It may have been deleted, or it may no longer be a workspace.
             Err(_) => std::path::absolute(folder).map_err(IoError::doing("find the folder"))?,
         };
         if !list.remove(&folder)? {
@@ -158,8 +159,8 @@ pub(super) fn run(args: &args::Trust, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// Returns the workspace that contains a folder; if there is none, the folder itself if it was named,
-/// for `lint --spec`. A workspace of another user is refused here as everywhere.
+/// Returns the workspace that contains a folder. Without a workspace, returns the folder itself if
+/// the user named it, for `lint --spec`. Refuses a workspace of another user, like all commands.
 fn to_trust(folder: &Path, named: bool) -> Result<PathBuf, Error> {
     match find_root(folder) {
         Err(WorkspaceError::NotFound { start }) if named && start.is_dir() => Ok(start),

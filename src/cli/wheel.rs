@@ -82,7 +82,7 @@ impl Document for WheelVerification<'_> {
     const SCHEMA: &'static str = "rocmrpm/wheel-verify/1";
 }
 
-/// What there is to say where nothing has Python in it.
+/// Returns the message for a stack without Python distributions.
 pub(super) fn none(workspace: &Workspace) -> String {
     format!("no component has been built for {} that has a Python distribution", workspace.chroot.name)
 }

@@ -1,5 +1,5 @@
-//! A comparison of two inspections as text: what came, what left, what is another
-//! now. Nothing is written of what is the same.
+//! Formats the comparison of two inspections as text: what was added, removed and changed. It omits
+//! everything that is the same.
 
 use super::{Style, count, human_size};
 use crate::inspect::{
@@ -7,13 +7,13 @@ use crate::inspect::{
 };
 use crate::text::visible;
 
-/// How many names of one kind are written out; JSON has them all.
+/// The maximum number of listed names of a kind; JSON has all of them.
 const SHOWN: usize = 10;
 
-/// How wide the names of what changed are.
+/// The width of the labels of changes.
 const LABEL: usize = 9;
 
-/// Returns a comparison as text for a terminal.
+/// Formats a comparison as text for a terminal.
 pub fn comparison_text(comparison: &Comparison) -> String {
     if comparison.is_empty() {
         return format!("{}\n", Style::Good.paint("no differences"));
@@ -43,7 +43,7 @@ pub fn comparison_text(comparison: &Comparison) -> String {
 const PLUS: Mark = Mark(Style::Good, '+');
 const MINUS: Mark = Mark(Style::Bad, '-');
 
-/// The sign of what came or left.
+/// The mark of an added or removed item.
 #[derive(Clone, Copy)]
 struct Mark(Style, char);
 
@@ -109,7 +109,7 @@ fn file_text(text: &mut String, file: &FileChange) {
     }
     let mut last = "";
     for (name, value) in rows {
-        // One kind of change is named once.
+        // A label is shown once per kind of change.
         let label = if name == last { "" } else { name };
         text.push_str(&format!("      {} {value}\n", Style::Dim.paint(format!("{label:<LABEL$}"))));
         last = name;
@@ -161,7 +161,7 @@ fn arrow(old: &str, new: &str) -> String {
     format!("{} -> {}", visible(old), visible(new))
 }
 
-/// Lists names after their number, the first of them if they are many.
+/// Formats a count and the first of the names.
 fn list(names: &[String], noun: &str) -> String {
     format!("{}: {}", count(names.len(), noun), few(names))
 }

@@ -1,17 +1,17 @@
-//! How errors look: what is wrong, where, what caused it, how to fix it.
+//! Prints errors: what is wrong, where, the causes, and how to fix it.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use super::{Shell, Style};
 use crate::error::{Error, Problem};
 
-/// How many mistakes are shown whole; more would only scroll away.
+/// The maximum number of problems shown in full; more would only scroll away.
 const MAX_PROBLEMS: usize = 20;
 
 /// Writes an error to stderr.
 pub fn show_error(shell: &Shell, error: &Error) {
     show_problems(shell, error.problems());
-    // An error that is one of its own mistakes has been told above.
+    // Skip the message if one of the problems above already shows it.
     let message = error.to_string();
     if !error.problems().iter().any(|problem| problem.message == message) {
         shell.line(format!("{} {message}", Style::Bad.paint("error:")));
@@ -30,7 +30,7 @@ pub fn show_error(shell: &Shell, error: &Error) {
     }
 }
 
-/// Writes mistakes in files to stderr, each with its place.
+/// Writes problems in files to stderr, each with its location.
 pub fn show_problems(shell: &Shell, problems: &[Problem]) {
     for problem in problems.iter().take(MAX_PROBLEMS) {
         shell.line(snippet(problem));
@@ -42,14 +42,14 @@ pub fn show_problems(shell: &Shell, problems: &[Problem]) {
     }
 }
 
-/// Renders a mistake with its file, line, column and the text around it.
+/// Renders a problem with its file, line, column and source text.
 pub(crate) fn snippet(problem: &Problem) -> String {
     let renderer = Renderer::styled();
     let mut group =
         Level::ERROR.primary_title(&problem.message).elements(Vec::<annotate_snippets::Element<'_>>::new());
     group = match &problem.span {
         Some(span) if span.end <= problem.text.len() => {
-            // A place of no width would be invisible, and parsers can point within a character.
+            // An empty span would be invisible, and parsers can point inside a character.
             let start = problem.text.floor_char_boundary(span.start);
             let end = problem.text.ceil_char_boundary(span.end.max(start + 1));
             let annotation = AnnotationKind::Primary.span(start..end).label(&problem.label);

@@ -1,18 +1,18 @@
-//! The check of an index as text for a terminal: what was checked, then the findings,
-//! then one line that says how it went. It reads the same without colour.
+//! Formats the check of an index as text for a terminal: what was checked, the findings, and a
+//! summary line. It is readable without color.
 
 use super::{Style, count};
 use crate::index::check::Report;
 use crate::inspect::Severity;
 use crate::text::visible;
 
-/// How many wheels of one finding are named.
+/// The maximum number of listed wheels of a finding.
 const MAX_WHEELS: usize = 8;
 
-/// How wide lines are at most, where they can be broken.
+/// The maximum width of lines that can be wrapped.
 const WIDTH: usize = 96;
 
-/// Returns a report as text for a terminal.
+/// Formats a report as text for a terminal.
 pub fn index_check_text(report: &Report) -> String {
     let about = format!(
         "{} of {}, for Python {} on {}",
@@ -104,7 +104,7 @@ fn wheels(wheels: &[String]) -> String {
     text
 }
 
-/// A label and its text, broken into lines.
+/// Formats a label and its text, wrapped into lines.
 fn row(label: &str, value: &str) -> String {
     let start = 12;
     let mut text = format!("  {}", Style::Dim.paint(format!("{label:<9}")));

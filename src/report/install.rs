@@ -1,5 +1,5 @@
-//! The proof that packages install, as JSON and as lines for a terminal: what it is of, and what
-//! it does not cover.
+//! Formats the proof that packages install, as JSON and as lines for a terminal: what it proves,
+//! and what it does not cover.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ struct FileConflict<'a> {
     files: &'a [String],
 }
 
-/// Returns the proof as a part of the closure's document.
+/// Returns the proof as a part of the closure's JSON document.
 pub fn install_json(proof: &Proof) -> InstallReport<'_> {
     let findings = &proof.findings;
     let components = proof.components.iter().map(|packed| PackedComponent {
@@ -90,7 +90,7 @@ pub fn install_json(proof: &Proof) -> InstallReport<'_> {
     }
 }
 
-/// Returns one line on what was proved.
+/// Returns a line that summarizes the proof.
 pub fn install_summary(proof: &Proof) -> String {
     let (packages, requirements) = (proof.packages, proof.findings.requirements);
     let packed = proof.components.iter().filter(|packed| packed.fresh).count();
@@ -98,7 +98,7 @@ pub fn install_summary(proof: &Proof) -> String {
     format!("{} of {}{packed}", count(requirements, "requirement"), count(packages, "package"))
 }
 
-/// Returns what was not proved, a sentence each.
+/// Returns the limits of the proof, one sentence each.
 pub fn install_notes(proof: &Proof) -> Vec<String> {
     let by_basis = proof.by_basis();
     let list = |basis: Basis| {

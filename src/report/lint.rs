@@ -1,11 +1,11 @@
-//! What lint found, as text for a terminal: each finding with its place, then one line
-//! that says how it went.
+//! Formats lint findings as text for a terminal: each finding with its location, then a summary
+//! line.
 
 use super::{Style, count};
 use crate::inspect::Severity;
 use crate::lint::{Finding, Waived};
 
-/// Returns findings and waived findings as text; `specs` is how many were looked at.
+/// Formats findings and waived findings as text; `specs` is the number of checked specs.
 pub fn lint_text(findings: &[Finding], waived: &[Waived], specs: usize) -> String {
     let mut text = String::new();
     for finding in findings {

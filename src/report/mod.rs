@@ -1,5 +1,5 @@
-//! What reaches the terminal, and how it looks. The only module that writes to
-//! stdout and stderr: data to stdout, talk to stderr.
+//! Writes to the terminal and formats the output. Only this module writes to stdout and stderr:
+//! data to stdout, messages to stderr.
 
 mod closure;
 mod comparison;

@@ -1,10 +1,10 @@
-//! How the offline audit is shown: what is open first, what is satisfied on request.
+//! Formats the offline audit: open points first, satisfied ones on request.
 
 use super::{Style, count};
 use crate::audit::{Audit, Point};
 use crate::text::visible;
 
-/// Returns what `rocmrpm audit offline` prints.
+/// Returns the output of `rocmrpm audit offline`.
 pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     let mut text = String::new();
     for at in &audit.points {

@@ -1,13 +1,13 @@
-//! How patches and edits are shown: one line each, and below it what does not fit.
+//! Formats patches and edits: one line each, followed by the parts that do not apply.
 
 use super::Style;
 use crate::patches::{Failure, Refreshed, Series, State};
 use crate::text::visible;
 
-/// How many lines of a diff are shown.
+/// The maximum number of lines of a diff.
 const SHOWN: usize = 40;
 
-/// Returns what `rocmrpm patch status` prints of one component.
+/// Returns the output of `rocmrpm patch status` for a component.
 pub fn series_text(series: &Series) -> String {
     let mut text = format!("{}\n", Style::Bold.paint(format!("{} {}", series.component, series.version)));
     for patch in &series.patches {
@@ -58,7 +58,7 @@ fn one(
     }
 }
 
-/// Adds what does not fit of a patch or an edit.
+/// Appends the parts of a patch or an edit that do not apply.
 pub(super) fn failures(text: &mut String, state: &State) {
     let State::Fails { failures } = state else { return };
     for failure in failures {
@@ -107,7 +107,7 @@ fn diff(text: &mut String, heading: &str, diff: &str) {
     }
 }
 
-/// Returns the patch that `rocmrpm patch refresh` could not write, and why.
+/// Returns the patch that `rocmrpm patch refresh` could not refresh, with the reason.
 pub fn conflict_text(refreshed: &Refreshed) -> String {
     let Some(conflict) = &refreshed.conflict else { return String::new() };
     let name = format!("{} {}", refreshed.component, refreshed.version);

@@ -1,5 +1,5 @@
-//! An update of a pin as text: what changed in the set, and what changed upstream that a
-//! packager must know of. Nothing is written of what is the same.
+//! Formats an update of a pin as text: the changes of the pin set, and the upstream changes that
+//! matter to a packager. It omits everything that is the same.
 
 use super::patches::failures as failures_text;
 use super::{Style, count};
@@ -8,13 +8,13 @@ use crate::pins::changes::{Changes, Environment, GpuList, Moved, RequirementChan
 use crate::pins::{Changed, Update};
 use crate::text::visible;
 
-/// How many names of one kind are written out; JSON has them all.
+/// The maximum number of listed names of a kind; JSON has all of them.
 const SHOWN: usize = 25;
 
-/// How wide the names of patches and edits are at most.
+/// The maximum width of the names of patches and edits.
 const NAME: usize = 50;
 
-/// Returns an update as text for a terminal.
+/// Formats an update as text for a terminal.
 pub fn pins_update_text(update: &Update) -> String {
     if update.changed.is_empty() {
         return String::new();
@@ -41,7 +41,7 @@ pub fn pins_update_text(update: &Update) -> String {
     text
 }
 
-/// Returns the values of a pin set that changed, a line each.
+/// Formats the changed values of a pin set, one per line.
 pub fn changed_text(changed: &[Changed]) -> String {
     let width = changed.iter().map(|change| change.key.chars().count()).max().unwrap_or(0);
     let line = |Changed { key, old, new }: &Changed| {
@@ -123,7 +123,7 @@ fn patches_text(text: &mut String, changes: &Changes) {
     }
 }
 
-/// Names edits of one file that came to the same; where they fail, with what they look for.
+/// Names edits of a file with the same result; failed edits with the text that they search for.
 fn edits_name(edits: &[&EditStatus]) -> String {
     let file = edits.first().map_or_else(String::new, |edit| visible(&edit.file));
     match edits {
@@ -158,7 +158,7 @@ fn environment_text(text: &mut String, environment: &Environment) {
     text.push_str(&heading("Environment variables that the build reads"));
     let names = added.iter().map(|read| &read.name).chain(removed.iter().map(|gone| &gone.name));
     let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
-    // What is set in vain comes before what nobody sets.
+    // Removed variables that are still exported come first.
     let mut removed: Vec<_> = removed.iter().collect();
     removed.sort_by_key(|gone| gone.exported.is_none());
     let lines = added.iter().map(|read| (plus(), &read.name, &read.place, None));
@@ -212,7 +212,7 @@ fn downloads_text(text: &mut String, changes: &Changes) {
     }
 }
 
-/// Returns what was and what is required, without a marker that stayed the same.
+/// Returns the old and new specifiers, without a marker that is the same.
 fn specifiers(old: &[String], new: &[String]) -> String {
     let any = |texts: &[String]| {
         let text = texts.join(" | ");
@@ -279,7 +279,7 @@ fn arrow(old: &str, new: &str) -> String {
     format!("{} -> {}", visible(old), visible(new))
 }
 
-/// Shortens digests and commits, which nobody compares by eye.
+/// Shortens digests and commit IDs, which are too long to compare by eye.
 fn short(value: &str) -> String {
     let hex = matches!(value.len(), 40 | 64) && value.bytes().all(|b| b.is_ascii_hexdigit());
     if hex { format!("{}...", &value[..12]) } else { value.to_owned() }

@@ -1,5 +1,5 @@
-//! Progress of a run: rows that change in place on a terminal; elsewhere a line an
-//! event, and a sign of life from time to time.
+//! Shows the progress of a run: rows that update in place on a terminal; elsewhere a line per
+//! event, and a heartbeat.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::events::{Event, Events, Outcome};
 use crate::names::ComponentName;
 
-/// How often a run without a terminal says that it is alive.
+/// The interval of the heartbeat of a run without a terminal.
 const HEARTBEAT: Duration = Duration::from_secs(60);
 
-/// Shows events. Ends its thread when dropped.
+/// Shows events. Dropping it ends its thread.
 pub struct Progress<'s> {
     shell: &'s Shell,
     state: std::sync::Arc<Mutex<State>>,
@@ -39,7 +39,7 @@ struct Row {
 }
 
 impl<'s> Progress<'s> {
-    /// Returns a reporter that writes to `shell`.
+    /// Creates a reporter that writes to `shell`.
     pub fn new(shell: &'s Shell) -> Self {
         let state = std::sync::Arc::new(Mutex::new(State::default()));
         let live = shell.is_live().then(MultiProgress::new);
@@ -51,7 +51,7 @@ impl<'s> Progress<'s> {
     fn phase(&self, component: ComponentName, phase: &'static str, detail: &str) {
         let mut state = lock(&self.state);
         if state.done >= state.total {
-            // What comes after the last component was not planned with it.
+            // Phases after the last component are not part of its total.
             (state.total, state.done) = (0, 0);
         }
         let counter = format!("({}/{})", state.done + 1, state.total.max(1));
@@ -73,7 +73,7 @@ impl<'s> Progress<'s> {
         state.running.insert(component, Row { phase, since, bar });
     }
 
-    /// What has this name is no longer under way.
+    /// Removes the row of a finished item.
     fn ended(&self, name: &ComponentName) {
         if let Some(bar) = lock(&self.state).running.remove(name).and_then(|row| row.bar) {
             bar.finish_and_clear();
@@ -105,7 +105,7 @@ impl Events for Progress<'_> {
         match event {
             Event::Planned { total } => {
                 let mut state = lock(&self.state);
-                // Another chroot's components are counted from one again.
+                // The components of another chroot are counted from one again.
                 (state.total, state.done) = (total, 0);
                 state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total));
             }
@@ -131,7 +131,7 @@ impl Drop for Progress<'_> {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.stop.take() {
             drop(stop);
-            // A heartbeat that panicked has nothing more to say.
+            // A panic in the heartbeat thread does not matter.
             let _ = thread.join();
         }
         if let Some(bar) = lock(&self.state).total_bar.take() {
@@ -147,7 +147,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 
 fn row_bar(bars: &MultiProgress, component: &ComponentName) -> ProgressBar {
     let bar = bars.insert_from_back(1, ProgressBar::new_spinner());
-    // The template is a constant; were it wrong, the default would do.
+    // The template is a constant; if it were wrong, the default style would be used.
     if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_msg} {elapsed}") {
         bar.set_style(style);
     }
@@ -166,7 +166,7 @@ fn total_bar(bars: &MultiProgress, total: usize) -> ProgressBar {
     bar
 }
 
-/// Starts the thread that says what is under way; without it, only that is missing.
+/// Starts the thread that prints the heartbeat; if that fails, only the heartbeat is missing.
 fn heartbeat(state: std::sync::Arc<Mutex<State>>) -> Option<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (stop, stopped) = channel::<()>();
     let thread = std::thread::Builder::new().spawn(move || {

@@ -1,5 +1,5 @@
-//! The proof of wheels as text: how many files are those of the RPMs, what rocmrpm made,
-//! and every difference.
+//! Formats the proof of wheels as text: how many files are identical to those of the RPMs, which
+//! ones rocmrpm made, and every difference.
 
 use super::{Style, count, human_size};
 use crate::digest::Sha256;
@@ -7,7 +7,7 @@ use crate::outputs::Verified;
 use crate::text::visible;
 use crate::wheel::{Difference, Made, Proof};
 
-/// Returns what was verified as text for a terminal.
+/// Formats the verified wheels as text for a terminal.
 pub fn proof_text(all: &[Verified]) -> String {
     let mut text = String::new();
     for verified in all {
@@ -22,7 +22,7 @@ pub fn proof_text(all: &[Verified]) -> String {
     text
 }
 
-/// Returns one line on all wheels together.
+/// Returns a summary line for all wheels.
 pub fn proof_summary(all: &[Verified]) -> String {
     let wheels = || all.iter().flat_map(|verified| &verified.wheels);
     let differences: usize = all.iter().map(|v| v.rpms.len()).sum::<usize>()

@@ -1,14 +1,14 @@
-//! A build done once more, as text: which packages came out the same, and every difference
-//! with what usually causes it.
+//! Formats a repeated build as text: which packages are identical, and every difference with its
+//! usual cause.
 
 use super::{Style, count};
 use crate::reproduce::{FileDifference, Package, Reproduction, Section};
 use crate::text::visible;
 
-/// How many names of one kind are written out; JSON has them all.
+/// The maximum number of listed names of a kind; JSON has all of them.
 const SHOWN: usize = 20;
 
-/// Returns what came of building a component once more as text for a terminal.
+/// Formats the result of rebuilding a component as text for a terminal.
 pub fn reproduction_text(done: &Reproduction) -> String {
     let mut text = String::new();
     for (mark, rpms) in [("-", &done.compared.rpms_removed), ("+", &done.compared.rpms_added)] {

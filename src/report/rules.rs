@@ -1,15 +1,15 @@
-//! The rules of the inspection and of lint, and the causes of failed builds, as text: all of them
-//! as tables, or one with all there is to say about it.
+//! Formats the rules of inspection and lint, and the causes of failed builds, as text: all of them
+//! as tables, or a single one in full.
 
 use super::{Style, Table};
 use crate::build::{Cause, Pattern, Phase, causes};
 use crate::inspect::{Rule, Severity};
 use crate::lint::{self, rule_groups};
 
-/// How wide the texts of a rule are set.
+/// The width of a rule's text.
 const WIDTH: usize = 88;
 
-/// Returns a table of all rules for each group.
+/// Returns a table of the rules of each group.
 pub fn rules_text() -> String {
     let groups = rule_groups().into_iter().map(|(group, rules)| {
         let mut table = Table::new(&[group, "severity", "what it finds"]);
@@ -23,7 +23,7 @@ pub fn rules_text() -> String {
     format!("{tables}\n`rocmrpm explain ID` tells why a rule is there and how to fix what it finds.\n")
 }
 
-/// Returns everything about one rule, and the waiver for it, ready to be pasted.
+/// Returns a rule in full, and a waiver for it to paste.
 pub fn rule_text(rule: &Rule) -> String {
     let severity = style(rule.severity).paint(rule.severity);
     let mut text = format!("{} ({severity})\n", Style::Bold.paint(rule.id));
@@ -48,7 +48,7 @@ pub fn causes_text() -> String {
     )
 }
 
-/// Returns everything about one cause.
+/// Returns a cause in full.
 pub fn cause_text(cause: &Cause) -> String {
     let mut text = format!("{} ({})\n", Style::Bold.paint(&cause.id), cause.kind.as_str());
     let phases = cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
@@ -67,7 +67,7 @@ pub fn cause_text(cause: &Cause) -> String {
     text
 }
 
-/// Returns a text of the catalogue with dots for what a log would tell.
+/// Returns a text of the catalog, with dots in the place of parts of a log.
 fn unfilled(text: &str) -> String {
     text.replace("{1}", "...").replace("{2}", "...")
 }
@@ -101,7 +101,7 @@ fn style(severity: Severity) -> Style {
     }
 }
 
-/// Sets a text in indented lines of [`WIDTH`] characters, words kept whole.
+/// Wraps a text into indented lines of [`WIDTH`] characters at word boundaries.
 fn wrapped(text: &str) -> String {
     let mut lines = Vec::new();
     let mut line = String::new();

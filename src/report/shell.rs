@@ -1,5 +1,5 @@
-//! The two streams: status lines and warnings to stderr, data to stdout. Colours
-//! only where the stream is a terminal that wants them.
+//! The two output streams: status lines and warnings to stderr, data to stdout. Colors are only
+//! used if the stream is a terminal that supports them.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -9,32 +9,32 @@ use crate::document::Document;
 use crate::error::{Error, IoError};
 use crate::style::Style;
 
-/// The process's streams. Shared between threads.
+/// The output streams of the process, shared between threads.
 pub struct Shell {
     quiet: bool,
-    /// The progress bars, which must step aside while a line is written.
+    /// The progress bars, which are hidden while a line is written.
     bars: Mutex<Option<indicatif::MultiProgress>>,
 }
 
 impl Shell {
-    /// Returns the streams; `quiet` drops everything but warnings and errors.
+    /// Returns the streams; `quiet` suppresses everything except warnings and errors.
     pub fn new(quiet: bool) -> Self {
         Self { quiet, bars: Mutex::new(None) }
     }
 
-    /// Returns whether only warnings and errors are wanted.
+    /// Returns whether to print only warnings and errors.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Returns whether progress can be shown in place: stderr is a terminal and
-    /// nobody asked for plain lines.
+    /// Returns whether progress can be updated in place: stderr is a terminal, and neither
+    /// `--quiet` nor `CI` is set.
     pub fn is_live(&self) -> bool {
         !self.quiet && std::io::stderr().is_terminal() && std::env::var_os("CI").is_none()
     }
 
-    /// Writes data to stdout as it is, with a line feed at its end. A reader that
-    /// went away is no error: it has seen enough.
+    /// Writes data to stdout unchanged, with a line feed at its end. It is not an error if the
+    /// reader has closed the pipe.
     pub fn data(&self, text: impl Display) -> Result<(), Error> {
         let mut out = anstream::stdout().lock();
         let text = text.to_string();
@@ -56,15 +56,14 @@ impl Shell {
         self.data(text)
     }
 
-    /// Writes a line to stderr: a status word, right-aligned as cargo does, and what
-    /// it is about.
+    /// Writes a line to stderr: a status word, right-aligned as in cargo, and its object.
     pub fn status(&self, style: Style, word: &str, text: impl Display) {
         if !self.quiet {
             self.line(format!("{} {text}", style.paint(format!("{word:>12}"))));
         }
     }
 
-    /// Writes a line of talk to stderr.
+    /// Writes a message to stderr.
     pub fn talk(&self, text: impl Display) {
         if !self.quiet {
             self.line(text.to_string());
@@ -76,7 +75,7 @@ impl Shell {
         self.line(format!("{} {text}", Style::Warning.paint("warning:")));
     }
 
-    /// Writes a line to stderr whatever happens; a closed stderr is nobody's loss.
+    /// Writes a line to stderr, even if quiet; ignores a closed stderr.
     pub fn line(&self, text: impl Display) {
         let bars = self.bars.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let write = || {
@@ -88,7 +87,7 @@ impl Shell {
         }
     }
 
-    /// Registers the progress bars, or takes them away.
+    /// Registers the progress bars, or removes them.
     pub(super) fn set_bars(&self, bars: Option<indicatif::MultiProgress>) {
         *self.bars.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = bars;
     }

@@ -1,9 +1,10 @@
-//! What `verify` found, as text for a terminal: the checks, then how many went how.
+//! Formats the results of `verify` as text for a terminal: the checks, then the number of each
+//! outcome.
 
 use super::{Style, Table};
 use crate::verify::{Outcome, Verified};
 
-/// Returns the checks as a table, and one line that says how it went.
+/// Returns the checks as a table, and a summary line.
 pub fn verify_text(verified: &Verified) -> String {
     let mut table = Table::new(&["result", "check", "what"]);
     for check in &verified.checks {

@@ -1,5 +1,5 @@
-//! Changes of a published index, worked out before anything is done: wheels added,
-//! promoted, yanked. Not how files get to where the index lies.
+//! Plans changes of a published index before applying them: adding, promoting and yanking wheels.
+//! It does not transfer files to the index.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -23,46 +23,46 @@ use python_packaging::wheel;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::names::nearest;
 
-/// What is to be done to an index, in this order: packages, pages.
+/// A change of an index, applied in this order: packages, pages.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
-    /// The packages that are not there yet.
+    /// The packages that the index lacks.
     pub packages: Vec<Package>,
     /// The pages that change, root pages last.
     pub pages: Vec<Page>,
-    /// What becomes of each wheel.
+    /// What the change does with each wheel.
     pub notes: Vec<Note>,
-    /// What `pages` was worked out from: the digests of the JSON pages as they were read.
+    /// The digests of the JSON pages that the change is based on.
     read: Vec<(String, Option<Sha256>)>,
-    /// The manifests before and after, of an index that is signed.
+    /// The manifests before and after the change, for a signed index.
     signed: Option<Signed>,
     /// Holds the metadata files of `packages`.
     spool: Option<Arc<tempfile::TempDir>>,
 }
 
-/// What becomes of one wheel.
+/// What a change does with one wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// What is done.
+    /// The action on the wheel.
     pub action: Action,
-    /// The wheel's file name.
+    /// The file name of the wheel.
     pub file: String,
-    /// The view in which it is done.
+    /// The view that the action applies to.
     pub view: View,
 }
 
-/// What is done to a wheel.
+/// An action on a wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// It comes into the index.
+    /// Add the wheel to the index.
     Add,
-    /// It comes into the view from another one, which keeps it.
+    /// Add the wheel to the view from another view, which keeps it.
     Promote(View),
-    /// It is there already.
+    /// Keep the wheel, which is already in the view.
     Keep,
-    /// It is marked, with this reason.
+    /// Mark the wheel as yanked, with this reason.
     Yank(String),
-    /// The mark is taken away.
+    /// Remove the yank mark.
     Restore,
 }
 
@@ -93,13 +93,13 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// Returns whether there is nothing to do.
+    /// Returns whether the change does nothing.
     pub fn is_empty(&self) -> bool {
         self.packages.is_empty() && self.pages.is_empty() && self.signed.is_none()
     }
 
-    /// Does it, unless somebody else changed the pages while packages were sent: what they did must
-    /// not be lost. Packages that were put in place stay there for the next run.
+    /// Applies the change. Fails without writing a page if another writer changed the pages while
+    /// packages were sent. Packages that were put in place stay there for the next run.
     pub fn apply(&self, place: &dyn Place) -> Result<(), IndexError> {
         place.put_packages(&self.packages)?;
         let manifest = self.signed.iter().map(|signed| (manifest::PATH.to_owned(), signed.was));
@@ -111,19 +111,19 @@ impl Change {
             }
         }
         let Some(Signed { before, after, .. }) = &self.signed else { return place.put_pages(&self.pages) };
-        // Whenever this is interrupted, the manifest that is there allows the pages that are there.
+        // After an interruption at any point, the published manifest allows the published pages.
         place.put_pages(std::slice::from_ref(before))?;
         place.put_pages(&self.pages)?;
         place.put_pages(std::slice::from_ref(after))
     }
 
-    /// Adds what signs the index, as it will be, to the change.
+    /// Adds the manifests that sign the changed index to the change.
     pub fn sign(&mut self, place: &dyn Place, signing: &Signing<'_>) -> Result<(), IndexError> {
         self.signed = manifest::plan(place, &self.pages, signing)?;
         Ok(())
     }
 
-    /// Returns the manifest's serial number after the change.
+    /// Returns the serial number of the manifest after the change.
     pub fn serial(&self) -> Option<u64> {
         self.signed.as_ref().map(|signed| signed.serial)
     }
@@ -132,7 +132,7 @@ impl Change {
         self.notes.push(Note { action, file: file.to_owned(), view });
     }
 
-    /// Adds the two forms of a page: JSON last, because it is what the next change reads.
+    /// Adds both forms of a page: JSON last, because the next change reads it.
     fn page(&mut self, path: &str, was: Option<&[u8]>, html: String, json: String) {
         self.read.push((format!("{path}.json"), was.map(Sha256::of_bytes)));
         self.pages.push(Page { path: format!("{path}.html"), bytes: html.into(), media_type: page::HTML });
@@ -140,7 +140,7 @@ impl Change {
     }
 }
 
-/// The pages of a view that a change is about, as they are and as they will be.
+/// The pages of a view that a change involves, before and after.
 struct Pages {
     view: View,
     root: Root,
@@ -180,7 +180,7 @@ impl Pages {
         self.projects.get(distribution)?.0.files.iter().find(|other| other.name == file)
     }
 
-    /// Adds what is other than it was to the change.
+    /// Adds the pages that differ to the change.
     fn finish(
         self,
         requires: BTreeMap<String, BTreeSet<String>>,
@@ -214,11 +214,11 @@ impl Pages {
     }
 }
 
-/// Works out what adds wheels to a view of an index: to a channel, or to the local index.
+/// Plans adding wheels to a view of an index: to a channel, or to the local index.
 ///
-/// All wheels are checked. They get this upload time, or the one that they state themselves,
-/// unless another view has them already. `tracks` is the root of an index whose projects ours
-/// extend (PEP 708); the operator of the index answers for that.
+/// Checks all wheels. They get this upload time, or their own if it is `None`, unless another view
+/// already has them. `tracks` is the root of an index whose projects this index extends (PEP 708);
+/// the operator of the index is responsible for that claim.
 pub fn plan_add(
     place: &dyn Place,
     channel: Option<&str>,
@@ -271,8 +271,8 @@ pub fn plan_add(
     Ok(change)
 }
 
-/// Leaves one of every file that was given several times, older versions first: so that they do
-/// not come below newer ones that are added with them.
+/// Removes duplicates and sorts older versions first, so that they do not end up below newer ones
+/// added with them.
 fn unique(entries: Vec<Entry>) -> Result<Vec<Entry>, IndexError> {
     let mut unique: BTreeMap<String, Entry> = BTreeMap::new();
     for entry in entries {
@@ -299,8 +299,8 @@ fn same(new: &File, there: &File, place: &str) -> Result<(), IndexError> {
     Err(IndexError::OtherDigest { file, place, there: there.sha256, new: new.sha256 })
 }
 
-/// Adds the packages of new wheels, unless an earlier run that did not reach the pages put
-/// them in place. Wheels first, then their metadata.
+/// Adds the packages of new wheels, except those that an interrupted run already put in place.
+/// Wheels come first, then their metadata.
 fn add_packages(place: &dyn Place, new: &[&Entry], change: &mut Change) -> Result<(), IndexError> {
     if new.is_empty() {
         return Ok(());
@@ -334,7 +334,7 @@ fn add_packages(place: &dyn Place, new: &[&Entry], change: &mut Change) -> Resul
     Ok(())
 }
 
-/// Returns the page that a distribution's page tracks: of the same name, at that root, without
+/// Returns the page that a distribution's page tracks: the page of the same name at `root`, without
 /// the credentials that the root may have (PEP 708, "Repository Tracks Metadata").
 pub(super) fn tracked(root: &str, distribution: &str) -> String {
     let root = root.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
@@ -370,7 +370,7 @@ impl Selected {
         file.parsed().is_ok_and(|name| name.version == *version)
     }
 
-    /// The error that nothing of this is in `pages`.
+    /// Returns the error for a selection that `pages` do not have.
     fn not_there<'a>(&self, place: String, pages: impl Iterator<Item = &'a Pages>) -> IndexError {
         let (mut roots, mut versions) = (BTreeSet::new(), BTreeSet::new());
         for page in pages {
@@ -380,7 +380,7 @@ impl Selected {
         let (wanted, near) = match &self.version {
             Some(version) if roots.contains(self.name.as_str()) => {
                 let wanted = version.to_string();
-                // A label that was left out is the usual mistake, however long the label is.
+                // Users often omit the label, however long it is.
                 let labelled = versions.iter().rfind(|v| v.split('+').next() == Some(wanted.as_str()));
                 let near = labelled.map(String::as_str);
                 let near = near.or_else(|| nearest(&wanted, versions.iter().map(String::as_str)));
@@ -392,8 +392,8 @@ impl Selected {
     }
 }
 
-/// Works out what brings wheels that one channel has into another: all, or the selected
-/// distributions (`NAME`) and versions (`NAME==VERSION`). No package is touched.
+/// Plans promoting wheels from one channel to another: all of them, or the selected distributions
+/// (`NAME`) and versions (`NAME==VERSION`). Packages do not change.
 pub fn plan_promote(
     place: &dyn Place,
     from: &str,
@@ -416,7 +416,7 @@ pub fn plan_promote(
     let names: BTreeSet<String> = selected.iter().map(|selected| selected.name.clone()).collect();
     let (source, mut pages) = (Pages::read(place, from, &names)?, Pages::read(place, to, &names)?);
     let mut change = Change::default();
-    // What the newest wheel of each distribution requires decides the order of the pages.
+    // The requirements of each distribution's newest wheel decide the order of the pages.
     let mut newest: BTreeMap<&str, String> = BTreeMap::new();
     for selected in &selected {
         let Some((project, _)) = source.projects.get(&selected.name) else { continue };
@@ -447,7 +447,7 @@ pub fn plan_promote(
     for ((name, path), metadata) in newest.iter().zip(place.read(&paths)?) {
         let gone = || IndexError::Gone { path: path.clone(), place: place.name() };
         let metadata = metadata.ok_or_else(gone)?;
-        // The description behind the headers is the most of it.
+        // Most of the text is the description after the headers.
         let end = metadata.windows(2).position(|two| two == b"\n\n");
         let names = requires(&String::from_utf8_lossy(&metadata[..end.unwrap_or(metadata.len())]));
         required.insert((*name).to_owned(), names.into_iter().collect());
@@ -456,8 +456,8 @@ pub fn plan_promote(
     Ok(change)
 }
 
-/// Works out what marks every wheel of `NAME==VERSION` in all channels as one that nobody
-/// should choose any more (PEP 592), or takes the mark away where there is no reason.
+/// Plans marking every wheel of `NAME==VERSION` as yanked in all channels (PEP 592), or removing
+/// the mark if there is no reason.
 pub fn plan_yank(place: &dyn Place, name_version: &str, reason: Option<&str>) -> Result<Change, IndexError> {
     let selected = Selected::parse(name_version)?;
     if selected.version.is_none() {

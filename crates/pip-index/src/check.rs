@@ -1,5 +1,5 @@
-//! Whether a view of an index is closed and true: every requirement satisfied, nothing
-//! there twice, every package as its page says. It reads; it never changes or removes.
+//! Checks that a view of an index is complete and consistent: every requirement is satisfied, no
+//! version is ambiguous, and every package matches its page. It only reads.
 
 mod signed;
 
@@ -20,17 +20,17 @@ use rocmrpm_fetch::SourceError;
 
 const SCHEMA: &str = "rocmrpm/index-check/2";
 
-/// What is to be checked, and how.
+/// The options of a check.
 pub struct Options<'a> {
-    /// The Python and platform that requirements are evaluated for.
+    /// The Python and platform for which requirements are evaluated.
     pub environment: &'a Environment,
-    /// Where requirements come from that the view does not have.
+    /// The indexes for requirements that the view cannot satisfy.
     pub outside: &'a [Outside],
-    /// Ask no outside index.
+    /// Whether to skip requests to outside indexes.
     pub offline: bool,
-    /// The versions at which the closure's lock holds what comes from outside.
+    /// The versions of outside distributions in the closure's lock file.
     pub held: &'a BTreeMap<String, Version>,
-    /// Read every package and compare its digest; else its size alone.
+    /// Whether to read every package and compare its digest; otherwise only the size is compared.
     pub digests: bool,
 }
 
@@ -99,12 +99,12 @@ impl Document for Report {
 }
 
 impl Report {
-    /// Returns whether there is an error among the findings.
+    /// Returns whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Returns a report of an index whose wheels are not checked one by one.
+    /// Returns an empty report, for an index whose wheels are not checked.
     pub fn empty(index: String, environment: &Environment) -> Self {
         Self {
             schema: SCHEMA,
@@ -140,7 +140,7 @@ struct Found<'a> {
     help: String,
 }
 
-/// Checks a view.
+/// Checks a view of an index.
 pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceError> {
     let environment = options.environment;
     let usables = Usables::of(view, environment);
@@ -189,7 +189,7 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
     Ok(report)
 }
 
-/// Compares packages with what their pages say.
+/// Compares packages with their pages.
 fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), SourceError> {
     for (page, file, wrong) in &view.misfits {
         let found = format!("the page of `{page}` names a file that does not belong there: {wrong}");
@@ -243,9 +243,9 @@ fn package(wheel: &Listed, digests: bool) -> Result<(), (&'static str, String)> 
     Ok(())
 }
 
-/// Finds wheels of one version between which an installer would have to choose.
+/// Finds wheels of one version that are ambiguous to an installer.
 fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
-    // The first wheel of each version and tag; no tag stands for the environment itself.
+    // The first wheel of each version and tag; an empty tag is the environment itself.
     let mut known: BTreeMap<(&Version, String), &Listed> = BTreeMap::new();
     for wheel in wheels {
         let mut kinds = kinds(wheel);
@@ -271,8 +271,8 @@ fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
     }
 }
 
-/// Returns a wheel's tags with the platform cut down to its architecture: `linux_x86_64` and
-/// all manylinux tags are for the same machines.
+/// Returns a wheel's tags with the platform reduced to its architecture: `linux_x86_64` and all
+/// manylinux tags are for the same machines.
 fn kinds(wheel: &Listed) -> BTreeSet<String> {
     wheel.name.tags.iter().filter_map(|tag| kind(tag)).collect()
 }
@@ -285,7 +285,7 @@ fn kind(tag: &str) -> Option<String> {
     Some(format!("{rest}-{}", arch.unwrap_or(platform)))
 }
 
-/// Finds wheels without a local label beside such as have one.
+/// Finds wheels without a local label next to wheels with one.
 fn plain(wheels: &[&Listed], report: &mut Report) {
     let (labelled, plain): (Vec<&&Listed>, Vec<&&Listed>) =
         wheels.iter().partition(|wheel| wheel.name.version.is_local());
@@ -308,14 +308,14 @@ fn plain(wheels: &[&Listed], report: &mut Report) {
     }
 }
 
-/// Finds versions that are there for several sets of GPU targets.
+/// Finds versions that exist for several sets of GPU targets.
 fn targets(wheels: &[&Listed], report: &mut Report) {
     let mut versions: BTreeMap<Version, BTreeMap<String, &Listed>> = BTreeMap::new();
     for wheel in wheels {
         let targets = gpu_targets(&wheel.name.version);
         if !targets.is_empty() {
             let version = wheel.name.version.clone().without_local();
-            // Sorted by version: the last one of each set is the highest.
+            // Sorted by version: the last wheel of each set is the highest.
             versions.entry(version).or_default().insert(targets, wheel);
         }
     }
@@ -336,7 +336,7 @@ fn targets(wheels: &[&Listed], report: &mut Report) {
     }
 }
 
-/// Returns the GPU targets in a local label, as it spells them.
+/// Returns the GPU targets in a local label, in its spelling.
 fn gpu_targets(version: &Version) -> String {
     let mut found: Vec<&str> = Vec::new();
     for segment in version.local() {
@@ -351,8 +351,8 @@ fn gpu_targets(version: &Version) -> String {
     found.join(".")
 }
 
-/// Checks that every requirement is satisfied, inside where the view has the distribution,
-/// else outside.
+/// Checks that every requirement is satisfied: by the view if it has the distribution, otherwise by
+/// an outside index.
 fn requirements(
     own: &BTreeSet<&str>,
     usables: &Usables<'_>,
@@ -432,7 +432,7 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
             unreachable,
         });
     };
-    // Extras that nobody asks for are in no lock.
+    // The lock file omits extras that no requirement asks for.
     let held = options.held.get(need.name()).filter(|_| demand.optional.is_none());
     if let Some(version) = held.filter(|version| !need.takes(version)) {
         let found = format!("the closure's lock holds {} {version}, which does not satisfy it", need.name());
@@ -473,7 +473,8 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
     report.add(severity(demand), id(demand), Found { wheels, requirement, found, help: help.into() });
 }
 
-/// What only a user's extra asks for is told, but breaks nothing that the index promises.
+/// A requirement that only a user's extra activates is a warning, because the index does not
+/// promise to satisfy it.
 fn severity(demand: &Demand<'_>) -> Severity {
     if demand.optional.is_some() { Severity::Warning } else { Severity::Error }
 }

@@ -1,6 +1,6 @@
-//! Which requirements hold for the wheels of a view in one environment: those of the
-//! wheels themselves, of the extras that they ask of each other, and of extras that only
-//! a user asks for. Not what satisfies them.
+//! Collects the requirements that apply to the wheels of a view in one environment: those of the
+//! wheels themselves, those of extras that the wheels ask of each other, and those of extras that
+//! only a user asks for. It does not resolve them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,39 +10,40 @@ use super::listing::{Listed, Listing};
 use python_packaging::environment::Environment;
 use python_packaging::needs::{Need, Needs};
 
-/// A wheel that an installer in the environment takes, with what it requires.
+/// A wheel that an installer in the environment accepts, with its requirements.
 #[derive(Debug)]
 pub struct Usable<'v> {
-    /// The wheel.
+    /// The entry of the wheel in the view.
     pub wheel: &'v Listed,
-    /// Its requirements.
+    /// The requirements and extras in its METADATA.
     pub needs: Needs,
 }
 
-/// A requirement that holds, with the wheels that have it.
+/// A requirement that applies, with the wheels that have it.
 #[derive(Debug)]
 pub struct Demand<'u> {
-    /// The requirement.
+    /// The parsed requirement.
     pub need: &'u Need,
-    /// The wheels' file names.
+    /// The file names of the wheels.
     pub wheels: Vec<&'u str>,
-    /// The extra that a user must ask for, where nothing in the view does.
+    /// The extra that a user must ask for, if no wheel in the view does.
     pub optional: Option<&'u ExtraName>,
 }
 
-/// The wheels of a view for one environment.
+/// The wheels of a view that work with one environment.
 #[derive(Debug, Default)]
 pub struct Usables<'v> {
-    /// By distribution, sorted by version.
+    /// The wheels by distribution, sorted by version.
     pub wheels: BTreeMap<&'v str, Vec<Usable<'v>>>,
-    /// How many wheels are for other environments.
+    /// The number of wheels for other environments.
     pub others: usize,
-    /// Wheels whose METADATA cannot be had, and why.
+    /// Wheels with unavailable METADATA, each with the reason.
     pub broken: Vec<(&'v Listed, String)>,
 }
 
 impl<'v> Usables<'v> {
-    /// Takes from the view what an installer in the environment takes; nothing yanked.
+    /// Selects the wheels of the view that an installer in the environment accepts, without yanked
+    /// ones.
     pub fn of(view: &'v Listing, environment: &Environment) -> Self {
         let mut usables = Self::default();
         for wheel in view.wheels.values().flatten().filter(|wheel| !wheel.said.yanked) {
@@ -63,7 +64,7 @@ impl<'v> Usables<'v> {
         usables
     }
 
-    /// Returns every requirement that holds, those that are alike once.
+    /// Returns every requirement that applies, without duplicates.
     pub fn demands(&self, environment: &Environment) -> Vec<Demand<'_>> {
         let markers = environment.markers();
         let asked = self.asked_extras(environment);
@@ -98,7 +99,7 @@ impl<'v> Usables<'v> {
     /// Returns the extras that wheels of the view ask of each other, by distribution.
     fn asked_extras(&self, environment: &Environment) -> BTreeMap<&str, BTreeSet<ExtraName>> {
         let mut asked: BTreeMap<&str, BTreeSet<ExtraName>> = BTreeMap::new();
-        // What a distribution asks can change when an extra of its own is asked for.
+        // Requirements of a distribution can change when another wheel asks for one of its extras.
         let mut open: Vec<&str> = self.wheels.keys().copied().collect();
         while let Some(name) = open.pop() {
             let own: Vec<ExtraName> = asked.get(name).into_iter().flatten().cloned().collect();

@@ -1,5 +1,5 @@
-//! Wheels checked, many at a time, and what an index's page says of each. Not which
-//! wheels belong into an index.
+//! Checks wheels in parallel, and makes their entries for the pages of an index. It does not decide
+//! which wheels belong in an index.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,15 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::machine;
 use rocmrpm_base::parallel;
 
-/// A wheel that was checked.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// The file on this machine.
+    /// The path on this machine.
     pub source: PathBuf,
-    /// The distribution's normalized name.
+    /// The normalized name of the distribution.
     pub distribution: String,
-    /// What the page says of it; its upload time is the one that the wheel itself states.
+    /// The entry on the page; its upload time is the one that the wheel itself states.
     pub file: File,
-    /// Its METADATA.
+    /// The text of METADATA.
     pub metadata: String,
 }
 
@@ -53,11 +52,11 @@ pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// 1980-01-01, the earliest time that a zip archive can state (APPNOTE.TXT of PKWARE,
-/// 4.4.6), for those that state none.
+/// 1980-01-01, the earliest time that a zip archive can hold (APPNOTE.TXT of PKWARE, 4.4.6), for
+/// wheels without a time.
 const EARLIEST: Timestamp = Timestamp::constant(315_532_800, 0);
 
-/// Takes the time of a zip archive, which has no zone, for one in UTC, as we write it.
+/// Interprets the time of a zip archive, which has no zone, as UTC, in which rocmrpm writes it.
 fn timestamp(time: zip::DateTime) -> Option<Timestamp> {
     let small = |part: u8| i8::try_from(part).ok();
     let date = jiff::civil::DateTime::new(
@@ -72,16 +71,16 @@ fn timestamp(time: zip::DateTime) -> Option<Timestamp> {
     Some(date.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
 }
 
-/// Does the work for every item, on all cores, and returns the results in their order.
-/// Where some fail, the error is that of the first of them in this order that was begun.
+/// Calls `work` for every item, on all cores, and returns the results in order. If some fail,
+/// returns the error of the first failed item in this order.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, IndexError> + Sync,
 ) -> Result<Vec<R>, IndexError> {
     parallel::try_map(items, machine::cores(), work)
 }
-/// Returns the distributions that a METADATA requires, by normalized name (PEP 508: the
-/// name comes first). What is no name is passed over: this is for an order, not a check.
+/// Returns the normalized names of the distributions that METADATA requires (PEP 508: the name
+/// comes first). Skips invalid names, because the result only sorts pages.
 pub(super) fn requires(metadata: &str) -> Vec<String> {
     let fields = wheel::header_fields(metadata).filter(|field| field.is("Requires-Dist"));
     let values = fields.map(|field| field.value);

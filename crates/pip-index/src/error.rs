@@ -1,4 +1,4 @@
-//! What can be wrong with an index, and how to fix it.
+//! The errors of an index, and how to fix them.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,164 +11,164 @@ use rocmrpm_base::error::{Diagnose, Diagnosis, Error, IoError, Kind};
 use rocmrpm_base::process::ProcessError;
 use rocmrpm_rpms::signing::SigningError;
 
-/// Why an index was not read, written or changed.
+/// Why reading, writing or changing an index failed.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// A wheel is not one, or a wrong one.
+    /// A file is not a valid wheel.
     #[error(transparent)]
     Wheel(#[from] WheelError),
-    /// Two files have one name.
+    /// Two different files have the same name.
     #[error("{} and {} have the same name and differ", first.display(), second.display())]
     SameName {
         /// One file.
         first: PathBuf,
-        /// The other.
+        /// The other file.
         second: PathBuf,
     },
-    /// A file of this name is published, with other bytes.
+    /// A published file has the same name and other bytes.
     #[error("{file} is in {place} already, with the digest {there}; the new one has {new}")]
     OtherDigest {
-        /// The file's name.
+        /// The name of the file.
         file: String,
-        /// Where it is.
+        /// The index that has it.
         place: String,
-        /// What is there.
+        /// The published digest.
         there: Sha256,
-        /// What was to be put there.
+        /// The new digest.
         new: Sha256,
     },
-    /// Installers could take either of two wheels.
+    /// Two wheels are ambiguous to installers.
     #[error("{first} and {second} are of one version, and both serve {tag}")]
     SameTags {
         /// One wheel.
         first: String,
         /// The other.
         second: String,
-        /// A tag that both have.
+        /// A tag that both wheels have.
         tag: String,
     },
-    /// Installers would go on choosing the old wheel.
+    /// Installers would continue to choose the old wheel.
     #[error("{new} sorts below {old}, which is in {place}: installers would go on choosing the old one")]
     Below {
-        /// The wheel that is to be added.
+        /// The wheel to add.
         new: String,
-        /// The one that is there.
+        /// The published wheel.
         old: String,
-        /// The view that it is in.
+        /// The view that has it.
         place: String,
     },
-    /// A page is damaged, or was not written by us.
+    /// A page is damaged, or another program wrote it.
     #[error("the page {path} is not as rocmrpm writes it: {reason}")]
     Page {
-        /// The page's path.
+        /// The path of the page.
         path: String,
         /// What is wrong.
         reason: String,
     },
-    /// A published page names what is not there.
+    /// A page refers to a missing file.
     #[error("{path} is missing in {place}, though its page names it")]
     Gone {
-        /// The file's path.
+        /// The path of the file.
         path: String,
         /// The index.
         place: String,
     },
-    /// Somebody else published at the same time.
+    /// Another writer published at the same time.
     #[error("{page} in {place} was changed by somebody else meanwhile; no page was written")]
     Meanwhile {
-        /// The page's path.
+        /// The path of the page.
         page: String,
         /// The index.
         place: String,
     },
-    /// The manifest cannot be used.
+    /// The manifest is unusable.
     #[error("{path}: {reason}")]
     Manifest {
-        /// Its path.
+        /// The path of the manifest.
         path: String,
         /// What is wrong.
         reason: String,
     },
-    /// A page is not the one that was signed.
+    /// A page differs from the signed one.
     #[error("{path} in {place} was changed by something that did not sign it")]
     Tampered {
-        /// The page's path.
+        /// The path of the page.
         path: String,
         /// The index.
         place: String,
     },
-    /// What is published is older than what this machine has seen there.
+    /// The published state is older than one that this machine has seen.
     #[error("{place} was rolled back: its serial number is {there}, this machine has seen {seen}")]
     Rollback {
         /// The index or repository.
         place: String,
-        /// The serial number there.
+        /// The published serial number.
         there: u64,
-        /// The highest one seen.
+        /// The highest serial number seen.
         seen: u64,
     },
-    /// The index is signed, and there is no key to sign the change with.
+    /// The index is signed, but no key is configured to sign the change.
     #[error("the index in {place} is signed, and no key is configured to sign this change")]
     NoKey {
         /// The index.
         place: String,
     },
-    /// A file of an index cannot be fetched.
+    /// Fetching a file of an index failed.
     #[error("{0}")]
     Download(Box<Error>),
-    /// The manifest cannot be signed or verified.
+    /// Signing or verifying the manifest failed.
     #[error(transparent)]
     Signing(#[from] SigningError),
-    /// A folder is to be the index of a build and a published one.
+    /// A folder would be both the index of a build and a published index.
     #[error("{} is {}", root.display(), if *published { "a published index" } else { "the index of a build" })]
     Mixed {
-        /// The index's root.
+        /// The root of the index.
         root: PathBuf,
-        /// Which of the two it is.
+        /// Whether the folder has a published index.
         published: bool,
     },
-    /// There is no such channel.
+    /// The channel does not exist.
     #[error("there is no channel `{channel}`")]
     NoChannel {
-        /// What was asked for.
+        /// The requested channel.
         channel: String,
         /// A channel with a similar name.
         near: Option<String>,
     },
-    /// What was asked for is not in the index.
+    /// The index does not have the requested wheels.
     #[error("there is no {wanted} in {place}")]
     NotThere {
-        /// What was asked for.
+        /// The requested name or version.
         wanted: String,
-        /// Where it was looked for.
+        /// The index or view.
         place: String,
-        /// What is there and similar.
+        /// A similar name or version that exists.
         near: Option<String>,
     },
-    /// The selection of wheels is not spelled right.
+    /// The selection of wheels is malformed.
     #[error("`{0}` is neither NAME nor NAME==VERSION")]
     Selection(String),
-    /// A version is needed, and none is named.
+    /// The selection lacks a version.
     #[error("`{0}` names no version")]
     NoVersion(String),
-    /// A channel cannot be promoted to itself.
+    /// The source and the target of a promotion are the same channel.
     #[error("{0} cannot be promoted to itself")]
     SameChannel(View),
-    /// There is nothing to promote.
+    /// There is no wheel to promote.
     #[error("there is no wheel in {view} of {place}")]
     Empty {
-        /// The view that was asked for.
+        /// The source view.
         view: View,
         /// The index.
         place: String,
     },
-    /// The file system refuses.
+    /// An I/O operation failed.
     #[error(transparent)]
     Io(IoError),
-    /// The tool that reaches the index failed, or found something else there.
+    /// The tool that transfers the index failed, or found unexpected data.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// We were asked to stop.
+    /// The user interrupted rocmrpm.
     #[error(transparent)]
     Stopped(#[from] ProcessError),
 }
@@ -249,7 +249,7 @@ impl Diagnose for IndexError {
     }
 }
 
-/// Returns whether the labels of two wheels are the same but for their last part.
+/// Returns whether the labels of two wheels differ only in their last part.
 fn differ_by_release(new: &str, old: &str) -> bool {
     let base = |name: &str| {
         let (_, label) = wheel::public_and_label(&wheel::FileName::parse(name).ok()?.version);

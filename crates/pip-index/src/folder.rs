@@ -1,4 +1,4 @@
-//! An index in a folder of this machine. What belongs there is decided elsewhere.
+//! Stores an index in a folder of this machine. It does not decide on the contents.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,13 +21,13 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Returns an index to be read, or to be changed by one process alone.
+    /// Opens an index without locking it, for reading or for a single writer.
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), _lock: None }
     }
 
-    /// Returns an index to be changed, and makes its folder. Others who lock it wait until
-    /// this one is dropped.
+    /// Creates and locks the folder of an index for changes. Other writers wait until the lock is
+    /// dropped.
     pub fn lock(root: &Path) -> Result<Self, IndexError> {
         fs::create_dir_all(root)?;
         let lock = files::lock(&root.join(".lock"))?;
@@ -36,7 +36,7 @@ impl Folder {
 }
 
 impl Folder {
-    /// Returns the folder.
+    /// Returns the root of the index.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -56,8 +56,8 @@ impl Place for Folder {
         each(paths, |path| Ok(stored(path)?.map(|(sha256, size)| Stored { size, sha256 })))
     }
 
-    /// Copies each into place, and verifies the copy: a published file must not change with
-    /// the one it was made from.
+    /// Copies each package into place and verifies the copy. A hard link would let a published file
+    /// change together with its source.
     fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError> {
         let copies: Vec<_> = packages.iter().map(|package| (self.copy_of(package), package)).collect();
         let staged = each(&copies, |(copy, package)| Ok(copy_file(&package.file, copy)?))
@@ -83,14 +83,14 @@ impl Place for Folder {
 }
 
 impl Folder {
-    /// Returns the name that a package has until it is whole. A run that is killed leaves this file, and
-    /// the next one overwrites it.
+    /// Returns the temporary name of a package. A killed run leaves this file, and the next run
+    /// overwrites it.
     fn copy_of(&self, package: &Package) -> PathBuf {
         let name = format!("{TEMPORARY}{}", Sha256::of_bytes(&package.path));
         self.root.join(&package.path).with_file_name(name)
     }
 
-    /// Verifies a copy and gives it its name.
+    /// Verifies a copy and moves it to its final name.
     fn keep_package(&self, copy: &Path, package: &Package) -> Result<(), IndexError> {
         let (target, new) = (self.root.join(&package.path), package.stored.sha256);
         let (sha256, _) = Sha256::of_file(copy)?;
@@ -108,23 +108,24 @@ impl Folder {
     }
 }
 
-/// How many files are synced at a time. A sync waits for the disk and not for a core, and a journal
-/// commits once for all files that wait for it: one after the other takes four times as long.
+/// The number of files to sync in parallel. A sync waits for the disk, not for a core, and a
+/// journal commits once for all files that wait for it: syncing one after the other takes four
+/// times as long.
 const SYNCS: usize = 32;
 
-/// Makes the contents of files survive a power cut.
+/// Makes the contents of files survive a power failure.
 fn sync<'a>(files: impl Iterator<Item = &'a Path>) -> Result<(), IndexError> {
     let files: Vec<&Path> = files.collect();
     parallel::try_map(&files, SYNCS, |file| Ok(fs::File::open(*file)?.sync_all()?)).map(drop)
 }
 
-/// Makes the names of files survive a power cut.
+/// Makes the names of files survive a power failure.
 fn sync_folders<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), IndexError> {
     let folders: Vec<&Path> = paths.filter_map(Path::parent).collect::<BTreeSet<_>>().into_iter().collect();
     parallel::try_map(&folders, SYNCS, |folder| Ok(files::sync_folder(folder)?)).map(drop)
 }
 
-/// What the names of files that are not yet in place begin with.
+/// The prefix of temporary file names.
 const TEMPORARY: &str = ".rocmrpm-";
 
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
@@ -134,9 +135,8 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(to)?.set_modified(modified)
 }
 
-/// Replaces a file in one step, and makes the folders above. Whoever holds the lock is alone, so
-/// that the name under which it is written first need not be a random one: what a killed run
-/// left is written over.
+/// Replaces a file atomically and creates its parent folders. The lock excludes other writers, so
+/// the temporary name need not be random: the next run overwrites what a killed run left.
 pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()> {
     let temporary = path.with_file_name(format!("{TEMPORARY}{unique}"));
     let done = stage(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
@@ -146,9 +146,9 @@ pub(super) fn replace(path: &Path, bytes: &[u8], unique: &str) -> io::Result<()>
     done
 }
 
-/// Replaces pages in this order, each in one step, like [`replace`]: all are written first, on
-/// all cores, and then renamed. `durable` pages are synced before that; the index in the build folder can
-/// be made again and does without.
+/// Replaces pages in this order, each atomically, like [`replace`]: writes all of them first, on
+/// all cores, and then renames them. `durable` pages are synced in between; the index in the build
+/// folder does without, because it can be rebuilt.
 pub(super) fn replace_all(pages: &[(PathBuf, &[u8])], durable: bool) -> Result<(), IndexError> {
     let temporary = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -172,7 +172,7 @@ pub(super) fn replace_all(pages: &[(PathBuf, &[u8])], durable: bool) -> Result<(
     done
 }
 
-/// Writes a file, and makes the folders above.
+/// Writes a file and creates its parent folders.
 fn stage(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::write(path, bytes) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -187,10 +187,10 @@ fn changed(path: &str, place: &str, there: Sha256, new: Sha256) -> IndexError {
     IndexError::OtherDigest { file: path.to_owned(), place: place.to_owned(), there, new }
 }
 
-/// Gives a file its last name, unless there is one of this name.
+/// Moves a file to its final name, unless that name exists.
 fn keep(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some network file systems do not know the flag; a link replaces nothing either.
+        // Some network file systems do not support the flag; a hard link replaces nothing either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)
@@ -199,7 +199,7 @@ fn keep(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a file that is not there `None`.
+/// Maps a missing file to `None`.
 pub(super) fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),

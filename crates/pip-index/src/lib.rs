@@ -1,6 +1,6 @@
-//! A pip index of wheels (PEP 503 and 691): pages written so that no reader sees half of one, channels,
-//! changes that are worked out before they are made, publishing, and a server for trying it out. It
-//! does not know the workspace that wheels come from.
+//! A pip index of wheels (PEP 503 and 691): pages, which it replaces atomically, channels, changes,
+//! which it plans before it applies them, publishing, and a server for testing. It knows nothing of
+//! the workspace that the wheels come from.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -29,7 +29,7 @@ pub mod web;
 pub use error::IndexError;
 pub use local::{Written, write, write_tracking};
 
-/// Returns the JSON Schemas of the documents of this crate and of those below it.
+/// Returns the JSON Schemas of the documents of this crate and of its dependencies.
 #[cfg(feature = "schema")]
 pub fn documents() -> Vec<serde_json::Value> {
     use rocmrpm_base::document::schema_of;

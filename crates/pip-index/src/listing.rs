@@ -1,5 +1,5 @@
-//! What a view of an index in a folder has: every wheel that its pages name, with what
-//! they say of it. Whether that is true is `check`'s business.
+//! Lists the contents of a view of an index in a folder: every wheel on its pages, with its entry.
+//! `check` verifies the entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,55 +13,55 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_fetch::{self as sources, ProjectFile, SourceError};
 
-/// What the pages of one `simple/` folder name. They are read leniently: what is wrong with
-/// them is to be told, all of it.
+/// The wheels on the pages of one `simple/` folder. Parsing is lenient, so that a check can report
+/// every problem.
 #[derive(Debug)]
 pub struct Listing {
-    /// The index's root, absolute.
+    /// The absolute root of the index.
     pub root: PathBuf,
     /// The folder of the pages.
     pub simple: PathBuf,
-    /// The wheels by their distribution's normalized name, sorted by version and file name.
+    /// The wheels by the normalized name of their distribution, sorted by version and file name.
     pub wheels: BTreeMap<String, Vec<Listed>>,
-    /// Files that are no wheel of the page they stand on: page, file, what is wrong.
+    /// Files that are not wheels of the page they are on: page, file, what is wrong.
     pub misfits: Vec<(String, String, String)>,
-    /// Pages whose two forms, JSON and HTML, do not say the same.
+    /// Pages whose JSON and HTML forms differ.
     pub torn: Vec<String>,
 }
 
-/// A wheel as its page has it.
+/// A wheel on a page.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// The file's name.
+    /// The file name.
     pub file: String,
-    /// The name taken apart.
+    /// The parsed file name.
     pub name: FileName,
-    /// Where the file lies; `None` where the page names a place outside of the index.
+    /// The path of the file; `None` if the URL leads outside the index.
     pub path: Option<PathBuf>,
-    /// Everything else that the page says.
+    /// The rest of the entry on the page.
     pub said: ProjectFile,
 }
 
-/// Why a view cannot be read.
+/// Why reading a view failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListingError {
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("there is no index in `{}`: it has no folder `{view}`", root.display())]
     Missing {
-        /// The index's root.
+        /// The root of the index.
         root: PathBuf,
-        /// The view's folder below it.
+        /// The view's folder below the root.
         view: String,
-        /// The channels that are there.
+        /// The existing channels.
         channels: Vec<String>,
     },
-    /// A page cannot be read.
+    /// A page is unreadable.
     #[error(transparent)]
     Page(#[from] SourceError),
-    /// There is no such channel.
+    /// The channel does not exist.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The file system refuses.
+    /// An I/O operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -76,7 +76,7 @@ impl Diagnose for ListingError {
             Self::Missing { .. } => {
                 Kind::Usage.with_help("`rocmrpm index` writes the index of the workspace's wheels")
             }
-            // The page of a folder does not come from the network.
+            // A page in a folder does not come from the network.
             Self::Page(SourceError::IndexPage { .. }) => {
                 Kind::Config.with_help("`rocmrpm index` writes the pages of the workspace's index again")
             }
@@ -88,7 +88,7 @@ impl Diagnose for ListingError {
 }
 
 impl Listing {
-    /// Reads the view of a channel, or that of the local index without one.
+    /// Reads the view of a channel, or of the local index if `channel` is `None`.
     pub fn read(root: &Path, channel: Option<&str>) -> Result<Self, ListingError> {
         let root = std::path::absolute(root).map_err(IoError::doing("find the index"))?;
         let view = View::of(channel)?.simple();
@@ -107,7 +107,8 @@ impl Listing {
             {
                 read.torn.push(name.clone());
             }
-            // The JSON page says more; an index of another tool may have the other one only.
+            // The JSON page has more information; an index of another tool may only have the HTML
+            // page.
             for said in json.or(html).unwrap_or_default() {
                 read.add(&name, said);
             }
@@ -134,7 +135,8 @@ impl Listing {
 }
 
 impl Listed {
-    /// Reads the wheel's METADATA, which lies beside it (PEP 658). The error says what is wrong.
+    /// Reads the wheel's METADATA from the file beside it (PEP 658). The error describes what is
+    /// wrong.
     pub fn metadata(&self) -> Result<String, String> {
         let path = self.path.as_ref().ok_or("its page names a place outside of the index")?;
         let mut name = path.clone().into_os_string();
@@ -150,13 +152,13 @@ impl Listed {
     }
 }
 
-/// Returns what both forms of a page say of its files.
+/// Returns the information that both forms of a page have.
 fn essence(files: &[ProjectFile]) -> BTreeSet<ProjectFile> {
-    // Sizes and upload times are in JSON alone.
+    // Only JSON has sizes and upload times.
     files.iter().map(|file| ProjectFile { size: None, upload_time: None, ..file.clone() }).collect()
 }
 
-/// Returns the names of the folders in a folder, sorted.
+/// Returns the sorted names of the folders in a folder.
 fn folders(folder: &Path) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,5 +1,5 @@
-//! The index of a build: exactly these wheels, in a folder of this machine. What is on
-//! its pages is decided elsewhere.
+//! Writes the index of a build, with exactly these wheels, to a folder of this machine. It does not
+//! determine the contents of the pages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read};
@@ -20,12 +20,12 @@ use python_packaging::wheel::FileName;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::files;
 
-/// What an index has and what a run did to it.
+/// The result of writing an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Where pip's `--index-url` points.
+    /// The folder for pip's `--index-url`.
     pub simple: PathBuf,
-    /// The distributions with the number of their wheels, by normalized name.
+    /// The number of wheels of each distribution, by normalized name.
     pub distributions: BTreeMap<String, usize>,
     /// Whether any page or package changed.
     pub changed: bool,
@@ -34,53 +34,52 @@ pub struct Written {
 /// The page of a distribution that an earlier run wrote.
 struct Old {
     project: Project,
-    /// Where a file is in `project`.
+    /// The index in `project.files` of each file.
     by_name: HashMap<String, usize>,
-    /// When the page was written: seconds and nanoseconds.
+    /// The time at which the page was written: seconds and nanoseconds.
     written: (i64, i64),
-    /// The page itself.
+    /// The bytes of the JSON page.
     json: Vec<u8>,
 }
 
-/// A wheel that will be in the index.
+/// A wheel for the index.
 struct Taken {
     entry: Entry,
-    /// What lies under the package's name; `None` where that and the page are as they should be.
+    /// What exists at the package's path; `None` if both that and the page are up to date.
     there: Option<There>,
 }
 
-/// What lies where a package belongs.
+/// What exists at the path of a package.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum There {
     Nothing,
-    /// The wheel itself, or a copy of it.
+    /// The wheel itself, or a copy of it with the same modification time.
     Same,
-    /// A file with its bytes that is neither.
+    /// Another file with the same bytes.
     Equal,
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-/// Makes the index in `index_dir` have exactly these wheels: `packages/` with the
-/// files, `simple/` with the pages.
+/// Writes the index in `index_dir` with exactly these wheels: the files to `packages/`, the pages
+/// to `simple/`.
 ///
-/// Every wheel is checked first (see [`python_packaging::wheel::read`]); one that is wrong is an
-/// error, and nothing is changed. A wheel that is in the index and has not changed since is
-/// not read again. Then packages, pages and the root page are put in place in this order,
-/// each in one step, and last what no page names any more is removed: whoever reads the index
-/// meanwhile, or after we were killed, finds every file that a page names. Two processes that
-/// write the same index wait for each other.
+/// Checks every wheel first (see [`python_packaging::wheel::read`]); an invalid wheel is an error,
+/// and then nothing changes. Skips wheels in the index that have not changed since. Then replaces
+/// packages, pages and the root page, in this order and each atomically, and finally removes files
+/// that no page refers to. A client that reads the index in the meantime, or after rocmrpm was
+/// killed, finds every file on a page. Two processes that write the same index wait for each other.
 pub fn write(wheels: &[PathBuf], index_dir: &Path) -> Result<Written, IndexError> {
     write_tracking(wheels, index_dir, None)
 }
 
-/// Like [`write`]; `tracks` is the root of the index whose projects ours extend (PEP 708).
+/// Like [`write`]; `tracks` is the root of an index whose projects this index extends (PEP 708).
 pub fn write_tracking(
     wheels: &[PathBuf],
     index_dir: &Path,
     tracks: Option<&str>,
 ) -> Result<Written, IndexError> {
-    // What channels have must not be removed because no wheel of this build is it.
+    // Wheels in channels must not be removed because this build does not have them.
     if CHANNELS.iter().any(|channel| index_dir.join(channel).join("simple").exists()) {
         return Err(IndexError::Mixed { root: index_dir.to_owned(), published: true });
     }
@@ -131,8 +130,8 @@ pub fn write_tracking(
     Ok(Written { simple: index_dir.join(View::Local.simple()), distributions, changed })
 }
 
-/// Reads the pages of the wheels' distributions. A page that is damaged costs the time to read
-/// its wheels again, nothing else: all that is on it comes from them.
+/// Reads the pages of the wheels' distributions. A damaged page only costs the time to read its
+/// wheels again, because everything on it comes from them.
 fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old>, IndexError> {
     let names = wheels.iter().filter_map(|wheel| FileName::parse(&file_name(wheel)).ok());
     let names: BTreeSet<String> = names.map(|name| name.distribution).collect();
@@ -153,7 +152,7 @@ fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old
 fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<Taken, IndexError> {
     let name = file_name(source);
     let fresh = |there| Ok(Taken { entry: Entry::read(source)?, there: Some(there) });
-    // One whose name is none gets the error that it deserves.
+    // Reading the wheel reports an invalid name.
     let Ok(parsed) = FileName::parse(&name) else { return fresh(There::Nothing) };
     let target = index_dir.join(package_path(&parsed.distribution, &name));
     let Some(there) = there(fs::symlink_metadata(&target))? else { return fresh(There::Nothing) };
@@ -169,7 +168,7 @@ fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<T
         && file.size == now.len()
         && modified <= page.written
         && let Ok(metadata) = fs::symlink_metadata(metadata_path(&target))
-        // A METADATA is never empty, a file that lost its bytes with the machine's power is.
+        // METADATA is never empty, but a file that lost its contents in a power failure is.
         && metadata.is_file()
         && metadata.len() > 0
         && (metadata.mtime(), metadata.mtime_nsec()) <= page.written
@@ -199,7 +198,7 @@ fn metadata_path(package: &Path) -> PathBuf {
     path.into()
 }
 
-/// Leaves one of every file that was given several times.
+/// Removes duplicates; different wheels with the same name are an error.
 fn unique(all: Vec<Taken>) -> Result<Vec<Taken>, IndexError> {
     let mut unique: BTreeMap<String, Taken> = BTreeMap::new();
     for taken in all {
@@ -215,8 +214,8 @@ fn unique(all: Vec<Taken>) -> Result<Vec<Taken>, IndexError> {
     Ok(unique.into_values().collect())
 }
 
-/// Takes packages that are about to be replaced from their pages, because the digest there
-/// would be wrong for a moment. Tells whether there were any.
+/// Removes packages that are about to be replaced from their pages, because the digest there would
+/// be wrong for a moment. Returns whether there were any.
 fn vacate(taken: &[Taken], old: &mut HashMap<String, Old>, index_dir: &Path) -> Result<bool, IndexError> {
     let mut pages: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for Taken { entry, .. } in taken.iter().filter(|taken| taken.there == Some(There::Other)) {
@@ -231,7 +230,7 @@ fn vacate(taken: &[Taken], old: &mut HashMap<String, Old>, index_dir: &Path) -> 
             &[(path.with_extension("html"), html.as_bytes()), (path.with_extension("json"), json.as_bytes())],
             false,
         )?;
-        // It is no longer as it was read.
+        // The page has changed since it was read.
         old.remove(*name);
     }
     Ok(!pages.is_empty())
@@ -244,20 +243,20 @@ fn put(taken: &Taken, there: There, index_dir: &Path) -> io::Result<()> {
     if there != There::Same {
         files::link_or_copy(source, &target)?;
     }
-    // The digest of the wheel: two wheels with one METADATA must not meet here.
+    // The temporary name has the wheel's digest: wheels with the same METADATA must not share it.
     replace(&metadata_path(&target), metadata.as_bytes(), &file.sha256.to_string())
 }
 
-/// A form of a page that is to be written.
+/// A form of a page to write.
 struct Pending {
     path: PathBuf,
     text: String,
     changed: bool,
 }
 
-/// Returns the forms of a page that are to be written, JSON last: a run that is killed in between
-/// finds the old state, and writes both again. JSON that stays as it was is written all the same
-/// where its wheels were read again, so that its time is later than theirs.
+/// Returns the forms of a page to write, JSON last: a run that is killed in between leaves the old
+/// state, and the next run writes both again. Unchanged JSON is also written if its wheels were
+/// read again, so that its time is later than theirs.
 fn compare(
     index_dir: &Path,
     path: &str,
@@ -279,7 +278,7 @@ fn compare(
     Ok(pages)
 }
 
-/// Returns whether a file has these bytes.
+/// Returns whether a file has exactly these bytes.
 fn has(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let Some(mut file) = there(fs::File::open(path))? else { return Ok(false) };
     if file.metadata()?.len() != bytes.len() as u64 {
@@ -290,7 +289,7 @@ fn has(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     Ok(old == bytes)
 }
 
-/// Removes what no page names: pages first. Tells whether there was anything.
+/// Removes files that no page refers to, pages first. Returns whether there were any.
 fn clean(index_dir: &Path, projects: &BTreeMap<String, Project>) -> Result<bool, IndexError> {
     let page = ["index.html", "index.json"];
     let (simple, packages) = (index_dir.join(View::Local.simple()), index_dir.join("packages"));
@@ -310,7 +309,7 @@ fn clean(index_dir: &Path, projects: &BTreeMap<String, Project>) -> Result<bool,
     Ok(removed)
 }
 
-/// Removes what is not in `kept`. Tells whether there was anything.
+/// Removes everything in a folder except `kept`. Returns whether there was anything to remove.
 fn remove_others(folder: &Path, kept: &BTreeSet<&str>) -> io::Result<bool> {
     let mut removed = false;
     for entry in fs::read_dir(folder)? {

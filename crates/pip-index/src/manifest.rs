@@ -1,6 +1,7 @@
-//! The signed manifest of a published index: a serial number, an expiry date, and the digest of every
-//! page and package. With it a client detects changed pages, a rollback and a replay, none of which
-//! the digests on the pages themselves can show. Not what an index has.
+//! The signed manifest of a published index: a serial number, an expiry date, and the digest of
+//! every page and package. A client uses it to detect changed pages, a rollback and a replay, which
+//! the digests on the pages themselves cannot reveal. It does not describe the contents of the
+//! index.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +17,12 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::document::Document;
 use rocmrpm_rpms::signing::{Signer, is_signed_by};
 
-/// Where it is.
+/// The path below the root of the index.
 pub const PATH: &str = "manifest.json";
 
 const SCHEMA: &str = "rocmrpm/index-manifest/1";
 
-/// How long a manifest is valid: an index that is not published again in this time is stale.
+/// The validity of a manifest: an index that is not published again within this time is stale.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// The signed text in `manifest.json` of a published index: the digest of every page and package.
@@ -43,10 +44,10 @@ pub struct Manifest {
     pending: BTreeMap<String, Sha256>,
 }
 
-/// A manifest with its signature, in one file so that both change in one step.
+/// A manifest with its signature, in one file so that both change atomically.
 #[derive(Serialize, Deserialize)]
 struct Envelope {
-    /// The manifest as JSON text: the very bytes that are signed.
+    /// The manifest as JSON text, exactly the bytes that are signed.
     manifest: String,
     /// The detached signature, in ASCII armor.
     signature: String,
@@ -64,7 +65,7 @@ impl Manifest {
         Self { schema, serial, date: text(now), expires: text(expires), files, pending: BTreeMap::new() }
     }
 
-    /// Reads a manifest that this public key must have signed. `place` is for messages.
+    /// Parses a manifest and verifies its signature by this public key. `place` is for errors.
     pub fn verified(bytes: &[u8], public: &[u8], place: &str) -> Result<Self, IndexError> {
         let damaged = |reason: String| {
             let path = format!("{}/{PATH}", place.trim_end_matches('/'));
@@ -91,17 +92,17 @@ impl Manifest {
         Ok(bytes)
     }
 
-    /// Returns whether a file may have this digest.
+    /// Returns whether the manifest allows a file with this digest.
     pub fn allows(&self, path: &str, sha256: Sha256) -> bool {
         [&self.files, &self.pending].iter().any(|files| files.get(path) == Some(&sha256))
     }
 
-    /// Returns how long it is still valid; nothing if its date is unreadable.
+    /// Returns the remaining validity; `None` if the expiry date is malformed.
     pub fn rest(&self, now: Timestamp) -> Option<SignedDuration> {
         Some(self.expires.parse::<Timestamp>().ok()?.duration_since(now))
     }
 
-    /// Returns when it stops being valid.
+    /// Returns the expiry date.
     pub fn expires(&self) -> &str {
         &self.expires
     }
@@ -131,7 +132,7 @@ pub fn read_pages(place: &dyn Place) -> Result<AllPages, IndexError> {
     Ok(pages)
 }
 
-/// Returns the digests of pages, and of the packages that they name.
+/// Returns the digests of pages and of the packages that they list.
 fn digests(pages: &AllPages) -> Result<BTreeMap<String, Sha256>, IndexError> {
     let mut files = BTreeMap::new();
     for (path, bytes) in pages {
@@ -153,31 +154,31 @@ fn digests(pages: &AllPages) -> Result<BTreeMap<String, Sha256>, IndexError> {
     Ok(files)
 }
 
-/// How an index is signed.
+/// The parameters for signing an index.
 pub struct Signing<'a> {
-    /// The key.
+    /// The signing key.
     pub signer: &'a Signer,
-    /// The highest serial number that this machine knows of.
+    /// The highest serial number that this machine has seen.
     pub seen: &'a Seen,
     /// The time of signing.
     pub now: Timestamp,
 }
 
-/// The manifests of a change: one before the pages change, and one after.
+/// The manifests of a change: one to publish before the pages, and one after.
 #[derive(Debug, Clone)]
 pub struct Signed {
     pub(super) before: Page,
     pub(super) after: Page,
-    /// The digest of the manifest that both were made from.
+    /// The digest of the manifest that both are based on.
     pub(super) was: Option<Sha256>,
-    /// The serial number of the one after.
+    /// The serial number of the manifest after the change.
     pub serial: u64,
 }
 
-/// Works out the manifests of a change to these pages; nothing if the manifest can stay.
+/// Plans the manifests for a change of these pages; `None` if the manifest can stay.
 ///
-/// Fails if what is published is older than what this machine has seen, or was changed by something
-/// that did not sign it: the change would sign that, too.
+/// Fails if the published state is older than one that this machine has seen, or was changed
+/// without a signature, because the new signature would cover that change too.
 pub(super) fn plan(
     place: &dyn Place,
     changed: &[Page],
@@ -210,7 +211,7 @@ pub(super) fn plan(
     Ok(Some(Signed { before, after: page(&after)?, was: bytes.map(Sha256::of_bytes), serial }))
 }
 
-/// Fails unless the pages are those of a manifest.
+/// Fails if any page differs from the manifest.
 pub fn check_pages(manifest: &Manifest, pages: &AllPages, place: &str) -> Result<(), IndexError> {
     match differences(manifest, pages).first() {
         None => Ok(()),
@@ -218,7 +219,7 @@ pub fn check_pages(manifest: &Manifest, pages: &AllPages, place: &str) -> Result
     }
 }
 
-/// Returns the pages that are not as a manifest has them, each with what is wrong.
+/// Returns the pages that differ from a manifest, each with what is wrong.
 pub fn differences(manifest: &Manifest, pages: &AllPages) -> Vec<(String, &'static str)> {
     let mut wrong = Vec::new();
     for (path, bytes) in pages {

@@ -1,10 +1,10 @@
-//! The order in which pages are written: what others require comes first. Not what
-//! is on them.
+//! Determines the order for writing pages: required distributions come first. It does not know the
+//! contents of the pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sorts distributions so that each comes after those that it requires; in a circle, which
-/// one comes first does not matter. What is not a key is passed over.
+/// Sorts distributions so that each comes after those it requires; within a cycle, the order is
+/// arbitrary. Ignores requirements that are not keys of `requires`.
 pub(super) fn required_first(requires: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut order = Vec::with_capacity(requires.len());
     let mut begun: BTreeSet<&str> = BTreeSet::new();

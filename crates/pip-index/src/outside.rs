@@ -1,5 +1,5 @@
-//! What the declared outside indexes have of a distribution, asked once in a run and side
-//! by side. Not whether that is enough.
+//! Fetches the offers of the declared outside indexes for distributions, each once per run and in
+//! parallel. It also matches offers with requirements, but does not decide what a mismatch means.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,28 +11,28 @@ use python_packaging::wheel::FileName;
 use rocmrpm_base::parallel;
 use rocmrpm_fetch::{self as sources, Cache, ProjectFile, SourceError};
 
-/// How many pages are asked for at once.
+/// The number of parallel requests.
 const SIDE_BY_SIDE: usize = 8;
 
-/// A package index, as a workspace names one.
+/// A package index as configured in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexSource {
-    /// The one that this machine's pip is configured with.
+    /// The index that pip is configured with on this machine.
     Pip,
-    /// The URL of a Simple API's root.
+    /// The root URL of a Simple API.
     Url(String),
 }
 
 /// An outside index.
 #[derive(Clone)]
 pub struct Outside {
-    /// Its URL without credentials, for people and files.
+    /// The URL without credentials, for messages and files.
     pub shown: String,
-    /// Its URL as it is asked; may have credentials.
+    /// The URL for requests, which may have credentials.
     pub url: String,
 }
 
-/// Returns the declared indexes as URLs, each once.
+/// Resolves the declared indexes to URLs, without duplicates.
 pub fn declared(indexes: &[IndexSource]) -> Result<Vec<Outside>, SourceError> {
     let mut found: Vec<Outside> = Vec::new();
     for index in indexes {
@@ -48,20 +48,20 @@ pub fn declared(indexes: &[IndexSource]) -> Result<Vec<Outside>, SourceError> {
     Ok(found)
 }
 
-/// What indexes answered for a distribution, in the order in which they are declared.
+/// The answers of the indexes for a distribution, in the order of declaration.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// Index and files; no files where it does not have the distribution.
+    /// The files of each index; empty if the index does not have the distribution.
     pub offers: Vec<(String, Vec<Offer>)>,
-    /// Why an index did not answer.
+    /// Errors of indexes that did not answer.
     pub failures: Vec<String>,
 }
 
-/// A file that an index has.
+/// A file in an index.
 #[derive(Debug)]
 pub(super) struct Offer {
     pub version: Version,
-    /// A wheel's tags; `None` for a source distribution.
+    /// The tags of a wheel; `None` for a source distribution.
     tags: Option<BTreeSet<String>>,
     requires_python: Option<String>,
     yanked: bool,
@@ -89,16 +89,15 @@ impl Offer {
 /// How well an index satisfies a requirement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Match {
-    /// A wheel that an installer takes.
+    /// A wheel that an installer accepts.
     Wheel,
-    /// Only sources, which an installer would build.
+    /// Only a source distribution, which an installer would build.
     Sdist(Version),
-    /// Nothing; says what there is instead.
+    /// Nothing; the text describes the alternatives.
     Nothing(String),
 }
 
-/// Tells how well the offers of an index satisfy a requirement, where `held` is given by that
-/// version alone.
+/// Matches the offers of an index with a requirement. If `held` is given, only that version counts.
 pub(super) fn satisfy(
     need: &Need,
     offers: &[Offer],
@@ -108,7 +107,7 @@ pub(super) fn satisfy(
     if offers.is_empty() {
         return Match::Nothing("has no such distribution".into());
     }
-    // A yanked file counts where its version is named exactly (PEP 592, "Installers").
+    // A yanked file counts if the requirement pins its exact version (PEP 592, "Installers").
     let exact = need.specifiers().is_some_and(|specifiers| {
         specifiers.iter().any(|s| matches!(s.operator(), Operator::Equal | Operator::ExactEqual))
     });
@@ -138,8 +137,8 @@ pub(super) fn satisfy(
     }
 }
 
-/// Asks every index for every distribution, several at once. An index that does not answer
-/// is no error here; only being stopped is.
+/// Queries every index for every distribution, in parallel. Only an interruption is an error; an
+/// index that does not answer is recorded in the answers.
 pub(super) fn ask(
     indexes: &[Outside],
     names: &BTreeSet<&str>,

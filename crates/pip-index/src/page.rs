@@ -1,6 +1,6 @@
-//! The pages of an index as values: from PEP 691's JSON, to it and to PEP 503's
-//! HTML. The JSON page of a distribution is all that an index knows of it. Not where
-//! pages lie and not what may be on them.
+//! The pages of an index: parsed from PEP 691's JSON, and written as that JSON and as PEP 503's
+//! HTML. The JSON page of a distribution has everything that an index knows about it. This module
+//! decides neither where pages are stored nor what is allowed on them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,57 +16,56 @@ use python_packaging::wheel::FileName;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::text::{PATH, escaped, percent_encode, visible};
 
-/// The version of the API that our pages have: `tracks` came with 1.2 (PEP 708,
-/// "Specification").
+/// The API version of the pages: `tracks` was added in 1.2 (PEP 708, "Specification").
 const API_VERSION: &str = "1.2";
 
-/// The media types of the two forms (PEP 691, "Content-Types").
+/// The media type of JSON pages (PEP 691, "Content-Types").
 pub const JSON: &str = "application/vnd.pypi.simple.v1+json";
-/// See [`JSON`]. Not PEP 691's own name of it, where nobody negotiates: pip before 22.2 and browsers
-/// know this one alone (PEP 691, "Content-Types": it is an alias).
+/// The media type of HTML pages. It is the alias of PEP 691's own name, because pip before 22.2 and
+/// browsers know only this one and there may be no negotiation (PEP 691, "Content-Types").
 pub const HTML: &str = "text/html; charset=utf-8";
 
-/// A distribution of an index: its page.
+/// The page of a distribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     /// The normalized name.
     pub name: String,
-    /// Its wheels, sorted by version and name.
+    /// The wheels, sorted by version and name.
     pub files: Vec<File>,
-    /// The pages of the projects that it extends (PEP 708).
+    /// The pages of the projects that this one extends (PEP 708).
     pub tracks: Vec<String>,
 }
 
 /// A wheel on a distribution's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// The wheel's file name.
+    /// The file name.
     pub name: String,
-    /// The wheel's digest.
+    /// The digest of the file.
     pub sha256: Sha256,
-    /// The wheel's size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// When it was published; of a local index, the time that the wheel itself states.
+    /// The time of publication; in a local index, the time that the wheel itself states.
     pub upload_time: Timestamp,
     /// `Requires-Python`.
     pub requires_python: Option<String>,
-    /// The digest of its METADATA, which lies beside it.
+    /// The digest of the METADATA file beside the wheel.
     pub metadata: Sha256,
-    /// Whether METADATA spells the name as normalized. Where it does not, the page leaves
-    /// out PEP 658's name of the attribute: pip 23.0 reads that name, and refuses the wheel.
+    /// Whether the name in METADATA is normalized. If it is not, the page omits PEP 658's name of
+    /// the attribute: pip 23.0 reads that name and refuses the wheel.
     pub plain_name: bool,
-    /// Why nobody should choose it any more (PEP 592); may be empty.
+    /// The reason for yanking the wheel (PEP 592), possibly empty; `None` if it is not yanked.
     pub yanked: Option<String>,
 }
 
 impl File {
-    /// Takes the name apart; only names that were taken apart before are on a page.
+    /// Parses the file name, which is valid for every file on a page.
     pub fn parsed(&self) -> Result<FileName, String> {
         FileName::parse(&self.name)
     }
 }
 
-/// The names of all distributions of a view: its root page.
+/// The root page of a view: the names of all distributions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Root(pub BTreeSet<String>);
 
@@ -103,8 +102,8 @@ struct JsonFile<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requires_python: Option<Cow<'a, str>>,
     core_metadata: Hashes,
-    /// See [`File::plain_name`]. PEP 691 leaves names with `_` to indexes. The name
-    /// `dist-info-metadata` never appears: pip 22.3 to 23.1 stop with a TypeError at it, and no
+    /// See [`File::plain_name`]. PEP 691 reserves names with `_` for indexes. The name
+    /// `dist-info-metadata` never appears: pip 22.3 to 23.1 fail with a TypeError on it, and no
     /// other client needs it (PEP 714, "Rationale").
     #[serde(rename = "_plain-name", default, skip_serializing_if = "std::ops::Not::not")]
     plain_name: bool,
@@ -141,7 +140,7 @@ struct JsonName<'a> {
     name: Cow<'a, str>,
 }
 
-/// Says that a page is not as we write them.
+/// Returns the error for a page that rocmrpm did not write.
 fn damaged(path: &str, reason: impl AsRef<str>) -> IndexError {
     IndexError::Page { path: path.to_owned(), reason: visible(reason.as_ref()) }
 }
@@ -157,19 +156,19 @@ fn parse<'a, T: Deserialize<'a>>(path: &str, bytes: &'a [u8]) -> Result<T, Index
     serde_json::from_slice(bytes).map_err(|error| damaged(path, error.to_string()))
 }
 
-/// Serializes what has only strings and numbers in it, for which that cannot fail.
+/// Serializes a page; that cannot fail with only strings and numbers in it.
 fn to_json(page: &impl Serialize) -> String {
     serde_json::to_string(page).unwrap_or_default() + "\n"
 }
 
 impl Project {
-    /// Returns the page of a distribution that has no wheel yet.
+    /// Returns the page of a distribution without wheels.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), files: Vec::new(), tracks: Vec::new() }
     }
 
-    /// Reads a page of ours; `path` is for the error. What we would not write is an
-    /// error, so that nothing on a page is lost when it is written again.
+    /// Parses a page written by rocmrpm; `path` is for the error. Anything else is an error, so
+    /// that no information is lost when the page is rewritten.
     pub fn from_json(bytes: &[u8], path: &str, view: View, name: &str) -> Result<Self, IndexError> {
         let page: JsonProject<'_> = parse(path, bytes)?;
         check_version(path, &page.meta)?;
@@ -220,14 +219,14 @@ impl Project {
         self.files.sort_by_cached_key(|file| (version(&file.name), file.name.clone()));
     }
 
-    /// Returns the versions that it has wheels of, each once (PEP 700, "Versions").
+    /// Returns the versions of the wheels, without duplicates (PEP 700, "Versions").
     pub fn versions(&self) -> Vec<String> {
         let mut versions: Vec<Version> = self.files.iter().filter_map(|file| version(&file.name)).collect();
         versions.dedup();
         versions.iter().map(Version::to_string).collect()
     }
 
-    /// Returns the page as PEP 691, 700 and 714 spell it.
+    /// Returns the page in JSON (PEP 691, 700 and 714).
     pub fn json(&self, view: View) -> String {
         let files = self.files.iter().map(|file| JsonFile {
             filename: Cow::Borrowed(&file.name),
@@ -251,7 +250,7 @@ impl Project {
         })
     }
 
-    /// Returns the page as PEP 503, 592, 658, 708 and 714 spell it.
+    /// Returns the page in HTML (PEP 503, 592, 658, 708 and 714).
     pub fn html(&self, view: View) -> String {
         let title = escaped(&self.name);
         let mut page = head(&self.tracks);
@@ -275,7 +274,7 @@ impl Project {
 }
 
 impl Root {
-    /// Reads a root page of ours; `path` is for the error.
+    /// Parses a root page written by rocmrpm; `path` is for the error.
     pub fn from_json(bytes: &[u8], path: &str) -> Result<Self, IndexError> {
         let page: JsonRoot<'_> = parse(path, bytes)?;
         check_version(path, &page.meta)?;
@@ -288,13 +287,13 @@ impl Root {
         names.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns the page as PEP 691 spells it.
+    /// Returns the page in JSON (PEP 691).
     pub fn json(&self) -> String {
         let projects = self.0.iter().map(|name| JsonName { name: Cow::Borrowed(name) });
         to_json(&JsonRoot { meta: meta(&[]), projects: projects.collect() })
     }
 
-    /// Returns the page as PEP 503 spells it.
+    /// Returns the page in HTML (PEP 503).
     pub fn html(&self) -> String {
         let mut page = head(&[]) + "<title>Simple index</title>\n</head>\n<body>\n";
         for name in &self.0 {
@@ -326,8 +325,8 @@ fn version(file: &str) -> Option<Version> {
     Version::from_str(file.split('-').nth(1)?).ok()
 }
 
-/// Returns the URL from a distribution's page to a wheel, encoded so that no server takes
-/// the `+` of a local version for a space.
+/// Returns the URL from a distribution's page to a wheel, encoded so that no server decodes the `+`
+/// of a local version as a space.
 fn url(view: View, distribution: &str, file: &str) -> String {
     view.up().to_owned() + &percent_encode(package_path(distribution, file), PATH)
 }

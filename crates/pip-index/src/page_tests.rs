@@ -1,4 +1,4 @@
-//! Pages there and back, and pages that are not ours.
+//! Tests round trips of pages, and pages that rocmrpm did not write.
 
 use super::*;
 

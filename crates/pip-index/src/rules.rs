@@ -1,4 +1,4 @@
-//! Which wheels must not be in one view together. Not how they come there.
+//! Checks which wheels must not be together in a view. It does not add them.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::page::{File, Project};
 use super::view::View;
 use python_packaging::wheel::FileName;
 
-/// Refuses two wheels of one version for one tag.
+/// Refuses two wheels with the same version and tag.
 pub(super) fn check_twins(project: &Project) -> Result<(), IndexError> {
     let mut twins = Twins::default();
     project.files.iter().try_for_each(|file| match file.parsed() {
@@ -18,9 +18,8 @@ pub(super) fn check_twins(project: &Project) -> Result<(), IndexError> {
     })
 }
 
-/// The wheels of one distribution by what installers tell them apart by: version and tag. A
-/// build tag does not part them (binary distribution format, "File name convention": it only
-/// breaks a tie).
+/// The wheels of a distribution by the version and tag that distinguish them to installers. A build
+/// tag does not count (binary distribution format, "File name convention": it only breaks a tie).
 #[derive(Default)]
 struct Twins(HashMap<Version, HashMap<String, String>>);
 
@@ -37,21 +36,21 @@ impl Twins {
     }
 }
 
-/// The wheels of a distribution in a view, as far as others that join them can be in their way.
+/// The wheels of a distribution in a view, for checking wheels to be added.
 pub(super) struct Joined {
     view: View,
     twins: Twins,
-    /// Of each public version, the wheel that sorts last of those that may be chosen.
+    /// The highest wheel of each public version, without yanked ones.
     last: HashMap<Version, (Version, String)>,
 }
 
 impl Joined {
-    /// Takes the wheels that are there.
+    /// Takes the existing wheels.
     pub fn of(project: &Project, view: View) -> Self {
         let mut joined = Self { view, twins: Twins::default(), last: HashMap::new() };
         for file in &project.files {
             if let Ok(name) = file.parsed() {
-                // What is there already is nobody's fault who joins it.
+                // Conflicts between existing wheels are not the fault of a new one.
                 let _ = joined.twins.join(file, &name);
                 joined.rank(file, name.version);
             }
@@ -59,8 +58,8 @@ impl Joined {
         joined
     }
 
-    /// Takes one more: it is no twin of one, and does not sort below one of the same public
-    /// version, unless nobody chooses one of the two any more.
+    /// Adds a wheel. Fails if it has the version and tag of another wheel, or sorts below one of
+    /// the same public version and neither is yanked.
     pub fn join(&mut self, new: &File) -> Result<(), IndexError> {
         let Ok(name) = new.parsed() else { return Ok(()) };
         self.twins.join(new, &name)?;
@@ -104,7 +103,7 @@ mod tests {
         }
     }
 
-    /// What the error says when `new` joins `old`; empty where there is none.
+    /// Returns the error of adding `new` to `old`; empty if there is none.
     fn joins(old: &str, new: &str) -> String {
         let project = Project { files: vec![file(old)], ..Project::new("a") };
         let joined = Joined::of(&project, View::Local).join(&file(new));
@@ -142,9 +141,9 @@ mod tests {
             let error = Joined::of(&project, View::Local).join(&file(&labelled(new))).unwrap_err();
             assert!(error.help().concat().contains(help), "{old} {new}: {:?}", error.help());
         }
-        // Another public version says what it is itself.
+        // Another public version is unrelated.
         assert_eq!(joins(old, "a-0.9+rocm7.14.1-py3-none-any.whl"), "");
-        // What nobody chooses any more is in nobody's way.
+        // A yanked wheel does not conflict.
         let yanked = File { yanked: Some(String::new()), ..file(old) };
         let project = Project { files: vec![yanked], ..Project::new("a") };
         Joined::of(&project, View::Local).join(&file(new)).unwrap();

@@ -1,5 +1,5 @@
-//! The highest serial number that this machine has seen of a published index or repository, so that
-//! an older state which someone puts back is detected. Not how that state is signed.
+//! Stores the highest serial number that this machine has seen of a published index or repository,
+//! to detect when someone restores an older state. It does not verify signatures.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use super::IndexError;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::files;
 
-/// What is known of one place.
+/// The record of one place.
 #[derive(Debug, Clone)]
 pub struct Seen {
     file: PathBuf,
     place: String,
-    /// Accept an older state.
+    /// Whether to accept an older state.
     allow_rollback: bool,
 }
 
@@ -25,13 +25,13 @@ struct Record {
 }
 
 impl Seen {
-    /// Returns what the cache in this folder knows of a place.
+    /// Returns the record of a place in this cache folder.
     pub fn of(cache: &Path, place: &str, allow_rollback: bool) -> Self {
         let file = cache.join("seen").join(format!("{}.json", Sha256::of_bytes(place)));
         Self { file, place: place.to_owned(), allow_rollback }
     }
 
-    /// Fails if this serial number is lower than one that was seen before.
+    /// Fails if this serial number is lower than the highest seen, unless rollbacks are allowed.
     pub fn check(&self, serial: u64) -> Result<(), IndexError> {
         let seen = self.serial()?;
         match serial < seen && !self.allow_rollback {
@@ -40,7 +40,7 @@ impl Seen {
         }
     }
 
-    /// Remembers a serial number that was checked or published.
+    /// Stores a serial number that was verified or published.
     pub fn remember(&self, serial: u64) -> Result<(), IndexError> {
         if serial != self.serial()? {
             let record = Record { place: self.place.clone(), serial };

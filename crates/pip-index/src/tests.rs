@@ -1,4 +1,4 @@
-//! Wheels added to an index in a folder, promoted, yanked, and what a check finds there.
+//! Tests adding, promoting and yanking wheels in an index in a folder, and checking it.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -66,7 +66,7 @@ impl Lab {
         plan_add(&self.place, Some(channel), wheels, None, None)
     }
 
-    /// Adds wheels, and returns what was done and how many packages were new.
+    /// Adds wheels; returns the actions and the number of new packages.
     fn add(&self, channel: &str, wheels: &[PathBuf]) -> (Vec<Action>, usize) {
         let change = self.plan(channel, wheels).unwrap();
         (self.apply(&change), change.packages.len())
@@ -77,7 +77,7 @@ impl Lab {
         change.notes.iter().map(|note| note.action.clone()).collect()
     }
 
-    /// Returns the findings of a check: severity, rule, and what was found.
+    /// Returns the findings of a check, each with severity, rule and description.
     fn check(&self, channel: &str, digests: bool) -> Vec<String> {
         let view = Listing::read(self.place.root(), Some(channel)).unwrap();
         let options = Options {
@@ -100,12 +100,12 @@ fn wheels_are_added_once_and_never_with_other_bytes() {
     let a = lab.wheel("a-1.0", "Requires-Dist: b\n");
     let b = lab.wheel("b-1.0", "");
     let both = [a.clone(), b.clone(), a.clone()];
-    // Each wheel has its METADATA beside it.
+    // The METADATA of each wheel is a package as well.
     assert_eq!(lab.add("testing", &both), (vec![Action::Add, Action::Add], 4));
     let again = lab.plan("testing", &both).unwrap();
     assert!(again.is_empty(), "{again}");
     assert_eq!(again.notes.iter().filter(|note| note.action == Action::Keep).count(), 2);
-    // Packages are shared by the channels.
+    // Channels share packages.
     assert_eq!(lab.add("stable", &both[..1]), (vec![Action::Add], 0));
 
     lab.wheel("a-1.0", "Requires-Dist: c\n");
@@ -234,7 +234,7 @@ fn the_check_finds_requirements_that_nothing_satisfies() {
             "Warning unsatisfied-extra: with the extra `fast`: the index has no `d`, and no outside index is declared",
         ]
     );
-    // What is yanked satisfies nothing.
+    // A yanked wheel satisfies no requirement.
     lab.apply(&plan_yank(&lab.place, "b==1.0", Some("x")).unwrap());
     let found = lab.check("testing", false);
     let yanked = "Error unsatisfied: the index has `b` yanked or for other environments only";

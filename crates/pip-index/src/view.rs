@@ -1,23 +1,23 @@
-//! The views of an index: where their pages lie, and how their URLs lead to the
-//! packages. Not what is on the pages.
+//! The views of an index: the folders of their pages, and the URLs from pages to packages. It does
+//! not know the contents of the pages.
 
 use super::IndexError;
 use rocmrpm_base::names::nearest;
 
-/// The channels of a published index, in the order in which a wheel passes them.
+/// The channels of a published index, in the order of promotion.
 pub const CHANNELS: [&str; 2] = ["testing", "stable"];
 
-/// One set of pages over the packages that all views share.
+/// A set of pages. All views share the packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// `simple/`, of the index that a build makes.
+    /// `simple/`, in the index of a build.
     Local,
-    /// `<channel>/simple/`, of a published index.
+    /// `<channel>/simple/`, in a published index.
     Channel(&'static str),
 }
 
 impl View {
-    /// Returns the view of a channel, or of the local index where none is named.
+    /// Returns the view of a channel, or of the local index if `channel` is `None`.
     pub fn of(channel: Option<&str>) -> Result<Self, IndexError> {
         let Some(channel) = channel else { return Ok(Self::Local) };
         let known = CHANNELS.into_iter().find(|known| *known == channel).map(Self::Channel);
@@ -27,7 +27,8 @@ impl View {
         })
     }
 
-    /// Returns the views that can have what this one has: all channels, or the local one.
+    /// Returns the views that share wheels with this one, including itself: all channels, or the
+    /// local view.
     pub fn siblings(self) -> Vec<Self> {
         match self {
             Self::Local => vec![Self::Local],
@@ -35,7 +36,7 @@ impl View {
         }
     }
 
-    /// Returns the folder of the pages, below the index's root.
+    /// Returns the folder of the pages, relative to the root of the index.
     pub fn simple(self) -> String {
         match self {
             Self::Local => "simple".into(),
@@ -43,17 +44,17 @@ impl View {
         }
     }
 
-    /// Returns the path of a distribution's page without its ending.
+    /// Returns the path of a distribution's page without its extension.
     pub fn page(self, distribution: &str) -> String {
         format!("{}/{distribution}/index", self.simple())
     }
 
-    /// Returns the path of the root page without its ending.
+    /// Returns the path of the root page without its extension.
     pub fn root(self) -> String {
         format!("{}/index", self.simple())
     }
 
-    /// Returns what leads from a distribution's page to the index's root.
+    /// Returns the relative URL from a distribution's page to the root of the index.
     pub(super) fn up(self) -> &'static str {
         match self {
             Self::Local => "../../",
@@ -71,7 +72,7 @@ impl std::fmt::Display for View {
     }
 }
 
-/// Returns the path of a wheel below the index's root.
+/// Returns the path of a wheel, relative to the root of the index.
 pub fn package_path(distribution: &str, file: &str) -> String {
     format!("packages/{distribution}/{file}")
 }

@@ -1,4 +1,4 @@
-//! A published index as its users reach it: read over https, never changed.
+//! Reads a published index over HTTPS, as its users do. It never changes the index.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use rocmrpm_base::error::Error;
 use rocmrpm_base::text::{PATH, percent_encode};
 use rocmrpm_fetch::{SourceError, download_plain};
 
-/// An index at an address.
+/// An index at a URL.
 #[derive(Debug)]
 pub struct Web(String);
 
 impl Web {
-    /// Returns the index at this address.
+    /// Wraps a URL, which must be `https://` or `http://`.
     pub fn at(url: &str) -> Result<Self, PublishError> {
         if !url.starts_with("https://") && !url.starts_with("http://") {
             let why = "an index is read over https or http".to_owned();
@@ -25,7 +25,7 @@ impl Web {
         Ok(Self(url.trim_end_matches('/').to_owned()))
     }
 
-    /// Fetches a file; `None` if the server does not have it.
+    /// Downloads a file; `None` if the server does not have it.
     fn fetch<T>(
         &self,
         path: &str,

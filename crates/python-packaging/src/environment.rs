@@ -1,5 +1,5 @@
-//! The Python and the platform that wheels are for: which markers hold there, which
-//! Pythons a distribution allows, which tags an installer takes. Not what wheels require.
+//! Describes the Python and the platform that wheels are for: evaluates markers, checks
+//! `Requires-Python` and matches compatibility tags. It does not read what wheels require.
 
 use std::str::FromStr;
 
@@ -14,13 +14,14 @@ pub struct Environment {
     python: (u32, u32),
     full: Version,
     arch: String,
-    /// The C library's version; every one where it is not known.
+    /// The version of the C library; an unknown one matches every tag.
     glibc: Option<(u32, u32)>,
     markers: MarkerEnvironment,
 }
 
 impl Environment {
-    /// Returns that of a Python `major.minor` on an architecture.
+    /// Returns the environment of a Python `major.minor` on an architecture; `None` if `python` is
+    /// not such a version.
     pub fn new(python: &str, arch: &str, glibc: Option<(u32, u32)>) -> Option<Self> {
         let (major, minor) = major_and_minor(python)?;
         let markers = wheel::markers((major, minor), arch)?;
@@ -43,27 +44,27 @@ impl Environment {
         &self.arch
     }
 
-    /// Returns the C library's version, if it is known.
+    /// Returns the version of the C library, if known.
     pub fn glibc(&self) -> Option<(u32, u32)> {
         self.glibc
     }
 
-    /// Returns what markers are evaluated with (dependency specifiers of the Python packaging
+    /// Returns the values for evaluating markers (dependency specifiers of the Python packaging
     /// user guide, "Environment markers").
     pub fn markers(&self) -> &MarkerEnvironment {
         &self.markers
     }
 
-    /// Returns whether a `Requires-Python` allows this Python. One that cannot be read allows
-    /// all: pip ignores it.
+    /// Returns whether a `Requires-Python` allows this Python. An invalid one allows every Python,
+    /// because pip ignores it.
     pub fn allows(&self, requires_python: Option<&str>) -> bool {
         requires_python
             .and_then(|text| VersionSpecifiers::from_str(text).ok())
             .is_none_or(|specifiers| specifiers.contains(&self.full))
     }
 
-    /// Returns whether an installer here takes a wheel with this `python-abi-platform`
-    /// (platform compatibility tags of the Python packaging user guide).
+    /// Returns whether an installer in this environment accepts a wheel with this
+    /// `python-abi-platform` tag (platform compatibility tags of the Python packaging user guide).
     pub fn takes(&self, tag: &str) -> bool {
         let mut parts = tag.splitn(3, '-');
         let (Some(python), Some(abi), Some(platform)) = (parts.next(), parts.next(), parts.next()) else {
@@ -85,8 +86,8 @@ impl Environment {
         }
     }
 
-    /// Returns whether a tag's version, such as `3` or `39`, is of this major version and not
-    /// above this Python.
+    /// Returns whether a tag's version, such as `3` or `39`, has this major version and is not
+    /// newer than this Python. `alone` is the answer for a bare major version.
     fn reaches(&self, version: &str, alone: bool) -> bool {
         let (major, minor) = self.python;
         match version.strip_prefix(&major.to_string()) {
@@ -102,7 +103,7 @@ impl Environment {
         }
         let suffix = format!("_{}", self.arch);
         let Some(kind) = platform.strip_suffix(&suffix) else { return false };
-        // The old names stand for versions (PEP 600, "Legacy manylinux tags").
+        // The legacy names are aliases for glibc versions (PEP 600, "Legacy manylinux tags").
         let needs = match kind {
             "linux" => return true,
             "manylinux1" => Some((2, 5)),
@@ -114,7 +115,7 @@ impl Environment {
     }
 }
 
-/// Returns the first two numbers of a version.
+/// Returns the first two numbers of a version; `None` if it has fewer, or others than numbers.
 pub fn major_and_minor(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.').map(str::parse::<u32>);
     match (parts.next()?, parts.next()?) {

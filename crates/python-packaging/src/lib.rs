@@ -1,6 +1,6 @@
-//! Python packaging: names, versions, markers, tags and METADATA, and wheels: written from the payload
-//! of RPMs, read back and checked. It does not know pip indexes, nor the workspace that wheels come
-//! from.
+//! Python packaging: names, versions, markers, tags and METADATA, and wheels, which it writes from
+//! the payload of RPMs, reads back and checks. It knows nothing of pip indexes or of the workspace
+//! that the wheels come from.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -8,7 +8,7 @@ pub mod environment;
 pub mod needs;
 pub mod wheel;
 
-/// Returns the JSON Schemas of the documents of this crate and of those below it.
+/// Returns the JSON Schemas of the documents of this crate and of its dependencies.
 #[cfg(feature = "schema")]
 pub fn documents() -> Vec<serde_json::Value> {
     let mut all = rocm_inspect::documents();

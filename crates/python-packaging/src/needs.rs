@@ -1,5 +1,4 @@
-//! What a wheel requires, from its METADATA: requirements and extras, parsed. Not what
-//! satisfies them.
+//! Parses the requirements and extras of a wheel from its METADATA. It does not resolve them.
 
 use std::str::FromStr;
 
@@ -8,28 +7,28 @@ use pep508_rs::{ExtraName, MarkerEnvironment, Requirement, VersionOrUrl};
 
 use crate::wheel;
 
-/// What METADATA says of requirements.
+/// The requirements and extras that METADATA declares.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// `Requires-Dist`.
+    /// The valid `Requires-Dist` fields.
     pub requires: Vec<Need>,
-    /// `Provides-Extra`.
+    /// The valid `Provides-Extra` fields.
     pub extras: Vec<ExtraName>,
-    /// Requirements that cannot be read, and why.
+    /// Invalid requirements, each with the parse error.
     pub unreadable: Vec<(String, String)>,
 }
 
 /// One requirement.
 #[derive(Debug, Clone)]
 pub struct Need {
-    /// As written.
+    /// The text in METADATA.
     pub text: String,
-    /// Taken apart.
+    /// The parsed text.
     pub parsed: Requirement,
 }
 
 impl Need {
-    /// Returns the required distribution, normalized.
+    /// Returns the normalized name of the required distribution.
     pub fn name(&self) -> &str {
         self.parsed.name.as_ref()
     }
@@ -39,17 +38,17 @@ impl Need {
         self.text.split(';').next().unwrap_or(&self.text).trim().to_owned()
     }
 
-    /// Returns whether it holds with these extras.
+    /// Returns whether the requirement applies in this environment with these extras.
     pub fn holds(&self, environment: &MarkerEnvironment, extras: &[ExtraName]) -> bool {
         self.parsed.marker.evaluate(environment, extras)
     }
 
-    /// Returns whether it names a file instead of versions.
+    /// Returns whether the requirement has a URL instead of version specifiers.
     pub fn names_url(&self) -> bool {
         matches!(self.parsed.version_or_url, Some(VersionOrUrl::Url(_)))
     }
 
-    /// Returns the versions that it takes; `None` for all.
+    /// Returns the version specifiers; `None` if the requirement accepts every version.
     pub fn specifiers(&self) -> Option<&VersionSpecifiers> {
         match &self.parsed.version_or_url {
             Some(VersionOrUrl::VersionSpecifier(specifiers)) => Some(specifiers),
@@ -57,14 +56,14 @@ impl Need {
         }
     }
 
-    /// Returns whether a version satisfies it.
+    /// Returns whether a version satisfies the requirement.
     pub fn takes(&self, version: &Version) -> bool {
         self.specifiers().is_none_or(|specifiers| specifiers.contains(version))
     }
 }
 
 impl Needs {
-    /// Reads the header of METADATA (core metadata specifications of the Python packaging user
+    /// Parses the header of METADATA (core metadata specifications of the Python packaging user
     /// guide).
     pub fn read(metadata: &str) -> Self {
         let mut needs = Self::default();

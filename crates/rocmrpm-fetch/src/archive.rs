@@ -1,5 +1,5 @@
-//! Whether a file begins like the archive that its name promises, and which folder
-//! it unpacks to. Archives are not unpacked here.
+//! Checks that a file starts like the kind of archive that its name promises, and finds the folder
+//! that it unpacks to. It does not unpack archives.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,22 +11,22 @@ use rocmrpm_base::error::IoError;
 /// The size of a tar header and of the blocks that follow it (POSIX.1, ustar).
 const BLOCK: usize = 512;
 
-/// How much of pax and GNU long-name records to read before the first member: a
-/// real one is a few hundred bytes.
+/// Upper bound on the pax and GNU long-name records before the first member. Real ones have a few
+/// hundred bytes.
 const MAX_RECORD: u64 = 1 << 20;
 
-/// What is wrong with a file that should be an archive.
+/// The mismatch between a file and the archive format of its name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotThat {
     /// The format that the name promises, with its article.
     pub expected: &'static str,
-    /// What the file begins with, printable.
+    /// The start of the file, in printable form.
     pub begins: String,
 }
 
-/// Checks that the file begins like the archive that `name` promises; a name
-/// without an archive's suffix promises nothing. Returns the folder that the first
-/// member lies in, where the format lets us see it.
+/// Checks that the file starts like the kind of archive that `name` promises; a name without an
+/// archive's suffix promises nothing. Returns the top-level folder of the first member, if the
+/// format allows that.
 pub fn check(path: &Path, name: &str) -> Result<Result<Option<String>, NotThat>, IoError> {
     let action = || IoError::doing("read a source");
     let mut file = fs_err::File::open(path).map_err(action())?;
@@ -67,16 +67,16 @@ pub fn check(path: &Path, name: &str) -> Result<Result<Option<String>, NotThat>,
     }
 }
 
-/// Returns the first path component of the first member of a tar stream, `None`
-/// inside where it has no folder, or `None` where this is no tar archive.
+/// Returns the first path component of the first member of a tar stream: `Some(None)` if it has no
+/// folder, `None` if the stream is not a tar archive.
 fn top_folder(mut tar: impl Read) -> Option<Option<String>> {
-    // git writes a pax header first, and long names bring records of their own.
+    // git writes a pax header first, and long names have records of their own.
     for _ in 0..4 {
         let mut header = [0; BLOCK];
         tar.read_exact(&mut header).ok()?;
         let size = number(&header[124..136])?;
-        // The checksum counts its own field as blanks. V7 archives have no magic, so
-        // this is the one sign that all of them share.
+        // The checksum counts its own field as blanks. V7 archives have no magic, so the checksum
+        // is the only mark that all variants share.
         let sum: u64 = header
             .iter()
             .enumerate()
@@ -112,7 +112,8 @@ fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(field.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// Reads an octal field; sizes over 8 GiB are binary and none of our business.
+/// Parses an octal field. Sizes over 8 GiB are binary and read as 0, because the caller does not
+/// need them.
 fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         return Some(0);
@@ -121,7 +122,7 @@ fn number(field: &[u8]) -> Option<u64> {
     u64::from_str_radix(text.trim_matches(' '), 8).ok()
 }
 
-/// Returns the first bytes of a file as they may be shown.
+/// Returns the first bytes of a file in printable form.
 pub fn beginning(bytes: &[u8]) -> String {
     let line = bytes.iter().take(48).take_while(|b| **b != b'\n' && **b != b'\r');
     let line: Vec<u8> = line.copied().collect();
@@ -197,9 +198,9 @@ mod tests {
         assert_eq!((error.expected, error.begins.as_str()), ("a gzip file", "`<!DOCTYPE html>`"));
         assert_eq!(check_bytes(b"", "x.zip").unwrap_err().begins, "nothing, it is empty");
         assert_eq!(check_bytes(b"\0\x01\xff", "x.xz").unwrap_err().begins, "the bytes 00 01 ff");
-        // One printable byte makes no text of it.
+        // A single printable byte does not make it text.
         assert_eq!(check_bytes(b"A\x1b[2J\0", "x.xz").unwrap_err().begins, "the bytes 41 1b 5b 32 4a 00");
-        // What begins with an empty line is not shown as empty text.
+        // A file that starts with an empty line is not shown as empty text.
         assert_eq!(check_bytes(b"\n<html>", "x.xz").unwrap_err().begins, "the bytes 0a 3c 68 74 6d 6c 3e");
         assert_eq!(check_bytes(&gzip(html), "x.tar.gz").unwrap_err().expected, "a tar archive inside gzip");
         assert_eq!(check_bytes(&[0; 2048], "x.tar").unwrap_err().expected, "a tar archive");

@@ -1,14 +1,14 @@
-//! The content-addressed store: where each verified file lies, and the locks that
-//! keep two runs apart. Not how files get there.
+//! The content-addressed store: the paths of verified files, and the locks that separate concurrent
+//! runs. It does not fetch files.
 //!
 //! ```text
 //! sha256/<2 digits>/<64 digits>   verified files, named by their content
-//! partial/<sha256 of the URL>     downloads that are under way or broke off
+//! partial/<sha256 of the URL>     unfinished downloads
 //! git/<sha256 of the URL>         bare repositories
-//! packed/<sha256 of a recipe>     the digest of the archive that a recipe gave
-//! unpacked/<sha256>               the archive with this digest, unpacked, and a digest of that
-//! lock/<key>                      locked while one of the above is written
-//! .scratch-*                      what one run works on, locked as long as it does
+//! packed/<sha256 of a recipe>     the digest of the archive made from a recipe
+//! unpacked/<sha256>               the unpacked archive with this digest, and a digest of its files
+//! lock/<key>                      a lock, held while one of the above is written
+//! .scratch-*                      the temporary folder of a run, locked while in use
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -25,36 +25,36 @@ use rocmrpm_base::error::IoError;
 use rocmrpm_base::files;
 use rocmrpm_base::ownership;
 
-/// The store of everything fetched, shared by all workspaces of a user.
+/// The store of all fetched files, shared by all workspaces of a user.
 #[derive(Debug, Clone)]
 pub struct Cache {
     dir: PathBuf,
     checked: Arc<Checked>,
 }
 
-/// What was verified in this run already, by its path. Two threads that want the same one wait
-/// for one verification.
+/// The paths that this run has already verified. Two threads that need the same path wait for a
+/// single verification.
 #[derive(Debug, Default)]
 struct Checked(Mutex<HashMap<PathBuf, Arc<Mutex<bool>>>>);
 
 /// Whether the cache has a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Held {
-    /// It does not.
+    /// The file is missing.
     Missing,
-    /// It has, and the content is what the name says.
+    /// The file exists, with the content that its name states.
     Whole,
-    /// It had another content than its name says, and is removed.
+    /// The file had other content than its name states, and was removed.
     Damaged {
-        /// The digest of that content.
+        /// The digest of the other content.
         found: Sha256,
     },
 }
 
-/// A folder for one run to work in, removed on drop, or by a later run if this one is killed.
+/// A temporary folder for one run, removed on drop, or by a later run if this one is killed.
 #[derive(Debug)]
 pub struct Scratch {
-    // Dropped first, so that it is locked while it is removed.
+    // Dropped first, so that the folder stays locked while it is removed.
     dir: tempfile::TempDir,
     _lock: Option<files::Lock>,
 }
@@ -66,24 +66,24 @@ impl Scratch {
     }
 }
 
-/// What the names of these folders begin with.
+/// The prefix of the names of these folders.
 const SCRATCH: &str = ".scratch-";
 
-/// How long a folder is kept that no run uses and that can be made again.
+/// The time after which an unused folder that can be recreated is removed.
 const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// The caches whose leftovers this process removed.
+/// The caches whose leftovers this process has removed.
 static SWEPT: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
 
 impl Cache {
-    /// Returns the cache that the environment names: `ROCMRPM_CACHE`, else
-    /// `$XDG_CACHE_HOME/rocmrpm`, else `~/.cache/rocmrpm`.
+    /// Returns the cache from the environment: `ROCMRPM_CACHE`, else `$XDG_CACHE_HOME/rocmrpm`,
+    /// else `~/.cache/rocmrpm`.
     pub fn from_env() -> Result<Self, SourceError> {
         Self::from_vars(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from))
     }
 
     fn from_vars(var: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, SourceError> {
-        // The base directory specification has relative values ignored.
+        // The XDG Base Directory Specification says to ignore relative paths.
         let xdg = || var("XDG_CACHE_HOME").filter(|d| d.is_absolute()).map(|d| d.join("rocmrpm"));
         let home = || var("HOME").map(|d| d.join(".cache/rocmrpm"));
         let dir = var("ROCMRPM_CACHE").or_else(xdg).or_else(home).ok_or(SourceError::NoCache)?;
@@ -92,8 +92,8 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Refuses a cache that another user can write to: what lies in it goes into builds, and git
-    /// runs in its repositories.
+    /// Refuses a cache that another user can write to: its files go into builds, and git runs in
+    /// its repositories.
     fn check_access(&self, is_ours: impl Fn(u32) -> bool) -> Result<(), SourceError> {
         let action = || IoError::doing(format!("look into the cache {}", self.dir.display()));
         let metadata = match fs::metadata(&self.dir) {
@@ -115,7 +115,7 @@ impl Cache {
         }
         for entry in fs::read_dir(&self.dir).map_err(action())? {
             let entry = entry.map_err(action())?;
-            // Another run may be at work.
+            // Another run may be removing it.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() && is_open(&metadata) {
                 return refused(&entry.path(), None);
@@ -129,24 +129,24 @@ impl Cache {
         Self { dir: dir.into(), checked: Arc::default() }
     }
 
-    /// Returns the cache's folder.
+    /// Returns the folder of the cache.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Returns where the file with this content lies, or would lie.
+    /// Returns the path of the file with this content, whether or not it exists.
     pub fn path_of(&self, digest: &Sha256) -> PathBuf {
         let name = digest.to_string();
         self.dir.join("sha256").join(&name[..2]).join(name)
     }
 
-    /// Returns where the archive with this content lies unpacked, or would lie.
+    /// Returns the path of the unpacked archive with this digest, whether or not it exists.
     pub fn unpacked(&self, digest: &Sha256) -> PathBuf {
         self.dir.join("unpacked").join(digest.to_string())
     }
 
-    /// Returns whether the file with this content is here. Each run reads it once to make sure
-    /// that the content is still what the name says.
+    /// Returns whether the cache has the file with this content. Each run reads the file once to
+    /// verify that the content still matches.
     pub fn held(&self, digest: &Sha256) -> Result<Held, SourceError> {
         let path = self.path_of(digest);
         if !path.is_file() {
@@ -164,7 +164,8 @@ impl Cache {
         Ok(damaged.map_or(Held::Whole, |found| Held::Damaged { found }))
     }
 
-    /// Runs a check of what lies at this path, unless it succeeded before in this run.
+    /// Runs a check of the file or folder at this path, unless it has already succeeded in this
+    /// run.
     pub fn once(
         &self,
         path: &Path,
@@ -183,7 +184,7 @@ impl Cache {
         slots.entry(path.to_owned()).or_default().clone()
     }
 
-    /// Moves a verified file of the cache's own file system into its place.
+    /// Moves a verified file, which is on the cache's file system, to its final path.
     pub fn admit(&self, file: &Path, digest: &Sha256) -> Result<PathBuf, SourceError> {
         let path = self.path_of(digest);
         self.folder_of(&path)?;
@@ -192,28 +193,28 @@ impl Cache {
         Ok(path)
     }
 
-    /// Returns where a download from this URL is collected.
+    /// Returns the path of the partial download of this URL.
     pub fn partial(&self, url: &str) -> Result<PathBuf, SourceError> {
         let path = self.dir.join("partial").join(Sha256::of_bytes(url).to_string());
         self.folder_of(&path)?;
         Ok(path)
     }
 
-    /// Returns where the bare repository for this URL lies.
+    /// Returns the path of the bare repository for this URL.
     pub fn repository(&self, url: &str) -> Result<PathBuf, SourceError> {
         let path = self.dir.join("git").join(Sha256::of_bytes(url).to_string());
         self.folder_of(&path)?;
         Ok(path)
     }
 
-    /// Returns the archive that this recipe gave earlier, if it is still here; its content is
-    /// not verified.
+    /// Returns the digest of the archive that this recipe gave earlier, if the cache still has it.
+    /// Does not verify the content.
     pub fn packed(&self, recipe: &str) -> Option<Sha256> {
         let text = std::fs::read_to_string(self.packed_path(recipe)).ok()?;
         Sha256::parse(text.trim()).filter(|digest| self.path_of(digest).is_file())
     }
 
-    /// Records which archive a recipe gave.
+    /// Records the archive that a recipe gave.
     pub fn record_packed(&self, recipe: &str, digest: &Sha256) -> Result<(), SourceError> {
         rocmrpm_base::files::write_atomically(&self.packed_path(recipe), format!("{digest}\n"))
             .map_err(IoError::doing("record a packed source in the cache"))?;
@@ -224,20 +225,20 @@ impl Cache {
         self.dir.join("packed").join(Sha256::of_bytes(recipe).to_string())
     }
 
-    /// Returns a new folder on the cache's file system.
+    /// Creates a temporary folder on the cache's file system.
     pub fn scratch(&self) -> Result<Scratch, SourceError> {
         let action = || IoError::doing(format!("make a folder in the cache {}", self.dir.display()));
         self.create().map_err(action())?;
         self.sweep_once().map_err(action())?;
-        // Another run must not find it before it is locked.
+        // Another run must not find the folder before it is locked.
         let _making = self.lock(SCRATCH)?;
         let dir = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&self.dir).map_err(action())?;
-        // NFS does not lock folders; what is left there stays.
+        // NFS cannot lock folders; leftovers stay there.
         let lock = files::try_lock_folder(dir.path()).ok().flatten();
         Ok(Scratch { dir, _lock: lock })
     }
 
-    /// Removes the folders that killed runs left, once in a process.
+    /// Removes the folders of killed runs, once per process.
     fn sweep_once(&self) -> std::io::Result<()> {
         let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.get_or_insert_default().insert(self.dir.clone()) {
@@ -255,23 +256,23 @@ impl Cache {
             match files::try_lock_folder(&folder) {
                 Ok(Some(lock)) => leftovers.push((folder, lock)),
                 Ok(None) => {}
-                // Its run removed it, it is another user's, or folders cannot be locked.
+                // Its run removed it, it belongs to another user, or folders cannot be locked.
                 Err(_) => {}
             }
         }
         drop(making);
-        // One that cannot be removed now is found by the next run.
+        // The next run retries folders that cannot be removed now.
         leftovers.iter().for_each(|(folder, _)| drop(files::remove_dir_if_there(folder)));
         Ok(())
     }
 
-    /// Notes that a folder of the cache is in use, for [`Cache::prune`].
+    /// Marks a folder of the cache as used now, for [`Cache::prune`].
     pub fn touch(&self, folder: &Path) -> std::io::Result<()> {
         fs::File::open(folder)?.set_modified(SystemTime::now())
     }
 
-    /// Removes the folders below `kind` that no run used for long. Those who use one hold the
-    /// lock `KIND NAME`.
+    /// Removes the folders below `kind` that no run has used for a long time. Users of a folder
+    /// hold the lock `KIND NAME`.
     pub fn prune(&self, kind: &str) -> Result<(), SourceError> {
         let action = || IoError::doing(format!("remove unused folders of {}", self.dir.join(kind).display()));
         let is_old = |folder: &Path| {
@@ -290,14 +291,14 @@ impl Cache {
         Ok(())
     }
 
-    /// Waits until no other thread or process writes what `key` stands for.
+    /// Waits until no other thread or process holds the lock for `key`.
     pub fn lock(&self, key: &str) -> Result<files::Lock, SourceError> {
         let path = self.dir.join("lock").join(Sha256::of_bytes(key).to_string());
         self.folder_of(&path)?;
         Ok(files::lock(&path).map_err(IoError::doing(format!("lock {}", path.display())))?)
     }
 
-    /// Makes the cache's folder, which only the user can enter.
+    /// Creates the folder of the cache, which only the user can enter.
     fn create(&self) -> std::io::Result<()> {
         std::fs::DirBuilder::new()
             .recursive(true)

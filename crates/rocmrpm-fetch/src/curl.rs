@@ -1,4 +1,5 @@
-//! Transfers by curl, their limits, and what its exit codes mean. Neither digests nor the store.
+//! Runs transfers by curl, with limits, and interprets its exit codes. It knows neither digests nor
+//! the store.
 
 use std::path::{Path, PathBuf};
 
@@ -7,34 +8,34 @@ use super::{SourceError, limits};
 use rocmrpm_base::error::IoError;
 use rocmrpm_base::process::{self, Command};
 
-/// What to transfer, and where to.
+/// The parameters of a transfer.
 pub struct Transfer<'a> {
-    /// Without credentials.
+    /// The URL without credentials.
     pub url: &'a str,
-    /// What the server is given, if anything.
+    /// The credentials for the server, if any.
     pub credentials: Option<&'a Credentials>,
     /// The file to write.
     pub to: &'a Path,
-    /// Continue after what the file already has.
+    /// Whether to resume at the end of the existing file.
     pub resume: bool,
-    /// How large the file may become, in bytes.
+    /// The largest allowed size of the file, in bytes.
     pub limit: u64,
-    /// The `Accept` header, if a special one is wanted.
+    /// The `Accept` header, if not curl's default.
     pub accept: Option<&'a str>,
 }
 
-/// How a transfer that succeeded went.
+/// The result of a successful transfer.
 #[derive(Debug)]
 pub struct Done {
-    /// Where redirects led to, without credentials.
+    /// The final URL after redirects, without credentials.
     pub url: String,
 }
 
-/// Why a transfer did not succeed.
+/// Why a transfer failed.
 pub enum Failure {
-    /// The server cannot go on in the middle of this file.
+    /// The server does not support resuming this file.
     CannotResume,
-    /// Anything else.
+    /// Any other error.
     Error(SourceError),
 }
 
@@ -44,12 +45,12 @@ impl<E: Into<SourceError>> From<E> for Failure {
     }
 }
 
-/// Downloads a file whose content is the caller's to verify. URLs of files are fine.
+/// Downloads a file, which the caller must verify. `file:` URLs are allowed.
 pub fn download_plain(url: &str, to: &Path) -> Result<(), SourceError> {
     let limit = limits::file(None)?;
     match run(&Transfer { url, credentials: None, to, resume: false, limit, accept: None }) {
         Ok(_) if to.is_file() => Ok(()),
-        // curl makes no file for an empty answer.
+        // curl does not create a file for an empty response.
         Ok(_) => Err(IoError::doing(format!("find what {} sent", url::shown(url)))(
             std::io::ErrorKind::UnexpectedEof.into(),
         )
@@ -59,10 +60,10 @@ pub fn download_plain(url: &str, to: &Path) -> Result<(), SourceError> {
     }
 }
 
-/// Returns curl as every transfer needs it. It ends when a file becomes larger than `limit`,
-/// whether the server announces a size or not, when it cannot connect within a minute, and when
-/// fewer than a thousand bytes a second come for a minute. What begins with https stays there:
-/// the digests on such a page are trusted.
+/// Returns curl with the options that every transfer needs. curl exits when a file becomes larger
+/// than `limit`, whether or not the server announces a size, when it cannot connect within a
+/// minute, and when it receives fewer than a thousand bytes per second for a minute. Redirects from
+/// https must stay on https, because the digests on such a page are trusted.
 pub fn curl(url: &str, limit: u64) -> Command {
     let redirects = if url::is_https(url) { "=https" } else { "=https,http" };
     let curl = Command::new("curl")
@@ -75,7 +76,7 @@ pub fn curl(url: &str, limit: u64) -> Command {
     if limit <= limits::PAGE { curl.args(["--max-time", limits::PAGE_SECONDS]) } else { curl }
 }
 
-/// Returns curl as it is called for sources and pages.
+/// Returns curl with the options for sources and pages.
 fn fetching(url: &str, limit: u64) -> Command {
     curl(url, limit)
         .args(["--fail", "--netrc-optional", "--retry", "2", "--retry-max-time", "300"])
@@ -87,7 +88,7 @@ pub fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
     let shown = url::shown(transfer.url);
     let mut config = format!("url = {}\n", config_value(transfer.url)?);
     if let Some(Credentials { user, password }) = transfer.credentials {
-        // In the configuration and not among the arguments, which all users can see.
+        // In the configuration instead of the arguments, which all users can see.
         config.push_str(&format!("user = {}\n", config_value(&format!("{user}:{password}"))?));
     }
     let mut curl = fetching(transfer.url, transfer.limit)
@@ -109,7 +110,7 @@ pub fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
         let url = lines.next().map_or(shown, url::shown);
         return Ok(Done { url });
     }
-    // 33: no ranges; 36: the offset is beyond the end; 416: HTTP's word for that.
+    // 33: no range support; 36: the offset is beyond the end; 416: the HTTP status for the same.
     let Some(code) = finished.code else {
         if finished.signal == Some(process::TOO_LARGE) {
             return Err(SourceError::TooLarge { url: shown, limit: transfer.limit }.into());
@@ -129,59 +130,59 @@ pub fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
     Err(Failure::Error(meaning(code, status, &tail, &shown, transfer.to, transfer.limit)?))
 }
 
-/// One of many small files to fetch side by side.
+/// One of many small files to fetch in parallel.
 pub struct Piece<'a> {
-    /// Without credentials.
+    /// The URL without credentials.
     pub url: String,
-    /// What the server is given, if anything.
+    /// The credentials for the server, if any.
     pub credentials: Option<&'a Credentials>,
     /// The file to write.
     pub to: PathBuf,
 }
 
-/// How the transfer of a piece ended.
+/// The result of a piece's transfer.
 #[derive(Debug, Clone, Default)]
 pub struct Ended {
     /// The HTTP status, or 0.
     pub status: u16,
-    /// Where redirects led to, without credentials.
+    /// The final URL after redirects, without credentials.
     pub url: String,
-    /// How many bytes the whole file has, where a part of it was asked for and came.
+    /// The size of the whole file in bytes, if the server sent a requested range.
     pub whole: Option<u64>,
     code: i32,
     said: String,
 }
 
 impl Ended {
-    /// Returns whether the piece came.
+    /// Returns whether the transfer succeeded.
     pub fn well(&self) -> bool {
         self.code == 0
     }
 
-    /// Returns whether the server has no such file.
+    /// Returns whether the server does not have the file.
     pub fn is_missing(&self) -> bool {
         matches!(self.status, 404 | 410)
     }
 
-    /// Returns why it did not come.
+    /// Returns the error of a failed transfer.
     pub fn error(&self, piece: &Piece<'_>) -> Result<SourceError, SourceError> {
         let url = url::shown(&piece.url);
         meaning(self.code, self.status, &self.said, &url, &piece.to, limits::PAGE)
     }
 }
 
-/// How many transfers go on at a time: as many as with uv (its settings, "concurrent-downloads").
+/// The number of parallel transfers, as in uv (its settings, "concurrent-downloads").
 const SIDE_BY_SIDE: &str = "50";
 
-/// curl's exit code where a server announces more than it may send.
+/// curl's exit code if a server announces more than the limit.
 const TOO_LARGE: i32 = 63;
 
-/// Fetches many pieces with one curl, side by side, each as large as a page; `args` are for all
-/// of them. A piece that does not come is told by its end, in the order of the pieces.
+/// Fetches many pieces in parallel with one curl, each at most as large as a page. `args` apply to
+/// all of them. Returns the results, including failures, in the order of the pieces.
 pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, SourceError> {
     let mut ends = vec![Ended::default(); pieces.len()];
     let mut open: Vec<usize> = (0..pieces.len()).collect();
-    // What is sent along holds for a whole run of curl.
+    // One run of curl uses the same credentials and redirect rule for all pieces.
     while let Some(first) = open.first().copied() {
         let alike = |piece: &Piece<'_>| {
             let first = &pieces[first];
@@ -204,7 +205,7 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
             .stdin(config)
             .run()?;
         if finished.signal == Some(process::TOO_LARGE) {
-            // One that is too large ended them all; the others are fetched again.
+            // A piece over the limit ended all transfers; the others are fetched again.
             let (large, others): (Vec<usize>, Vec<usize>) = some.into_iter().partition(|at| {
                 std::fs::metadata(&pieces[*at].to).is_ok_and(|file| file.len() >= limits::PAGE)
             });
@@ -246,12 +247,12 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
     Ok(ends)
 }
 
-/// What curl tells of each transfer: the number of its URL, status, exit code, which part of
-/// the file came, where redirects led to, and an error's words (curl(1), "--write-out").
+/// curl's output format for each transfer: the number of its URL, status, exit code, received
+/// range, final URL after redirects, and error message (curl(1), "--write-out").
 const SAYS: &str =
     "%{urlnum}\\t%{http_code}\\t%{exitcode}\\t%header{content-range}\\t%{url_effective}\\t%{errormsg}\\n";
 
-/// Writes a value as curl's configuration files want it.
+/// Quotes a value for curl's configuration file.
 fn config_value(value: &str) -> Result<String, SourceError> {
     if value.chars().any(char::is_control) {
         let reason = "it has control characters";
@@ -260,7 +261,7 @@ fn config_value(value: &str) -> Result<String, SourceError> {
     Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// Says that a file of the cache cannot be written while this URL is fetched.
+/// Returns the error for a file of the cache that could not be written while this URL was fetched.
 pub fn unwritable(path: &Path, url: String) -> Result<SourceError, SourceError> {
     let folder = path.parent().unwrap_or(path);
     let stat = rustix::fs::statvfs(folder)
@@ -269,7 +270,7 @@ pub fn unwritable(path: &Path, url: String) -> Result<SourceError, SourceError> 
     Ok(SourceError::Write { path: path.to_owned(), url, free })
 }
 
-/// Says what curl's exit code means (curl(1), "EXIT CODES").
+/// Returns the error for curl's exit code (curl(1), "EXIT CODES").
 fn meaning(
     code: i32,
     status: u16,

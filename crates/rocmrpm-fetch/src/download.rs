@@ -1,5 +1,5 @@
-//! From a URL to a verified file in the store: resuming, verifying, admitting.
-//! The transfer itself is `curl`'s.
+//! Downloads a URL to a verified file in the store: resumes, verifies, and moves the file into
+//! place. `curl` runs the transfer.
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use rocmrpm_base::error::IoError;
 
 /// A file to download.
 pub struct Request<'a> {
-    /// Without credentials.
+    /// The URL without credentials.
     pub url: &'a str,
-    /// What the server is given, if anything.
+    /// The credentials for the server, if any.
     pub credentials: Option<&'a Credentials>,
-    /// The name it will have, which says what it should be.
+    /// The name of the file, which determines the expected format.
     pub name: &'a str,
-    /// The digest it must have, if one is known.
+    /// The expected digest, if known.
     pub expected: Option<Sha256>,
-    /// Its size in bytes, if one is announced.
+    /// The size in bytes, if announced.
     pub size: Option<u64>,
 }
 
-/// Downloads a file into the store and returns its digest. Nothing is kept of a file
-/// that is not what was expected; what arrived before a transfer broke off is.
+/// Downloads a file into the store and returns its digest. A file that does not match is deleted; a
+/// partial download is kept.
 pub fn file(cache: &Cache, request: &Request<'_>) -> Result<Sha256, SourceError> {
     let _lock = cache.lock(request.url)?;
     if let Some(expected) = request.expected
@@ -37,7 +37,7 @@ pub fn file(cache: &Cache, request: &Request<'_>) -> Result<Sha256, SourceError>
     }
     let partial = cache.partial(request.url)?;
     if request.expected.is_none() {
-        // With no digest to tell, the halves of two different files would pass for one.
+        // Without a digest, a mixture of two different files would go unnoticed.
         remove(&partial)?;
     }
     let limit = limits::file(request.size)?;
@@ -59,7 +59,7 @@ pub fn file(cache: &Cache, request: &Request<'_>) -> Result<Sha256, SourceError>
         }
         let (found, size) = digest_of(&partial)?;
         if request.expected.is_some_and(|expected| expected != found) && resume {
-            // The part from an earlier run may be of another file.
+            // The part from an earlier run may belong to another file.
             remove(&partial)?;
             continue;
         }
@@ -82,7 +82,7 @@ fn verify(request: &Request<'_>, file: &Path, found: Sha256, size: u64) -> Resul
         return Err(SourceError::Digest { what: format!("{what} ({size} bytes)"), expected, found, begins });
     }
     match content {
-        // curl takes a folder, and a server that answers with nothing, for an empty file.
+        // curl reports success, with an empty file, for a folder or an empty response.
         Ok(_) if size == 0 => {
             let begins = "nothing".to_owned();
             Err(SourceError::NotAnArchive { file: what, expected: "a source", begins })
@@ -94,7 +94,7 @@ fn verify(request: &Request<'_>, file: &Path, found: Sha256, size: u64) -> Resul
 
 fn digest_of(path: &Path) -> Result<(Sha256, u64), SourceError> {
     if !path.exists() {
-        // curl makes no file for an empty answer.
+        // curl does not create a file for an empty response.
         fs::write(path, "").map_err(IoError::doing("write to the cache"))?;
     }
     Ok(Sha256::of_file(path).map_err(IoError::doing("read a download"))?)

@@ -1,5 +1,5 @@
-//! What can go wrong between a pin and a verified file in the cache, and how to
-//! fix it. URLs in these messages have no credentials.
+//! The errors between a pin and a verified file in the cache, and how to fix them. URLs in these
+//! messages have no credentials.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::{ProcessError, quote};
 
-/// The help when a host cannot be reached.
+/// The help for an unreachable host.
 pub const NETWORK_HELP: &str = "is the network up, and is a proxy needed (https_proxy)?";
 
-/// Why a source could not be had.
+/// Why a source is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The pin has neither digest nor commit, so what it means can change.
+    /// The pin has neither digest nor commit, so its content can change.
     #[error("the pin of `{component}` {version} has no {missing}")]
     NotPinned {
         /// The component.
@@ -24,135 +24,135 @@ pub enum SourceError {
         /// `sha256` or `commit`.
         missing: &'static str,
     },
-    /// What the pin names as a commit is not one.
+    /// The pin's commit is not a commit ID.
     #[error("the pin of `{component}` names the commit `{commit}`, which is not 40 or 64 hexadecimal digits")]
     BadCommit {
         /// The component.
         component: String,
-        /// What stands in the pin.
+        /// The text in the pin.
         commit: String,
     },
-    /// The cache lacks it, and the network was forbidden.
+    /// The cache lacks a source, and `--offline` forbids fetching it.
     #[error("{what} is not in the cache {}, and `--offline` forbids fetching it", cache.display())]
     Offline {
-        /// What would have to be fetched, and from where.
+        /// The missing source and its URL.
         what: String,
-        /// The cache that was looked into.
+        /// The path of the cache.
         cache: PathBuf,
     },
-    /// The file that came is not the pinned one.
+    /// The fetched file has another digest than the pinned one.
     #[error("the digest of {what} is wrong: expected sha256 {expected}, found {found}{}", note(begins))]
     Digest {
-        /// The file name and the URL it came from.
+        /// The file name and the URL.
         what: String,
-        /// What the pin or the index says.
+        /// The digest in the pin or on the index.
         expected: Sha256,
-        /// What the file has.
+        /// The digest of the file.
         found: Sha256,
-        /// What the file begins with, where that is not an archive.
+        /// The start of the file, if that is not an archive.
         begins: Option<String>,
     },
-    /// The index offers another file than the pinned one under the same name.
+    /// The index has another file than the pinned one under the same name.
     #[error("the index offers `{file}` with sha256 {found}, but the pin says {expected}")]
     IndexDigest {
-        /// The file's name on the index.
+        /// The name of the file on the index.
         file: String,
-        /// What the pin says.
+        /// The digest in the pin.
         expected: Sha256,
-        /// What the index says.
+        /// The digest on the index.
         found: Sha256,
     },
-    /// The index does not have a file that it had.
+    /// The index no longer has a file.
     #[error("the index {index} no longer has `{file}`")]
     NoFile {
         /// The index, without credentials.
         index: String,
-        /// The file's name.
+        /// The name of the file.
         file: String,
     },
-    /// The METADATA of a distribution cannot be read, or are of another one.
+    /// The METADATA of a distribution is malformed, or belongs to another one.
     #[error("the METADATA of `{file}` cannot be used: {wrong}")]
     Metadata {
-        /// The distribution's file.
+        /// The file of the distribution.
         file: String,
         /// What is wrong.
         wrong: String,
     },
-    /// A file in the cache changed since it was verified.
+    /// A file in the cache changed after it was verified.
     #[error("the cached file {} was damaged: expected sha256 {expected}, found {found}; it is removed", path.display())]
     Damaged {
-        /// The file, which is no longer there.
+        /// The path of the file, which was removed.
         path: PathBuf,
-        /// What its name promised.
+        /// The digest in its name.
         expected: Sha256,
-        /// What it had.
+        /// The digest of its content.
         found: Sha256,
     },
-    /// The content is not what the file name says.
+    /// The content does not match the format that the file name promises.
     #[error("{file} is not {expected}: it begins with {begins}")]
     NotAnArchive {
-        /// The file name and where it came from.
+        /// The file name and its origin.
         file: String,
-        /// The format, with its article.
+        /// The expected format, with its article.
         expected: &'static str,
         /// The first bytes, printable.
         begins: String,
     },
-    /// A transfer did not take place.
+    /// A transfer failed.
     #[error("cannot fetch {url}: {reason}")]
     Transfer {
         /// The URL.
         url: String,
-        /// What curl's exit code means.
+        /// The meaning of curl's exit code.
         reason: String,
         /// The HTTP status, or 0.
         status: u16,
         /// How to fix it, if known.
         help: Option<&'static str>,
     },
-    /// A server sends more than it may. Nothing is kept.
+    /// A server sends more bytes than the limit. Nothing is kept.
     #[error("cannot fetch {url}: it has more than {limit} bytes")]
     TooLarge {
         /// The URL.
         url: String,
-        /// How many bytes it may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The limit that the user sets cannot be read.
+    /// The user's limit is malformed.
     #[error("`{value}` in {variable} is not a size")]
     BadLimit {
-        /// The variable.
+        /// The name of the variable.
         variable: &'static str,
-        /// What it holds.
+        /// The value of the variable.
         value: String,
     },
-    /// A transfer ended early. What arrived is kept.
+    /// A transfer ended early. The partial file is kept.
     #[error("the download of {url} broke off after {arrived} bytes: {reason}")]
     Truncated {
         /// The URL.
         url: String,
-        /// How many bytes are in the partial file.
+        /// The size of the partial file in bytes.
         arrived: u64,
-        /// How it broke off.
+        /// The reason.
         reason: String,
     },
-    /// The cache cannot be written to: usually a full disk. What arrived is kept.
+    /// Writing to the cache failed, usually because the disk is full. The partial file is kept.
     #[error("cannot write {} while fetching {url}: {free} bytes are free on its file system", path.display())]
     Write {
         /// The partial file.
         path: PathBuf,
         /// The URL.
         url: String,
-        /// What the file system has left for us.
+        /// The free space of the file system in bytes.
         free: u64,
     },
-    /// Nothing would show that the file was replaced on its way.
+    /// Without TLS and a digest, a file that was replaced in transit would go unnoticed.
     #[error("{url} is fetched without TLS, and its digest is not known")]
     Unprotected {
         /// The URL.
         url: String,
     },
-    /// The URL cannot be used.
+    /// The URL is invalid.
     #[error("`{url}` is not a URL that can be fetched: {reason}")]
     BadUrl {
         /// The URL.
@@ -160,12 +160,12 @@ pub enum SourceError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// git could not talk to the repository.
+    /// git failed to fetch from the repository.
     #[error("cannot fetch from the git repository {url}: {said}")]
     Git {
         /// The repository.
         url: String,
-        /// git's last lines.
+        /// The last lines of git's output.
         said: String,
     },
     /// The repository does not have the commit.
@@ -175,125 +175,125 @@ pub enum SourceError {
         url: String,
         /// The pinned commit.
         commit: String,
-        /// What the object is instead, if it is there.
+        /// The type of the object instead, if it exists.
         found: Option<String>,
     },
-    /// The commit does not have a folder that the pin wants packed.
+    /// The commit lacks a folder that the pin selects.
     #[error("commit {commit} of {url} has no `{path}`")]
     NoPath {
         /// The repository.
         url: String,
         /// The pinned commit.
         commit: String,
-        /// What the pin wants.
+        /// The missing path.
         path: String,
-        /// The folders above it that are there, and what they have.
+        /// The contents of its nearest existing parent folder.
         there: String,
     },
-    /// An archive cannot be unpacked.
+    /// Unpacking an archive failed.
     #[error("`{archive}` cannot be unpacked: {reason}")]
     NotUnpacked {
         /// The archive.
         archive: String,
-        /// Why not.
+        /// The reason.
         reason: String,
-        /// How many bytes it may unpack to, if it has more.
+        /// The limit in bytes, if the archive exceeds it.
         limit: Option<u64>,
     },
-    /// A file of an unpacked source is not read.
+    /// A file of an unpacked source is unreadable.
     #[error("`{path}` of `{archive}` is not read: {reason}")]
     Unreadable {
-        /// The file, below the source's top folder.
+        /// The path of the file below the source's top folder.
         path: String,
-        /// The source's archive.
+        /// The archive of the source.
         archive: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A submodule's commit cannot be had.
+    /// A submodule could not be fetched.
     #[error("the submodule `{path}` cannot be had: commit {commit} of {url}")]
     Submodule {
-        /// The submodule's folder in the source.
+        /// The folder of the submodule in the source.
         path: String,
-        /// Its repository.
+        /// The repository of the submodule.
         url: String,
         /// The commit that the superproject records.
         commit: String,
-        /// Why not.
+        /// The error of fetching it.
         source: Box<Self>,
     },
-    /// A commit names a submodule that is not fetched.
+    /// A commit has a submodule that rocmrpm refuses to fetch.
     #[error("the submodule `{path}` of commit {commit} of {superproject} is refused: {reason}")]
     BadSubmodule {
-        /// The submodule's folder in the source.
+        /// The folder of the submodule in the source.
         path: String,
-        /// The repository that names it.
+        /// The repository of the superproject.
         superproject: String,
         /// The commit of that repository.
         commit: String,
-        /// Why it is refused.
+        /// The reason.
         reason: String,
     },
-    /// The crates of a lock file cannot be vendored.
+    /// Vendoring the crates of a lock file failed.
     #[error("the crates of {lock_file} cannot be vendored: {reason}")]
     Crates {
-        /// The `Cargo.lock`, and the source that it is of.
+        /// The `Cargo.lock`, and the source that has it.
         lock_file: String,
-        /// Why not.
+        /// The reason.
         reason: String,
-        /// What cargo said.
+        /// cargo's output.
         said: Vec<String>,
-        /// What it means.
+        /// The kind of the error.
         kind: Kind,
     },
-    /// The lock says something else of a source than is so.
+    /// The lock file contradicts a source.
     #[error("the lock is wrong about `{component}`: it has {locked} for {what}, which is {found}")]
     LockDiffers {
         /// The component.
         component: String,
-        /// What differs.
+        /// The differing property.
         what: String,
-        /// What the lock has.
+        /// The value in the lock file.
         locked: String,
-        /// What there is.
+        /// The actual value.
         found: String,
     },
-    /// Upstream means something else by the version than it did when it was locked.
+    /// The version refers to something else upstream than when it was locked.
     #[error("{what} is {found} now, and was {locked} when it was locked")]
     Moved {
         /// The tag and its repository, or the file and its URL.
         what: String,
-        /// What the lock has.
+        /// The value in the lock file.
         locked: String,
-        /// What there is now.
+        /// The current value.
         found: String,
-        /// The table of the lock file.
+        /// The name of the table in the lock file.
         table: String,
     },
-    /// No tag of the repository stands for the version.
+    /// No tag of the repository matches the version.
     #[error("the git repository {url} has no tag for version {version}; looked for {}", tried.join(", "))]
     NoTag {
         /// The repository.
         url: String,
         /// The pinned version.
         version: String,
-        /// The tags that were looked for.
+        /// The candidates that were tried.
         tried: Vec<String>,
-        /// Tags that are spelled alike.
+        /// Tags with a similar spelling.
         near: Vec<String>,
     },
-    /// pip did not say which index it uses.
+    /// pip did not report which index it uses.
     #[error("cannot tell which package index pip uses: {reason}")]
     NoIndex {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The index does not know the project.
+    /// The index does not have the project.
     #[error("the index {index} has no project `{project}`")]
     NoProject {
         /// The index.
         index: String,
-        /// The normalised name.
+        /// The normalized name.
         project: String,
     },
     /// The index has no sdist of that version.
@@ -301,24 +301,24 @@ pub enum SourceError {
     NoSdist {
         /// The index.
         index: String,
-        /// The normalised name.
+        /// The normalized name.
         project: String,
         /// The version, or `in a final version`.
         version: String,
-        /// What it has of that version instead.
+        /// Another file of that version.
         other: Option<String>,
-        /// The nearest versions that have one, greatest first.
+        /// The nearest versions with an sdist, newest first.
         near: Vec<String>,
     },
-    /// The index has no wheel of that name.
+    /// The index has no wheel with that name.
     #[error("the index {index} has no wheel `{file}`")]
     NoWheel {
         /// The index.
         index: String,
-        /// The wheel's name.
+        /// The file name of the wheel.
         file: String,
     },
-    /// The index answered with something that is no project page.
+    /// The index returned something other than a project page.
     #[error("the page {url} cannot be read: {reason}")]
     IndexPage {
         /// The page.
@@ -326,41 +326,41 @@ pub enum SourceError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A folder source is not there or has no files.
+    /// The folder of a source is missing or empty.
     #[error("the source folder {} of `{component}` {problem}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
         /// The component.
         component: String,
-        /// `does not exist`, and so on.
+        /// A phrase such as `does not exist`.
         problem: &'static str,
     },
-    /// Something in a folder cannot be packed so that it unpacks elsewhere.
+    /// A file in a folder cannot be packed portably.
     #[error("{} cannot be packed: {problem}", path.display())]
     Unpackable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// Neither `ROCMRPM_CACHE` nor a home folder says where the cache is.
+    /// No environment variable determines the cache folder.
     #[error("no place for the cache: neither ROCMRPM_CACHE, XDG_CACHE_HOME nor HOME is set")]
     NoCache,
-    /// Another user could put anything into the cache.
+    /// Another user can write to the cache.
     #[error("the cache is not safe: `{}` {}", path.display(), whose(*owner))]
     OpenCache {
         /// The cache.
         cache: PathBuf,
-        /// The cache, or a folder of it.
+        /// The cache, or a folder in it.
         path: PathBuf,
-        /// Its owner, unless only its mode is wrong.
+        /// The owner; `None` if only the mode is wrong.
         owner: Option<u32>,
     },
-    /// A child process.
+    /// A child process failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The file system.
+    /// An I/O operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -369,7 +369,7 @@ fn note(begins: &Option<String>) -> String {
     begins.as_ref().map(|b| format!("; what came begins with {b}")).unwrap_or_default()
 }
 
-/// What to do after a transfer that left a partial file.
+/// The help after a transfer that left a partial file.
 const RESUME: &str = "run the same command again to resume";
 
 impl Diagnose for SourceError {
@@ -432,13 +432,13 @@ impl Diagnose for SourceError {
             Self::Transfer { help, .. } => {
                 Diagnosis::from(Kind::Network).with_help_lines(help.iter().copied())
             }
-            // Any other limit is the size that the lock file or the index has.
+            // Any other limit comes from the size in the lock file or on the index.
             Self::TooLarge { limit, .. } if limits::file(None).is_ok_and(|most| most == *limit) => {
                 Kind::Network.with_help(limits::help(*limit))
             }
             Self::TooLarge { .. } | Self::Metadata { .. } | Self::IndexPage { .. } => Kind::Network.into(),
             Self::Truncated { .. } => Kind::Network.with_help(RESUME),
-            // What libcurl tells git where there is no way to the host.
+            // libcurl's errors for an unreachable host, as git prints them.
             Self::Git { said, .. }
                 if ["Could not resolve", "Failed to connect", "timed out"].iter().any(|text| said.contains(text)) =>
             {

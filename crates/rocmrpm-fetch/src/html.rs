@@ -1,16 +1,16 @@
-//! The links of an HTML page. Enough of HTML for the index pages of PEP 503; no
-//! document tree.
+//! Extracts the links of an HTML page. It parses just enough for the index pages of PEP 503,
+//! without a document tree.
 
 /// A link with its attributes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Anchor {
-    /// The value of `href`, entities decoded.
+    /// The value of `href`, with entities decoded.
     pub href: String,
-    /// All attributes in order, names in lower case, entities decoded.
+    /// All attributes in order, with lower-case names and decoded entities.
     pub attributes: Vec<(String, String)>,
 }
 
-/// What a page links to.
+/// The links of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// The value of the first `<base href>`.
@@ -19,7 +19,7 @@ pub struct Page {
     pub anchors: Vec<Anchor>,
 }
 
-/// Reads a page. Whatever is not well-formed is passed over, as browsers do.
+/// Parses a page. Skips malformed markup, as browsers do.
 pub fn parse(html: &str) -> Page {
     let mut page = Page::default();
     let mut rest = html;
@@ -50,7 +50,7 @@ pub fn parse(html: &str) -> Page {
     page
 }
 
-/// Reads attributes up to the end of the tag; returns what follows it.
+/// Parses attributes up to the end of the tag; returns the rest of the text.
 fn attributes(mut rest: &str) -> (Vec<(String, String)>, &str) {
     let mut found = Vec::new();
     loop {
@@ -61,7 +61,7 @@ fn attributes(mut rest: &str) -> (Vec<(String, String)>, &str) {
         if let Some(after) = rest.strip_prefix('>') {
             return (found, after);
         }
-        // A name has at least one character, so that every turn moves on.
+        // A name has at least one character, so every iteration advances.
         let ends = |c: char| c.is_ascii_whitespace() || "=>/".contains(c);
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let end = rest[first..].find(ends).map_or(rest.len(), |end| first + end);
@@ -84,14 +84,14 @@ fn attributes(mut rest: &str) -> (Vec<(String, String)>, &str) {
     }
 }
 
-/// Replaces the entities that URLs and attributes need.
+/// Decodes the entities that URLs and attributes need.
 fn decode(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {
         decoded.push_str(&rest[..at]);
         rest = &rest[at..];
-        // The longest entity we know is `&#x10ffff;`.
+        // The longest supported entity is `&#x10ffff;`.
         let end = rest.as_bytes().iter().take(12).position(|b| *b == b';');
         match end.and_then(|end| entity(&rest[1..end]).map(|c| (c, end))) {
             Some((c, end)) => {

@@ -1,5 +1,5 @@
-//! What a package index says of a project: its page of the Simple API (PEP 503, PEP 691),
-//! and the sdist to take. Neither which index that is, nor downloading.
+//! Parses a project's page of the Simple API (PEP 503, PEP 691), and selects an sdist. It neither
+//! chooses the index nor downloads anything.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -11,50 +11,49 @@ use super::{SourceError, html, url};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::names::normalized;
 
-/// What we accept of an index, best first (PEP 691, "Content-Types").
+/// The `Accept` header for an index, best form first (PEP 691, "Content-Types").
 pub const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, \
      application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
 /// A source distribution on an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sdist {
-    /// The version as the file name spells it.
+    /// The version in the spelling of the file name.
     pub version: String,
-    /// The file's name on the index.
+    /// The name of the file on the index.
     pub file_name: String,
-    /// Where it is, without credentials.
+    /// The URL without credentials.
     pub url: String,
-    /// Its digest, if the index says it.
+    /// The digest, if the index states it.
     pub sha256: Option<Sha256>,
-    /// Its size in bytes, if the index says it.
+    /// The size in bytes, if the index states it.
     pub size: Option<u64>,
-    /// Whether upstream took it back (PEP 592).
+    /// Whether upstream yanked it (PEP 592).
     pub yanked: bool,
 }
 
-/// One file of a project's page, whatever kind it is.
+/// A file on a project's page, of any kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProjectFile {
-    /// Its name.
+    /// The file name.
     pub name: String,
-    /// Where it is.
+    /// The URL of the file.
     pub url: String,
-    /// Its digest, if the page says it.
+    /// The digest, if the page states it.
     pub sha256: Option<Sha256>,
-    /// Its size in bytes, if the page says it.
+    /// The size in bytes, if the page states it.
     pub size: Option<u64>,
-    /// `Requires-Python`, if the page says it (PEP 503, `data-requires-python`).
+    /// `Requires-Python`, if the page states it (PEP 503, `data-requires-python`).
     pub requires_python: Option<String>,
-    /// Whether it is yanked (PEP 592).
+    /// Whether the file is yanked (PEP 592).
     pub yanked: bool,
-    /// The digest of the wheel's METADATA, if that lies beside it (PEP 658, PEP 714).
+    /// The digest of the METADATA file beside the wheel, if it exists (PEP 658, PEP 714).
     pub metadata: Option<Sha256>,
-    /// When it was uploaded, if the page says it (PEP 700).
+    /// The upload time, if the page states it (PEP 700).
     pub upload_time: Option<Timestamp>,
 }
 
-/// Returns the version that the name of a project's source distribution states, whatever
-/// archive that is.
+/// Returns the version in the name of a project's source distribution, of any archive format.
 pub fn version_of_sdist(file: &str, project: &str) -> Option<Version> {
     match sdist_version(file, project) {
         Some(version) => Version::from_str(version).ok(),
@@ -64,7 +63,7 @@ pub fn version_of_sdist(file: &str, project: &str) -> Option<Version> {
 }
 
 impl ProjectFile {
-    /// Returns the version of a source distribution of `project`, whatever archive it is.
+    /// Returns the version of a source distribution of `project`, of any archive format.
     pub fn sdist_version(&self, project: &str) -> Option<Version> {
         version_of_sdist(&self.name, project)
     }
@@ -73,20 +72,20 @@ impl ProjectFile {
 /// Returns the URL of a project's page.
 pub fn page_url(index: &str, project: &str) -> String {
     let page = format!("{}/{}/", index.trim_end_matches('/'), normalized(project));
-    // A folder laid out as an index has no server to add this.
+    // A folder with the layout of an index has no server that adds the file name.
     if page.starts_with("file:") { page + "index.html" } else { page }
 }
 
-/// What an index has of a project.
+/// The distributions of a project on an index.
 #[derive(Debug, Default)]
 pub struct Offered {
-    /// In the page's order.
+    /// The sdists, in the order of the page.
     pub sdists: Vec<Sdist>,
-    /// Wheels, and sdists in other formats than `.tar.gz`: a file's name by version.
+    /// A file name for each version with wheels or with sdists in formats other than `.tar.gz`.
     pub others: BTreeMap<Version, String>,
 }
 
-/// Reads a project's page, JSON or HTML, that came from `page_url`.
+/// Parses a project's page, JSON or HTML, that was fetched from `page_url`.
 pub fn read_page(text: &str, page_url: &str, project: &str) -> Result<Offered, SourceError> {
     let mut offered = Offered::default();
     for ProjectFile { name, url, sha256, size, yanked, .. } in files(text, page_url)? {
@@ -100,20 +99,20 @@ pub fn read_page(text: &str, page_url: &str, project: &str) -> Result<Offered, S
     Ok(offered)
 }
 
-/// Reads all files of a project's page, JSON or HTML, that came from `page_url`.
+/// Parses all files on a project's page, JSON or HTML, that was fetched from `page_url`.
 pub fn files(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError> {
     let mut files = if text.trim_start().starts_with('{') {
         from_json(text, page_url)?
     } else {
         from_html(text, page_url)
     };
-    // A page from elsewhere has no say over files of this machine.
+    // A remote page must not refer to files on this machine.
     let is_local = |url: &str| url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
     files.retain(|file| is_local(page_url) || !is_local(&file.url));
     Ok(files)
 }
 
-/// The parts of PEP 691's project page that we read.
+/// The fields of PEP 691's project page that rocmrpm reads.
 #[derive(serde::Deserialize)]
 struct JsonPage {
     files: Vec<JsonFile>,
@@ -146,7 +145,7 @@ fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
             url: url::join(page_url, &file.url)?,
             sha256: file.hashes.get("sha256").and_then(|hex| Sha256::parse(hex)),
             size: file.size,
-            // `true` or a reason; an empty reason counts as one.
+            // `true` or a reason, which may be empty.
             yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
             metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
             requires_python: file.requires_python,
@@ -174,7 +173,7 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
             metadata: attribute("data-core-metadata").and_then(|v| Sha256::parse(v.strip_prefix("sha256=")?)),
             sha256: fragment.split('&').find_map(|part| Sha256::parse(part.strip_prefix("sha256=")?)),
             size: None,
-            // In no PEP, but indexes write it and uv reads it.
+            // Not in any PEP, but some indexes write it and uv reads it.
             upload_time: attribute("data-upload-time").and_then(|time| time.parse().ok()),
             yanked: attribute("data-yanked").is_some(),
         })
@@ -182,8 +181,8 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
     page.anchors.into_iter().filter_map(entry).collect()
 }
 
-/// Returns the version in the name of a project's sdist. Old names have the project
-/// unnormalised, and both parts may have dashes, so every dash is tried.
+/// Returns the version in the name of a project's sdist. Old file names contain the name
+/// unnormalized, and both parts may contain dashes, so this tries every dash.
 pub fn sdist_version<'a>(name: &'a str, project: &str) -> Option<&'a str> {
     let stem = name.strip_suffix(".tar.gz")?;
     let wanted = normalized(project);
@@ -193,7 +192,7 @@ pub fn sdist_version<'a>(name: &'a str, project: &str) -> Option<&'a str> {
         .find(|version| Version::from_str(version).is_ok())
 }
 
-/// Returns the version of a wheel, or of an sdist in another format than `.tar.gz`.
+/// Returns the version of a wheel, or of an sdist in a format other than `.tar.gz`.
 fn other_version(name: &str, project: &str) -> Option<Version> {
     let wanted = normalized(project);
     if let Some(stem) = name.strip_suffix(".whl") {
@@ -206,8 +205,8 @@ fn other_version(name: &str, project: &str) -> Option<Version> {
     Version::from_str(version).ok().filter(|_| normalized(left) == wanted)
 }
 
-/// Picks the sdist of one version, or of the greatest final version that was not
-/// yanked. `index` is for messages.
+/// Selects the sdist of a version, or of the newest final version that is not yanked. `index` is
+/// for errors.
 pub fn pick(
     offered: Offered,
     version: Option<&str>,
@@ -219,7 +218,7 @@ pub fn pick(
         .into_iter()
         .filter_map(|sdist| Version::from_str(&sdist.version).ok().map(|version| (version, sdist)))
         .collect();
-    // A file that is not yanked comes after one of the same version that is.
+    // Of files with the same version, those that are not yanked come last.
     by_version.sort_by(|(a, s), (b, t)| (a, !s.yanked, &s.file_name).cmp(&(b, !t.yanked, &t.file_name)));
     let wanted = version.map(Version::from_str);
     let fits = |(version, sdist): &&(Version, Sdist)| match &wanted {

@@ -1,6 +1,6 @@
-//! Fetches files by curl into a cache that is addressed by content, and reads the pages of Python
-//! package indexes. It does not know pins, git or workspaces: which file is fetched, and what it must
-//! be, is up to the caller.
+//! Fetches files with curl into a content-addressed cache, and reads the pages of Python package
+//! indexes. It does not know pins, git or workspaces: the caller decides which file to fetch and
+//! what to expect of it.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

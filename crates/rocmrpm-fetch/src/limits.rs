@@ -1,28 +1,29 @@
-//! How much a server or an archive may make us write: more than any real source needs, and less
-//! than fills a disk.
+//! Limits on how much a server or an archive can make rocmrpm write: more than any real source
+//! needs, and less than fills a disk.
 
 use std::io::{self, Read};
 
 use super::SourceError;
 use rocmrpm_base::limits::{BOMB_RATIO, BOMB_SIZE, parse_size};
 
-/// How large a page of an index or an answer of a service may be, in bytes. The largest real
-/// ones have a few million.
+/// The largest allowed page of an index or response of a service, in bytes. The largest real ones
+/// have a few million.
 pub const PAGE: u64 = 64 << 20;
 
-/// How many seconds a page may take.
+/// The timeout for a page in seconds.
 pub const PAGE_SECONDS: &str = "600";
 
-/// The variable that sets the size of the largest download and of the largest unpacked archive.
+/// The variable that sets the limit for downloads and for unpacked archives.
 const VARIABLE: &str = "ROCMRPM_MAX_SIZE";
 
-/// Its default. The largest wheels of ROCm have some 5 GB, PyTorch's sources unpack to 3 GB.
+/// The default of [`VARIABLE`], in bytes. The largest wheels of ROCm have some 5 GB, PyTorch's
+/// sources unpack to 3 GB.
 const MAX_SIZE: u64 = 32_000_000_000;
 
-/// How many members an archive may have. LLVM's source has 170 thousand.
+/// The largest allowed number of members of an archive. LLVM's source has 170 thousand.
 pub const MEMBERS: u64 = 2_000_000;
 
-/// Returns the value of [`VARIABLE`], if it is set.
+/// Returns the value of [`VARIABLE`], if set.
 fn stated() -> Result<Option<u64>, SourceError> {
     let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return Ok(None) };
     let value = value.to_string_lossy().into_owned();
@@ -32,25 +33,25 @@ fn stated() -> Result<Option<u64>, SourceError> {
     }
 }
 
-/// Returns how large a file may become that is downloaded. A wrong file of a moderate size is
-/// fetched whole, since the error then shows its digest and what it begins with.
+/// Returns the size limit for a download in bytes. A wrong file of moderate size is downloaded as a
+/// whole, so that the error can show its digest and its start.
 pub fn file(announced: Option<u64>) -> Result<u64, SourceError> {
     let most = stated()?.unwrap_or(MAX_SIZE);
     Ok(announced.map_or(most, |size| size.max(PAGE).min(most)))
 }
 
-/// Returns how many bytes an archive of this size may unpack to. A limit that the user sets
+/// Returns the size limit for unpacking an archive of this size, in bytes. The user's limit
 /// replaces the one by ratio.
 pub fn unpacked(archive: u64) -> Result<u64, SourceError> {
     Ok(stated()?.unwrap_or_else(|| archive.saturating_mul(BOMB_RATIO).clamp(BOMB_SIZE, MAX_SIZE)))
 }
 
-/// Says what to do about a real source that is over a limit.
+/// Returns the help for a source that exceeds a limit.
 pub fn help(limit: u64) -> String {
     format!("if you trust it, set {VARIABLE} to more, such as `{VARIABLE}=\"{} GB\"`", (limit >> 29).max(1))
 }
 
-/// A reader that fails when more than so many bytes come.
+/// A reader that fails when `inner` yields more bytes than the limit.
 pub struct Bounded<R> {
     inner: R,
     left: u64,
@@ -58,7 +59,7 @@ pub struct Bounded<R> {
 }
 
 impl<R: Read> Bounded<R> {
-    /// Returns a reader that yields at most `limit` bytes of `inner`.
+    /// Wraps `inner` with a limit in bytes.
     pub fn new(inner: R, limit: u64) -> Self {
         Self { inner, left: limit, limit }
     }
@@ -75,7 +76,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// The error of an archive that unpacks to more than it may.
+/// Returns the error for an archive that exceeds the limit when unpacked.
 pub fn too_large(limit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("it unpacks to more than {limit} bytes"))
 }

@@ -1,5 +1,4 @@
-//! Which package index this machine's pip is configured with. What is on it is
-//! `index`'s business.
+//! Finds the package index that pip is configured with on this machine. `index` reads the index.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,14 +9,14 @@ use rocmrpm_base::parallel;
 use rocmrpm_base::process::{Command, ProcessError};
 use rocmrpm_base::text::file_url;
 
-/// Returns the URL of the index that this machine's pip is configured with, as pip
-/// itself decides: the environment, the configuration for `pip download`, `pip`, or
-/// `pip install`, or pip's built-in default. It may have credentials.
+/// Returns the URL of the index that pip uses on this machine, in pip's order: the environment, the
+/// configuration for `pip download`, `pip`, or `pip install`, or pip's built-in default. It may
+/// contain credentials.
 pub fn pip_index() -> Result<String, SourceError> {
     if let Some(index) = std::env::var("PIP_INDEX_URL").ok().filter(|v| !v.trim().is_empty()) {
         return Ok(index.trim().to_owned());
     }
-    // Each of pip's answers takes a second.
+    // Each run of pip takes a second.
     static CONFIGURED: Mutex<Option<String>> = Mutex::new(None);
     let mut known = CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner);
     match &*known {
@@ -27,7 +26,7 @@ pub fn pip_index() -> Result<String, SourceError> {
 }
 
 fn ask_pip() -> Result<String, SourceError> {
-    // Python starts slowly, and most machines have the default.
+    // Runs both at once, because Python starts slowly and most machines use the default.
     let (help, configured) = parallel::both(|| pip(&["download", "--help"]), || pip(&["config", "list"]));
     if let Some(index) = configured_index(&configured?) {
         return Ok(index);
@@ -37,9 +36,9 @@ fn ask_pip() -> Result<String, SourceError> {
     })
 }
 
-/// Runs pip: python3's own, or else the one on `PATH`.
+/// Runs pip: python3's module, or else the program on `PATH`.
 fn pip(args: &[&str]) -> Result<String, SourceError> {
-    // `-m` looks into the current folder first, which is not ours.
+    // `-m` searches the current folder first, which may be untrusted.
     let run = |command: Command| command.args(args).cwd("/").env("COLUMNS", "500").env("LC_ALL", "C").text();
     match run(Command::new("python3").args(["-m", "pip"])) {
         Ok(text) => Ok(text),
@@ -53,7 +52,7 @@ fn pip(args: &[&str]) -> Result<String, SourceError> {
     }
 }
 
-/// Finds the index in what `pip config list` prints: lines such as
+/// Finds the index in the output of `pip config list`: lines such as
 /// `global.index-url='https://...'`.
 fn configured_index(list: &str) -> Option<String> {
     let values: BTreeMap<_, _> = list.lines().filter_map(|line| line.split_once('=')).collect();
@@ -64,7 +63,7 @@ fn configured_index(list: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// Finds the default of `--index-url` in pip's help, however it is wrapped.
+/// Finds the default of `--index-url` in pip's help, regardless of line wrapping.
 fn default_index(help: &str) -> Option<String> {
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = words.split_once("--index-url <url>")?;
@@ -73,7 +72,7 @@ fn default_index(help: &str) -> Option<String> {
     (!index.is_empty() && !index.contains(' ')).then(|| index.to_owned())
 }
 
-/// Returns an index as a URL: pip also takes the path of a folder.
+/// Converts an index to a URL: pip also accepts the path of a folder.
 pub fn as_url(index: &str) -> Result<String, SourceError> {
     if index.contains("://") {
         return Ok(index.to_owned());

@@ -1,5 +1,5 @@
-//! A project's page on any index of the Simple API: fetched, or read from a folder. What
-//! it says is `index`'s business.
+//! Fetches a project's page from an index of the Simple API, or reads it from a folder. `index`
+//! parses the page.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use super::{SourceError, limits, pip, url};
 use rocmrpm_base::error::IoError;
 use rocmrpm_base::text::{file_url, path_of_file_url};
 
-/// Returns the files that an index has of a project; `None` where it has no such project.
-/// The index is a URL, with credentials if it needs some, or the path of a folder.
+/// Returns the files of a project on an index; `None` if the index does not have the project.
+/// `index` is a URL, with credentials if needed, or the path of a folder.
 pub fn project_files(
     cache: &Cache,
     index: &str,
@@ -23,7 +23,7 @@ pub fn project_files(
     page.map(|(text, url)| index::files(&text, &url)).transpose()
 }
 
-/// Returns the files that a page in a folder names; `None` where there is no such page.
+/// Returns the files on a page in a folder; `None` if the page does not exist.
 pub fn files_of_page(path: &Path) -> Result<Option<Vec<ProjectFile>>, SourceError> {
     if !path.exists() {
         return Ok(None);
@@ -33,15 +33,15 @@ pub fn files_of_page(path: &Path) -> Result<Option<Vec<ProjectFile>>, SourceErro
     index::files(&read_page(&absolute, &url)?, &url).map(Some)
 }
 
-/// Returns the path that a `file:` URL names; `None` where an encoded `..` in it leads elsewhere
-/// than the URL says.
+/// Returns the path in a `file:` URL; `None` if an encoded `..` in it leads out of the visible
+/// path.
 pub fn path_of_url(url: &str) -> Option<std::path::PathBuf> {
     let path = path_of_file_url(url)?;
     path.components().all(|part| part != std::path::Component::ParentDir).then_some(path)
 }
 
-/// Fetches a project's page: its text and where it was. `None` where the index has no such
-/// project.
+/// Fetches a project's page and returns its text and final URL; `None` if the index does not have
+/// the project.
 pub fn page(cache: &Cache, index: &str, project: &str) -> Result<Option<(String, String)>, SourceError> {
     let (index, credentials) = url::split_credentials(index);
     let page_url = index::page_url(&index, project);
@@ -58,7 +58,7 @@ pub fn page(cache: &Cache, index: &str, project: &str) -> Result<Option<(String,
             return Ok(None);
         }
         Err(Failure::Error(error)) => return Err(error),
-        // Only a transfer that resumes ends like this.
+        // Only a resumed transfer can fail like this.
         Err(Failure::CannotResume) => {
             let reason = "the server answered to a range that was not asked for".into();
             return Err(SourceError::IndexPage { url: page_url, reason });
@@ -68,7 +68,7 @@ pub fn page(cache: &Cache, index: &str, project: &str) -> Result<Option<(String,
     Ok(Some((text, url)))
 }
 
-/// Returns whether a `file:` URL names nothing.
+/// Returns whether a `file:` URL refers to a missing file.
 pub fn is_missing(url: &str) -> bool {
     path_of_file_url(url).is_some_and(|path| !path.exists())
 }

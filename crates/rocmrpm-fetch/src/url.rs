@@ -1,5 +1,5 @@
-//! URLs of sources and package indexes: resolving references, taking out credentials, comparing origins.
-//! Fetches nothing.
+//! Handles URLs of sources and package indexes: resolves references, removes credentials, compares
+//! origins. It fetches nothing.
 
 use ::url::{Host, Url};
 
@@ -8,23 +8,23 @@ use rocmrpm_base::text::percent_decode_lossy;
 /// A URL's user and password, percent-decoded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The user; may be empty.
+    /// The user, possibly empty.
     pub user: String,
-    /// The password; may be empty.
+    /// The password, possibly empty.
     pub password: String,
 }
 
-/// Resolves a reference found on the page `base` as browsers do, without its fragment. `None` if the
-/// result is not a URL.
+/// Resolves a reference on the page `base` as browsers do, without its fragment. Returns `None` if
+/// the result is not a valid URL.
 pub fn join(base: &str, reference: &str) -> Option<String> {
     let mut url = Url::parse(base).ok()?.join(reference).ok()?;
     url.set_fragment(None);
     Some(url.into())
 }
 
-/// Splits a URL into its scheme, its user information, and the rest from the host on, where curl
-/// splits it. Not by `Url`, which accepts only valid URLs and rewrites them: a mistake elsewhere in a
-/// URL must not print its password.
+/// Splits a URL into its scheme, its user information, and the rest from the host on, at the same
+/// places as curl. It does not use `Url`, which accepts only valid URLs and rewrites them: a
+/// mistake elsewhere in a URL must not reveal its password.
 fn split_user_info(url: &str) -> Option<(&str, &str, &str)> {
     let (scheme, after) = url.split_once("://")?;
     let end = after.find(['/', '?', '#']).unwrap_or(after.len());
@@ -36,7 +36,7 @@ fn user_and_password(user_info: &str) -> (&str, &str) {
     user_info.split_once(':').unwrap_or((user_info, ""))
 }
 
-/// Takes the credentials out of a URL.
+/// Splits the credentials from a URL.
 pub fn split_credentials(url: &str) -> (String, Option<Credentials>) {
     let Some((scheme, user_info, rest)) = split_user_info(url) else { return (url.to_owned(), None) };
     let (user, password) = user_and_password(user_info);
@@ -45,10 +45,10 @@ pub fn split_credentials(url: &str) -> (String, Option<Credentials>) {
     (format!("{scheme}://{rest}"), Some(credentials))
 }
 
-/// Returns the URL as it may be shown: without credentials.
+/// Returns the URL without credentials, for messages.
 pub fn shown(url: &str) -> String {
     let text = split_credentials(url).0;
-    // `https:/user:password@host` works in curl, too.
+    // curl accepts `https:/user:password@host`, too.
     match Url::parse(&text) {
         Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
             let cleared = url.set_username("").and_then(|()| url.set_password(None));
@@ -58,7 +58,7 @@ pub fn shown(url: &str) -> String {
     }
 }
 
-/// Returns the password of a URL in each form that another program may print: as written, and decoded.
+/// Returns the password of a URL in each form that another program may print: verbatim and decoded.
 pub fn password(url: &str) -> Vec<String> {
     let Some((_, user_info, _)) = split_user_info(url) else { return Vec::new() };
     let (_, written) = user_and_password(user_info);
@@ -71,9 +71,9 @@ fn parse(url: &str) -> Option<Url> {
     Url::parse(&shown(url)).ok()
 }
 
-/// Returns whether credentials for one URL also belong to the other.
+/// Returns whether credentials for one URL are also valid for the other.
 pub fn same_origin(one: &str, other: &str) -> bool {
-    // The origins of two files differ: they are opaque.
+    // `file:` URLs have opaque origins, which are never equal.
     parse(one).zip(parse(other)).is_some_and(|(one, other)| one.origin() == other.origin())
 }
 
@@ -84,16 +84,16 @@ pub fn last_segment(url: &str) -> String {
     percent_decode_lossy(last.unwrap_or_default())
 }
 
-/// Returns whether a URL is fetched over TLS.
+/// Returns whether a URL uses TLS.
 pub fn is_https(url: &str) -> bool {
     parse(url).is_some_and(|url| url.scheme() == "https")
 }
 
-/// Returns whether the network between this machine and the server could change what it sends: the
-/// URL is of another machine, and without TLS.
+/// Returns whether the network between this machine and the server could modify a response: the URL
+/// is on another machine and does not use TLS.
 pub fn is_unprotected(url: &str) -> bool {
     let Some(parsed) = parse(url) else {
-        // What this parser refuses, curl may still fetch.
+        // curl may still fetch a URL that this parser refuses.
         return url.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("http:"));
     };
     let is_here = match parsed.host() {
@@ -105,7 +105,7 @@ pub fn is_unprotected(url: &str) -> bool {
     parsed.scheme() == "http" && !is_here
 }
 
-/// Returns whether a URL or path of a file or git repository is on this machine.
+/// Returns whether the URL or path of a file or git repository is on this machine.
 pub fn is_local(url: &str) -> bool {
     match url.split_once("://") {
         Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(password("https://u:p%40@h"), ["p%40", "p@"]);
         assert!(same_origin("https://h/simple", "https://h:443/x"));
         assert!(!same_origin("https://h@evil/", "https://h/"));
-        // curl connects to `evil`, whatever browsers do.
+        // curl connects to `evil`; browsers may differ.
         assert!(!same_origin("https://h\\@evil/", "https://h/"));
         assert!(same_origin("https://u:p@H:1/simple", "https://h:1/files/x"));
         assert!(!same_origin("https://u:p@h/simple", "https://files.h/x"));

@@ -1,8 +1,8 @@
-//! The headers of an RPM file as bytes whose lengths, counts and offsets are known to
-//! be true: the `rpm` crate takes them as they are. Not what the tags mean.
+//! Reads the headers of an RPM file as bytes and verifies their lengths, counts and offsets, which
+//! the `rpm` crate trusts. It does not interpret the tags.
 //!
-//! Source of the format and of the limits: rpm, `docs/manual/format_v4.md`, and
-//! `hdrblobVerifyInfo` in `lib/header.c`, which refuses the same things.
+//! Source of the format and the limits: rpm, `docs/manual/format_v4.md`, and `hdrblobVerifyInfo` in
+//! `lib/header.c`, which refuses the same headers.
 
 use std::io::{self, Read};
 
@@ -13,8 +13,8 @@ const MAX_TAGS: usize = 0xffff;
 const MAX_DATA: usize = 0x0fff_ffff;
 const INDEX_ENTRY: usize = 16;
 
-/// Reads lead, signature header and header from the beginning of an RPM file.
-/// `input` then stands at the payload.
+/// Reads the lead, signature header and header from the start of an RPM file. `input` is then at
+/// the payload.
 pub(super) fn headers(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     exactly(input, LEAD, &mut bytes)?;
@@ -27,7 +27,7 @@ pub(super) fn headers(input: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Appends one header and returns how long its data section is.
+/// Appends one header and returns the length of its data section.
 fn header(input: &mut impl Read, bytes: &mut Vec<u8>, what: &str) -> io::Result<usize> {
     let start = bytes.len();
     exactly(input, 16, bytes)?;
@@ -45,13 +45,13 @@ fn header(input: &mut impl Read, bytes: &mut Vec<u8>, what: &str) -> io::Result<
     Ok(data.len())
 }
 
-/// Checks that every tag's values lie inside the data section, and no two tags
-/// share any of it, so that all of them together cannot be larger than it is.
+/// Checks that every tag's values lie inside the data section, and that no two tags share any
+/// bytes, so that all tags together cannot be larger than the section.
 fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
     let mut entries: Vec<_> = index
         .chunks_exact(INDEX_ENTRY)
         .map(|e| (number(e, 8) as usize, number(e, 0), number(e, 4), number(e, 12) as usize))
-        // What has no values has no place either; a text always is one, and is read as such.
+        // A tag without values takes no space; a text always has a value.
         .filter(|(offset, _, kind, count)| {
             *offset > data.len() || matches!(*kind, 6 | 10..) || *kind > 0 && *count > 0
         })
@@ -60,7 +60,7 @@ fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
     for (at, (offset, tag, kind, count)) in entries.iter().copied().enumerate() {
         let limit = entries.get(at + 1).map_or(data.len(), |next| next.0.min(data.len()));
         let wrong = || format!("has a damaged tag {tag}: {count} values of type {kind} at {offset}");
-        // Up to where the next tag's values begin.
+        // Up to the start of the next tag's values.
         let room = data.get(offset..limit).ok_or_else(wrong)?;
         let size = match kind {
             1 | 2 | 7 => 1,

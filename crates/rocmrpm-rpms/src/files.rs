@@ -1,5 +1,5 @@
-//! The list of files in an RPM's header, and which of them a member of the payload is.
-//! Found by name in one step, so that a package may have any number of files.
+//! The list of files in an RPM's header, and the lookup of the file for a member of the payload.
+//! The lookup by name takes constant time, so a package may have any number of files.
 
 use std::collections::HashMap;
 
@@ -12,33 +12,33 @@ use rocmrpm_base::text::visible;
 /// `PATH_MAX` on Linux.
 const MAX_PATH: usize = 4096;
 
-/// One file of an RPM's payload.
+/// A file of an RPM's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The absolute path on the installed system.
     pub path: String,
     /// The permission bits.
     pub permissions: u16,
-    /// The size in bytes that the header states.
+    /// The size in bytes, as stated in the header.
     pub size: u64,
-    /// What it is.
+    /// The type of the file.
     pub kind: EntryKind,
-    /// The digest that the header states for a regular file (`FILEDIGESTS`); `None`
-    /// where it states none or one of another algorithm.
+    /// The SHA-256 digest of a regular file, as stated in the header (`FILEDIGESTS`); `None` if it
+    /// is missing or uses another algorithm.
     pub sha256: Option<Sha256>,
-    /// A number that all files have in common that are hard links to each other; `None`
-    /// for a file that has one name only.
+    /// A number shared by all files that are hard links to each other; `None` for a file with a
+    /// single name.
     pub hard_link: Option<usize>,
 }
 
-/// What kind of file a payload entry is.
+/// The type of a payload entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file with content.
     Regular,
     /// A regular file that is listed but not in the payload (`%ghost`).
     Ghost,
-    /// A symbolic link with its target as written.
+    /// A symbolic link with its target, verbatim.
     Symlink(String),
     /// A folder.
     Directory,
@@ -46,11 +46,11 @@ pub enum EntryKind {
     Special,
 }
 
-/// The files of one package.
+/// The files of a package.
 pub(super) struct Files {
     entries: Vec<Entry>,
     numbers: HashMap<String, usize>,
-    /// How many bytes of each file a payload without sizes of its own has.
+    /// For a payload without sizes of its own, the number of bytes it has of each file.
     sizes: Vec<u64>,
     seen: Vec<bool>,
 }
@@ -62,8 +62,8 @@ impl Files {
         let (devices, inodes) = (numbers(IndexTag::RPMTAG_FILEDEVICES), numbers(IndexTag::RPMTAG_FILEINODES));
         let mut files =
             Self { entries: Vec::new(), numbers: HashMap::new(), sizes: Vec::new(), seen: Vec::new() };
-        // The last of a set of hard links has the content (rpm, `rpmfilesBuildNLink`
-        // and `rpmfiArchiveHasContent` in lib/rpmfi.c).
+        // The last of a set of hard links has the content (rpm, `rpmfilesBuildNLink` and
+        // `rpmfiArchiveHasContent` in lib/rpmfi.c).
         let mut links = HashMap::new();
         metadata.for_each_file_entry(|file| {
             let number = files.entries.len();
@@ -94,10 +94,10 @@ impl Files {
                 && let Some(earlier) = links.insert((*device, *inode), number)
             {
                 files.sizes[earlier] = 0;
-                // The number of the first of them.
+                // The number of the first hard link of the set.
                 hard_link = Some(*files.entries[earlier].hard_link.get_or_insert(earlier));
             }
-            // format_v4.md, "File information": the digests are those of FILEDIGESTALGO.
+            // format_v4.md, "File information": FILEDIGESTALGO is the algorithm of the digests.
             let digest = file.digest().filter(|digest| digest.algorithm() == rpm::DigestAlgorithm::Sha2_256);
             let sha256 = digest.and_then(|digest| Sha256::parse(digest.as_hex()));
             files.numbers.entry(inside(&path).to_owned()).or_insert(number);
@@ -110,17 +110,17 @@ impl Files {
         Ok(files)
     }
 
-    /// Returns the files in the header's order.
+    /// Returns the files in the order of the header.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
 
-    /// Returns whether the package has no files at all.
+    /// Returns whether the package has no files.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the file that a member is, and how many bytes the payload has of it.
+    /// Returns the file of a member, and the number of its bytes in the payload.
     pub(super) fn take(&mut self, member: Member) -> Result<(&Entry, u64), String> {
         let (number, size) = match member {
             Member::Numbered(number) => match self.sizes.get(number) {
@@ -143,7 +143,7 @@ impl Files {
         Ok((entry, size))
     }
 
-    /// Says which file the payload has not, but should.
+    /// Returns an error for the first file that is missing from the payload.
     pub(super) fn missing(&self) -> Option<String> {
         let mut files = self.entries.iter().zip(&self.seen);
         let (entry, _) = files.find(|(entry, seen)| !**seen && entry.kind != EntryKind::Ghost)?;
@@ -156,8 +156,8 @@ impl Files {
     }
 }
 
-/// The path as the payload and the header agree on it: `./usr/a`, `/usr/a` and
-/// `usr/a` are one.
+/// Returns a path in the form that is common to the payload and the header: `./usr/a`, `/usr/a` and
+/// `usr/a` are equal.
 fn inside(path: &str) -> &str {
     path.strip_prefix("./").or_else(|| path.strip_prefix('/')).unwrap_or(path)
 }

@@ -1,6 +1,6 @@
-//! RPM files and repositories of them: reading headers and payloads, signatures, and (in
-//! `repository`) the metadata that dnf reads. It does not know how RPMs are made, nor what the
-//! files in them contain.
+//! RPM files and repositories: reads headers and payloads, signs and verifies, and (in
+//! `repository`) writes the metadata that dnf reads. It does not know how RPMs are built, or what
+//! their files contain.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -26,26 +26,25 @@ use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 use rocmrpm_base::process::{ProcessError, quote};
 use signing::SigningError;
 
-/// Returns the package's name from an RPM's file name, which rpmbuild makes as
-/// `NAME-VERSION-RELEASE.ARCH.rpm` (`_build_name_fmt` in rpm's macros): neither version
-/// nor release can have a dash.
+/// Returns the package's name from the file name of an RPM, `NAME-VERSION-RELEASE.ARCH.rpm`
+/// (`_build_name_fmt` in rpm's macros). Version and release cannot contain a dash.
 pub fn name_of_file(path: &Path) -> Option<&str> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".rpm")?;
     stem.rsplitn(3, '-').nth(2).filter(|name| !name.is_empty())
 }
 
-/// What can be wrong with an RPM file or a repository.
+/// The errors of RPM files and repositories.
 #[derive(Debug, thiserror::Error)]
 pub enum RpmError {
-    /// The file is not an RPM, or a damaged one.
+    /// The file is not an RPM, or it is damaged.
     #[error("{}: not a readable RPM: {reason}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the reader said, in one line.
+        /// The reader's error, in one line.
         reason: String,
     },
-    /// Two RPMs would have one name in a repository.
+    /// Two RPMs would have the same name in a repository.
     #[error("{} and {} would have the same name in the repository", one.display(), other.display())]
     SameName {
         /// One of the two.
@@ -53,21 +52,21 @@ pub enum RpmError {
         /// The other.
         other: PathBuf,
     },
-    /// `repomd.xml` is not whole, or the files that it names are not.
+    /// `repomd.xml` is damaged or incomplete, or a file that it lists is.
     #[error("{}: damaged metadata: {reason}", path.display())]
     Metadata {
-        /// The `repomd.xml`.
+        /// The path of `repomd.xml`.
         path: PathBuf,
         /// What is wrong.
         reason: String,
     },
-    /// The file system refuses.
+    /// An I/O operation failed.
     #[error("cannot read or write a repository")]
     Io(#[from] std::io::Error),
     /// `createrepo_c` failed or is missing.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A package or the metadata could not be signed.
+    /// Signing a package or the metadata failed.
     #[error(transparent)]
     Signing(#[from] SigningError),
 }
@@ -88,7 +87,7 @@ impl Diagnose for RpmError {
                 quote(&path.parent().and_then(Path::parent).unwrap_or(path).to_string_lossy())
             )),
             Self::Io(error) => Diagnosis::of_io(error),
-            // zlib's words for every failed write, which is mostly a full disk.
+            // zlib reports this for every failed write, usually because the disk is full.
             Self::Process(error @ ProcessError::Failed { tail, .. })
                 if tail.contains("file operation error") =>
             {

@@ -1,6 +1,6 @@
-//! The payload of an RPM as a stream of archive members: telling how it is compressed
-//! and reading cpio headers, both the usual ones and those that rpm strips to a file's
-//! number. Which file of the header a member is, is `read`'s business.
+//! Reads the payload of an RPM as a stream of archive members: detects the compression and parses
+//! cpio headers, both the usual ones and those that rpm strips down to the number of a file. `read`
+//! matches members with the files in the header.
 //!
 //! Sources: rpm, `lib/cpio.c` and `docs/manual/format_v4.md`, section "Payload";
 //! cpio(5), "New ASCII Format".
@@ -8,22 +8,22 @@
 use std::io::{self, BufRead, Cursor, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// rpm's own readers get along with less: `xz -9` needs 65 MB.
+/// rpm's own readers need less: `xz -9` takes 65 MB.
 const XZ_MEMORY: u64 = 512 << 20;
-// PATH_MAX, and what a writer may fill up behind the name.
+// PATH_MAX. The size of a name includes its NUL and any padding by the writer.
 const MAX_NAME: u64 = 4096;
 const TRAILER: &[u8] = b"TRAILER!!!";
 
-/// Which file a member of the archive is.
+/// The file that a member of the archive is.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Member {
-    /// The one of this path, which has so many bytes here.
+    /// The file with this path, and its number of bytes in the payload.
     Named(String, u64),
-    /// The header's file of this number, and as long as the header says.
+    /// The file with this number in the header, which also has its size.
     Numbered(usize),
 }
 
-/// How much is decompressed at once, and how many such pieces ahead of the reader.
+/// The number of bytes to decompress at once, and of such pieces to buffer ahead of the reader.
 const PIECE: u64 = 256 << 10;
 const PIECES: usize = 8;
 
@@ -45,8 +45,7 @@ pub(super) fn decompressed(mut input: impl BufRead + Send + 'static) -> io::Resu
     }
 }
 
-/// Has a thread of its own decompress, so that whoever reads has this one for what is
-/// done with the content.
+/// Decompresses in a separate thread, which leaves this one to the reader.
 fn ahead(mut stream: impl Read + Send + 'static) -> io::Result<Box<dyn Read>> {
     let (pieces, ready) = sync_channel(PIECES);
     std::thread::Builder::new().spawn(move || {
@@ -54,7 +53,7 @@ fn ahead(mut stream: impl Read + Send + 'static) -> io::Result<Box<dyn Read>> {
             let mut piece = Vec::with_capacity(PIECE as usize);
             let read = (&mut stream).take(PIECE).read_to_end(&mut piece);
             let more = matches!(read, Ok(length) if length > 0);
-            // What was decompressed before an error is the reader's all the same.
+            // The reader gets the bytes before an error, too.
             let sent = pieces.send(Ok(piece)).is_ok();
             if let Err(error) = read {
                 let _ = pieces.send(Err(error));
@@ -67,7 +66,7 @@ fn ahead(mut stream: impl Read + Send + 'static) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(Ahead { ready, piece: Cursor::default(), ended: false }))
 }
 
-/// What another thread has decompressed. A piece without bytes is the end.
+/// Reads the pieces that another thread decompresses. An empty piece is the end.
 struct Ahead {
     ready: Receiver<io::Result<Vec<u8>>>,
     piece: Cursor<Vec<u8>>,
@@ -89,8 +88,8 @@ impl Read for Ahead {
     }
 }
 
-/// Reads the next member's header; `None` at the trailer. An end of the stream before
-/// it is an error of the kind `UnexpectedEof`.
+/// Reads the next member's header; returns `None` at the trailer. If the stream ends before the
+/// trailer, the error has the kind `UnexpectedEof`.
 pub(super) fn next(input: &mut dyn Read) -> io::Result<Option<Member>> {
     let mut magic = [0; 6];
     input.read_exact(&mut magic)?;
@@ -125,7 +124,7 @@ pub(super) fn next(input: &mut dyn Read) -> io::Result<Option<Member>> {
     }
 }
 
-/// How many bytes stand between something of `length` bytes and the next header.
+/// Returns the number of bytes between `length` bytes of data and the next header.
 pub(super) fn padding(length: u64) -> u64 {
     length.wrapping_neg() % 4
 }
@@ -147,7 +146,7 @@ fn invalid(what: impl Into<String>) -> io::Error {
 pub(super) mod tests {
     use super::*;
 
-    /// A header as cpio has it, name and padding included.
+    /// Returns a cpio header including the name and padding.
     pub(crate) fn newc(name: &str, size: u64) -> Vec<u8> {
         let mut fields = [0; 13];
         (fields[6], fields[11]) = (size, name.len() as u64 + 1);

@@ -1,5 +1,5 @@
-//! Headers and payloads of RPM files, read as streams: a payload never sits in
-//! memory as a whole. The only place that uses the `rpm` crate.
+//! Reads headers and payloads of RPM files as streams: a payload is never in memory as a whole.
+//! Only this module and `files` use the `rpm` crate.
 
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -10,19 +10,19 @@ use rocmrpm_base::process::{ProcessError, check_stop};
 use rocmrpm_base::text::visible;
 
 const BUFFER: usize = 128 << 10;
-/// What may stand behind the payload's trailer: other writers fill up blocks.
+/// Upper bound on the bytes after the payload's trailer: some writers pad to whole blocks.
 const MAX_REST: u64 = 64 << 10;
 
-/// What an RPM's header says of the package.
+/// The tags of an RPM's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// `Name`.
     pub name: String,
-    /// `Epoch`, 0 where there is none.
+    /// `Epoch`; 0 if missing.
     pub epoch: u32,
     /// `Version`.
     pub version: String,
-    /// `Release`, dist tag included.
+    /// `Release`, including the dist tag.
     pub release: String,
     /// `Arch`, such as `x86_64` or `noarch`; `src` for a source package.
     pub arch: String,
@@ -30,24 +30,24 @@ pub struct Header {
     pub summary: String,
     /// `License`.
     pub license: String,
-    /// The digest of the header, and so of the payload whose digest stands in it: whoever signs
-    /// the package does not change it. Empty where the package states none.
+    /// The digest of the header, and thereby of the payload, whose digest is in the header. Signing
+    /// the package does not change it. Empty if the package has none.
     pub content: String,
     /// The file name of the source package that it was built from; empty for a source package.
     pub source: String,
-    /// The names of all requirements, sorted, without versions.
+    /// The sorted names of all requirements, without versions.
     pub requires: Vec<String>,
-    /// The names of all provides, sorted, without versions.
+    /// The sorted names of all provides, without versions.
     pub provides: Vec<String>,
-    /// What is bundled, sorted: the name in `Provides: bundled(name) = version`, and the
-    /// version where one is stated.
+    /// The bundled libraries, sorted: the name in `Provides: bundled(name) = version`, and the
+    /// version if stated.
     pub bundled: Vec<(String, Option<String>)>,
-    /// Bytes when installed.
+    /// The installed size in bytes.
     pub installed_size: u64,
 }
 
 impl Header {
-    /// Returns `name-version-release.arch`, with the epoch where there is one.
+    /// Returns `name-version-release.arch`, with the epoch unless it is 0.
     pub fn nevra(&self) -> String {
         let Self { name, epoch, version, release, arch, .. } = self;
         match epoch {
@@ -56,33 +56,32 @@ impl Header {
         }
     }
 
-    /// Returns whether this is a package of debugging data, which carries ELF
-    /// files whose code was taken out.
+    /// Returns whether this is a debugging package, which has ELF files without code.
     pub fn is_debug(&self) -> bool {
         self.name.ends_with("-debuginfo") || self.name.ends_with("-debugsource")
     }
 }
 
-/// Reads a package's header, nothing of its payload.
+/// Reads a package's header, without the payload.
 pub fn header(path: &Path) -> Result<Header, RpmError> {
     let (metadata, _) = open(path)?;
     header_of(&metadata).map_err(|e| unreadable(path, &e))
 }
 
-/// Reads a package's header with the list of its files, nothing of its payload.
+/// Reads a package's header and file list, without the payload.
 pub fn files(path: &Path) -> Result<(Header, Vec<Entry>), RpmError> {
     let (metadata, _) = open(path)?;
     let read = |metadata| Ok((header_of(metadata)?, Files::of(metadata)?.into_entries()));
     read(&metadata).map_err(|e| unreadable(path, &e))
 }
 
-/// Calls `visit` for every file of the package in payload order, with a reader
-/// of its content (empty for all but regular files), and at last for those that are
-/// not in the payload. What `visit` leaves unread is skipped. The first error ends the
-/// walk; `E` is the caller's own.
+/// Calls `visit` for every file of the package in payload order, with a reader of its content
+/// (empty except for regular files), and finally for the files that are not in the payload. Skips
+/// content that `visit` does not read. The first error ends the iteration; `E` is the caller's
+/// error type.
 ///
-/// Of files that are hard links to each other ([`Entry::hard_link`]) the last one has
-/// the content, the others none, whatever size the header states.
+/// Of files that are hard links to each other ([`Entry::hard_link`]), only the last one has
+/// content, whatever size the header states.
 pub fn for_each_file<E: From<RpmError>>(
     path: &Path,
     mut visit: impl FnMut(&Entry, &mut dyn Read) -> Result<(), E>,
@@ -91,7 +90,7 @@ pub fn for_each_file<E: From<RpmError>>(
     let header = header_of(&metadata).map_err(|e| unreadable(path, &e))?;
     let mut files = Files::of(&metadata).map_err(|e| unreadable(path, &e))?;
     let mut stream = payload::decompressed(input).map_err(|e| cut(path, "the payload", &e))?;
-    // Packages without files, made by other tools than rpmbuild, may have no payload.
+    // Packages without files from tools other than rpmbuild may have no payload.
     while !files.is_empty() {
         let member = payload::next(&mut stream).map_err(|e| cut(path, "the payload", &e))?;
         let Some(member) = member else { break };
@@ -134,7 +133,7 @@ fn skip(stream: &mut dyn Read, mut count: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads to the end of the stream, where the compressed formats have a checksum.
+/// Reads to the end of the stream, where compressed formats have a checksum.
 fn end(stream: &mut dyn Read) -> io::Result<()> {
     let rest = io::copy(&mut stream.take(MAX_REST + 1), &mut io::sink())?;
     match rest > MAX_REST {
@@ -181,7 +180,7 @@ fn bundled(provide: rpm::Dependency) -> Option<(String, Option<String>)> {
 }
 
 fn unreadable(path: &Path, source: &rpm::Error) -> RpmError {
-    // The reader's errors may end with the bytes that it did not understand.
+    // The reader's errors may end with the bytes that it could not parse.
     let text = source.to_string();
     let line = text.split(" - ").next().unwrap_or(&text).lines().next().unwrap_or_default();
     refused(path, visible(line))
@@ -226,7 +225,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(header.nevra(), "demo-1.0-2.fc43.x86_64");
-        // The list alone needs nothing of the payload.
+        // Reading the list does not read the payload.
         let (listed, entries) = files(&path).unwrap();
         let paths: Vec<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
         assert_eq!((listed, paths), (header.clone(), vec!["/usr/share/demo/a", "/usr/share/demo/b"]));

@@ -1,5 +1,5 @@
-//! What a package provides and requires, from its header, and in which of its files rpm found
-//! each requirement. What satisfies a requirement is not known here.
+//! Reads a package's provides and requirements from its header, and the files in which rpm found
+//! each requirement. It does not resolve requirements.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ const FILE_DEPENDS_X: u32 = 1143;
 const FILE_DEPENDS_N: u32 = 1144;
 const DEPENDS_DICT: u32 = 1145;
 
-/// The type of a folder in a file's mode (inode(7)).
+/// The type bits of a folder in a file's mode (inode(7)).
 const FOLDER: u64 = 0o040_000;
 
 // Source: rpm, include/rpm/rpmds.h, rpmsenseFlags.
@@ -38,12 +38,13 @@ struct Numbers {
     versions: u32,
 }
 
-/// A name that a package provides or requires, and its versions.
+/// A provided or required name with its versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Relation {
-    /// The name, or a whole rich requirement in brackets.
+    /// The name, or a whole rich requirement in parentheses.
     pub name: String,
-    /// `=`, `>=` and the like, and the version with its epoch; `None` for any version.
+    /// An operator such as `=` or `>=`, and the version including the epoch; `None` for any
+    /// version.
     pub version: Option<(&'static str, String)>,
 }
 
@@ -56,23 +57,23 @@ impl fmt::Display for Relation {
     }
 }
 
-/// What a package requires, with the reason.
+/// A requirement of a package and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Required {
     /// The requirement.
     pub relation: Relation,
-    /// The files in which rpm found it, sorted; empty if the spec states it.
+    /// The sorted files in which rpm found it; empty if the spec states it.
     pub files: Vec<String>,
 }
 
-/// The relations of one package to others.
+/// The relations of a package to others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relations {
-    /// The package's name.
+    /// The name of the package.
     pub package: String,
-    /// What it provides, its own name included.
+    /// Its provides, including its own name.
     pub provides: Vec<Relation>,
-    /// What it requires, features of rpm itself (`rpmlib(...)`) left out.
+    /// Its requirements, without features of rpm itself (`rpmlib(...)`).
     pub requires: Vec<Required>,
     /// Its files and folders.
     pub files: Vec<PackagedFile>,
@@ -84,13 +85,14 @@ pub struct PackagedFile {
     /// The absolute path.
     pub path: String,
     /// The digest of a regular file or the target of a link, with the type; `None` for a folder.
-    /// rpm refuses to install two packages that differ in it (rpm, lib/rpmfi.c, rpmfilesCompare).
+    /// rpm refuses to install two packages with different values (rpm, lib/rpmfi.c,
+    /// rpmfilesCompare).
     pub content: Option<String>,
 }
 
 impl Relations {
-    /// Reads the header of an RPM file. What rpm found in a file of the package is in the header
-    /// of packages that rpmbuild made; in others no requirement has a file.
+    /// Reads the header of an RPM file. Only headers from rpmbuild state in which files rpm found a
+    /// requirement; in others, no requirement has files.
     pub fn read(path: &Path) -> Result<Self, RpmError> {
         let tags = Tags::read(path)?;
         let paths = paths(&tags);
@@ -110,7 +112,7 @@ impl Relations {
     }
 }
 
-/// Writes a copy of an RPM file without its payload: what dnf and createrepo_c read of it.
+/// Writes a copy of an RPM file without its payload, which dnf and createrepo_c do not read.
 pub fn write_headers(from: &Path, to: &Path) -> Result<(), RpmError> {
     let refused = |error: std::io::Error| RpmError::Unreadable {
         path: from.to_owned(),
@@ -162,8 +164,8 @@ fn files(tags: &Tags, paths: &[String]) -> Vec<PackagedFile> {
 }
 
 /// Returns the files of each requirement by its number. Each file has a slice of the dictionary,
-/// whose entries have the kind of a relation in the highest byte and its number in the others
-/// (rpm, build/rpmfc.c, rpmfcGenerateDepends).
+/// whose entries have the kind of relation in the highest byte and its number in the others (rpm,
+/// build/rpmfc.c, rpmfcGenerateDepends).
 fn found_in<'p>(tags: &Tags, paths: &'p [String]) -> BTreeMap<usize, Vec<&'p str>> {
     let dict = tags.numbers(DEPENDS_DICT);
     let slices = tags.numbers(FILE_DEPENDS_X).iter().zip(tags.numbers(FILE_DEPENDS_N));

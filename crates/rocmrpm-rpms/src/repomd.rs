@@ -1,4 +1,4 @@
-//! `repomd.xml`: what metadata it names, and whether that is there. Not how metadata is made.
+//! Parses `repomd.xml` and checks the metadata files that it lists. It does not create metadata.
 
 use std::fmt::Write as _;
 use std::io;
@@ -9,29 +9,29 @@ use fs_err as fs;
 use super::RpmError;
 use rocmrpm_base::digest::Sha256;
 
-/// Where it lies in a repository.
+/// The path in a repository.
 pub const REPOMD: &str = "repodata/repomd.xml";
 
 /// The metadata that every repository has. Source: createrepo_c(8).
 const KINDS: [&str; 3] = ["primary", "filelists", "other"];
 
-/// The files that a `repomd.xml` names.
+/// The files that a `repomd.xml` lists.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Repomd(Vec<MetadataFile>);
 
 /// A metadata file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataFile {
-    /// Its path below the repository's root.
+    /// The path below the root of the repository.
     pub path: String,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Its digest.
+    /// The digest of the file.
     pub sha256: Sha256,
 }
 
 impl Repomd {
-    /// Parses the text of a `repomd.xml`, which must name all metadata of a repository.
+    /// Parses a `repomd.xml`, which must list all metadata of a repository.
     pub fn parse(text: &str) -> Result<Self, String> {
         let body = text.trim_end().strip_suffix("</repomd>").ok_or("it does not end with </repomd>")?;
         let files = body.split("<data ").skip(1).map(MetadataFile::parse);
@@ -42,10 +42,10 @@ impl Repomd {
         }
     }
 
-    /// Reads the `repomd.xml` of a repository and checks every file that it names.
+    /// Reads the `repomd.xml` of a repository and checks every file that it lists.
     ///
-    /// createrepo_c 0.17 exits with 0 if the disk is full when it writes this file, so its exit
-    /// code proves nothing.
+    /// createrepo_c 0.17 exits with 0 even if the disk is full when it writes this file, so its
+    /// exit code is not enough.
     pub fn verified(repository: &Path) -> Result<Self, RpmError> {
         let path = repository.join(REPOMD);
         let damaged = |reason: String| RpmError::Metadata { path: path.clone(), reason };
@@ -68,14 +68,14 @@ impl Repomd {
         Ok(repomd)
     }
 
-    /// Returns the paths of the files, sorted.
+    /// Returns the sorted paths of the files.
     pub fn paths(&self) -> Vec<&str> {
         let mut paths: Vec<&str> = self.0.iter().map(|file| file.path.as_str()).collect();
         paths.sort_unstable();
         paths
     }
 
-    /// Returns a `repomd.xml` by which `createrepo_c --update` finds these files.
+    /// Returns a `repomd.xml` that makes `createrepo_c --update` find these files.
     pub fn naming(files: &[MetadataFile]) -> String {
         let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
                         <repomd xmlns=\"http://linux.duke.edu/metadata/repo\">\n"
@@ -98,7 +98,7 @@ impl Repomd {
 }
 
 impl MetadataFile {
-    /// Parses what follows `<data `.
+    /// Parses the text after `<data `.
     fn parse(data: &str) -> Result<Self, String> {
         let (data, _) = data.split_once("</data>").ok_or("a <data> has no end")?;
         let path = between(data, "<location href=\"", "\"")?;
@@ -115,7 +115,7 @@ impl MetadataFile {
         })
     }
 
-    /// Returns whether this is the metadata of a kind. createrepo_c puts a digest before it.
+    /// Returns whether this is metadata of this kind. createrepo_c puts a digest before it.
     fn is(&self, kind: &str) -> bool {
         self.path.contains(&format!("-{kind}.xml"))
     }

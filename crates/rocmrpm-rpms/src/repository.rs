@@ -1,5 +1,5 @@
-//! A folder of RPMs with the metadata that dnf reads, brought up to date so that
-//! a reader sees the old state or the new one. Not which RPMs belong in it.
+//! Updates a folder of RPMs and the metadata that dnf reads, so that a reader sees either the old
+//! or the new state. It does not decide which RPMs belong in it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,27 +15,27 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::files;
 use rocmrpm_base::process::{Command, ProcessError, last_lines};
 
-/// Which RPMs the metadata describes, kept inside `repodata` so that both are
-/// replaced in the same step. A published repository has none.
+/// The list of RPMs that the metadata describes, inside `repodata` so that both are replaced
+/// atomically. A published repository does not have it.
 pub const STAMP: &str = "repodata/.rocmrpm-packages";
 const STAGING: &str = ".rocmrpm-repository-";
-/// What the names of files with public keys begin with.
+/// The prefix of names of public key files.
 const KEY_FILE: &str = "RPM-GPG-KEY-";
-/// The revision of an empty repository: the earliest time a zip archive knows.
+/// The revision of an empty repository: the earliest time that a zip archive can hold.
 pub const EPOCH_1980: i64 = 315_532_800;
 
-/// A repository folder.
+/// A folder with RPMs and their metadata.
 #[derive(Debug, Clone)]
 pub struct Repository {
     dir: PathBuf,
 }
 
-/// What [`Repository::refresh`] found and did.
+/// The result of [`Repository::refresh`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refreshed {
-    /// How many RPMs the repository has.
+    /// The number of RPMs in the repository.
     pub packages: usize,
-    /// Whether anything had to be done.
+    /// Whether the refresh changed anything.
     pub changed: bool,
 }
 
@@ -50,13 +50,12 @@ impl Repository {
         &self.dir
     }
 
-    /// Makes the repository hold exactly these RPMs, under their file names; signed copies
-    /// of them, signed metadata and the public key where there is a signer.
+    /// Makes the repository contain exactly these RPMs, under their file names. With a signer, it
+    /// contains signed copies of them, signed metadata and the public key.
     ///
-    /// New RPMs are put in first, then the metadata changes in one step, then
-    /// RPMs that it no longer names are removed: a run that is killed leaves a
-    /// repository that works, and the next run finishes it. Two processes that
-    /// refresh the same folder wait for each other.
+    /// Adds new RPMs first, then replaces the metadata atomically, then removes RPMs that it no
+    /// longer lists: a killed run leaves a working repository, and the next run completes it. Two
+    /// processes that refresh the same folder wait for each other.
     pub fn refresh(&self, rpms: &[PathBuf], signer: Option<&Signer>) -> Result<Refreshed, RpmError> {
         let wanted = by_name(rpms)?;
         fs::create_dir_all(&self.dir)?;
@@ -101,7 +100,7 @@ impl Repository {
             signer.sign_file(&repomd, &repomd.with_extension("xml.asc"))?;
             files::write_if_changed(&self.dir.join(signer.file_name()), signer.public())?;
         }
-        // The stamp must not outlive what it describes where the machine itself goes down.
+        // After a system crash, the stamp must not exist without the files that it describes.
         for name in files::names_in(&staging.path().join("repodata"))? {
             fs::File::open(staging.path().join("repodata").join(name))?.sync_all()?;
         }
@@ -110,7 +109,7 @@ impl Repository {
         }
         for name in wanted.keys() {
             let (copy, target) = (staging.path().join(name), self.dir.join(name));
-            // Signed and unsigned, a file may have the same size and time.
+            // The signed and the unsigned file may have the same size and time.
             if !same_key || !same_file(&copy, &target)? || copies.iter().any(|(_, signed)| *signed == copy) {
                 fs::rename(copy, target)?;
             }
@@ -127,7 +126,7 @@ impl Repository {
         Ok(Refreshed { packages: wanted.len(), changed: true })
     }
 
-    /// Returns whether folder and metadata are what these RPMs would make them.
+    /// Returns whether the folder and the metadata are up to date for these RPMs.
     fn is_current(&self, wanted: &BTreeMap<String, &Path>, signer: Option<&Signer>) -> io::Result<bool> {
         let there = |path: &str| self.dir.join(path).is_file();
         if Repomd::verified(&self.dir).is_err() || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
@@ -140,9 +139,9 @@ impl Repository {
         Ok(signed && now.is_some() && old == now)
     }
 
-    /// Returns whether createrepo_c may take over what the metadata here says of RPMs that keep their
-    /// names. It trusts size and time in whole seconds, which two builds can share; the lines of the
-    /// stamp have the whole time.
+    /// Returns whether createrepo_c may reuse the existing metadata of RPMs that keep their names.
+    /// It compares sizes and times in whole seconds, which two builds can share; the lines of the
+    /// stamp have the full time.
     fn can_reuse(&self, wanted: &BTreeMap<String, &Path>, old: &str) -> io::Result<bool> {
         let old: BTreeMap<&str, &str> =
             old.lines().filter_map(|line| Some((line.split_once('\t')?.0, line))).collect();
@@ -156,7 +155,7 @@ impl Repository {
         Ok(Repomd::verified(&self.dir).is_ok())
     }
 
-    /// Removes the staging folders of runs that were killed.
+    /// Removes the staging folders of killed runs.
     fn remove_leftovers(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
@@ -167,15 +166,15 @@ impl Repository {
         Ok(())
     }
 
-    /// Returns those of the names in the folder that are wanted, sorted.
+    /// Returns the sorted names in the folder that match `wanted`.
     fn names(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
         Ok(files::names_in(&self.dir)?.into_iter().filter(|name| wanted(name)).collect())
     }
 }
 
-/// Writes the metadata of the RPMs in a folder. It takes over what `old` says of RPMs with the
-/// same name, size and time. The revision and all timestamps follow from the RPMs, so that the
-/// same files give the same metadata. Fails unless the metadata is whole.
+/// Writes the metadata of the RPMs in a folder. Reuses the metadata in `old` of RPMs with the same
+/// name, size and time. The revision and all timestamps depend only on the RPMs, so that the same
+/// files give the same metadata. Fails if the metadata is incomplete.
 pub fn make_metadata(folder: &Path, revision: i64, old: Option<&Path>) -> Result<(), RpmError> {
     let mut command = Command::new("createrepo_c")
         .args(["--quiet", "--no-database", "--error-exit-val", "--set-timestamp-to-revision"])
@@ -188,8 +187,8 @@ pub fn make_metadata(folder: &Path, revision: i64, old: Option<&Path>) -> Result
     Repomd::verified(folder).map(drop)
 }
 
-/// Runs a `createrepo_c` with zstd, or with gzip where it is older than 1.0 and does not know
-/// that, as Debian 12's 0.17 is.
+/// Runs `createrepo_c` with zstd, or with gzip if it is older than 1.0 and does not support zstd,
+/// like 0.17 on Debian 12.
 fn compressed(command: Command) -> Result<(), RpmError> {
     let finished = command.clone().arg("--general-compress-type=zstd").env("LC_ALL", "C").run()?;
     if finished.success() {
@@ -222,8 +221,8 @@ fn by_name(rpms: &[PathBuf]) -> Result<BTreeMap<String, &Path>, RpmError> {
     Ok(names)
 }
 
-/// Describes the RPMs, who signed them, and the files in `dir` that were made of them; `None` where
-/// one of these is missing or of another time.
+/// Describes the RPMs, their signer, and the files in `dir` that were made from them; `None` if one
+/// of these files is missing or has another time.
 fn stamp(
     wanted: &BTreeMap<String, &Path>,
     dir: &Path,
@@ -237,7 +236,8 @@ fn stamp(
     Ok(Some(text))
 }
 
-/// Which key signs, and what its public part is: that changes when the key is renewed.
+/// Returns the fingerprint of the signing key and the digest of its public part, which changes when
+/// the key is renewed.
 fn stamp_head(signer: Option<&Signer>) -> String {
     let key = |s: &Signer| format!("signed\t{}\n{}\n", s.fingerprint(), Sha256::of_bytes(s.public()));
     signer.map_or_else(|| "unsigned\n".into(), key)
@@ -259,8 +259,8 @@ fn newest(wanted: &BTreeMap<String, &Path>) -> io::Result<i64> {
     wanted.values().try_fold(EPOCH_1980, |newest, rpm| Ok(newest.max(fs::metadata(rpm)?.mtime())))
 }
 
-/// Gives `from` a second name, or copies it with its time where the file system
-/// allows no hard link: `createrepo_c` and [`same_file`] go by size and time.
+/// Hard-links `from`, or copies it with its time if the file system does not support hard links:
+/// `createrepo_c` and [`same_file`] compare sizes and times.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     files::link_or_copy(from, to)?;
     let (source, copy) = (fs::metadata(from)?, fs::metadata(to)?);
@@ -328,7 +328,7 @@ mod tests {
         let rpm = package(dir.path(), "one");
         let second = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
         let digest = |tail: &str, nanoseconds| {
-            // Bytes after the payload, which rpm does not read: another digest of the same size.
+            // Bytes after the payload, which rpm does not read: another digest with the same size.
             package(dir.path(), "one");
             let bytes = [fs::read(&rpm).unwrap(), tail.as_bytes().to_vec()].concat();
             fs::remove_file(&rpm).unwrap();
@@ -373,7 +373,7 @@ mod tests {
         };
         set_nanos(1);
         repo.refresh(std::slice::from_ref(&one), None).unwrap();
-        // Another build of the same size: another file, since the first one is linked.
+        // Another build with the same size, in a new file because the first one is hard-linked.
         let mut bytes = fs::read(&one).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::remove_file(&one).unwrap();
@@ -418,7 +418,8 @@ mod tests {
         let error = repo.refresh(&[one.clone(), bad], None).unwrap_err();
         assert!(error.to_string().contains("bad.rpm"), "{error}");
         assert!(!repo.refresh(std::slice::from_ref(&one), None).unwrap().changed);
-        // What a killed run leaves: its staging folder, and an RPM that is not the one described.
+        // Leftovers of a killed run: its staging folder, and an RPM that does not match the
+        // metadata.
         fs::create_dir(repo.dir().join(".rocmrpm-repository-dead")).unwrap();
         fs::remove_file(repo.dir().join("one-1.0-1.noarch.rpm")).unwrap();
         fs::write(repo.dir().join("one-1.0-1.noarch.rpm"), "half").unwrap();

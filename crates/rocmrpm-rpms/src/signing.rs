@@ -1,6 +1,6 @@
-//! Signing by gpg and rpmsign with a key that the user has: packages, detached
-//! signatures, the public key. Not what is signed, and no passphrase: that is the
-//! agent's business.
+//! Signs with gpg and rpmsign and the user's key: packages, and files with detached signatures;
+//! exports the public key. It does not decide what to sign, and never handles the passphrase, which
+//! is up to the agent.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
 use rocmrpm_base::text::visible;
 
-/// How many lines of a tool's own words an error shows.
+/// The number of lines of a tool's output in an error.
 const WORDS: usize = 6;
 
 /// A key that can sign.
@@ -22,74 +22,74 @@ pub struct Signer {
     file_name: String,
 }
 
-/// Why nothing was signed.
+/// Why signing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningError {
     /// gpg is not installed.
     #[error("`gpg` is not installed; [signing] needs it")]
     NoGpg,
-    /// gpg has no such secret key.
+    /// gpg does not have the secret key.
     #[error("gpg has no secret key `{key}`, which [signing] names")]
     NoKey {
-        /// The key as the workspace names it.
+        /// The key as written in the workspace.
         key: String,
     },
-    /// Several secret keys go by this name.
+    /// Several secret keys match the name.
     #[error("gpg has {} secret keys that `{key}` may mean: {}", found.len(), found.join(", "))]
     Ambiguous {
-        /// The key as the workspace names it.
+        /// The key as written in the workspace.
         key: String,
-        /// Their fingerprints.
+        /// The fingerprints of the matching keys.
         found: Vec<String>,
     },
-    /// The key is there and must not sign any more.
+    /// The key exists but can no longer sign.
     #[error("the signing key {fingerprint} is {state}")]
     Unusable {
-        /// Which key.
+        /// The fingerprint of the key.
         fingerprint: String,
-        /// What it is, such as `expired`.
+        /// The state of the key, such as `expired`.
         state: &'static str,
     },
-    /// The agent has no passphrase for it and cannot ask for one.
+    /// The agent does not have the passphrase and cannot ask for it.
     #[error("the signing key {fingerprint} is locked, and nobody can be asked for its passphrase")]
     Locked {
-        /// Which key.
+        /// The fingerprint of the key.
         fingerprint: String,
-        /// What gpg said.
+        /// gpg's output.
         words: Vec<String>,
     },
     /// The passphrase was wrong.
     #[error("the passphrase for the signing key {fingerprint} was wrong")]
     WrongPassphrase {
-        /// Which key.
+        /// The fingerprint of the key.
         fingerprint: String,
-        /// What gpg said.
+        /// gpg's output.
         words: Vec<String>,
     },
     /// gpg or rpm failed in another way.
     #[error("cannot {action}: `{program}` {how}")]
     Tool {
-        /// What was being done.
+        /// The failed action.
         action: &'static str,
-        /// The tool.
+        /// The name of the tool.
         program: &'static str,
-        /// How it ended.
+        /// The exit status.
         how: String,
-        /// The last lines that it wrote.
+        /// The last lines of the tool's output.
         words: Vec<String>,
     },
-    /// The signatures are not what rpm accepts with the exported key.
+    /// rpm does not accept the signatures with the exported key.
     #[error("rpm does not accept what was signed with the key {fingerprint}")]
     NotVerified {
-        /// Which key.
+        /// The fingerprint of the key.
         fingerprint: String,
-        /// What rpm said.
+        /// rpm's output.
         words: Vec<String>,
     },
-    /// The file system refuses.
+    /// An I/O operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// A tool could not be run, or we were asked to stop.
+    /// A tool could not be run, or the user interrupted rocmrpm.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
@@ -128,8 +128,8 @@ impl Diagnose for SigningError {
 }
 
 impl Signer {
-    /// Finds the secret key that goes by this name, and exports its public part, which a
-    /// stack's users know as `RPM-GPG-KEY-<stack>`.
+    /// Finds the secret key with this name and exports its public part, which is published as
+    /// `RPM-GPG-KEY-<stack>`.
     pub fn find(key: &str, stack: &str) -> Result<Self, SigningError> {
         let gpg = find_program("gpg").ok_or(SigningError::NoGpg)?;
         let command = ["--with-colons", "--fixed-list-mode", "--list-secret-keys", "--", key];
@@ -154,7 +154,7 @@ impl Signer {
         Ok(Self { gpg, fingerprint, public: export.stdout, file_name: key_file(stack) })
     }
 
-    /// Returns the key's fingerprint.
+    /// Returns the fingerprint of the key.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -164,18 +164,18 @@ impl Signer {
         &self.public
     }
 
-    /// Returns what the file with the public key is called.
+    /// Returns the name of the file with the public key.
     pub fn file_name(&self) -> &str {
         &self.file_name
     }
 
-    /// Makes sure that the key can sign now: signs nothing of importance, so that a
-    /// passphrase is asked for before hours of work and not after them.
+    /// Checks that the key can sign now by signing some test data, so that gpg asks for a
+    /// passphrase before hours of work instead of after them.
     pub fn probe(&self) -> Result<(), SigningError> {
         self.detached(&["--output", "-"], b"rocmrpm").map(drop)
     }
 
-    /// Returns the detached signature of bytes, in ASCII armor, verified with the public key alone.
+    /// Returns the detached signature of bytes, in ASCII armor, verified with only the public key.
     pub fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
         let signature = self.detached(&["--armor", "--output", "-"], bytes)?;
         if is_signed_by(&self.public, bytes, &signature)? {
@@ -202,15 +202,15 @@ impl Signer {
         Err(self.refused(&finished, "gpg", "sign"))
     }
 
-    /// Signs packages in place, replacing what signatures they have, and verifies each
-    /// with the public key alone, as a machine that trusts this key would.
+    /// Signs packages in place, replacing existing signatures, and verifies each with only the
+    /// public key, as a machine that trusts this key would.
     pub fn sign_rpms(&self, rpms: &[PathBuf]) -> Result<(), SigningError> {
         if rpms.is_empty() {
             return Ok(());
         }
         self.probe()?;
-        // rpm's own idea of where gpg lies differs between distributions. All versions know
-        // `_gpg_name`: 6 takes it where `_openpgp_sign_id` is not set (its macros file).
+        // rpm's default path of gpg differs between distributions. All versions support
+        // `_gpg_name`: rpm 6 uses it if `_openpgp_sign_id` is not set (its macros file).
         let command = Command::new("rpmsign")
             .args(["--define", &format!("__gpg {}", self.gpg.display())])
             .args(["--define", &format!("_gpg_name {}", self.fingerprint)])
@@ -223,7 +223,7 @@ impl Signer {
         self.verify(rpms)
     }
 
-    /// Verifies packages with the public key alone.
+    /// Verifies packages with only the public key.
     fn verify(&self, rpms: &[PathBuf]) -> Result<(), SigningError> {
         match RpmKeys::with(&self.public)?.check(rpms)? {
             Ok(()) => Ok(()),
@@ -231,7 +231,8 @@ impl Signer {
         }
     }
 
-    /// Says why gpg did not sign. Source: GnuPG's doc/DETAILS, "STATUS"; libgpg-error's err-codes.h.
+    /// Returns the reason why gpg did not sign. Source: GnuPG's doc/DETAILS, "STATUS";
+    /// libgpg-error's err-codes.h.
     fn refused(&self, finished: &Finished, program: &'static str, action: &'static str) -> SigningError {
         let said = String::from_utf8_lossy(&finished.stderr);
         let fingerprint = self.fingerprint.clone();
@@ -253,8 +254,8 @@ impl Signer {
     }
 }
 
-/// Returns whether a detached signature of bytes is valid and made by this public key, which must be
-/// neither expired nor revoked. The user's keyring has no part in it.
+/// Returns whether a detached signature of bytes is valid and from this public key, which must be
+/// neither expired nor revoked. The user's keyring is not used.
 pub fn is_signed_by(public: &[u8], bytes: &[u8], signature: &[u8]) -> Result<bool, SigningError> {
     let dir = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
     let dir = dir.map_err(IoError::doing("make a folder for gpg's keys"))?;
@@ -276,17 +277,18 @@ pub fn is_signed_by(public: &[u8], bytes: &[u8], signature: &[u8]) -> Result<boo
     let verify = gpg().args(["--no-default-keyring", "--trust-model", "always", "--status-fd", "1"]);
     let verify = verify.arg("--keyring").arg(path("keyring"));
     let verified = run(verify.arg("--verify").arg(path("signature")).arg(path("bytes")))?;
-    // GOODSIG is for keys that are neither expired nor revoked. Source: GnuPG, doc/DETAILS.
+    // GOODSIG is only reported for keys that are neither expired nor revoked. Source: GnuPG,
+    // doc/DETAILS.
     let status = String::from_utf8_lossy(&verified.stdout);
     Ok(verified.success() && status.lines().any(|line| line.starts_with("[GNUPG:] GOODSIG ")))
 }
 
-/// A database of rpm's own with one public key.
+/// A temporary rpm database with a single public key.
 #[derive(Debug)]
 pub struct RpmKeys(tempfile::TempDir);
 
 impl RpmKeys {
-    /// Returns a database with this key, in ASCII armor.
+    /// Creates a database with this key, in ASCII armor.
     pub fn with(public: &[u8]) -> Result<Self, SigningError> {
         let folder = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
         let keys = Self(folder.map_err(IoError::doing("make a folder for rpm's keys"))?);
@@ -299,8 +301,8 @@ impl RpmKeys {
         Ok(keys)
     }
 
-    /// Checks that packages are whole and signed with the key. The inner error has rpm's words for
-    /// those that are not.
+    /// Checks that packages are undamaged and signed with the key. The inner error is rpm's output
+    /// about those that are not.
     pub fn check(&self, rpms: &[PathBuf]) -> Result<Result<(), Vec<String>>, SigningError> {
         let level = ["--define", "_pkgverify_level all"];
         let checked = run(self.command().args(level).arg("--checksig").args(rpms))?;
@@ -316,13 +318,13 @@ impl RpmKeys {
     }
 }
 
-/// Returns what the file with a stack's public key is called.
+/// Returns the name of the file with a stack's public key.
 pub fn key_file(stack: &str) -> String {
     format!("RPM-GPG-KEY-{stack}")
 }
 
-/// Returns the fingerprints of the primary keys of a listing, each with what makes it
-/// unusable. Source: GnuPG's doc/DETAILS, "Format of the colon listings".
+/// Returns the fingerprints of the primary keys in a listing, each with the reason why it is
+/// unusable, if any. Source: GnuPG's doc/DETAILS, "Format of the colon listings".
 fn primary_keys(listing: &str) -> Vec<(String, Option<&'static str>)> {
     let mut keys = Vec::new();
     let mut state = None;
@@ -338,7 +340,7 @@ fn primary_keys(listing: &str) -> Vec<(String, Option<&'static str>)> {
                 });
             }
             ["fpr", .., _, _] => {
-                // The first one after `sec` is the primary key's, others are those of subkeys.
+                // The first `fpr` after `sec` belongs to the primary key, others to subkeys.
                 if let (Some(state), Some(fingerprint)) = (state.take(), fields.get(9)) {
                     keys.push(((*fingerprint).to_owned(), state));
                 }
@@ -432,7 +434,7 @@ mod tests {
         ] {
             assert_eq!(kind(stderr), expected, "{stderr}");
         }
-        // Nothing to sign asks for no key.
+        // Signing nothing does not need the key.
         signer.sign_rpms(&[]).unwrap();
     }
 

@@ -1,5 +1,5 @@
-//! The tags of an RPM's header by number, as plain values. What differs between two
-//! packages is told in them; what they mean is their reader's business.
+//! Reads the tags of an RPM's header by number, as plain values, for example to compare two
+//! packages. It does not interpret them.
 //!
 //! Source of numbers and names: rpm, `include/rpm/rpmtag.h`; of the format:
 //! `docs/manual/format_v4.md`.
@@ -10,20 +10,20 @@ use std::path::Path;
 
 use super::{RpmError, checked};
 
-/// How long the lead is that every RPM file begins with.
+/// The length of the lead at the start of every RPM file.
 const LEAD: usize = 96;
-/// Magic, and the two numbers of a header: of its tags, and of its data's bytes.
+/// The length of a header's magic and its two counts, of tags and of bytes of data.
 const INTRO: usize = 16;
 const ENTRY: usize = 16;
 
 /// The value of a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// One text or several.
+    /// One or more texts.
     Texts(Vec<String>),
     /// Numbers of any width.
     Numbers(Vec<u64>),
-    /// Bytes without meaning of their own.
+    /// Opaque bytes.
     Bytes(Vec<u8>),
 }
 
@@ -40,12 +40,12 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// All tags of one header.
+/// All tags of a header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tags(pub BTreeMap<u32, Value>);
 
 impl Tags {
-    /// Reads the tags of a package's main header. The signatures are no part of it.
+    /// Reads the tags of a package's main header, without the signatures.
     pub fn read(path: &Path) -> Result<Self, RpmError> {
         Self::read_with(path, |bytes| {
             let (index, data) = lengths(bytes)?;
@@ -58,7 +58,7 @@ impl Tags {
         Self::read_with(path, Self::parse)
     }
 
-    /// `read` gets the headers, the signatures first.
+    /// Passes the headers to `read`, the signature header first.
     fn read_with(path: &Path, read: impl Fn(&[u8]) -> Option<Self>) -> Result<Self, RpmError> {
         let refused =
             |reason: &str| RpmError::Unreadable { path: path.to_owned(), reason: reason.to_owned() };
@@ -79,7 +79,7 @@ impl Tags {
         Some(Self(tags))
     }
 
-    /// Returns the texts of a tag, none where it has none.
+    /// Returns the texts of a tag; empty if it has none.
     pub fn texts(&self, tag: u32) -> &[String] {
         match self.0.get(&tag) {
             Some(Value::Texts(texts)) => texts,
@@ -87,7 +87,7 @@ impl Tags {
         }
     }
 
-    /// Returns the numbers of a tag, none where it has none.
+    /// Returns the numbers of a tag; empty if it has none.
     pub fn numbers(&self, tag: u32) -> &[u64] {
         match self.0.get(&tag) {
             Some(Value::Numbers(numbers)) => numbers,
@@ -96,7 +96,7 @@ impl Tags {
     }
 }
 
-/// Returns how many bytes a header's index has, and its data.
+/// Returns the lengths in bytes of a header's index and of its data.
 fn lengths(header: &[u8]) -> Option<(usize, usize)> {
     Some((number(header, 8)? as usize * ENTRY, number(header, 12)? as usize))
 }
@@ -126,7 +126,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// Returns a tag's name, its number where it is none that packages usually have.
+/// Returns the name of a tag, or its number if it is not a common one.
 pub fn tag_name(tag: u32) -> String {
     match NAMES.iter().find(|(number, _)| *number == tag) {
         Some((_, name)) => (*name).to_owned(),

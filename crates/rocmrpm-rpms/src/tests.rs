@@ -1,4 +1,4 @@
-//! RPMs of every kind: what rpmbuild makes, and what nobody should.
+//! Tests reading RPMs of every kind: those that rpmbuild makes, and malformed ones.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -24,7 +24,7 @@ fn content(path: &Path) -> Result<Files, RpmError> {
     Ok(files)
 }
 
-/// Builds the spec's package with rpmbuild.
+/// Builds a package with rpmbuild.
 fn rpmbuild(dir: &Path, files: &str, install: &str, payload: &str) -> PathBuf {
     let spec = format!(
         "Name: demo\nVersion: 1.0\nRelease: 1\nSummary: demo\nLicense: MIT\nBuildArch: noarch\n\
@@ -96,7 +96,7 @@ fn any_number_of_files_is_read() {
     assert!(read.iter().all(|(path, bytes)| path.as_bytes() == bytes));
 }
 
-/// The members as rpm writes them for packages with files over 4 GB.
+/// Returns members as rpm writes them in packages with files over 4 GB.
 fn stripped(members: &[(u32, &[u8])]) -> Vec<u8> {
     let mut payload = Vec::new();
     for (number, bytes) in members {
@@ -147,7 +147,7 @@ fn files_over_4_gb_have_long_sizes() {
     let dir = tempfile::tempdir().unwrap();
     let large = (4u64 << 30) + 5;
     let mut package = package(&[("/a", b"x"), ("/b", b"behind")]);
-    // LONGFILESIZES in the place of FILESIZES.
+    // LONGFILESIZES instead of FILESIZES.
     let mut entries = package.metadata.header.get_all_entries().unwrap();
     entries.retain(|(tag, _)| *tag > 99 && *tag != rpm::IndexTag::RPMTAG_FILESIZES as u32);
     let sizes = rpm::IndexData::Int64(vec![large, 6]);
@@ -156,7 +156,7 @@ fn files_over_4_gb_have_long_sizes() {
     package.metadata.header = rpm::Header::from_entries(entries, rpm::IndexTag::RPMTAG_HEADERIMMUTABLE);
     package.payload = Vec::new();
     let path = written(dir.path(), &package);
-    // A file with a hole where the large file's content is.
+    // A sparse file, with a hole for the content of the large file.
     let file = fs_err::OpenOptions::new().write(true).open(&path).unwrap();
     let start = file.metadata().unwrap().len();
     let second = stripped(&[(1, b"behind")]);

@@ -1,4 +1,4 @@
-//! What `rocmrpm build --json` prints.
+//! The JSON documents of `rocmrpm build --json`.
 
 use std::path::PathBuf;
 
@@ -157,7 +157,7 @@ impl Document for RunDocument {
 }
 
 impl RunReport {
-    /// Returns what came of a run that ended with a stage, and what was made of its packages.
+    /// Returns the report of a run up to a stage, with the outputs made from its packages.
     pub fn of(workspace: &Workspace, done: &Run, until: Stage, outputs: Option<&Outputs>) -> Self {
         let build_dir = workspace.build_dir();
         let component = |(name, outcome): &(ComponentName, Outcome)| {

@@ -14,7 +14,7 @@ use crate::report::{Progress, Shell, Style, audit_json, audit_text};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 
-/// Names another address of the service, such as a mirror's.
+/// Sets another address for the service, such as that of a mirror.
 const VARIABLE: &str = "ROCMRPM_OSV_URL";
 
 pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done {
@@ -66,7 +66,7 @@ pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done 
     Ok(u8::from(!audit.is_clean()))
 }
 
-/// Returns the member that another version of would help.
+/// Returns the member to upgrade, if another version would fix the finding.
 fn upgradable(finding: &Finding) -> Option<&str> {
     let ours = matches!(finding.holder, Holder::Rpm | Holder::Private);
     let fixed = match &finding.what {

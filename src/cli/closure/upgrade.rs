@@ -1,4 +1,4 @@
-//! `rocmrpm closure --upgrade`: how the closure differs from the one that is locked.
+//! `rocmrpm closure --upgrade`: the differences between the closure and the lock file.
 
 use crate::closure::Closure;
 use crate::closure::diff::{Difference, Places, diff};
@@ -8,17 +8,17 @@ use crate::report::{Shell, Style, diff_text};
 use crate::sources::normalized;
 use crate::workspace::Workspace;
 
-/// What is locked before an upgrade.
+/// The locked closure before an upgrade.
 pub(super) struct Before {
     lock: Lock,
     places: Places,
-    /// The members that were named; all if empty.
+    /// The members to upgrade; all if empty.
     names: Vec<String>,
 }
 
 impl Before {
-    /// Returns what is locked, if an upgrade is asked for and there is a lock. A damaged one is
-    /// no reason not to write another.
+    /// Reads the lock file if an upgrade is requested. Ignores a missing or damaged lock file,
+    /// which does not prevent writing a new one.
     pub fn of(workspace: &Workspace, names: Option<&[String]>) -> Option<Self> {
         let names = names?.iter().map(|name| normalized(name)).collect();
         let lock = Lock::read(&workspace.closure_lock()).ok().flatten()?;
@@ -26,19 +26,19 @@ impl Before {
         Some(Self { lock, places, names })
     }
 
-    /// Returns whether single members were named.
+    /// Returns whether the upgrade is limited to some members.
     pub fn names_members(&self) -> bool {
         !self.names.is_empty()
     }
 
-    /// Returns what differs now.
+    /// Returns the differences from the locked closure.
     pub fn differences(&self, closure: &Closure, lock: &Lock) -> Vec<Difference> {
         let places: Places =
             closure.members.iter().map(|(name, member)| (name.clone(), member.place)).collect();
         diff((&self.lock.packages, &self.places), (&lock.packages, &places))
     }
 
-    /// Shows what differs: as the command's data where members were named.
+    /// Shows the differences, on stdout if the upgrade is limited to some members.
     pub fn show(&self, differences: &[Difference], lock: &Lock, shell: &Shell) -> Result<(), Error> {
         if !self.names_members() {
             shell.talk(diff_text(differences));

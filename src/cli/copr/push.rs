@@ -24,7 +24,7 @@ use crate::stack::{Stack, Verdict};
 use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::{Component, CoprProject, Workspace};
 
-/// Keys of the project that change nothing in a build.
+/// Keys of the project that do not affect builds.
 const TEXTS: &[&str] = &[
     "auto-prune",
     "contact",
@@ -157,7 +157,8 @@ struct Push<'a> {
 }
 
 impl Push<'_> {
-    /// Builds what is stale for one chroot; returns the exit code and the chroot's part of the document.
+    /// Builds the outdated components for a chroot; returns the exit code and the chroot's part of
+    /// the document.
     fn chroot(&self, place: &Place<'_>, events: &dyn Events) -> Result<(u8, ChrootPush), Error> {
         let Self { args, client, shell, .. } = *self;
         let Place { workspace, .. } = *place;
@@ -204,7 +205,7 @@ impl Push<'_> {
         Ok((code, ChrootPush::Run { run: RunReport::of(workspace, &done, Stage::Rpm, None), builds }))
     }
 
-    /// Refuses to build in a project that would build otherwise than the workspace says.
+    /// Refuses to build in a project whose settings on COPR differ from the workspace.
     fn check_synced(&self) -> Result<(), Error> {
         let sync = Sync::find(self.client, self.project, self.places)?;
         if !sync.exists {
@@ -270,7 +271,8 @@ impl Push<'_> {
         Ok((0, ChrootPush::Plan { chroot: place.workspace.chroot.name.clone(), steps }))
     }
 
-    /// Lets COPR publish what was accepted, now or earlier; tells whether all of it is.
+    /// Makes COPR publish the accepted builds of this and earlier runs; returns whether all builds
+    /// are accepted.
     fn publish(&self) -> Result<bool, Error> {
         let Self { client, shell, .. } = *self;
         let Some(place) = self.places.first() else { return Ok(true) };
@@ -293,7 +295,7 @@ impl Push<'_> {
         Ok(false)
     }
 
-    /// Says what COPR has in spite of what the run came to.
+    /// Warns about builds that COPR has although they failed inspection.
     fn remarks(&self, prepared: &Prepared<'_, '_>, done: &Run, code: u8) {
         let Self { client, shell, .. } = *self;
         for (component, outcome) in &done.outcomes {
@@ -327,7 +329,7 @@ impl Push<'_> {
     }
 }
 
-/// Shows what users would get without an inspection, and what to do about it.
+/// Shows the builds that would be published without inspection, and what to do about them.
 pub(super) fn show_obstacles(client: &Client<'_>, obstacles: Vec<Obstacle>, shell: &Shell) {
     for Obstacle { package, build, over } in obstacles {
         let page = client.build_page(build);
@@ -341,15 +343,15 @@ pub(super) fn show_obstacles(client: &Client<'_>, obstacles: Vec<Obstacle>, shel
     }
 }
 
-/// Returns the build that a component was last sent as.
+/// Returns the last build that was sent for a component.
 fn sent(client: &Client<'_>, prepared: &Prepared<'_, '_>, component: &ComponentName) -> Option<Sent> {
     let name = package(&prepared.specs[component].text);
     let build_dir = prepared.stack.workspace.build_dir();
     Sent::read(&build_dir, client.project(), name.as_deref().unwrap_or(component.as_str()))
 }
 
-/// Warns of components whose GPU targets are not those of the macros package, which is one
-/// for all of the stack.
+/// Warns about components whose GPU targets differ from those of the macros package, which the
+/// whole stack shares.
 fn other_targets(place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Vec<String> {
     let workspace: &Workspace = place.workspace;
     let macros: Option<&MacrosPackage> = place.macros.as_ref();

@@ -88,7 +88,7 @@ pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done
     Ok(0)
 }
 
-/// Refuses to let COPR publish all that it has while some of it did not pass inspection.
+/// Refuses to make COPR publish all builds while some of them have not passed inspection.
 fn refuse_unaccepted(client: &Client<'_>, places: &[Place<'_>], shell: &Shell) -> Result<(), Error> {
     let Some(place) = places.first() else { return Ok(()) };
     let root = place.workspace.root.join("build");
@@ -102,7 +102,7 @@ fn refuse_unaccepted(client: &Client<'_>, places: &[Place<'_>], shell: &Shell) -
     Err(Error::new(Kind::Findings, message).with_help("delete these builds, then sync again".to_owned()))
 }
 
-/// Returns the chroots of the project with the macros package of each.
+/// Returns the chroots of the project, each with its macros package.
 pub(super) fn places(target: &Target) -> Result<Vec<Place<'_>>, Error> {
     let places = target.chroots().map(|(chroot, workspace)| {
         let macros = MacrosPackage::new(workspace, &History::read(workspace)?);
@@ -111,7 +111,7 @@ pub(super) fn places(target: &Target) -> Result<Vec<Place<'_>>, Error> {
     places.collect()
 }
 
-/// Writes one difference: texts of several lines as a unified diff.
+/// Prints a difference, as a unified diff for a multi-line text.
 fn show(change: &Change, shell: &Shell) -> Result<(), Error> {
     let place = change.chroot.as_deref().map(|chroot| format!("{chroot}: ")).unwrap_or_default();
     let name = format!("{place}{}", change.key);

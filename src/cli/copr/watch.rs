@@ -10,14 +10,14 @@ use crate::report::{Progress, Shell, Style, count};
 use crate::spec::{self, History};
 use crate::stack::Stack;
 
-/// A build that is not over.
+/// An unfinished build.
 struct Open {
     name: Option<String>,
     state: State,
 }
 
-/// Reads the builds for the chosen chroots that are not over. Those whose SRPM COPR has not
-/// read are among them, for whatever chroot they are.
+/// Reads the unfinished builds for the chosen chroots. Includes builds whose SRPM COPR has not read
+/// yet, for any chroot.
 fn open(client: &Client<'_>, target: &Target) -> Result<BTreeMap<u64, Open>, Error> {
     let mut open: BTreeMap<u64, Open> = BTreeMap::new();
     let dirs = target.workspaces.iter().map(crate::workspace::Workspace::build_dir);
@@ -44,7 +44,7 @@ pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Don
         let mut now = open(&client, target)?;
         for (id, before) in &seen {
             if !now.contains_key(id) {
-                // It ended, was deleted, or is for another chroot after all.
+                // It finished, was deleted, or turned out to be for another chroot.
                 let state = client.state(*id)?.unwrap_or(State::Canceled);
                 now.insert(*id, Open { name: before.name.clone(), state });
             }

@@ -36,7 +36,8 @@ impl Document for CheckReport<'_> {
 
 pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
-    // What cannot be planned at all, such as GPU targets that upstream lacks.
+    // Fails for stacks that cannot be planned at all, for example with GPU targets that upstream
+    // does not support.
     Stack::new(&workspace)?;
     let progress = Progress::new(shell);
     let quiet = Quiet(&progress);
@@ -82,7 +83,7 @@ pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
     Ok(u8::from(errors > 0))
 }
 
-/// Returns a finding on one line, with the places on both sides.
+/// Formats a finding on one line, with the locations on both sides.
 fn line(finding: &Finding) -> String {
     let places: String = finding.upstream.iter().map(|place| format!("; {place}")).collect();
     format!("{}:{}: {}{places}", finding.file, finding.line, finding.message)

@@ -1,4 +1,4 @@
-//! `rocmrpm pins`: one file a command.
+//! `rocmrpm pins`. Each subcommand has its own file.
 
 pub(super) mod check;
 pub(super) mod derive;

@@ -95,15 +95,16 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
     Ok(u8::from(stale || first_member.is_some()))
 }
 
-/// What was asked for.
+/// The components and members to check.
 struct Wanted<'w> {
-    /// All if empty and nothing was named.
+    /// All components if both lists are empty.
     components: Vec<&'w Component>,
     members: Vec<(&'w str, Option<&'static str>)>,
 }
 
 impl<'w> Wanted<'w> {
-    /// Sorts names out; without any, the members are those that our packages bring.
+    /// Splits the names into components and members. Without names, selects the members that the
+    /// stack packages itself.
     fn of(
         workspace: &'w Workspace,
         locked: Option<&'w (Lock, Places)>,
@@ -134,12 +135,12 @@ impl<'w> Wanted<'w> {
     }
 }
 
-/// Warns of origins that could not be asked; an error if none could.
+/// Warns about unreachable origins; fails if all of them are.
 fn reach(rows: &[Outdated], members: &[MemberOutdated], shell: &Shell) -> Result<(), Error> {
     let of = |state: State| rows.iter().filter(|row| row.state == state).count();
     let (mut unreachable, mut asked) = (of(State::Unreachable), rows.len() - of(State::NotKnown));
     let error = rows.iter().find_map(|row| row.error.as_ref());
-    // The index is one origin for all members.
+    // The index counts as a single origin for all members.
     let of_members = members.iter().find_map(|member| member.error.as_ref());
     asked += usize::from(!members.is_empty());
     unreachable += usize::from(of_members.is_some());
@@ -153,7 +154,7 @@ fn reach(rows: &[Outdated], members: &[MemberOutdated], shell: &Shell) -> Result
     Ok(())
 }
 
-/// Returns a table of members. Of `all`, those without a newer release are only counted.
+/// Returns a table of members. If `all`, members without a newer release are only counted.
 fn members_text(members: &[MemberOutdated], all: bool) -> String {
     let newest = |member: &&MemberOutdated| matches!(member.state, State::Newest | State::Ahead);
     let shown: Vec<&MemberOutdated> = members.iter().filter(|member| !all || !newest(member)).collect();
@@ -209,7 +210,7 @@ fn table(rows: &[Outdated], python: &str) -> String {
     table.text()
 }
 
-/// Says whether the chroot's Python is one that the pin and the newest release allow.
+/// Describes whether the pin and the newest release support the chroot's Python.
 fn fits(row: &Outdated) -> (Option<Style>, String) {
     let newest = row.newest_python.clone().unwrap_or_default();
     match (row.python_allowed, row.newest_python_allowed) {

@@ -1,9 +1,9 @@
-//! Events of sources that are only read: what such a source leaves out is nobody's concern.
+//! Suppresses warnings about sources that are only read, where omitted files do not matter.
 
 use crate::error::Error;
 use crate::events::{Event, Events};
 
-/// Drops warnings, and passes on everything else.
+/// Drops warnings and forwards all other events.
 pub(super) struct Quiet<'e>(pub &'e dyn Events);
 
 impl Events for Quiet<'_> {

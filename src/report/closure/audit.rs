@@ -1,4 +1,4 @@
-//! What an audit of a closure found, as text for a terminal and as a JSON document.
+//! Formats the audit of a closure, as text for a terminal and as a JSON document.
 
 use serde::Serialize;
 
@@ -9,10 +9,10 @@ use crate::osv::{Ecosystem, Level};
 use crate::report::{Style, Table, count};
 use crate::text::visible;
 
-/// How long summaries are in tables, in characters; the document has them whole.
+/// The maximum length of summaries in tables, in characters; the JSON document has them in full.
 const SUMMARY: usize = 90;
 
-/// Returns an audit as text for a terminal.
+/// Formats an audit as text for a terminal.
 pub fn audit_text(closure: &Closure, audit: &Audit) -> String {
     let about = format!("for {} with the pins of {}", closure.chroot, closure.pins);
     let head = Style::Bold.paint(visible(closure.graph.component.as_str()));
@@ -37,7 +37,7 @@ pub fn audit_text(closure: &Closure, audit: &Audit) -> String {
     text + "\n" + &total(&open, accepted.len()) + "\n"
 }
 
-/// Says what was looked at, and by which advisories.
+/// Describes what was audited, and by which advisories.
 fn scope(audit: &Audit) -> String {
     let mut scope = count(audit.packages, "package");
     if audit.components > 0 {
@@ -102,7 +102,7 @@ fn accepted_rows(findings: &[&Finding]) -> String {
     table.text()
 }
 
-/// Returns the ID of an advisory, with the CVE that it is about.
+/// Returns the ID of an advisory, with its CVE if there is one.
 fn ids(one: &Vulnerability) -> String {
     match one.aliases.iter().find(|id| id.starts_with("CVE-")) {
         Some(cve) if *cve != one.id => format!("{} {cve}", one.id),
@@ -256,7 +256,7 @@ impl Document for AuditReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/closure-audit/1";
 }
 
-/// Returns the document of an audit.
+/// Returns the JSON document of an audit.
 pub fn audit_json<'a>(closure: &'a Closure, audit: &'a Audit) -> AuditReport<'a> {
     let source = match &audit.source {
         Source::Service(address) => AdvisorySource::Service(address),

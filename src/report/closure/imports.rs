@@ -1,5 +1,5 @@
-//! What a component imports and its closure does not define, as lines for a terminal and as a
-//! part of the closure's document.
+//! Formats the imports of a component that its closure does not define, as lines for a terminal and
+//! as a part of the closure's JSON document.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::closure::imports::{self, Imports, Missing, Unchecked, Unread};
 use crate::report::{Shell, Style, count};
 use crate::text::visible;
 
-/// How many imports of a kind are listed; `--json` has them all.
+/// The maximum number of listed imports of a kind; `--json` has all of them.
 const LISTED: usize = 20;
 
-/// Writes what a check of imports found to stderr; `file` is the component.toml.
+/// Writes the result of an import check to stderr; `file` is the component.toml.
 pub fn show_imports(shell: &Shell, imports: &Imports, file: &str) {
     if imports.own.is_none() {
         shell
@@ -62,7 +62,8 @@ fn missing_text(missing: &Missing) -> String {
     })
 }
 
-/// One line for each top-level module that no member has, at the first place that imports it.
+/// Returns one line for each top-level module that no member has, with the first place that imports
+/// it.
 fn by_top_level(missing: &[&Missing]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&Missing>> = BTreeMap::new();
     for one in missing {
@@ -78,7 +79,7 @@ fn by_top_level(missing: &[&Missing]) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-/// One line of numbers; what is zero is left out.
+/// Returns a line of counts, without those that are zero.
 fn summary(imports: &Imports) -> String {
     let counts = &imports.counts;
     let accepted = imports.missing.iter().filter(|missing| missing.accepted.is_some()).count();
@@ -189,7 +190,7 @@ struct OtherVersion<'a> {
     release: Option<String>,
 }
 
-/// Returns what a check of imports found as a part of the closure's document.
+/// Returns the result of an import check as a part of the closure's JSON document.
 pub fn imports_json(imports: &Imports) -> ImportsReport<'_> {
     let counts = &imports.counts;
     ImportsReport {

@@ -1,4 +1,5 @@
-//! A closure, why a member is in it, and what differs between two, as JSON documents.
+//! Builds the JSON documents of a closure, of why a member is in it, and of the differences between
+//! two closures.
 
 use std::collections::BTreeMap;
 
@@ -47,18 +48,18 @@ pub struct ClosureReport<'a> {
     imports: Option<ImportsReport<'a>>,
 }
 
-/// What a closure's document has beside the closure.
+/// The parts of a closure's document in addition to the closure itself.
 #[derive(Default)]
 pub struct Extras<'a> {
-    /// Files that are not as they should be, where that was asked.
+    /// Files that are out of date, if the command checks that.
     pub differs: &'a [String],
-    /// Whether they were written.
+    /// Whether these files were written.
     pub written: bool,
-    /// How the closure differs from the lock before.
+    /// The differences from the previous lock file, after an upgrade.
     pub upgraded: Option<&'a [Difference]>,
     /// The proof that the packages can be installed.
     pub proof: Option<InstallReport<'a>>,
-    /// What the component imports.
+    /// The result of the import check.
     pub imports: Option<ImportsReport<'a>>,
 }
 
@@ -222,7 +223,7 @@ impl Document for DiffReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/closure-diff/1";
 }
 
-/// Returns the document of a closure.
+/// Returns the JSON document of a closure.
 pub fn closure_json<'a>(closure: &'a Closure, extras: Extras<'a>) -> ClosureReport<'a> {
     let chains = chains(closure);
     let total = |members: usize, bytes: u64| Total { members, bytes };
@@ -253,7 +254,7 @@ pub fn closure_json<'a>(closure: &'a Closure, extras: Extras<'a>) -> ClosureRepo
     }
 }
 
-/// Returns the document of why a member is in a closure.
+/// Returns the JSON document of why a member is in a closure.
 pub fn why_json<'a>(closure: &'a Closure, why: &Why<'a>) -> WhyReport<'a> {
     WhyReport {
         schema: WhyReport::SCHEMA,
@@ -267,7 +268,7 @@ pub fn why_json<'a>(closure: &'a Closure, why: &Why<'a>) -> WhyReport<'a> {
     }
 }
 
-/// Returns the document of the differences between two closures.
+/// Returns the JSON document of the differences between two closures.
 pub fn diff_json<'a>(old: &'a str, new: &'a str, differences: &'a [Difference]) -> DiffReport<'a> {
     DiffReport { schema: DiffReport::SCHEMA, old, new, differences: MemberDifference::all(differences) }
 }

@@ -1,5 +1,5 @@
-//! A Python closure as text, JSON and a page for a browser; why a member is in it, and what
-//! differs between two. What is said is decided in `closure`.
+//! Formats a Python closure as text, JSON and HTML, why a member is in it, and the differences
+//! between two closures. `closure` determines the facts.
 
 mod audit;
 mod html;
@@ -22,11 +22,11 @@ use crate::workspace::Place;
 struct Group<'c> {
     place: Place,
     members: Vec<&'c Member>,
-    /// The size of their files.
+    /// The total size of their files in bytes.
     bytes: u64,
 }
 
-/// Returns the members by place, in the order in which places are shown.
+/// Returns the members by place, in display order.
 fn groups(closure: &Closure) -> Vec<Group<'_>> {
     let group = |place| {
         let members: Vec<&Member> = closure.members.values().filter(|member| member.place == place).collect();
@@ -36,7 +36,7 @@ fn groups(closure: &Closure) -> Vec<Group<'_>> {
     Place::ALL.map(group).into()
 }
 
-/// Returns the size of a member's wheel, or of its sdist where it has no wheel.
+/// Returns the size of a member's wheel, or of its sdist if it has no wheel.
 fn size(member: &Member) -> Option<u64> {
     match &member.node.as_ref()?.locked.origin {
         Origin::Stack(_) => None,
@@ -44,7 +44,7 @@ fn size(member: &Member) -> Option<u64> {
     }
 }
 
-/// Returns the component that makes a member, if one of the stack does.
+/// Returns the component of the stack that builds a member, if any.
 fn maker(member: &Member) -> Option<&str> {
     match &member.node.as_ref()?.locked.origin {
         Origin::Stack(component) => Some(component.as_str()),
@@ -52,12 +52,12 @@ fn maker(member: &Member) -> Option<&str> {
     }
 }
 
-/// Returns a member's locked version; nothing where it is dropped.
+/// Returns a member's locked version; empty if it is dropped.
 fn version(member: &Member) -> String {
     member.node.as_ref().map(|node| node.locked.version.to_string()).unwrap_or_default()
 }
 
-/// Returns the version that is installed in the end: the release's for what is of the system.
+/// Returns the version that gets installed: the release's version for members from the system.
 fn installed(member: &Member) -> String {
     let of_release = member.offer.as_ref().filter(|_| member.place == Place::System);
     match of_release.and_then(|offer| offer.version.as_ref()) {
@@ -66,7 +66,7 @@ fn installed(member: &Member) -> String {
     }
 }
 
-/// Returns the name of what requires, with its version.
+/// Returns the name of a member or component, with its version if it is a member.
 fn named(closure: &Closure, name: &str) -> String {
     match closure.members.get(name).map(version) {
         Some(version) if !version.is_empty() => format!("{name} {version}"),
@@ -74,7 +74,7 @@ fn named(closure: &Closure, name: &str) -> String {
     }
 }
 
-/// Says what a place means.
+/// Returns the meaning of a place.
 fn meaning(place: Place, chroot: &str) -> String {
     match place {
         Place::System => format!("{chroot}'s own package satisfies"),

@@ -1,4 +1,4 @@
-//! What a closure looks like on a terminal, in a browser and to a program.
+//! Tests how a closure looks on a terminal, in a browser and in JSON.
 
 use super::*;
 use crate::closure::diff::{Places, diff};
@@ -130,7 +130,7 @@ fn the_page_has_every_member_and_obeys_nobody() {
     for name in closure.members.keys() {
         assert_eq!(page.matches(&format!("id=\"m-{name}\"")).count(), 1, "{name}");
     }
-    // Every link within the page leads somewhere.
+    // Every link within the page has a target.
     let (content, _) = page.split_once("<script>").unwrap();
     for link in content.split("href=\"#").skip(1) {
         let target = link.split('"').next().unwrap();

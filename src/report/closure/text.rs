@@ -1,5 +1,5 @@
-//! A closure as text for a terminal: totals, then the members by place, as short as can be
-//! read. It reads the same without colour.
+//! Formats a closure as compact text for a terminal: totals, then the members by place. It is
+//! readable without color.
 
 use super::{Group, groups, installed, maker, meaning, named, size, version};
 use crate::closure::diff::{Difference, What};
@@ -9,7 +9,7 @@ use crate::report::{Style, Table, count, human_size};
 use crate::text::visible;
 use crate::workspace::Place;
 
-/// How wide lines are at most, where they can be broken.
+/// The maximum width of lines that can be wrapped.
 const WIDTH: usize = 96;
 
 fn style(place: Place) -> Style {
@@ -21,7 +21,7 @@ fn style(place: Place) -> Style {
     }
 }
 
-/// Returns a closure as text for a terminal.
+/// Formats a closure as text for a terminal.
 pub fn closure_text(closure: &Closure) -> String {
     let as_of = match closure.graph.not_after {
         Some(day) => format!("as of {day}"),
@@ -31,7 +31,7 @@ pub fn closure_text(closure: &Closure) -> String {
     let head = Style::Bold.paint(visible(closure.graph.component.as_str()));
     let mut text = format!("{head}  {}\n\n", Style::Dim.paint(visible(&about)));
     let groups = groups(closure);
-    // Not every index tells sizes.
+    // Some indexes do not state sizes.
     let sized = |bytes| if bytes == 0 { String::new() } else { human_size(bytes) };
     for group in &groups {
         let size = sized(group.bytes);
@@ -50,7 +50,7 @@ pub fn closure_text(closure: &Closure) -> String {
     text
 }
 
-/// What the reason says that the place alone does not is told in a row of its own.
+/// Formats the members of a place. Members with a reason beyond their place get rows of their own.
 fn group_text(group: &Group<'_>) -> String {
     let decided = |member: &&&Member| member.decided;
     match group.place {
@@ -96,7 +96,7 @@ fn rows(members: &[&Member]) -> String {
     table.text()
 }
 
-/// Names one after the other, in as few lines as they need.
+/// Wraps a list of names into as few lines as possible.
 fn wrapped(head: &str, items: &[String]) -> String {
     if items.is_empty() {
         return String::new();
@@ -121,7 +121,7 @@ fn wrapped(head: &str, items: &[String]) -> String {
     text + "\n"
 }
 
-/// Returns why a distribution is a member, as text for a terminal.
+/// Formats why a distribution is a member, as text for a terminal.
 pub fn why_text(closure: &Closure, why: &Why<'_>) -> String {
     let member = why.member;
     let place = style(member.place).paint(member.place.name());
@@ -155,7 +155,7 @@ fn row(label: &str, value: &str) -> String {
     format!("  {} {}\n", Style::Dim.paint(format!("{label:<10}")), visible(value))
 }
 
-/// Returns what differs between two locks, as text for a terminal.
+/// Formats the differences between two lock files, as text for a terminal.
 pub fn diff_text(differences: &[Difference]) -> String {
     let mut text = String::new();
     let mut table = Table::new(&["", "name", "before", "after", "place"]);

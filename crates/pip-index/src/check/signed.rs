@@ -1,4 +1,4 @@
-//! The check of an index by its signed manifest.
+//! Checks an index against its signed manifest.
 
 use jiff::Timestamp;
 
@@ -9,12 +9,12 @@ use crate::place::Place;
 use crate::seen::Seen;
 use rocm_inspect::Severity;
 
-/// What to do about an index that is not the one that was signed.
+/// The help for an index that differs from the signed one.
 const ASK: &str = "ask who operates the index; install nothing from it until it is explained";
 
 impl Report {
-    /// Checks an index by its manifest: that this key signed it, that it is neither expired nor
-    /// older than one seen before, and that every page is as it says; with `digests`, every package.
+    /// Checks an index against its manifest: the signature by this key, the expiry date, the serial
+    /// number, and every page; with `digests`, every package as well.
     pub fn check_manifest(
         &mut self,
         place: &dyn Place,
@@ -38,7 +38,7 @@ impl Report {
         self.check_verified(place, &manifest, seen, now, digests)
     }
 
-    /// Checks an index by a manifest whose signature is valid.
+    /// Checks an index against a manifest with a valid signature.
     fn check_verified(
         &mut self,
         place: &dyn Place,

@@ -1,5 +1,5 @@
-//! An index in S3, reached by the `aws` client (version 1 or 2). The service
-//! verifies what arrives where it can; where it cannot, we read it back.
+//! Stores an index in S3 through the `aws` client (version 1 or 2). The service verifies what
+//! arrives where it can; otherwise rocmrpm reads it back.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,36 +17,36 @@ use crate::place::{Package, Page, Place, Stored};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::process::{Command, Finished};
 
-/// The most that one PutObject takes. Source: Amazon S3 User Guide, "Uploading objects": 5 GB, which
-/// its limits give as 5 GiB.
+/// The largest upload in one PutObject, in bytes. Source: Amazon S3 User Guide, "Uploading
+/// objects": 5 GB, which its limits give as 5 GiB.
 const SINGLE_PUT: u64 = 5 << 30;
 
-/// A bucket that `aws` reaches. Credentials, region and proxies are the client's business.
+/// A bucket that `aws` reaches. The client manages credentials, region and proxies.
 #[derive(Debug)]
 pub struct Aws {
     bucket: Bucket,
     single_put: u64,
-    /// Whether the client can let the service refuse to replace an object.
+    /// Whether the client can ask the service not to replace an existing object.
     conditional: OnceLock<bool>,
 }
 
-/// What the service says of an object that it just took, or has.
+/// The service's description of an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Object {
     content_length: Option<u64>,
-    /// In base64; of a part list where it ends in `-N`.
+    /// In base64. Ends in `-N` if it covers a list of parts instead of the object.
     #[serde(rename = "ChecksumSHA256")]
     sha256: Option<String>,
 }
 
 impl Aws {
-    /// Returns the place; nothing is asked yet.
+    /// Wraps a bucket, without any request.
     pub fn new(bucket: Bucket) -> Self {
         Self { bucket, single_put: SINGLE_PUT, conditional: OnceLock::new() }
     }
 
-    /// Sends files that are larger than this in parts.
+    /// Sends files larger than this many bytes in parts.
     #[must_use]
     pub fn single_put_limit(mut self, bytes: u64) -> Self {
         self.single_put = bytes;
@@ -82,7 +82,7 @@ impl Aws {
             .map_err(io("understand what `aws` says"))
     }
 
-    /// Returns the size of every object whose path begins so, by path. One call, however many.
+    /// Returns the size of every object below this folder, by path, in a single call.
     fn list(&self, folder: &str) -> Result<BTreeMap<String, u64>, PublishError> {
         let prefix = self.bucket.key(folder);
         let query = "Contents[].[Key,Size]";
@@ -96,8 +96,8 @@ impl Aws {
         Ok(rows.into_iter().filter_map(|(key, size)| Some((path(key)?, size))).collect())
     }
 
-    /// Returns what an object is: by the digest that the service computed itself, else by
-    /// reading it.
+    /// Returns an object's size and digest: the digest that the service computed, or that of the
+    /// object as read back.
     fn object(&self, path: &str) -> Result<Stored, PublishError> {
         let command = self.api("head-object", path).args(["--checksum-mode", "ENABLED"]);
         let object: Object = self.answer(&self.done(command, "look at a file of")?)?;
@@ -107,7 +107,8 @@ impl Aws {
         }
     }
 
-    /// Reads an object and returns what is in it. `aws` can write to a file alone, not to us.
+    /// Downloads an object and returns its size and digest. `aws` can only write to a file, not to
+    /// a pipe.
     fn read_back(&self, path: &str) -> Result<Stored, PublishError> {
         let file = tempfile::NamedTempFile::new().map_err(io("make a temporary file"))?;
         self.done(self.api("get-object", path).arg(file.path()), "read back a file of")?;
@@ -123,7 +124,7 @@ impl Aws {
         side_by_side(paths, |path| there.contains_key(*path).then(|| self.object(path)).transpose())
     }
 
-    /// Puts one object. Tells what the service says that it computed of it.
+    /// Uploads one object. Returns the service's description of it.
     fn put(
         &self,
         path: &str,
@@ -143,12 +144,13 @@ impl Aws {
                 "--checksum-sha256",
                 &BASE64_STANDARD.encode(sha256.as_bytes()),
             ]);
-        // Pages are replaced, packages never: not even one that somebody put there after we looked.
+        // Pages may be replaced, packages never, including those that another writer added after
+        // rocmrpm checked.
         if cache == IMMUTABLE && *self.conditional.get_or_init(|| self.knows_conditions()) {
             let finished = run(command.clone().args(["--if-none-match", "*"]))?;
             match Refusal::of(&String::from_utf8_lossy(&finished.stderr)) {
                 _ if finished.success() => return self.answer(&finished),
-                // Another writer was faster: compare with what it wrote.
+                // Another writer was faster, so compare with that writer's object.
                 Refusal::Exists => return Ok(Object::default()),
                 Refusal::NoConditions => {}
                 Refusal::Other => {
@@ -159,8 +161,8 @@ impl Aws {
         self.answer(&self.done(command, "send a file to")?)
     }
 
-    /// Returns whether the client can put an object on condition that there is none: from 2.17.35 on
-    /// (its changelog). It says so without asking the service.
+    /// Returns whether the client can upload an object only if it does not exist: from 2.17.35 on
+    /// (its changelog). The client answers without asking the service.
     fn knows_conditions(&self) -> bool {
         let words = ["s3api", "put-object", "--generate-cli-skeleton"];
         run(self.command(&words))
@@ -198,8 +200,8 @@ impl Place for Aws {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
-        // One call, since each costs more than what it brings. It lists the folder and leaves out
-        // what is not named.
+        // A single call, because each call costs more than the files that it fetches. It lists the
+        // folder and filters by name.
         let layout = Layout::new()?;
         let folder = common_folder(&paths);
         let source = format!("s3://{}/{}", self.bucket.name, self.bucket.key(folder));
@@ -225,8 +227,9 @@ impl Place for Aws {
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
         let mut layout = Layout::new()?;
-        // Calls are slow, so the JSON of a page goes side by side with the HTML of the next one. Each
-        // form still comes after that of the pages which it requires, and JSON after its own HTML.
+        // Calls are slow, so the JSON form of a page is sent in parallel with the HTML form of the
+        // next one. Each form is still sent after those of the pages that it requires, and JSON
+        // after its own HTML.
         for together in pages.chunk_by(|_, next| next.path.ends_with(".html")) {
             let mut objects = Vec::new();
             for page in together {
@@ -242,25 +245,25 @@ impl Place for Aws {
     }
 
     fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
-        // A key that names nothing is no error to the service.
+        // The service does not report an error for a missing key.
         let remove = |path: &String| self.done(self.api("delete-object", path), "remove a file of").map(drop);
         side_by_side(paths, remove)?;
         Ok(())
     }
 }
 
-/// Why a service refuses to put an object on condition that there is none.
+/// Why a service refused a conditional upload.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
-    /// There is one, or another client puts one at this moment.
+    /// The object exists, or another client is writing it now.
     Exists,
-    /// The service does not know conditions.
+    /// The service does not support conditions.
     NoConditions,
     Other,
 }
 
 impl Refusal {
-    /// Reads the words of `aws`. Source: Amazon S3 API Reference, "Error responses".
+    /// Parses the error output of `aws`. Source: Amazon S3 API Reference, "Error responses".
     fn of(stderr: &str) -> Self {
         match stderr {
             _ if stderr.contains("PreconditionFailed") => Self::Exists,
@@ -271,7 +274,7 @@ impl Refusal {
     }
 }
 
-/// Returns the digest that S3 has in base64 (RFC 4648, section 4); `None` for one of a list of parts,
+/// Decodes S3's base64 digest (RFC 4648, section 4); `None` for the digest of a list of parts,
 /// which ends in `-N` and is not a digest of the object.
 fn from_base64(text: &str) -> Option<Sha256> {
     let bytes: [u8; 32] = BASE64_STANDARD.decode(text).ok()?.try_into().ok()?;

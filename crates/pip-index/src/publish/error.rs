@@ -1,45 +1,45 @@
-//! Why a place elsewhere did not take or give what it should.
+//! The errors of publishing to another machine.
 
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::ProcessError;
 
-/// Why something was not published.
+/// Why publishing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The destination is written wrongly.
+    /// The destination is malformed.
     #[error("cannot publish to `{text}`: {why}")]
     Destination {
-        /// What the user wrote.
+        /// The user's text.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with the text.
         why: String,
     },
-    /// The tool that reaches the place failed.
+    /// The tool that transfers the files failed.
     #[error("cannot {action} {place}: `{program}` {how}")]
     Tool {
-        /// What was being done, with a preposition: `read pages of`.
+        /// The action, with a preposition: `read pages of`.
         action: String,
-        /// The place as users write it.
+        /// The place in the user's spelling.
         place: String,
-        /// The tool.
+        /// The name of the tool.
         program: String,
-        /// How it ended.
+        /// The exit status.
         how: String,
-        /// The last lines that it wrote.
+        /// The last lines of its output.
         words: Vec<String>,
     },
-    /// What lies there after sending is not what was sent.
+    /// A stored file differs from the one that was sent.
     #[error("{path} did not arrive whole at {place}")]
     NotVerified {
         /// The place.
         place: String,
-        /// The path below the index's root.
+        /// The path below the root of the index.
         path: String,
     },
-    /// The tool could not be run, or we were asked to stop.
+    /// The tool could not be run, or the user interrupted rocmrpm.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// This machine's file system refuses.
+    /// A local I/O operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -67,7 +67,7 @@ impl Diagnose for PublishError {
     }
 }
 
-/// Known causes: the tool, a part of its output, and the help.
+/// Known causes: the tool, a substring of its output, and the help.
 const HELP: &[(&str, &str, &str)] = &[
     ("aws", "Unable to locate credentials", "`aws configure`, or set AWS_PROFILE, says who you are"),
     ("aws", "NoSuchBucket", "`aws s3 mb s3://BUCKET` makes the bucket"),

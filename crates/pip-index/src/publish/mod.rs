@@ -1,5 +1,5 @@
-//! Places for an index that are not this machine's: which tool reaches which, and
-//! what went wrong there. Not what is published.
+//! Places for an index outside this machine: which tool transfers to which place, and its errors.
+//! It does not decide what to publish.
 
 mod aws;
 mod error;
@@ -19,19 +19,19 @@ use super::folder::Folder;
 use super::place::{Package, Place};
 use super::view::View;
 
-/// Where an index is published, as users write it.
+/// The destination for publishing an index, as users write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// A folder of this machine.
+    /// A folder on this machine.
     Folder(PathBuf),
-    /// What rsync reaches: `HOST:FOLDER`, `HOST::MODULE` or `rsync://HOST/MODULE`.
+    /// An rsync target: `HOST:FOLDER`, `HOST::MODULE` or `rsync://HOST/MODULE`.
     Rsync(String),
-    /// A bucket, or a part of one.
+    /// An S3 bucket, or a prefix in one.
     S3(Bucket),
 }
 
 impl Destination {
-    /// Reads a destination. An `endpoint` is the address of an S3 service.
+    /// Parses a destination. `endpoint` is the address of an S3 service.
     pub fn parse(text: &str, endpoint: Option<&str>) -> Result<Self, PublishError> {
         let wrong = |why: &str| PublishError::Destination { text: without_secret(text), why: why.to_owned() };
         let colon = text.find(':');
@@ -51,7 +51,7 @@ impl Destination {
                 return Err(wrong("nothing here can write to such an address"));
             }
             _ if text.is_empty() || text.starts_with('-') => return Err(wrong("that is no destination")),
-            // As rsync does: a colon in front of the first slash ends a host's name.
+            // As in rsync, a colon before the first slash ends a host name.
             _ if colon.is_some_and(|at| !text[..at].contains('/')) => {
                 let (host, folder) = text.split_once(':').unwrap_or((text, ""));
                 if host.is_empty() || folder.trim_start_matches(':').is_empty() {
@@ -68,12 +68,12 @@ impl Destination {
         }
     }
 
-    /// Returns whether it is a folder that is not there yet.
+    /// Returns whether the destination is a folder that does not exist yet.
     pub fn is_new_folder(&self) -> bool {
         matches!(self, Self::Folder(path) if !path.is_dir())
     }
 
-    /// Returns the place as this machine reaches it. An existing folder is locked if `to_change`.
+    /// Opens the place. Locks an existing folder if `to_change`.
     pub fn open(&self, to_change: bool) -> Result<Box<dyn Place>, IndexError> {
         Ok(match self {
             Self::Folder(path) if path.join(View::Local.root() + ".json").exists() => {
@@ -87,7 +87,7 @@ impl Destination {
     }
 }
 
-/// Returns the packages that are not there yet; one that is there with other bytes is an error.
+/// Returns the packages that the place lacks. A stored package with other bytes is an error.
 fn missing<'a>(place: &dyn Place, packages: &'a [Package]) -> Result<Vec<&'a Package>, IndexError> {
     let mut missing = Vec::new();
     for (package, there) in packages.iter().zip(place.compare(packages)?) {
@@ -103,7 +103,7 @@ fn missing<'a>(place: &dyn Place, packages: &'a [Package]) -> Result<Vec<&'a Pac
     Ok(missing)
 }
 
-/// Returns an address for a message: what stands between `://` and `@` may be a password.
+/// Removes the part between `://` and `@`, which may be a password, from an address for messages.
 fn without_secret(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, rest)) => {
@@ -144,7 +144,7 @@ mod tests {
         assert!(!Destination::Rsync("host:x".into()).is_new_folder());
     }
 
-    /// A place that has files of which no page speaks.
+    /// A place with files that no page refers to.
     struct Filled(Vec<Option<Stored>>);
 
     impl Place for Filled {

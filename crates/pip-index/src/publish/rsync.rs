@@ -1,5 +1,5 @@
-//! An index that rsync reaches: by a remote shell, or a daemon. Files are compared
-//! by rsync's own checksums, so that no package travels for that.
+//! Stores an index through rsync, over a remote shell or with a daemon. rsync compares files by its
+//! own checksums, so that no package is downloaded for a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::IndexError;
 use crate::place::{Package, Page, Place, Stored};
 use rocmrpm_base::process::{Command, Finished};
 
-/// What the other side has under a name.
+/// What the remote side has under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum There {
     Nothing,
@@ -18,14 +18,14 @@ enum There {
     Other,
 }
 
-/// A folder that rsync reaches. How it gets there, RSYNC_RSH and ssh's configuration say.
+/// A folder that rsync reaches. RSYNC_RSH and the configuration of ssh determine how.
 #[derive(Debug)]
 pub struct Rsync {
     target: String,
 }
 
 impl Rsync {
-    /// Returns the place; nothing is asked yet.
+    /// Wraps a target, without any request.
     pub fn new(target: &str) -> Self {
         Self { target: target.to_owned() }
     }
@@ -34,14 +34,16 @@ impl Rsync {
         failed("rsync", finished, action, &self.target)
     }
 
-    /// The root, as rsync is to see it: what is in it, not itself.
+    /// The root with a trailing slash, which makes rsync transfer its contents instead of the
+    /// folder itself.
     fn root(&self) -> String {
         if self.target.ends_with('/') { self.target.clone() } else { format!("{}/", self.target) }
     }
 
-    /// Sends what is in a layout, with the given options.
+    /// Sends the files of a layout with the given options.
     fn send(&self, layout: &Layout, options: &[&str], action: &str) -> Result<Finished, PublishError> {
-        // Without --keep-dirlinks, a link to a folder there would be replaced by an empty folder.
+        // Without --keep-dirlinks, rsync would replace a remote link to a folder with an empty
+        // folder.
         let command = Command::new("rsync")
             .args(["--copy-links", "--keep-dirlinks", "--mkpath", "--chmod=D755,F644", "--files-from"])
             .arg(layout.list()?)
@@ -53,7 +55,7 @@ impl Rsync {
         if finished.success() { Ok(finished) } else { Err(self.fail(&finished, action)) }
     }
 
-    /// Tells for every path of a layout what the other side has.
+    /// Compares every path of a layout with the remote side.
     fn compare_layout(&self, layout: &Layout) -> Result<BTreeMap<String, There>, PublishError> {
         let options = [
             "--dry-run",
@@ -74,17 +76,16 @@ impl Rsync {
         }
         let layout = linked(packages)?;
         let found = self.compare_layout(&layout)?;
-        // What rsync does not speak of, it does not vouch for.
+        // A file that rsync does not mention is not known to be the same.
         Ok(packages.iter().map(|package| found.get(&package.path).copied().unwrap_or(There::Other)).collect())
     }
 
-    /// Brings the files that are there.
+    /// Downloads the existing files.
     fn fetch(&self, paths: &[String]) -> Result<Layout, PublishError> {
-        // By a filter: a list of files below a daemon's module is taken from the wrong folder by
-        // rsync 3.5.0 where the module has no chroot.
+        // Uses a filter: with a list of files below a daemon's module, rsync 3.5.0 reads the wrong
+        // folder if the module has no chroot.
         let layout = filter(paths)?;
-        // Links are followed: without that they are passed over, and their pages would seem not to be
-        // there.
+        // Follows links: otherwise rsync skips them, and their pages would seem to be missing.
         let command = Command::new("rsync")
             .args(["--recursive", "--copy-links"])
             .arg(format!("--include-from={}", layout.list()?.display()))
@@ -97,15 +98,15 @@ impl Rsync {
     }
 }
 
-/// Returns whether rsync failed because the folder does not exist, as before the first publishing. Any
-/// other failure to enter it must not pass for an empty index.
+/// Returns whether rsync failed because the folder does not exist, as before the first publishing.
+/// Any other failure to enter it must not be taken for an empty index.
 fn is_missing_folder(stderr: &str) -> bool {
     stderr.lines().any(|line| line.contains("change_dir") && line.contains("No such file"))
 }
 
-/// Reads a line of rsync's comparison: a file's path, and what the other side has there. Source:
-/// rsync(1), --itemize-changes: YXcstpoguax, where Y is what would be done, X is `f` for a file, and
-/// only `+` follows for one that is new.
+/// Parses a line of rsync's comparison into a path and the state of the remote file. Source:
+/// rsync(1), --itemize-changes: YXcstpoguax, where Y is the pending update, X is `f` for a file,
+/// and a new file has only `+` after that.
 fn compared(line: &str) -> Option<(&str, There)> {
     let (item, path) = line.split_once(' ')?;
     let there = match item.as_bytes() {
@@ -117,7 +118,7 @@ fn compared(line: &str) -> Option<(&str, There)> {
     Some((path.trim_start(), there))
 }
 
-/// Returns a layout whose list is a filter for these files and the folders that they are in.
+/// Returns a layout whose list is an rsync filter for these files and their parent folders.
 fn filter(paths: &[String]) -> Result<Layout, PublishError> {
     let mut layout = Layout::new()?;
     let mut wanted = BTreeSet::new();
@@ -164,7 +165,7 @@ impl Place for Rsync {
         let stored = |(package, there): (&Package, There)| match there {
             There::Nothing => Ok(None),
             There::Same => Ok(Some(package.stored)),
-            // Only such a one is worth the journey.
+            // Only these files need to be downloaded.
             There::Other => {
                 Ok(self.stored(std::slice::from_ref(&package.path))?.into_iter().flatten().next())
             }
@@ -177,8 +178,8 @@ impl Place for Rsync {
         if missing.is_empty() {
             return Ok(());
         }
-        // Each file is written under another name and renamed; what an interrupted run sent of it
-        // waits in a folder beside it.
+        // rsync writes each file under another name and renames it. An interrupted run leaves its
+        // partial file in a folder next to it.
         let options = ["--ignore-existing", "--partial-dir=.rsync-partial"];
         self.send(&linked(&missing)?, &options, "send files to")?;
         for (package, there) in missing.iter().zip(self.compare_now(&missing)?) {
@@ -191,8 +192,8 @@ impl Place for Rsync {
     }
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
-        // rsync has an order of its own within a call: there, all files are sent first and renamed
-        // together at the end. A page that names other pages lies above them.
+        // rsync has its own order within a call: here, it sends all files first and renames them
+        // together at the end. A page that refers to other pages is closer to the root.
         let depth = |page: &Page| page.path.split('/').count();
         for pages in pages.chunk_by(|one, other| depth(one) == depth(other)) {
             let mut layout = Layout::new()?;
@@ -213,8 +214,8 @@ impl Place for Rsync {
         if paths.is_empty() {
             return Ok(());
         }
-        // What the filter names and an empty folder does not have is deleted there; all else is out
-        // of the transfer, and so protected (rsync(1), "--delete").
+        // rsync deletes files that the filter includes and the empty folder lacks. All other files
+        // are excluded from the transfer and therefore protected (rsync(1), "--delete").
         let layout = filter(paths)?;
         let folders: BTreeSet<&str> = paths.iter().filter_map(|p| Some(p.rsplit_once('/')?.0)).collect();
         for folder in folders {
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn failures_of_rsync_are_not_passed_over() {
         let dir = tempfile::tempdir().unwrap();
-        // A file is in the place of the folder.
+        // A file where the folder should be.
         let root = dir.path().join("index");
         fs_err::write(&root, "").unwrap();
         let place = Rsync::new(&root.to_string_lossy());

@@ -1,25 +1,25 @@
-//! An index in a bucket: names of objects, and the headers that they are served
-//! with. Not the tools that reach it.
+//! An index in a bucket: the names of objects, and the headers that they are served with. It does
+//! not run the tools that access the bucket.
 
-/// A bucket, or the part of it below a prefix.
+/// A bucket, or a prefix in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its name.
+    /// The name of the bucket.
     pub(super) name: String,
-    /// What the keys of all objects begin with: empty, or ending in `/`.
+    /// The prefix of all keys: empty, or ending in `/`.
     pub(super) prefix: String,
-    /// The address of a service that is not Amazon's.
+    /// The address of an S3 service other than Amazon's.
     pub(super) endpoint: Option<String>,
 }
 
-/// For what never changes. Source: RFC 8246, section 2.
+/// For files that never change. Source: RFC 8246, section 2.
 pub(super) const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// For pages: a new wheel is seen after a minute.
+/// For pages: a new wheel becomes visible after a minute.
 pub(super) const SHORT: &str = "public, max-age=60";
 
 impl Bucket {
-    /// Reads `BUCKET/PREFIX`.
+    /// Parses `BUCKET/PREFIX`.
     pub(super) fn parse(text: &str, endpoint: Option<&str>) -> Result<Self, String> {
         let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
         // Source: Amazon S3 User Guide, "General purpose bucket naming rules".
@@ -47,12 +47,12 @@ impl Bucket {
         Ok(Self { name: name.to_owned(), prefix, endpoint: endpoint.map(str::to_owned) })
     }
 
-    /// The key of a path.
+    /// Returns the object key for a path.
     pub(super) fn key(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }
 
-    /// Returns it as users write it.
+    /// Returns the destination as users write it.
     pub(super) fn url(&self) -> String {
         format!("s3://{}/{}", self.name, self.prefix).trim_end_matches('/').to_owned()
     }
@@ -70,13 +70,13 @@ pub(super) fn package_type(path: &str) -> &'static str {
     known.map_or("application/octet-stream", |(_, media_type)| media_type)
 }
 
-/// Returns the path of a page as clients ask for it: with the name of a folder. S3 serves no
-/// `index.html` for that by itself, an object of this very name it does.
+/// Returns the path of a page as clients request it, the name of a folder. S3 does not serve
+/// `index.html` for a folder, but it serves an object with the name of the folder.
 pub(super) fn folder_path(path: &str) -> Option<&str> {
     path.strip_suffix("index.html").filter(|folder| folder.ends_with('/'))
 }
 
-/// Returns the folder that all these paths are in, with a slash at its end; empty for the root.
+/// Returns the common folder of all paths, with a trailing slash; empty for the root.
 pub(super) fn common_folder<'a>(paths: &[&'a str]) -> &'a str {
     let Some(first) = paths.first() else { return "" };
     let mut length = first.rfind('/').map_or(0, |at| at + 1);

@@ -1,5 +1,5 @@
-//! How the tools are called: their surroundings, what a failure says, several side
-//! by side, files laid out for them. Not which tool does what.
+//! Runs the tools: sets their environment, reports failures, runs several in parallel, and lays out
+//! files for them. It does not know what each tool does.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use rocmrpm_base::error::IoError;
 use rocmrpm_base::parallel;
 use rocmrpm_base::process::{Command, Finished, last_lines};
 
-/// How many lines of a tool's own words an error shows.
+/// The number of lines of a tool's output in an error.
 const WORDS: usize = 8;
 
-/// How many children run at one time: as many connections as browsers have to one host.
+/// The number of parallel child processes, as many as the connections that browsers open to a host.
 const SIDE_BY_SIDE: usize = 4;
 
-/// Runs a tool whose messages are to be understood: in English, without a pager or questions.
+/// Runs a tool whose output is parsed: in English, without a pager or prompts.
 pub(super) fn run(command: Command) -> Result<Finished, PublishError> {
     let command = command.env("LC_ALL", "C").env("AWS_PAGER", "").env("AWS_CLI_AUTO_PROMPT", "off");
     Ok(command.run()?)
 }
 
-/// Returns an error with the tool's words.
+/// Returns an error with the tool's output.
 pub(super) fn failed(program: &str, finished: &Finished, action: &str, place: &str) -> PublishError {
     PublishError::Tool {
         action: action.to_owned(),
@@ -40,8 +40,8 @@ pub(super) fn failed(program: &str, finished: &Finished, action: &str, place: &s
     }
 }
 
-/// Calls `work` for every item, some at one time, and returns what it returned, in order. After a
-/// failure no other item is begun.
+/// Calls `work` for every item, several in parallel, and returns the results in order. After a
+/// failure, no further item is started.
 pub(super) fn side_by_side<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, PublishError> + Sync,
@@ -49,14 +49,15 @@ pub(super) fn side_by_side<T: Sync, R: Send>(
     parallel::try_map(items, SIDE_BY_SIDE, work)
 }
 
-/// A folder laid out as the index is, for tools that copy folders: links to packages, and pages.
+/// A folder with the layout of the index, for tools that copy folders: links to packages, and
+/// pages.
 pub(super) struct Layout {
     dir: tempfile::TempDir,
     list: String,
 }
 
 impl Layout {
-    /// Returns an empty one.
+    /// Creates an empty layout.
     pub fn new() -> Result<Self, PublishError> {
         let dir =
             tempfile::Builder::new().prefix("rocmrpm-publish-").tempdir().map_err(io("make a folder"))?;
@@ -64,21 +65,21 @@ impl Layout {
         Ok(Self { dir, list: String::new() })
     }
 
-    /// Lists a path that need not be here.
+    /// Lists a path, whether or not it exists here.
     pub fn name(&mut self, path: &str) -> PathBuf {
         self.list.push_str(path);
         self.list.push('\n');
         self.tree().join(path)
     }
 
-    /// Adds a file that lies elsewhere.
+    /// Adds a link to a file elsewhere.
     pub fn link(&mut self, path: &str, file: &Path) -> Result<(), PublishError> {
         let file = std::path::absolute(file).map_err(io("find a package"))?;
         let at = self.made(path)?;
         symlink(file, at).map_err(io("link a package"))
     }
 
-    /// Adds a file with this content.
+    /// Adds a file with these contents.
     pub fn write(&mut self, path: &str, bytes: &[u8]) -> Result<PathBuf, PublishError> {
         let at = self.made(path)?;
         fs::write(&at, bytes).map_err(io("write a page"))?;
@@ -90,24 +91,24 @@ impl Layout {
         fs::create_dir_all(self.tree().join(path)).map_err(io("make a folder"))
     }
 
-    /// The folder that is laid out as the index is.
+    /// Returns the folder with the layout of the index.
     pub fn tree(&self) -> PathBuf {
         self.dir.path().join("tree")
     }
 
-    /// Writes the list of paths, one a line, and returns its file.
+    /// Writes the list of paths, one per line, and returns its file.
     pub fn list(&self) -> Result<PathBuf, PublishError> {
         let path = self.dir.path().join("list");
         fs::write(&path, &self.list).map_err(io("write a list of files"))?;
         Ok(path)
     }
 
-    /// Reads a file that a tool fetched; `None` if it fetched none.
+    /// Reads a downloaded file; `None` if the tool did not download it.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, PublishError> {
         there(fs::read(self.tree().join(path))).map_err(io("read a page"))
     }
 
-    /// Returns size and digest of a file that a tool fetched; `None` if it fetched none.
+    /// Returns the size and digest of a downloaded file; `None` if the tool did not download it.
     pub fn stored(&self, path: &str) -> Result<Option<Stored>, PublishError> {
         let read = there(Sha256::of_file(&self.tree().join(path))).map_err(io("read a file"))?;
         Ok(read.map(|(sha256, size)| Stored { size, sha256 }))
@@ -137,7 +138,7 @@ mod tests {
         assert_eq!(layout.read("a/file").unwrap(), Some(b"x".to_vec()));
         assert_eq!(layout.stored("a/file").unwrap(), Some(stored));
         assert_eq!((layout.read("b").unwrap(), layout.stored("b").unwrap()), (None, None));
-        // A folder cannot be read, not even by root.
+        // Not even root can read a folder as a file.
         assert!(layout.read("a").is_err() && layout.stored("a").is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! One connection of a client: request after request, answer after answer. Not what is in the
-//! answers.
+//! Handles one connection of a client: requests and answers, one after the other. It does not
+//! create the answers.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
@@ -15,16 +15,16 @@ use super::request::{Head, Heads, Refused};
 /// How long a client may be idle between requests.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// What a request for another's name gets (RFC 9110, section 15.5.20).
+/// The answer to a request for another host name (RFC 9110, section 15.5.20).
 const MISDIRECTED: Refused =
     Refused::new(421, "this server has another name; `rocmrpm index serve --allow-host NAME` adds one");
 
-/// How much is read from a client whose request was refused, and for how long, so that it gets
-/// to read why: a connection that is closed with unread bytes loses what was sent.
+/// How many bytes to read from a client after refusing its request, and for how long, so that it
+/// receives the reason: closing a connection with unread bytes discards the answer.
 const LEFTOVERS: (usize, Duration) = (256 * 1024, Duration::from_secs(1));
 
-/// Answers a client until it or we have enough. `may_stay` tells whether there is room for
-/// clients that ask nothing.
+/// Answers a client until either side closes the connection. `may_stay` returns whether there is
+/// room for idle clients.
 pub(super) fn serve(
     connection: &Connection,
     site: &Site,
@@ -65,15 +65,15 @@ pub(super) fn serve(
     }
 }
 
-/// Reads what there is, waiting until an instant at most.
+/// Reads the available bytes, and waits for them until an instant at most.
 fn read(mut stream: &TcpStream, buffer: &mut [u8], until: Instant) -> io::Result<usize> {
-    // No time at all would be an error.
+    // A timeout of zero would be an error.
     let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     stream.set_read_timeout(Some(left))?;
     stream.read(buffer)
 }
 
-/// Sends an answer and returns how many bytes of content it had.
+/// Sends an answer and returns the number of bytes of its content.
 fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -> io::Result<u64> {
     let mut pace = Pace::new(Instant::now());
     connection.due(pace.due());
@@ -81,7 +81,7 @@ fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     let now = jiff::Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT");
     head += &format!("Date: {now}\r\nServer: rocmrpm/{}\r\n", env!("CARGO_PKG_VERSION"));
-    // An index under test changes: clients keep pages and packages, but ask each time.
+    // An index under test changes: clients may cache pages and packages, but must revalidate them.
     head += "Cache-Control: no-cache\r\n";
     if !stays {
         head += "Connection: close\r\n";
@@ -119,7 +119,7 @@ fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -
     Ok(if head_only { 0 } else { length.unwrap_or(0) })
 }
 
-/// Ends a connection so that the client gets all that was sent.
+/// Closes a connection after the client has received everything.
 fn leave(stream: &TcpStream) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     let (mut left, until) = (LEFTOVERS.0, Instant::now() + LEFTOVERS.1);

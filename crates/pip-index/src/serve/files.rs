@@ -11,11 +11,10 @@ use super::request::{Refused, Request};
 use python_packaging::wheel;
 use rocmrpm_base::text::{SEGMENT, percent_encode};
 
-/// An answer to a request.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Header fields besides those that every answer has.
+    /// Header fields in addition to those of every answer.
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) body: Body,
 }
@@ -27,12 +26,12 @@ pub(super) enum Body {
     Text(String),
     /// A file of this size.
     File(File, u64),
-    /// None, and no length of it.
+    /// No content and no Content-Length.
     Nothing,
 }
 
 impl Answer {
-    /// Returns an answer that is no more than a status and a sentence.
+    /// Returns an answer with only a status and a sentence.
     pub(super) fn saying(status: u16, text: impl Into<String>) -> Self {
         let fields = vec![("Content-Type", "text/plain; charset=utf-8".to_owned())];
         Self { status, fields, body: Body::Text(text.into() + "\n") }
@@ -50,14 +49,13 @@ impl From<Refused> for Answer {
     }
 }
 
-/// The folder of an index.
 #[derive(Debug)]
 pub(super) struct Site {
-    /// Without symbolic links.
+    /// The canonical path, without symbolic links.
     root: PathBuf,
 }
 
-/// What lies under a path.
+/// What exists at a path.
 enum Found {
     Folder(PathBuf),
     File(PathBuf),
@@ -68,7 +66,6 @@ impl Site {
         Ok(Self { root: root.canonicalize()? })
     }
 
-    /// Answers a request.
     pub(super) fn answer(&self, request: &Request) -> Answer {
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
             return Answer::saying(405, "an index is only read").with("Allow", "GET, HEAD");
@@ -81,7 +78,7 @@ impl Site {
         }
     }
 
-    /// Returns what lies under a path, unless that is hidden or outside of the root.
+    /// Finds the file or folder of a request path, unless it is hidden or outside the root.
     fn find(&self, segments: &[String]) -> Option<Found> {
         if segments.iter().any(|segment| segment.starts_with('.')) {
             return None;
@@ -89,7 +86,7 @@ impl Site {
         self.within(&self.root.join(segments.join("/")))
     }
 
-    /// Returns what lies at a path of the file system, unless that is outside of the root.
+    /// Finds the file or folder at a path of the file system, unless it is outside the root.
     fn within(&self, path: &Path) -> Option<Found> {
         let path = path.canonicalize().ok()?;
         if !path.starts_with(&self.root) {
@@ -99,13 +96,13 @@ impl Site {
         match (kind.is_dir(), kind.is_file()) {
             (true, _) => Some(Found::Folder(path)),
             (_, true) => Some(Found::File(path)),
-            // Opening a pipe or a device could wait for ever.
+            // Opening a pipe or a device could block forever.
             _ => None,
         }
     }
 
-    /// Answers for a path under which nothing lies: perhaps a project's name is not normalized
-    /// (PEP 503: a repository may redirect such requests).
+    /// Answers a request for a missing path: redirects if a project's name is not normalized (PEP
+    /// 503: a repository may redirect such requests).
     fn elsewhere(&self, request: &Request) -> Answer {
         if let [above @ .., parent, name] = &request.segments[..]
             && parent == "simple"
@@ -123,10 +120,10 @@ impl Site {
     }
 
     fn page(&self, folder: &Path, request: &Request) -> Answer {
-        // PEP 691, "URL Parameter": it has the first word.
+        // The parameter overrides the header (PEP 691, "URL Parameter").
         let format = request.parameter("format");
         let accept = format.as_deref().or(request.accept.as_deref());
-        // A page too can only be a file inside of the root.
+        // A page must be a file inside the root, too.
         let path = |form: Form| match self.within(&folder.join(form.file())) {
             Some(Found::File(path)) => Some(path),
             _ => None,
@@ -148,7 +145,7 @@ impl Site {
         answer.with("Vary", "Accept")
     }
 
-    /// Answers with a file. `mark` tells apart what has the same bytes and is not the same.
+    /// Answers with a file. `mark` distinguishes answers with the same bytes.
     fn file(&self, path: &Path, media_type: &str, mark: &str, request: &Request) -> Answer {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (meta, file) = match opened {
@@ -156,20 +153,20 @@ impl Site {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.elsewhere(request),
             Err(_) => return Answer::saying(500, "the file cannot be read"),
         };
-        // A file is replaced as a whole, by another one: that has another number or time.
+        // Replacing a file gives it another inode number or time.
         let nanoseconds = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
         let tag = format!("\"{:x}-{nanoseconds:x}-{:x}{mark}\"", meta.ino(), meta.len());
         let answer = |status, body| Answer { status, fields: Vec::new(), body }.with("ETag", &tag);
         if request.if_none_match.as_deref().is_some_and(|tags| lists(tags, &tag)) {
             return answer(304, Body::Nothing);
         }
-        // A server may ignore `Range` (RFC 9110, section 14.2). uv asks for ranges only to read METADATA,
-        // which lies beside each wheel here.
+        // A server may ignore `Range` (RFC 9110, section 14.2). uv uses ranges only to read
+        // METADATA, which exists as a file beside each wheel here.
         answer(200, Body::File(file, meta.len())).with("Content-Type", media_type)
     }
 }
 
-/// Sends a client to the folder that it means.
+/// Redirects a client to a folder.
 fn moved(segments: &[String], request: &Request) -> Answer {
     let path: String =
         segments.iter().map(|segment| format!("/{}", percent_encode(segment, SEGMENT))).collect();
@@ -181,23 +178,23 @@ fn moved(segments: &[String], request: &Request) -> Answer {
     Answer::saying(301, format!("it is at {location}")).with("Location", location)
 }
 
-/// Returns whether a list of entity tags has this one (RFC 9110, section 13.1.2: a weak one is
-/// as good).
+/// Returns whether a list of entity tags has this one (RFC 9110, section 13.1.2: a weak tag
+/// matches, too).
 fn lists(tags: &str, tag: &str) -> bool {
     tags.split(',')
         .map(str::trim)
         .any(|other| other == "*" || other.strip_prefix("W/").unwrap_or(other) == tag)
 }
 
-/// Returns the media type of a file: that of pages (PEP 691), and for what they link to what
-/// clients know from other indexes.
+/// Returns the media type of a file: PEP 691's for pages, and the usual ones of other indexes for
+/// the files that pages link to.
 fn media_type(path: &Path) -> &'static str {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match name.rsplit('.').next().unwrap_or_default() {
         _ if name == Form::Json.file() => Form::Json.media_type(),
         "html" => Form::Html.media_type(),
         "json" => "application/json",
-        // The email format (core metadata specification), of which text/plain shows in browsers.
+        // The email format (core metadata specification). Browsers display text/plain.
         "metadata" | "txt" => "text/plain; charset=utf-8",
         "gz" => "application/gzip",
         "zip" => "application/zip",
@@ -211,7 +208,7 @@ mod tests {
 
     const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-    /// An index with one project, and a secret beside it.
+    /// An index with one project, and a secret file outside its root.
     fn site() -> (tempfile::TempDir, Site) {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in [

@@ -1,11 +1,11 @@
-//! Entries for fuzzing; see `src/fuzzing.rs` of the program.
+//! Fuzzing entry points; see `src/fuzzing.rs` of the program.
 
 use std::time::{Duration, Instant};
 
 use super::negotiation;
 use super::request::{Head, Heads};
 
-/// Reads requests as they come over a connection, in pieces.
+/// Reads requests that arrive over a connection in pieces.
 pub fn request(bytes: &[u8]) -> bool {
     let mut pieces = bytes.chunks(64);
     let mut heads = Heads::default();

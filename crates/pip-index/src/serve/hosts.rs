@@ -1,25 +1,25 @@
-//! The host names that the server answers to. A web page can give its own name an address of this
-//! machine (DNS rebinding): its scripts could then read an index that only this machine is to see.
+//! The host names that the server answers to. A web page can point its own name to an address of
+//! this machine (DNS rebinding): its scripts could then read an index that is only meant for this
+//! machine.
 
 use std::net::IpAddr;
 
-/// The names of the server.
 #[derive(Debug)]
 pub(super) struct Hosts {
-    /// The names besides those of loopback; `None` where every name is good, because every machine
+    /// The names in addition to those of loopback; `None` accepts every name, because every machine
     /// that reaches the server may read the index.
     names: Option<Vec<String>>,
 }
 
 impl Hosts {
-    /// Returns the names of what listens on this address.
+    /// Returns the names for a server that listens on this address.
     pub(super) fn new(listens: IpAddr, names: &[String]) -> Self {
         let names = || names.iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { names: listens.is_loopback().then(names) }
     }
 
-    /// Returns whether a request for this host, with or without a port, is answered. Browsers always
-    /// name one.
+    /// Returns whether to answer a request for this host, with or without a port. Browsers always
+    /// send one.
     pub(super) fn admits(&self, host: Option<&str>) -> bool {
         let (Some(names), Some(host)) = (&self.names, host) else { return true };
         let host = host.trim();

@@ -1,4 +1,4 @@
-//! The connections that are served and those that wait, so that no client keeps the others out.
+//! Queues connections and limits them per client, so that no client blocks the others.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most connections that are served at a time.
+/// The limit of connections served in parallel.
 const MAX_OPEN: usize = 128;
 
-/// The most of them from one address; uv opens fifty for downloads.
+/// The limit per address; uv opens fifty connections for downloads.
 const MAX_OPEN_OF_ADDRESS: usize = 64;
 
-/// The most connections that wait, all together and from one address. More are closed.
+/// The limits of waiting connections, in total and per address. The server closes any others.
 const MAX_WAITING: usize = 512;
 const MAX_WAITING_OF_ADDRESS: usize = 256;
 
-/// How long a client may be idle where others wait.
+/// How long a client may be idle while others wait.
 const IDLE_IN_A_CROWD: Duration = Duration::from_secs(1);
 
-/// A connection that is served.
+/// A connection that is being served.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     address: IpAddr,
-    /// From when on it may be closed for one that waits.
+    /// The time from which it may be closed in favor of a waiting client.
     due: Mutex<Instant>,
     closed: AtomicBool,
 }
@@ -35,24 +35,24 @@ impl Connection {
         Self { stream, address, due, closed: AtomicBool::new(false) }
     }
 
-    /// Notes from when on it may be closed for one that waits.
+    /// Sets the time from which it may be closed in favor of a waiting client.
     pub(super) fn due(&self, at: Instant) {
         *locked(&self.due) = at;
     }
 
-    /// Notes that the client begins to be idle.
+    /// Records that the client is now idle.
     pub(super) fn idle(&self) {
         self.due(Instant::now() + IDLE_IN_A_CROWD);
     }
 
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        // Its thread then finds the end of what the client sends.
+        // Its thread then reads the end of the stream.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// All connections. The thread that accepts them uses `waiting`, theirs only the rest.
+/// All connections. Only the accepting thread uses `waiting`.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     open: Mutex<Vec<Arc<Connection>>>,
@@ -60,7 +60,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Takes in a client.
+    /// Adds a client to the queue.
     pub(super) fn enter(&self, stream: TcpStream, address: IpAddr) {
         let mut waiting = locked(&self.waiting);
         let of_address = waiting.iter().filter(|(_, other)| *other == address).count();
@@ -69,12 +69,12 @@ impl Line {
         }
     }
 
-    /// Returns whether clients wait.
+    /// Returns whether clients are waiting.
     pub(super) fn is_crowded(&self) -> bool {
         !locked(&self.waiting).is_empty()
     }
 
-    /// Returns the next connection to serve, if one may be.
+    /// Returns the next connection to serve, if the limits allow one.
     pub(super) fn next(&self) -> Option<Place<'_>> {
         let (mut open, mut waiting) = (locked(&self.open), locked(&self.waiting));
         if open.len() >= MAX_OPEN {
@@ -87,8 +87,8 @@ impl Line {
         Some(Place { connection, line: self })
     }
 
-    /// Closes, for each client that waits, one that is idle or slow; the longest first. Who waits
-    /// because of others at its own address takes the place of one of them.
+    /// Closes an idle or slow connection for each waiting client, starting with the most overdue.
+    /// If a client's own address is at its limit, closes a connection of that address.
     pub(super) fn make_room(&self) {
         let (open, waiting) = (locked(&self.open), locked(&self.waiting));
         let now = Instant::now();
@@ -126,7 +126,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection's place among those that are served, until it is dropped.
+/// Reserves a connection's place among those being served, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place<'l> {
     pub(super) connection: Arc<Connection>,
@@ -143,7 +143,7 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
 
-    /// A line with clients at addresses that end in these numbers.
+    /// A queue with clients at addresses that end in these numbers.
     struct Clients {
         listener: std::net::TcpListener,
         ends: Vec<TcpStream>,
@@ -156,7 +156,8 @@ mod tests {
             Self { listener, ends: Vec::new(), line: Line::default() }
         }
 
-        /// One more from the first address than it may have, and one from the second.
+        /// Fills the limit of the first address, and adds one more client to it and one from the
+        /// second.
         fn crowded() -> Self {
             let mut clients = Self::new();
             (0..=MAX_OPEN_OF_ADDRESS).for_each(|_| clients.enter(1));
@@ -195,7 +196,7 @@ mod tests {
         let now = Instant::now();
         line.make_room();
         assert_eq!(closed(), [0; 0], "all are busy");
-        // The client at the other address is the slowest, but its place would not help.
+        // The client at the other address is the slowest, but closing it would not help.
         places[MAX_OPEN_OF_ADDRESS].connection.due(now.checked_sub(Duration::from_secs(3)).unwrap());
         places[5].connection.due(now.checked_sub(Duration::from_secs(2)).unwrap());
         places[6].connection.due(now.checked_sub(Duration::from_secs(1)).unwrap());

@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 server for an index's folder, to try and test it: PEP 503, and PEP 691 with
-//! content negotiation. It is not made for the open network: it has no TLS and no users. Printing
-//! requests is up to the caller.
+//! A small HTTP/1.1 server for the folder of an index, for testing: PEP 503, and PEP 691 with
+//! content negotiation. It is not made for the open network: it has no TLS and no authentication.
+//! The caller logs requests.
 
 mod connection;
 mod files;
@@ -25,56 +25,56 @@ use hosts::Hosts;
 use line::Line;
 use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 
-/// How soon a request to stop is heard.
+/// How often the server checks whether to stop.
 const HEED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// How often those that wait are looked after.
+/// How often it makes room while clients wait.
 const CROWDED: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
-    /// Who asked.
+    /// The address of the client.
     pub client: SocketAddr,
-    /// The method as it was sent; empty where there was no valid request.
+    /// The method as sent; empty if the request was invalid.
     pub method: String,
-    /// The target as it was sent; empty where there was no valid request.
+    /// The target as sent; empty if the request was invalid.
     pub target: String,
-    /// The answer's status (RFC 9110, section 15).
+    /// The status of the answer (RFC 9110, section 15).
     pub status: u16,
-    /// The media type of the answer's content, empty where it has none.
+    /// The media type of the content; empty if there is none.
     pub media_type: String,
-    /// Bytes of content that were sent.
+    /// The number of bytes of content sent.
     pub bytes: u64,
-    /// Whether the client took the whole answer.
+    /// Whether the client received the whole answer.
     pub complete: bool,
-    /// How long sending took.
+    /// The time that sending took.
     pub took: Duration,
 }
 
-/// Why an index is not served.
+/// Why serving an index failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The folder is none, or has no pages.
+    /// The folder is missing, or has no pages.
     #[error("{} is not an index: it has no folder `simple`, and no channel with one", dir.display())]
     NoIndex {
         /// The folder.
         dir: PathBuf,
     },
-    /// The address or the port cannot be had.
+    /// The address or the port is unavailable.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address with the port.
         address: SocketAddr,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
-    /// The listener or the folder fails.
+    /// The listener or the folder failed.
     #[error("cannot serve the index in {}", dir.display())]
     Io {
         /// The folder.
         dir: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -101,14 +101,14 @@ impl Diagnose for ServeError {
     }
 }
 
-/// Returns a listener; port 0 is any that is free.
+/// Opens a listener; port 0 selects a free port.
 pub fn listen(address: IpAddr, port: u16) -> Result<TcpListener, ServeError> {
     let address = SocketAddr::new(address, port);
     TcpListener::bind(address).map_err(|source| ServeError::Listen { address, source })
 }
 
-/// Returns the views of an index, as paths below its folder that end with `/`: `simple/`, and
-/// `<channel>/simple/` for every channel of a published one.
+/// Returns the views of an index, as paths below its folder that end in `/`: `simple/`, and
+/// `<channel>/simple/` for every channel of a published index.
 pub fn views(dir: &Path) -> Result<Vec<String>, ServeError> {
     let mut views = Vec::new();
     let has_pages =
@@ -130,9 +130,9 @@ pub fn views(dir: &Path) -> Result<Vec<String>, ServeError> {
     if views.is_empty() { Err(ServeError::NoIndex { dir: dir.to_owned() }) } else { Ok(views) }
 }
 
-/// Serves an index's folder until `stop` says so: every connection in a thread of its own.
-/// Connections that are open then are closed. On a loopback address, only requests for a loopback
-/// name or one of `names` are answered.
+/// Serves the folder of an index until `stop` returns true, with a thread per connection, and then
+/// closes open connections. On a loopback address, it only answers requests for a loopback name or
+/// one of `names`.
 pub fn serve(
     listener: &TcpListener,
     dir: &Path,
@@ -143,7 +143,7 @@ pub fn serve(
     let failed = |source| ServeError::Io { dir: dir.to_owned(), source };
     let site = Site::new(dir).map_err(failed)?;
     let hosts = Hosts::new(listener.local_addr().map_err(failed)?.ip(), names);
-    // A client may be gone again between poll and accept.
+    // A client may disconnect between poll and accept.
     listener.set_nonblocking(true).map_err(failed)?;
     let line = Line::default();
     std::thread::scope(|scope| {
@@ -151,7 +151,7 @@ pub fn serve(
             match accept(listener, if line.is_crowded() { &CROWDED } else { &HEED }) {
                 Ok(Some((stream, client))) => line.enter(stream, client.ip()),
                 Ok(None) => {}
-                // Such as too many open files: connections that end bring them back.
+                // For example, too many open files: connections that end release some.
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
             while let Some(place) = line.next() {
@@ -169,7 +169,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Waits for a client, not for long.
+/// Waits for a client, for a limited time.
 fn accept(listener: &TcpListener, time: &Timespec) -> io::Result<Option<(TcpStream, SocketAddr)>> {
     let mut events = [PollFd::new(listener, PollFlags::IN)];
     match rustix::event::poll(&mut events, Some(time)) {

@@ -1,24 +1,23 @@
-//! Which form of a page a client gets (PEP 691, "Version + Format Selection"; RFC 9110,
-//! section 12.5.1). Not where the forms lie.
+//! Chooses the form of a page for a client (PEP 691, "Version + Format Selection"; RFC 9110,
+//! section 12.5.1). It does not read the page.
 
 use crate::page;
 
-/// A form of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// PEP 691's JSON.
     Json,
-    /// PEP 503's HTML, by PEP 691's name for it.
+    /// PEP 503's HTML, under PEP 691's media type.
     HtmlV1,
     /// PEP 503's HTML.
     Html,
 }
 
 impl Form {
-    /// The forms, the one that says most first.
+    /// All forms, in order of descending information.
     const ALL: [Self; 3] = [Self::Json, Self::HtmlV1, Self::Html];
 
-    /// Returns the media type of an answer.
+    /// Returns the media type of the form.
     pub(super) fn media_type(self) -> &'static str {
         match self {
             Self::Json => page::JSON,
@@ -27,12 +26,12 @@ impl Form {
         }
     }
 
-    /// Returns the file that has it.
+    /// Returns the name of its file.
     pub(super) fn file(self) -> &'static str {
         if self == Self::Json { "index.json" } else { "index.html" }
     }
 
-    /// Returns how exactly a media range means it; `None` where it means something else.
+    /// Returns how exactly a media range matches the form; `None` if it does not.
     fn meant_by(self, range: &str) -> Option<Exactness> {
         let (names, group): (&[&str], _) = match self {
             Self::Json => {
@@ -57,7 +56,7 @@ impl Form {
     }
 }
 
-/// How exactly a media range names a media type; the most exact one decides.
+/// How exactly a media range names a media type; the most exact range decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Exactness {
     Anything,
@@ -65,8 +64,8 @@ enum Exactness {
     Type,
 }
 
-/// Returns the form that a client likes best of those that are there; `None` where it takes
-/// none of them. A client that does not care gets HTML, as PEP 691 advises.
+/// Returns the existing form that the client prefers; `None` if it accepts none. A client without a
+/// preference gets HTML, as PEP 691 recommends.
 pub(super) fn choose(accept: Option<&str>, there: impl Fn(Form) -> bool) -> Option<Form> {
     let accept = accept.map(str::trim).filter(|accept| !accept.is_empty()).unwrap_or("*/*");
     let ranges: Vec<(&str, u16)> = accept.split(',').filter_map(media_range).collect();
@@ -87,7 +86,7 @@ pub(super) fn choose(accept: Option<&str>, there: impl Fn(Form) -> bool) -> Opti
     best.map(|(_, _, form)| form)
 }
 
-/// Reads a media range and its weight in thousandths; `None` where the weight is none.
+/// Parses a media range and its weight in thousandths; `None` if the weight is invalid.
 fn media_range(text: &str) -> Option<(&str, u16)> {
     let mut parts = text.split(';');
     let range = parts.next().unwrap_or_default().trim();
@@ -102,7 +101,7 @@ fn media_range(text: &str) -> Option<(&str, u16)> {
     Some((range, weight))
 }
 
-/// Reads a weight (RFC 9110, section 12.4.2): 0 to 1 with at most three decimals.
+/// Parses a weight (RFC 9110, section 12.4.2): 0 to 1 with at most three decimals.
 fn thousandths(text: &str) -> Option<u16> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = decimals.len() <= 3 && decimals.bytes().all(|b| b.is_ascii_digit());

@@ -1,27 +1,28 @@
-//! The time that sending an answer may take: enough for a slow network, with an end.
+//! Limits the time for sending an answer: long enough for a slow network, but finite.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The time that every answer has, however short it is, and that a client may take nothing of it.
+/// The minimum time for every answer, and the maximum time without progress.
 const LEAST: Duration = Duration::from_secs(20);
 
-/// The slowest client that gets a whole answer, in bytes per second.
+/// The slowest client that receives a whole answer, in bytes per second.
 const SLOWEST: u64 = 16 * 1024;
 
-/// The same where other clients wait.
+/// The same limits while other clients wait.
 const LEAST_IN_A_CROWD: Duration = Duration::from_secs(2);
 const SLOWEST_IN_A_CROWD: u64 = 256 * 1024;
 
-/// How much is sent at a time.
+/// The number of bytes to send at a time.
 pub(super) const PIECE: usize = 64 * 1024;
 
-/// How far an answer has come.
+/// The progress of an answer.
 #[derive(Debug)]
 pub(super) struct Pace {
     started: Instant,
-    /// When the client last took something. The system's buffers take the first megabytes at once.
+    /// The time at which the client last accepted bytes. The system's buffers accept the first
+    /// megabytes at once.
     moved: Instant,
     sent: u64,
 }
@@ -31,12 +32,12 @@ impl Pace {
         Self { started, moved: started, sent: 0 }
     }
 
-    /// Returns when the next piece must be sent.
+    /// Returns the time by which the next piece must be sent.
     fn deadline(&self) -> Instant {
         self.limit(LEAST, SLOWEST)
     }
 
-    /// Returns from when on the client is too slow where others wait.
+    /// Returns the time from which the client is too slow while others wait.
     pub(super) fn due(&self) -> Instant {
         self.limit(LEAST_IN_A_CROWD, SLOWEST_IN_A_CROWD)
     }
@@ -46,7 +47,7 @@ impl Pace {
         (self.started + least + earned).min(self.moved + least)
     }
 
-    /// Sends bytes; `moved` hears of every part that the client took.
+    /// Sends bytes and calls `moved` whenever the client has accepted some.
     pub(super) fn send(
         &mut self,
         mut stream: &TcpStream,
@@ -89,9 +90,10 @@ mod tests {
             (pace.deadline() - started, pace.due() - started)
         };
         assert_eq!(after(0, 0), (seconds(20), seconds(2)));
-        // A byte now and then holds a connection no longer than nothing at all.
+        // An occasional byte keeps a connection no longer than none at all.
         assert_eq!(after(19, 15), (seconds(20), seconds(2)));
-        // As much as a slow network takes earns time, and what buffers took at once does not.
+        // Bytes at the pace of a slow network earn time; bytes that buffers accepted at once do
+        // not.
         assert_eq!(after(60, SLOWEST * 60).0, seconds(80));
         assert_eq!(after(0, SLOWEST * 60).0, seconds(20));
         assert_eq!(after(10, SLOWEST_IN_A_CROWD * 10).1, seconds(12));

@@ -1,50 +1,50 @@
-//! The head of an HTTP/1.1 request: how it is read from bytes that may come one by one, and
-//! what it asks for. Not what the answer is.
+//! Parses the head of an HTTP/1.1 request from bytes that may arrive one at a time. It does not
+//! create the answer.
 
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use rocmrpm_base::text::percent_decode;
 
-/// The longest head that is read. Clients send less than 1 kB.
+/// The limit of a head in bytes. Clients send less than 1 kB.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// The most header fields that are read.
+/// The limit of header fields.
 const MAX_FIELDS: usize = 64;
 
-/// How long a head may take to come, from its first byte on.
+/// The time for receiving a head, from its first byte on.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// A request's head.
+/// The head of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
-    /// Its method as it was sent.
+    /// The method as sent.
     pub(super) method: String,
-    /// Its target as it was sent.
+    /// The target as sent.
     pub(super) target: String,
-    /// The folders and the file that the target names, decoded.
+    /// The decoded folders and file in the target.
     pub(super) segments: Vec<String>,
-    /// Whether the target names a folder: it ends with `/`.
+    /// Whether the target is a folder, with a trailing `/`.
     pub(super) folder: bool,
-    /// The target's query as it was sent.
+    /// The query as sent.
     pub(super) query: Option<String>,
-    /// The host that it is for, with a port if it states one.
+    /// The requested host, with the port if one was sent.
     pub(super) host: Option<String>,
-    /// Whether the client wants to go on with this connection and can.
+    /// Whether the connection can stay open and the client wants that.
     pub(super) keep_alive: bool,
     pub(super) accept: Option<String>,
     pub(super) if_none_match: Option<String>,
 }
 
 impl Request {
-    /// Returns a parameter of the query, decoded.
+    /// Returns a decoded parameter of the query.
     pub(super) fn parameter(&self, name: &str) -> Option<String> {
         let pairs = self.query.as_deref()?.split('&').filter_map(|pair| pair.split_once('='));
         pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| percent_decode(value))
     }
 }
 
-/// A request that gets no more than a status and a sentence; the connection ends with it.
+/// A request that gets only a status and a sentence, after which the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) status: u16,
@@ -57,27 +57,27 @@ impl Refused {
     }
 }
 
-/// What reading a head came to.
+/// The result of reading a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// A head.
+    /// A valid head.
     Asked(Request),
-    /// Something else.
+    /// Invalid data.
     Refused(Refused),
-    /// Nothing: the client went away or said nothing for too long.
+    /// Nothing: the client disconnected or was idle for too long.
     Gone,
 }
 
-/// Reads head after head from one connection.
+/// Reads one head after another from a connection.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
-    /// What came and was not used yet.
+    /// Received bytes that have not been parsed yet.
     bytes: Vec<u8>,
 }
 
 impl Heads {
-    /// Reads the next head. `read` fills a buffer and waits no longer than until the instant.
-    /// The time for a head begins with its first byte; before that the client may be idle until
+    /// Reads the next head. `read` fills a buffer and waits until the given instant at most. The
+    /// time for a head starts with its first byte; before that, the client may be idle until
     /// `idle_until`.
     pub(super) fn next(
         &mut self,
@@ -87,7 +87,7 @@ impl Heads {
         let mut deadline = None;
         let mut searched = 0;
         loop {
-            // Empty lines before a request are to be ignored (RFC 9112, section 2.2).
+            // Empty lines before a request are ignored (RFC 9112, section 2.2).
             let empty = self.bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             self.bytes.drain(..empty);
             searched = usize::saturating_sub(searched, empty);
@@ -98,7 +98,7 @@ impl Heads {
             if self.bytes.len() >= MAX_HEAD {
                 return Head::Refused(Refused::new(431, "the head of the request is too long"));
             }
-            // The end is found from the line feed before an empty line.
+            // Continue the search at the last line feed that could precede an empty line.
             searched = self.bytes.len().saturating_sub(2);
             if !self.bytes.is_empty() {
                 deadline.get_or_insert_with(|| Instant::now() + HEAD_TIME);
@@ -114,7 +114,7 @@ impl Heads {
             match read(&mut buffer, until) {
                 Ok(0) => return Head::Gone,
                 Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
-                // It may be that the time is over.
+                // The time may be over.
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => return Head::Gone,
             }
@@ -122,7 +122,7 @@ impl Heads {
     }
 }
 
-/// Returns where the head ends: after the first empty line.
+/// Returns the end of the head, after the first empty line.
 fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     memchr::memchr_iter(b'\n', rest).find_map(|at| match &rest[at + 1..] {
@@ -147,7 +147,7 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
     let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
         return Err(Refused::new(400, "this is no HTTP request"));
     };
-    // Several fields of one name mean the list of their values (RFC 9110, section 5.3).
+    // Several fields of the same name form a list of their values (RFC 9110, section 5.3).
     let field = |name: &str| {
         let of_name = parsed.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
         let values: Vec<_> = of_name.map(|field| String::from_utf8_lossy(field.value)).collect();
@@ -160,7 +160,7 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
     let lists = |name: &str, word: &str| {
         field(name).is_some_and(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case(word)))
     };
-    // A body is of no use to us: it is not read, so the connection cannot go on after it.
+    // The server has no use for a body and does not read it, so it must close the connection.
     let body =
         field("transfer-encoding").is_some() || field("content-length").is_some_and(|n| n.trim() != "0");
     let (path, query) = match path_of(target).split_once('?') {
@@ -181,14 +181,14 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
     })
 }
 
-/// Returns a target's path and query, without the scheme and the host that clients of proxies
-/// send (RFC 9112, section 3.2.2).
+/// Returns the path and query of a target, without the scheme and host that clients of proxies send
+/// (RFC 9112, section 3.2.2).
 fn path_of(target: &str) -> &str {
     let Some(rest) = absolute(target) else { return target };
     rest.find('/').map_or("/", |at| &rest[at..])
 }
 
-/// Returns the host in a target, which counts instead of the field's.
+/// Returns the host in a target, which overrides the header field.
 fn authority_of(target: &str) -> Option<&str> {
     let authority = absolute(target)?.split(['/', '?']).next()?;
     Some(authority.rsplit('@').next().unwrap_or(authority))
@@ -199,8 +199,8 @@ fn absolute(target: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("http").then_some(rest)
 }
 
-/// Takes a path apart and decodes its parts. Nothing comes out that could mean another folder:
-/// no `.`, `..`, empty part, `/` within a part, or NUL.
+/// Splits a path and decodes its parts. No part can refer to another folder: `.`, `..`, empty
+/// parts, `/` within a part, and NUL are refused.
 fn segments(path: &str) -> Result<(Vec<String>, bool), Refused> {
     const BAD: Refused = Refused::new(400, "the path is not one");
     let rest = path.strip_prefix('/').ok_or(BAD)?;
@@ -226,7 +226,7 @@ fn segments(path: &str) -> Result<(Vec<String>, bool), Refused> {
 mod tests {
     use super::*;
 
-    /// Reads heads from bytes that come in pieces of this size.
+    /// Parses heads from bytes that arrive in pieces of this size.
     fn heads(bytes: &[u8], piece: usize) -> Vec<Head> {
         let (mut rest, mut heads, mut all) = (bytes, Heads::default(), Vec::new());
         loop {
@@ -341,7 +341,7 @@ mod tests {
         for filler in ["GET /aaaaaaaaaaaaaaaa", "X: y\r\n", "\0"] {
             assert_eq!(refused(filler.repeat(MAX_HEAD)), 431, "{filler}");
         }
-        // Within the limit, but for the buffer that its end comes with.
+        // Within the limit, except that the buffer is full before the end arrives.
         let long = format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n", "y".repeat(MAX_HEAD - 30));
         assert_eq!(refused(long), 431);
         assert!(matches!(heads(&b"\r\n".repeat(100_000), usize::MAX)[..], [Head::Gone]));

@@ -1,5 +1,5 @@
-//! The SBOMs that upstream put into a wheel: `.dist-info/sboms/`, of which CycloneDX in JSON is
-//! read. Writing SBOMs is `sbom`'s business.
+//! Reads the SBOMs that upstream put in a wheel: files below `.dist-info/sboms/` in CycloneDX JSON.
+//! `sbom` writes SBOMs.
 //!
 //! Sources: PEP 770; `bom-1.6.schema.json` of CycloneDX; the package-url specification.
 
@@ -12,37 +12,37 @@ use super::record;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::text::percent_decode_lossy;
 
-/// How large an SBOM or a RECORD may be, in bytes. Of real ones, hf_xet's SBOM has 400,000.
+/// Upper bound on the size of an SBOM or a RECORD, in bytes. hf_xet's SBOM has 400,000.
 const LIMIT: u64 = 64 << 20;
 
-/// How deep components may lie in components.
+/// Upper bound on components nested in components.
 const MAX_DEPTH: usize = 32;
 
 /// A component of an SBOM.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SbomComponent {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version, if it is stated.
+    /// The version, if stated.
     pub version: Option<String>,
-    /// Its package URL, if it has one.
+    /// The package URL, if stated.
     pub purl: Option<String>,
-    /// Its licenses: SPDX IDs and expressions, and names of others.
+    /// The licenses: SPDX IDs, SPDX expressions, and names of other licenses.
     pub licenses: Vec<String>,
 }
 
-/// What the SBOMs of a wheel say.
+/// The components that the SBOMs of a wheel list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sboms {
-    /// The components of all of them, sorted, each once.
+    /// The components of all SBOMs, sorted, without duplicates.
     pub components: Vec<SbomComponent>,
-    /// The SBOMs that were read.
+    /// The paths of the SBOMs that were read.
     pub read: Vec<String>,
-    /// The SBOMs in other formats.
+    /// The paths of the SBOMs in other formats.
     pub other: Vec<String>,
 }
 
-/// Reads the SBOMs in the wheel in `file`; the error says what is wrong.
+/// Reads the SBOMs of the wheel in `file`; the error describes what is wrong.
 pub fn sboms_in(file: impl Read + Seek) -> Result<Sboms, String> {
     let mut archive = ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
     let names = archive.file_names().filter_map(Result::ok).map(|name| name.into_owned());
@@ -59,7 +59,7 @@ pub fn sboms_in(file: impl Read + Seek) -> Result<Sboms, String> {
                 sboms.components.extend(found);
                 sboms.read.push(name);
             }
-            // Other formats have names of their own: `.spdx.json`, `.cdx.xml`.
+            // Other formats have other suffixes: `.spdx.json`, `.cdx.xml`.
             Ok(_) => sboms.other.push(name),
             Err(_) if !name.ends_with(".json") => sboms.other.push(name),
             Err(error) => return Err(format!("{name} is not an SBOM: {error}")),
@@ -85,7 +85,7 @@ fn member(archive: &mut ZipArchive<impl Read + Seek>, name: &str) -> Result<Vec<
     Ok(bytes)
 }
 
-/// Checks that an SBOM is the one that RECORD has.
+/// Checks that RECORD has the digest of an SBOM.
 fn check_record(archive: &mut ZipArchive<impl Read + Seek>, name: &str, bytes: &[u8]) -> Result<(), String> {
     let folder = name.split_once("/sboms/").map_or("", |(folder, _)| folder);
     let path = format!("{folder}/RECORD");
@@ -102,7 +102,7 @@ fn check_record(archive: &mut ZipArchive<impl Read + Seek>, name: &str, bytes: &
     }
 }
 
-/// The parts of CycloneDX that are read.
+/// The fields of CycloneDX that rocmrpm reads.
 #[derive(Deserialize)]
 pub(super) struct Bom {
     #[serde(rename = "bomFormat")]
@@ -154,19 +154,19 @@ pub(super) fn gather(
     Ok(())
 }
 
-/// A package URL, percent-decoded.
+/// A package URL with percent-encoding decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Purl {
-    /// Its type, such as `cargo`.
+    /// The type, such as `cargo`.
     pub kind: String,
-    /// Namespace and name, with `/` between them.
+    /// The namespace and the name, joined by `/`.
     pub name: String,
-    /// The version, if there is one.
+    /// The version, if stated.
     pub version: Option<String>,
 }
 
 impl Purl {
-    /// Reads a package URL: `pkg:TYPE/NAMESPACE/NAME@VERSION?QUALIFIERS#SUBPATH`.
+    /// Parses a package URL: `pkg:TYPE/NAMESPACE/NAME@VERSION?QUALIFIERS#SUBPATH`.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("pkg:")?.trim_start_matches('/');
         let rest = rest.split('#').next()?.split('?').next()?;

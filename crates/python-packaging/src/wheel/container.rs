@@ -1,8 +1,8 @@
-//! The frame of a zip archive around members that are compressed already. Not what the
-//! members are, nor how they are compressed.
+//! Writes the structure of a zip archive around compressed members. It neither chooses nor
+//! compresses them.
 //!
-//! Source: PKWARE's APPNOTE.TXT 6.3.10; sections are named where they apply. No data
-//! descriptors: a member's header is written when its size and checksum are known.
+//! Source: PKWARE's APPNOTE.TXT 6.3.10; comments name the sections. There are no data descriptors:
+//! a member's header is written once its size and checksum are known.
 
 use std::fs::File;
 use std::io;
@@ -13,10 +13,10 @@ use zip::DateTime;
 
 use super::deflate::{BLOCK, Block, Content};
 
-/// Section 4.4.3: what deflate needs, and what the 64-bit fields need.
+/// Section 4.4.3: the versions that deflate and the 64-bit fields need.
 const VERSION: u16 = 20;
 const VERSION_64: u16 = 45;
-/// Section 4.4.2: the attributes are those of Unix.
+/// Section 4.4.2: the file attributes are those of Unix.
 const UNIX: u16 = 3 << 8;
 /// Section 4.4.4, bit 11: the name is in UTF-8.
 const UTF8: u16 = 1 << 11;
@@ -35,7 +35,7 @@ const EXTRA_64: u16 = 1;
 /// `S_IFREG`, a regular file, in inode(7).
 const REGULAR: u32 = 0o100_000;
 
-/// An archive under construction. It is not one before [`Container::finish`].
+/// An archive under construction, which is invalid before [`Container::finish`].
 pub(super) struct Container<'a> {
     file: &'a File,
     at: u64,
@@ -46,21 +46,20 @@ pub(super) struct Container<'a> {
     open: Option<Open>,
 }
 
-/// The member that is being written.
 struct Open {
     header: u64,
     data: u64,
     crc: Crc,
 }
 
-/// What is written of a member beside its content.
+/// The name and mode of a member.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub name: &'a str,
     pub executable: bool,
 }
 
-/// What both headers of a member have.
+/// The fields that the local header and the central directory share.
 struct Fields<'a> {
     entry: Entry<'a>,
     method: u16,
@@ -70,14 +69,14 @@ struct Fields<'a> {
 }
 
 impl<'a> Container<'a> {
-    /// Begins an archive in an empty file. All members get this time.
+    /// Starts an archive in an empty file. All members get this time.
     pub fn new(file: &'a File, time: DateTime) -> Self {
         let (date, time) = (time.datepart(), time.timepart());
         Self { file, at: 0, date, time, directory: Vec::new(), members: 0, open: None }
     }
 
-    /// Writes the next block of a member, which is the open one if there is one. The
-    /// last block ends it. A member that deflate does not make smaller is stored.
+    /// Writes the next block of the open member, or of a new one if none is open. The last block
+    /// closes the member. A member that deflate does not shrink is stored.
     pub fn block(&mut self, entry: Entry<'_>, content: &impl Content, block: Block) -> io::Result<()> {
         let size = content.size();
         let header = self.at;
@@ -105,7 +104,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    /// Writes a content as it is over what it was compressed to.
+    /// Overwrites the compressed bytes with the uncompressed content.
     fn store(&mut self, content: &impl Content, data: u64) -> io::Result<()> {
         let mut buffer = Vec::new();
         let mut done = 0;
@@ -119,8 +118,7 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    /// Section 4.3.7. Both sizes have 64 bits where the larger one, the uncompressed,
-    /// needs them.
+    /// Section 4.3.7. Both sizes take 64 bits if the uncompressed size, the larger one, needs them.
     fn local(&self, fields: &Fields<'_>) -> io::Result<Vec<u8>> {
         let large = fields.size >= LIMIT;
         let extra = extra_64(large, &[fields.size, fields.compressed]);
@@ -137,7 +135,7 @@ impl<'a> Container<'a> {
         Ok(bytes)
     }
 
-    /// Section 4.3.12. Only what does not fit has 64 bits.
+    /// Section 4.3.12. Only values that do not fit take 64 bits.
     fn enter(&mut self, fields: &Fields<'_>, header: u64) {
         let name = fields.entry.name.as_bytes();
         let wide: Vec<u64> =
@@ -149,7 +147,7 @@ impl<'a> Container<'a> {
         put_16(bytes, &[UNIX | common[0]]);
         put_16(bytes, &common);
         put_32(bytes, &[fields.crc, low(fields.compressed), low(fields.size)]);
-        // No comment, the first disk, no internal attributes. The name's length was checked.
+        // No comment, first disk, no internal attributes. `name.len()` was checked to fit.
         put_16(bytes, &[name.len() as u16, extra.len() as u16, 0, 0, 0]);
         let mode = REGULAR | if fields.entry.executable { 0o755 } else { 0o644 };
         put_32(bytes, &[mode << 16, low(header)]);
@@ -164,13 +162,13 @@ impl<'a> Container<'a> {
         [version, flags, fields.method, self.time, self.date]
     }
 
-    /// Writes the central directory and what ends an archive (sections 4.3.14 to 4.3.16).
+    /// Writes the central directory and the end records (sections 4.3.14 to 4.3.16).
     pub fn finish(mut self) -> io::Result<()> {
         let (start, length, members) = (self.at, self.directory.len() as u64, self.members);
         let mut end = Vec::new();
         if start >= LIMIT || length >= LIMIT || members >= u64::from(u16::MAX) {
             put_32(&mut end, &[END_64]);
-            // What follows in this record; both disks are the first one.
+            // The size of the rest of this record; both disk numbers are 0.
             put_64(&mut end, &[44]);
             put_16(&mut end, &[UNIX | VERSION_64, VERSION_64]);
             put_32(&mut end, &[0, 0]);
@@ -186,15 +184,15 @@ impl<'a> Container<'a> {
         put_16(&mut end, &[0]);
         self.directory.extend(end);
         self.file.write_all_at(&self.directory, start)?;
-        // A member that is stored may have been longer before.
+        // A stored member may have left longer compressed bytes.
         self.file.set_len(start + self.directory.len() as u64)
     }
 }
 
-/// From here on a value takes 64 bits.
+/// From this value on, a field takes 64 bits.
 const LIMIT: u64 = u32::MAX as u64;
 
-/// A value in 32 bits, or the mark that it stands in the extra field.
+/// Returns the value in 32 bits, or the marker that refers to the extra field.
 fn low(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

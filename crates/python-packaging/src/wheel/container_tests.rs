@@ -1,4 +1,4 @@
-//! Archives as Python and another crate read them.
+//! Tests that Python and the `zip` crate read the archives.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rocmrpm_base::process::Command;
 
 const TIME: (u16, u8, u8, u8, u8, u8) = (2023, 11, 14, 22, 13, 20);
 
-/// Writes an archive that begins so far into its file.
+/// Writes an archive that starts at this offset of its file.
 fn archive(path: &Path, start: u64, members: &[(&str, bool, Vec<u8>)]) {
     let (year, month, day, hour, minute, second) = TIME;
     let time = DateTime::from_date_and_time(year, month, day, hour, minute, second).unwrap();
@@ -25,7 +25,7 @@ fn archive(path: &Path, start: u64, members: &[(&str, bool, Vec<u8>)]) {
     container.finish().unwrap();
 }
 
-/// More than a block that cannot be compressed.
+/// Incompressible data longer than a block.
 fn noise() -> Vec<u8> {
     (0..40_000u64)
         .flat_map(|at| *rocmrpm_base::digest::Sha256::of_bytes(at.to_le_bytes()).as_bytes())
@@ -59,7 +59,7 @@ fn python_reads_members_of_every_length_and_their_attributes() {
     let expected = members.iter().map(|(name, executable, content)| {
         let mut crc = Crc::new();
         crc.update(content);
-        // What deflate would make longer, or not shorter, is stored.
+        // Data that deflate would not shrink is stored.
         let method = if content.len() > 1 && *name != "noise" { 8 } else { 0 };
         let mode = if *executable { "0o100755" } else { "0o100644" };
         let flags = if name.is_ascii() { 0 } else { 2048 };
@@ -87,7 +87,7 @@ fn more_than_65535_members_and_places_over_4_gib_are_zip64() {
         let said = python("import sys, zipfile; print(len(zipfile.ZipFile(sys.argv[1]).namelist()))", &path);
         assert_eq!(said, count.to_string());
     }
-    // The beginning of the file is a hole, as with a program that unpacks itself.
+    // The start of the file is a hole, as in a self-extracting program.
     let path = dir.path().join("far.zip");
     for start in [LIMIT - 100, LIMIT, 5 << 30] {
         archive(&path, start, &[("a", false, lines(100_000)), ("b", true, lines(7))]);
@@ -117,7 +117,7 @@ fn a_member_over_4_gib_has_sizes_of_64_bits() {
     let file = File::create(&path).unwrap();
     let mut container = Container::new(&file, DateTime::default());
     let entry = Entry { name: "large", executable: false };
-    // A part of a stream that does not look back can come again and again.
+    // A block without references to earlier data can be repeated.
     let block = |last: bool| {
         let mut blocks = compressed(&vec![0; BLOCK as usize + usize::from(!last)]);
         blocks.remove(0)
@@ -135,7 +135,7 @@ fn a_member_over_4_gib_has_sizes_of_64_bits() {
     let mut archive = zip::ZipArchive::new(File::open(&path).unwrap()).unwrap();
     let mut member = archive.by_index(0).unwrap();
     assert_eq!(member.size(), Zeros.size());
-    // To the end, where its checksum is compared.
+    // Reading to the end compares the checksum.
     let (mut buffer, mut length) = (vec![0; 1 << 20], 0);
     loop {
         match member.read(&mut buffer).unwrap() {
@@ -152,7 +152,7 @@ fn a_member_over_4_gib_has_sizes_of_64_bits() {
         &path,
     );
     let size = Zeros.size();
-    // The local header too: version 4.5, and 16 bytes of sizes in the extra field.
+    // The local header has version 4.5 as well, and 16 bytes of sizes in the extra field.
     assert_eq!(
         said,
         format!("[('large', {size}, 45), ('b', 1, 20)] b'b'\nb'-\\x00' 35 b'\\x01\\x00\\x10\\x00'")
@@ -167,7 +167,7 @@ fn nothing_is_left_of_what_was_longer_before_it_was_stored() {
     let compressed: usize = compressed(&noise).iter().map(|block| block.bytes.len()).sum();
     assert!(compressed > noise.len() + 47 + 22, "the test is without worth");
     archive(&path, 0, &[("a", false, noise.clone())]);
-    // A local header of 31 bytes, an entry of 47, an end of 22.
+    // A local header of 31 bytes, a directory entry of 47 and an end record of 22.
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 31 + noise.len() as u64 + 47 + 22);
 }
 

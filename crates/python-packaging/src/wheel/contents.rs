@@ -1,5 +1,5 @@
-//! What an untrusted wheel holds, as far as a package made of it must know: modules, programs,
-//! ELF files and what they link to, and SBOMs. What follows for a package is decided elsewhere.
+//! Lists what a package made from an untrusted wheel depends on: modules, programs, SBOMs, and ELF
+//! files with the libraries they link to. It does not decide what to put in the package.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
@@ -13,41 +13,43 @@ use rocm_inspect as inspect;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::text::visible;
 
-/// How large a member may be that is read as a whole, in bytes; the largest library in a wheel of
-/// the closures has 168 MB.
+/// Upper bound on a member that is read as a whole, in bytes. The largest library in a wheel of the
+/// closures has 168 MB.
 const MEMBER_LIMIT: u64 = 1 << 30;
-/// How large all ELF files together may be, as a multiple of the wheel, and at least in bytes.
+/// Upper bound on all ELF files together: a multiple of the wheel's size, but at least
+/// `TOTAL_FLOOR` bytes.
 const RATIO: u64 = 50;
 const TOTAL_FLOOR: u64 = 64 << 20;
-/// How large an SBOM may be, in bytes; that of 250 crates has 300 kB.
+/// Upper bound on an SBOM, in bytes. The SBOM of 250 crates has 300 kB.
 const SBOM_LIMIT: u64 = 16 << 20;
 const RECORD_LIMIT: u64 = 64 << 20;
 
-/// What a wheel holds.
+/// The contents of a wheel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
-    /// The names in site-packages that a program can import, without those of `.data` folders.
+    /// The importable names in site-packages, without those of `.data` folders.
     pub modules: BTreeSet<String>,
-    /// Whether anything else is installed: programs, data, files beside the modules.
+    /// Whether the wheel installs anything else: programs, data, or files beside the modules.
     pub others: bool,
-    /// Whether there are ELF files of the processor.
+    /// Whether the wheel has ELF files for the processor.
     pub compiled: bool,
-    /// The shared libraries that others may link to: SONAMEs and file names.
+    /// The shared libraries that other files may link to: SONAMEs and file names.
     pub libraries: BTreeSet<String>,
-    /// File names of libraries that auditwheel or its like copied into the wheel.
+    /// File names of libraries that auditwheel or a similar tool copied into the wheel.
     pub copied: BTreeSet<String>,
-    /// Whether a library has other names, which are copies: a wheel holds no links.
+    /// Whether a library has copies under other names. A wheel cannot hold links.
     pub copies: bool,
-    /// What its files link to and find in the wheel.
+    /// Libraries that its files link to and that the wheel has.
     pub inside: BTreeSet<String>,
-    /// What its files link to and do not find there, with the first file that does.
+    /// Libraries that its files link to and that the wheel lacks, each with the first file that
+    /// links to it.
     pub outside: BTreeMap<String, String>,
-    /// The texts of its SBOMs by path, as RECORD has their digests.
+    /// The texts of its SBOMs by path, checked against RECORD.
     pub sboms: BTreeMap<String, String>,
 }
 
-/// Reads the wheel in `file`, and hands the bytes of each of its ELF files to `visit`. The error
-/// states what is wrong with the wheel.
+/// Reads the wheel in `file` and passes the bytes of each ELF file to `visit`. The error describes
+/// what is wrong with the wheel.
 pub fn contents(
     file: impl Read + Seek,
     length: u64,
@@ -122,14 +124,14 @@ impl Contents {
     }
 }
 
-/// Returns whether a library's name has the digits that auditwheel adds: `libgomp-a34b3233.so.1`.
+/// Returns whether a library's name has the hash that auditwheel adds: `libgomp-a34b3233.so.1`.
 fn has_digest(base: &str) -> bool {
     let stem = &base[..base.find(".so").unwrap_or(base.len())];
     let digits = stem.rsplit_once('-').map(|(_, digits)| digits);
     digits.is_some_and(|digits| digits.len() == 8 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Returns a member's bytes if it begins as an ELF file does; takes its size from `room`.
+/// Returns a member's bytes if it starts like an ELF file, and subtracts its size from `room`.
 fn elf_member<R: Read + Seek>(
     archive: &mut ZipArchive<R>,
     name: &str,
@@ -150,8 +152,7 @@ fn elf_member<R: Read + Seek>(
     Ok(Some(bytes))
 }
 
-/// Returns the SBOMs in `<name>.dist-info/sboms/` (PEP 770), which RECORD must list with their
-/// digests.
+/// Returns the SBOMs in `<name>.dist-info/sboms/` (PEP 770). RECORD must list each with its digest.
 fn sboms<R: Read + Seek>(
     archive: &mut ZipArchive<R>,
     names: &[String],
@@ -174,7 +175,7 @@ fn sboms<R: Read + Seek>(
         match listed.get(name.as_str()) {
             None => return Err(format!("the SBOM {} is not listed in its RECORD", visible(name))),
             Some(stated) if *stated == digest => {}
-            // Other digests than SHA-256 are rare, and the wheel's own is known.
+            // Digests other than SHA-256 are rare, and the wheel's own digest is known.
             Some(stated) if !stated.starts_with("sha256=") && !stated.is_empty() => {}
             Some(stated) => {
                 let name = visible(name);

@@ -1,11 +1,11 @@
-//! Contents compressed on all cores: each is cut into blocks that are compressed
-//! separately and joined to one stream. Not how an archive frames them.
+//! Compresses contents on all cores: cuts each into blocks, compresses the blocks separately and
+//! joins them into one stream. It does not write the archive around them.
 //!
-//! A stream of deflate is a sequence of parts of which only the last says that it is,
-//! and a match may reach back 32 KiB into parts before (RFC 1951, sections 2 and 3.2.3).
-//! So a block is compressed with the 32 KiB before it as dictionary, and ended at a whole
-//! byte by an empty stored part (zlib's `Z_SYNC_FLUSH`), as pigz does. Where contents are
-//! cut is fixed: the bytes do not depend on how many threads there are.
+//! A deflate stream is a sequence of parts, the last of which is marked as such, and a match may
+//! reach back 32 KiB into earlier parts (RFC 1951, sections 2 and 3.2.3). So each block is
+//! compressed with the preceding 32 KiB as its dictionary and padded to a whole byte by an empty
+//! stored part (zlib's `Z_SYNC_FLUSH`), as in pigz. Blocks have a fixed length, so the bytes do not
+//! depend on the number of threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,30 +17,30 @@ use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use super::WheelError;
 use rocmrpm_base::{parallel, process};
 
-/// The length of a block. Shorter ones would lose time with dictionaries, longer ones
-/// cost memory on machines with many cores.
+/// The length of a block in bytes. Shorter blocks would spend time on dictionaries; longer ones
+/// would cost memory on machines with many cores.
 pub(super) const BLOCK: u64 = 512 << 10;
-/// How far back a match can reach.
+/// The distance that a match can reach back, in bytes.
 const WINDOW: u64 = 32 << 10;
-/// The usual balance, and fixed so that bytes stay the same.
+/// zlib's default, fixed here so that the bytes stay the same.
 const LEVEL: u32 = 6;
 
-/// Bytes that several threads read.
+/// Content that several threads can read.
 pub(super) trait Content: Sync {
-    /// Returns how many there are.
+    /// Returns the length in bytes.
     fn size(&self) -> u64;
 
-    /// Fills the buffer with what is from `at` on.
+    /// Fills the buffer with the bytes from `at` on.
     fn read_exact_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
 /// A compressed block.
 pub(super) struct Block {
-    /// Its part of the stream.
+    /// The part of the stream.
     pub bytes: Vec<u8>,
     /// The checksum of the uncompressed bytes.
     pub crc: Crc,
-    /// Whether the content ends here.
+    /// Whether this is the last block of its content.
     pub last: bool,
 }
 
@@ -50,9 +50,9 @@ struct Job {
     done: SyncSender<io::Result<Block>>,
 }
 
-/// Compresses contents on so many threads and calls `take` for every block in order,
-/// with the number of its content. A content without bytes is one block. At any time
-/// there are two blocks for each thread at most.
+/// Compresses contents on this many threads and calls `take` for every block in order, with the
+/// index of its content. An empty content has one block. At most two blocks per thread exist at any
+/// time.
 pub(super) fn compress<C: Content>(
     contents: &[C],
     threads: usize,
@@ -64,9 +64,9 @@ pub(super) fn compress<C: Content>(
     let (jobs, waiting) = channel::<Job>();
     let waiting = Mutex::new(waiting);
     std::thread::scope(|scope| {
-        // Dropped before the threads are waited for, which tells them to end.
+        // Dropping the sender before the scope joins the threads makes them exit.
         let jobs = jobs;
-        // This thread writes what they compress, so there must be one.
+        // This thread writes the compressed blocks, so at least one other must compress.
         parallel::builder().spawn_scoped(scope, || work(contents, &waiting))?;
         parallel::helpers(scope, threads.saturating_sub(1), || work(contents, &waiting));
         let mut ahead: VecDeque<(usize, Receiver<io::Result<Block>>)> = VecDeque::new();
@@ -92,7 +92,7 @@ fn work<C: Content>(contents: &[C], waiting: &Mutex<Receiver<Job>>) {
     loop {
         let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        // After an error nobody waits for it.
+        // After an error, the receiver may be gone.
         let _ = job.done.send(packer.block(&contents[job.content], job.at));
     }
 }
@@ -114,7 +114,7 @@ impl Packer {
         }
         let last = end == content.size();
         let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
-        // More than what cannot be compressed takes: 5 bytes for each stored part.
+        // Enough for incompressible data, which takes 5 extra bytes per stored part.
         let mut bytes = Vec::with_capacity(input.len() + input.len() / 256 + 64);
         loop {
             let read = self.deflate.total_in() as usize;
@@ -147,7 +147,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Numbers that look like chance, of which every second line comes again.
+    /// Pseudo-random numbers in lines, every second of which is a repetition.
     pub(in crate::wheel) fn lines(length: u64) -> Vec<u8> {
         let mut state = 1u64;
         let mut bytes = Vec::new();
@@ -159,7 +159,7 @@ pub(super) mod tests {
         bytes
     }
 
-    /// The blocks of one content.
+    /// Compresses one content.
     pub(in crate::wheel) fn compressed(content: &[u8]) -> Vec<Block> {
         let mut blocks = Vec::new();
         compress(&[content.to_vec()], 1, |_, block| {
@@ -203,7 +203,7 @@ pub(super) mod tests {
 
     #[test]
     fn blocks_know_what_is_before_them() {
-        // Chance that comes again after 16 KiB: without a dictionary each block has it once more.
+        // Noise that repeats after 16 KiB: without a dictionary, every block would store it again.
         let mut state = 1u32;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             state ^= state << 13;

@@ -1,5 +1,5 @@
-//! Which distributions RPMs have, and the versions that their wheels will get, from what the
-//! headers say; and their METADATA, for which a payload is read. Not what else is in them.
+//! Finds the distributions in RPMs and the versions that their wheels will get, from the RPM
+//! headers, and their METADATA, from the payload. It reads no other files of the payload.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -16,12 +16,11 @@ use rocmrpm_base::process;
 use rocmrpm_base::text::covers;
 use rocmrpm_rpms::{self as rpms, EntryKind};
 
-/// How large METADATA may be, in bytes.
+/// Upper bound on the size of METADATA, in bytes.
 const LIMIT: u64 = 16 << 20;
 
-/// Returns the distributions of a component's RPMs and the versions of the wheels that
-/// [`build`](super::build) makes of them with this label, without the files that these
-/// patterns leave out.
+/// Returns the distributions of a component's RPMs, with the versions of the wheels that
+/// [`build`](super::build) makes with this label. Ignores files that match a `leave_out` pattern.
 pub fn distributions(rpms: &[PathBuf], label: &LocalLabel, leave_out: &[String]) -> Result<Pins, WheelError> {
     let mut found = Pins::new();
     for rpm in rpms {
@@ -41,7 +40,7 @@ pub fn distributions(rpms: &[PathBuf], label: &LocalLabel, leave_out: &[String])
     Ok(found)
 }
 
-/// Returns the METADATA of the distributions in an RPM, by normalized name.
+/// Returns the METADATA of each distribution in an RPM, by normalized name.
 pub fn metadata_of(rpm: &Path) -> Result<BTreeMap<String, String>, WheelError> {
     let mut found = BTreeMap::new();
     rpms::for_each_file::<WheelError>(rpm, |entry, content| {

@@ -1,4 +1,4 @@
-//! Entries for fuzzing; see `rocmrpm_base::fuzzing`.
+//! Fuzzing entry points; see `rocmrpm_base::fuzzing`.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use super::name::{FileName, of_dist_info};
 use super::{Pins, header, markers, record, requirements};
 use rocmrpm_base::fuzzing::{Parser, text};
 
-/// The parsers of a wheel's texts.
+/// The parsers of text files in wheels.
 pub const PARSERS: &[Parser] =
     &[metadata, required, rewritten, wheel_file, entry_points, record, file_name, package_url, sbom];
 
@@ -21,7 +21,7 @@ fn metadata(bytes: &[u8]) -> bool {
     let Ok(metadata) = Metadata::parse(&text) else { return false };
     let changed = metadata.with_version(&text, |version| format!("{version}+rocm7.2"));
     let changed = Metadata::parse(&changed);
-    // A version that has a label already cannot get another one.
+    // A version with a local label does not get a second one.
     assert!(changed.is_ok_and(|changed| changed.normalized == metadata.normalized) || text.contains('+'));
     true
 }

@@ -1,29 +1,30 @@
-//! The header of a METADATA: its fields, found where installers find them. Not what they mean.
+//! Splits the header of METADATA into fields, at the same places as installers do. It does not
+//! interpret them.
 //!
-//! The format is that of e-mail, and the reading is Python's: pip uses the module
-//! `email.feedparser` of its standard library. A line ends with `\n`, `\r\n` or `\r`; one that
-//! begins with a space or tab goes on with the field above it; the header ends with the first
-//! line that is neither that nor a field, empty or not. No space may precede the colon.
+//! The format is that of email, parsed the way Python does: pip uses `email.feedparser` of the
+//! standard library. A line ends with `\n`, `\r\n` or `\r`. A line that starts with a space or tab
+//! continues the field above it. The header ends with the first line that is neither a continuation
+//! nor a field, empty or not. No space may precede the colon.
 
 use std::ops::Range;
 
-/// A field, with places in bytes of the whole text.
+/// A field. Positions are byte offsets in the whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The name, as written.
+    /// The name, in its original case.
     pub name: &'a str,
-    /// The value, spaces around it left out; it may have line ends in it.
+    /// The value without surrounding spaces. It may contain line ends.
     pub value: &'a str,
-    /// The number of its first line, from 1.
+    /// The number of its first line, starting at 1.
     pub number: usize,
-    /// Where the value is.
+    /// The position of the value.
     pub at: Range<usize>,
-    /// Where all of its lines are, their ends included.
+    /// The position of all of its lines, including their line ends.
     pub lines: Range<usize>,
 }
 
 impl Field<'_> {
-    /// Returns whether this is the field's name; upper and lower case are the same.
+    /// Returns whether the field has this name, ignoring case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
@@ -33,18 +34,18 @@ impl Field<'_> {
         self.value.contains(['\r', '\n'])
     }
 
-    /// Returns the value on one line, every run of whitespace as one space.
+    /// Returns the value on one line, with every run of whitespace collapsed into one space.
     pub fn one_line(&self) -> String {
         one_line(self.value)
     }
 }
 
-/// Returns a text with every run of whitespace as one space.
+/// Returns a text with every run of whitespace collapsed into one space.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the fields of a METADATA, in its order.
+/// Returns the fields of METADATA in order.
 pub fn fields(text: &str) -> impl Iterator<Item = Field<'_>> {
     let mut at = 0;
     let mut number = 0;
@@ -73,19 +74,19 @@ pub fn fields(text: &str) -> impl Iterator<Item = Field<'_>> {
     })
 }
 
-/// Returns where the header ends: a field that is put there is the last one.
+/// Returns where the header ends: a field inserted there becomes the last one.
 pub(super) fn end(text: &str) -> usize {
     fields(text).last().map_or(0, |field| field.lines.end)
 }
 
 enum Line<'a> {
     Field(&'a str),
-    /// What Python's parser passes over.
+    /// A line that Python's parser skips.
     Passed,
     End,
 }
 
-/// Tells what a line of the header is that does not go on with a field.
+/// Classifies a line of the header that does not continue a field.
 fn name(line: &str) -> Line<'_> {
     if line.starts_with([' ', '\t']) || line.starts_with("From ") {
         return Line::Passed;
@@ -98,7 +99,7 @@ fn name(line: &str) -> Line<'_> {
     }
 }
 
-/// Returns the first line of a text, with its end.
+/// Returns the first line of a text, including its line end.
 fn line(text: &str) -> &str {
     match text.find(['\r', '\n']) {
         None => text,
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(&text[end(text)..], "\r\nName: text\r\n");
     }
 
-    /// What Python's own parser makes of these texts, where it is less than obvious.
+    /// Python's own parser gives these results.
     #[test]
     fn the_header_ends_where_python_ends_it() {
         let texts = [

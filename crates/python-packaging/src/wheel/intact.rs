@@ -1,7 +1,7 @@
-//! Whether every reader of a zip archive sees the same members: those that go by the
-//! central directory and those that go from one local header to the next. An archive in
-//! which the two differ shows one wheel to a checker and installs another; pip and uv read
-//! it in different ways. What the members are is not looked at.
+//! Checks that every reader of a zip archive sees the same members, whether it follows the central
+//! directory or goes from one local header to the next. An archive in which the two differ shows
+//! one wheel to a checker and installs another; pip and uv read archives in different ways. It does
+//! not check the members' contents.
 //!
 //! Source: PKWARE, APPNOTE.TXT 6.3.10, sections 4.3 (structure) and 4.5.3 (zip64).
 
@@ -14,15 +14,14 @@ const CENTRAL_HEADER: usize = 46;
 const END: usize = 22;
 const END64_LOCATOR: usize = 20;
 const END64: usize = 56;
-/// The sizes of a data descriptor: without and with signature, in 32 and in 64 bits.
+/// The possible sizes of a data descriptor: without or with signature, in 32 or 64 bits.
 const DESCRIPTORS: [u64; 4] = [12, 16, 20, 24];
 /// Bit 3 of the flags: sizes and checksum follow the data.
 const DESCRIBED: u16 = 1 << 3;
 
-/// An archive that is read.
 pub(super) type Archive<'a> = ZipArchive<Reader<'a>>;
 
-/// What the central directory says of a member, as far as a local header repeats it.
+/// The fields of a member's entry in the central directory that its local header repeats.
 struct Central {
     name: Vec<u8>,
     shown: String,
@@ -33,9 +32,9 @@ struct Central {
     method: u16,
 }
 
-/// Checks the archive in `file`: members one after the other
-/// from the first byte on, each with a local header that agrees, then the central
-/// directory, then its end record, and nothing else. The error says what is wrong.
+/// Checks that the archive in `file` has, from the first byte on, its members one after the other,
+/// each with a matching local header, then the central directory, then its end record, and nothing
+/// else. The error describes what is wrong.
 pub(super) fn check(archive: &Archive<'_>, file: &Source) -> Result<(), String> {
     if archive.has_duplicate_names() {
         return Err("the archive has two members with one name".into());
@@ -84,7 +83,7 @@ fn central(archive: &Archive<'_>, at: usize) -> Result<Central, String> {
     })
 }
 
-/// Checks a member's local header, and that its data ends where the next thing begins.
+/// Checks a member's local header, and that its data ends where the next structure starts.
 fn check_member(member: &Central, file: &Source, next: u64) -> Result<(), String> {
     let differs = |what: &str| {
         format!(
@@ -109,7 +108,8 @@ fn check_member(member: &Central, file: &Source, next: u64) -> Result<(), String
     let (crc, mut compressed, mut size) =
         (u32_at(&head, 14), u64::from(u32_at(&head, 18)), u64::from(u32_at(&head, 22)));
     if let Some(large) = zip64(&rest[name..]) {
-        // Size first, then compressed size, and only those that do not fit above.
+        // The size comes first, then the compressed size; each is present only if it does not fit
+        // above.
         let mut large = large.chunks_exact(8).map(|chunk| u64_at(chunk, 0));
         for value in [&mut size, &mut compressed] {
             if *value == u64::from(u32::MAX) {
@@ -148,8 +148,8 @@ fn check_member(member: &Central, file: &Source, next: u64) -> Result<(), String
     if same(u32_at(fields, 0), compressed, size) { Ok(()) } else { Err(differs("size or checksum")) }
 }
 
-/// Checks that the central directory is followed by its end record and that by the end of
-/// the file. A comment could hold a second end record.
+/// Checks that the end record follows the central directory and the file ends there. A comment
+/// could hold a second end record.
 fn check_end(archive: &Archive<'_>, file: &Source) -> Result<(), String> {
     let after = || "the archive has bytes behind its central directory that belong to nothing".to_owned();
     if archive.offset() != 0 {
@@ -189,7 +189,7 @@ fn check_end(archive: &Archive<'_>, file: &Source) -> Result<(), String> {
     if start == archive.central_directory_start() { Ok(()) } else { Err(after()) }
 }
 
-/// Returns the zip64 field of the extra fields.
+/// Returns the zip64 field among the extra fields.
 fn zip64(mut extra: &[u8]) -> Option<&[u8]> {
     while let [a, b, c, d, rest @ ..] = extra {
         let length = usize::from(u16::from_le_bytes([*c, *d]));
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::wheel::read::open;
 
-    /// Returns an archive, and where its end record begins.
+    /// Returns an archive and the offset of its end record.
     fn plain() -> (Vec<u8>, usize) {
         let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
         for name in ["a", "b"] {
@@ -239,7 +239,7 @@ mod tests {
         (bytes, end)
     }
 
-    /// Returns the same archive with the records of zip64, and where they begin.
+    /// Returns the same archive with zip64 records and their offset.
     fn large() -> (Vec<u8>, usize) {
         let (plain, end) = plain();
         let count = u64::from(u16_at(&plain, end + 10));
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn an_archive_of_either_size_ends_with_its_records() {
-        // Where signatures, sizes and places are; versions and numbers of disks do not matter.
+        // The bytes of signatures, sizes and offsets; versions and disk numbers do not matter.
         let of_plain = [0..4, 12..22];
         let of_large = [0..12, 40..60, 64..72, 96..98];
         for (kind, (bytes, end), places) in [("plain", plain(), &of_plain[..]), ("zip64", large(), &of_large)]

@@ -1,5 +1,5 @@
-//! The local label that our versions carry, such as `+rocm7.14.gfx1151.3`: built so
-//! that a newer ROCm or release never sorts below an older one. Not where it is written.
+//! The local label of rocmrpm's versions, such as `+rocm7.14.gfx1151.3`: a newer ROCm or release
+//! never sorts below an older one. This module does not write the label anywhere.
 
 use std::fmt;
 
@@ -8,39 +8,38 @@ use pep440_rs::Version;
 use super::WheelError;
 use rocmrpm_base::gpu::GpuTarget;
 
-/// The local part that a wheel's version gets, without the `+`:
+/// The local part of a wheel's version, without the `+`:
 ///
 /// | | up to ROCm 9 | from ROCm 10 on |
 /// |---|---|---|
 /// | a release | `rocm7.14.gfx1151.3` | `10.0.rocm.gfx1151.3` |
-/// | of what is not committed | `rocm7.14.gfx1151.dirty.3` | `10.0.rocm.gfx1151.dirty.3` |
+/// | uncommitted changes | `rocm7.14.gfx1151.dirty.3` | `10.0.rocm.gfx1151.dirty.3` |
 ///
-/// Local parts are compared segment by segment between dots; a segment of digits
-/// is a number, any other is text, a number is above every text, and of two that are
-/// equal so far the longer one is above (version specifiers of the Python packaging user
-/// guide, "Local version identifiers"). From this follows:
+/// Local parts are compared segment by segment, split at dots. A segment of digits is a number, any
+/// other is text, a number sorts above any text, and of two that are equal so far the longer one
+/// sorts above (version specifiers of the Python packaging user guide, "Local version
+/// identifiers"). It follows that:
 ///
-/// - `rocm10` is *below* `rocm7`, so from ROCm 10 on the label begins with the number,
-///   which is above every label that begins with a word, whoever made it.
-/// - The RPM's Release comes last and is a number: a newer build of the same version for
-///   the same GPU targets is above the older ones. Between it and ROCm's version there
-///   always is a word, a target's or, where a build has none, `rpm`: ROCm 7.14.1 stays above
-///   the third release for ROCm 7.14.
-/// - `dirty` is a word where releases have a number: it is below all of them.
+/// - `rocm10` sorts *below* `rocm7`, so from ROCm 10 on the label starts with the number, which
+///   sorts above every label that starts with a word, including other publishers' labels.
+/// - The RPM's Release comes last and is a number: a newer build of the same version for the same
+///   GPU targets sorts above older ones. Between it and the ROCm version there is always a word,
+///   the GPU target or `rpm` for builds without targets: ROCm 7.14.1 stays above the third release
+///   for ROCm 7.14.
+/// - `dirty` is a word in the place of a release's number, so it sorts below all releases.
 ///
-/// Labels for different lists of GPU targets are in the order of their names, not of
-/// their releases.
+/// Labels for different lists of GPU targets sort by the names of the targets, not by release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalLabel {
     text: String,
-    /// How much of the text says what the wheel is for, not which build of it this is.
+    /// Length in bytes of the part that identifies what the wheel is for, not which build it is.
     base: usize,
     has_targets: bool,
 }
 
 impl LocalLabel {
-    /// Returns the label for a ROCm version of dotted numbers and the GPU targets
-    /// of the build, in any order.
+    /// Returns the label for a ROCm version of dotted numbers and the build's GPU targets, in any
+    /// order.
     pub fn new(rocm_version: &str, targets: &[GpuTarget]) -> Result<Self, WheelError> {
         let numbers: Option<Vec<u32>> = rocm_version.split('.').map(plain_number).collect();
         let numbers = numbers.ok_or_else(|| WheelError::RocmVersion(rocm_version.to_owned()))?;
@@ -57,14 +56,14 @@ impl LocalLabel {
         Ok(Self { base: text.len(), text, has_targets: !targets.is_empty() })
     }
 
-    /// Returns the label of what was made from something that is not recorded.
+    /// Marks the label as one of a build from uncommitted changes.
     #[must_use]
     pub fn dirty(mut self) -> Self {
         self.text.insert_str(self.base, ".dirty");
         self
     }
 
-    /// Returns the label of what the RPM with this Release has.
+    /// Appends the Release of the RPM.
     #[must_use]
     pub fn release(mut self, number: u32) -> Self {
         if !self.has_targets {
@@ -79,9 +78,8 @@ impl LocalLabel {
         &self.text
     }
 
-    /// Returns `version` with this label. A local part that it already has follows
-    /// the label, because a commit in front would decide the order; a version that
-    /// has the label stays as it is.
+    /// Returns `version` with this label. An existing local part follows the label, because a
+    /// commit in front would decide the order. A version that already has the label is unchanged.
     pub fn apply(&self, version: &str) -> String {
         match version.split_once('+') {
             None => format!("{version}+{self}"),
@@ -99,9 +97,8 @@ impl fmt::Display for LocalLabel {
     }
 }
 
-/// Returns a version's public part and its label, which is empty where it has none. Of one
-/// distribution, those with the same public version precede and follow each other by the
-/// label alone.
+/// Returns a version's public part and its label, which is empty if it has none. Versions of a
+/// distribution with the same public part differ in order by the label only.
 pub fn public_and_label(version: &Version) -> (Version, String) {
     let label: Vec<String> = version.local().iter().map(ToString::to_string).collect();
     (version.clone().without_local(), label.join("."))
@@ -112,7 +109,7 @@ fn plain_number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| digits)
 }
 
-/// Spells a target with the characters that a local part allows.
+/// Spells a GPU target with the characters that a local part allows.
 fn segment(target: &GpuTarget) -> String {
     let mut parts = target.as_str().split(':');
     let processor = parts.next().unwrap_or_default().replace('-', ".");
@@ -194,7 +191,7 @@ mod tests {
                 for pair in rising.windows(2) {
                     assert!(with(pair[0].as_str()) < with(pair[1].as_str()), "{} {}", pair[0], pair[1]);
                 }
-                // What was made before wheels told their release.
+                // Wheels made before labels had a release.
                 assert!(with(label().as_str()) < with(label().release(1).as_str()));
                 assert!(with(label().as_str()) < with(label().dirty().release(1).as_str()));
             }
@@ -236,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Labels that other publishers use, with the ROCm version they stand for.
+    /// Labels of other publishers, with their ROCm version.
     const IN_USE: [(&str, (u32, u32)); 13] = [
         ("git1c57644", (0, 0)),
         ("git0263a6a6", (0, 0)),
@@ -257,8 +254,9 @@ mod tests {
     fn ours_are_above_the_labels_of_older_rocm_in_use() {
         for (ours, rocm) in [("7.15", (7, 15)), ("9.0", (9, 0)), ("10.1", (10, 1)), ("11.0", (11, 0))] {
             for (theirs, _) in IN_USE.iter().filter(|(_, theirs)| *theirs < rocm) {
-                // `rocm71` spells 7.1 without a dot and so sorts as version 71; no label that
-                // begins with `rocm7` or `rocm9` can be above it, ours from ROCm 10 on are.
+                // `rocm71` spells 7.1 without a dot and so sorts as version 71. No label that
+                // starts with `rocm7` or `rocm9` can sort above it; rocmrpm's labels from ROCm 10
+                // on do.
                 if theirs.starts_with("rocm71") && rocm < (8, 0) {
                     continue;
                 }
@@ -276,7 +274,7 @@ mod tests {
         for ours in [ours.clone(), ours.clone().release(1), ours.dirty().release(1)] {
             assert!(IN_USE.iter().all(|(theirs, _)| with(theirs) < with(ours.as_str())));
         }
-        // The trap itself, so that a change of the rule in pep440_rs is noticed.
+        // Asserts the pitfall itself, to notice if pep440_rs changes the rule.
         assert!(with("rocm10.0") < with("rocm7.14"));
     }
 

@@ -1,31 +1,29 @@
-//! Which file of an RPM becomes which member of a wheel, by its path alone. The
-//! scheme folders are those of the binary distribution format, ".data directory".
+//! Maps each file of an RPM to a member of a wheel, by its path only. The scheme folders are those
+//! of the binary distribution format, ".data directory".
 
-/// Where a file belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place<'a> {
-    /// In a site-packages folder.
+    /// A file in a site-packages folder.
     Library(Library<'a>),
-    /// A command in `/usr/bin`, by its name.
+    /// The name of a command in `/usr/bin`.
     Command(&'a str),
-    /// Below the wheel's `.data` folder, with the path there.
+    /// A path below the wheel's `.data` folder.
     Data(String),
-    /// Not in a wheel: what it is for does not exist in a virtual environment.
+    /// A file that a wheel omits, because it has no use in a virtual environment.
     Dropped,
-    /// Nowhere, though the package needs it: why, and the help.
+    /// A file that the package needs but a wheel cannot hold: the reason and the help.
     Refused(&'static str, &'static str),
 }
 
-/// A file in a site-packages folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Library<'a> {
     /// The path below site-packages.
     pub path: &'a str,
-    /// The Python version that the folder's name states.
+    /// The Python version in the folder's name.
     pub python: Option<(u32, u32)>,
 }
 
-/// Folders below `/usr` whose files a wheel leaves out.
+/// Folders below `/usr` that a wheel omits.
 const DROPPED: [&str; 9] = [
     "lib/.build-id/",
     "lib/debug/",
@@ -38,7 +36,7 @@ const DROPPED: [&str; 9] = [
     "share/metainfo/",
 ];
 
-/// Returns where the file with this absolute path belongs.
+/// Returns the place of the file with this absolute path.
 pub(super) fn place(path: &str) -> Place<'_> {
     if path.ends_with(".pyc") || path.contains("/__pycache__/") {
         return Place::Dropped;
@@ -58,7 +56,7 @@ pub(super) fn place(path: &str) -> Place<'_> {
         return if rest.contains('/') { elsewhere(path) } else { Place::Command(rest) };
     }
     if let Some(header) = rest.strip_prefix("include/") {
-        // `include/python3.14/<distribution>/` is where installers put the headers scheme.
+        // Installers put the headers scheme in `include/python3.14/<distribution>/`.
         let own = header.split_once('/').filter(|(folder, _)| python_folder(folder).is_some());
         return match own.and_then(|(_, rest)| rest.split_once('/')) {
             Some((_, rest)) => Place::Data(format!("headers/{rest}")),
@@ -87,7 +85,7 @@ fn elsewhere(path: &str) -> Place<'_> {
     )
 }
 
-/// Recognizes `.../pythonX.Y/site-packages/...`, also Debian's `dist-packages`.
+/// Recognizes `.../pythonX.Y/site-packages/...`, and Debian's `dist-packages`.
 fn library(path: &str) -> Option<Library<'_>> {
     let (folder, rest) = ["/site-packages/", "/dist-packages/"]
         .iter()
@@ -97,7 +95,7 @@ fn library(path: &str) -> Option<Library<'_>> {
     Some(Library { path: rest, python })
 }
 
-/// Returns what a folder named `python3.14` states; `Some(None)` for `python3`.
+/// Returns the version of a folder named `python3.14`; `Some(None)` for `python3`.
 fn python_folder(name: &str) -> Option<Option<(u32, u32)>> {
     let version = name.strip_prefix("python")?;
     let (major, minor) = match version.split_once('.') {

@@ -1,5 +1,5 @@
-//! How the ELF files of an installed wheel find each other and what they need from
-//! outside: the loader's search, done on the wheel's members. Not what is allowed.
+//! Follows the loader's search for the ELF files of an installed wheel, among the wheel's members:
+//! how they find each other and what they need from outside. It does not decide what is allowed.
 //!
 //! Source: ld.so(8), "DESCRIPTION"; glibc, `elf/dl-load.c` (`_dl_map_new_object`).
 
@@ -10,31 +10,31 @@ use rocm_inspect::{ElfFacts, ElfKind};
 
 use super::manylinux;
 
-/// Upper bound on look-ups in all, beyond which a wheel is one that we cannot follow.
+/// Upper bound on all look-ups together, beyond which [`follow`] gives up on a wheel.
 const MAX_STEPS: usize = if cfg!(test) { 100_000 } else { 4_000_000 };
 
-/// What is kept of an ELF file for a processor that runs Python. Code objects for GPUs
-/// are ELF files too, but data as far as a wheel goes.
+/// The linkage of an ELF file for a processor that runs Python. GPU code objects are ELF files too,
+/// but only data to a wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Elf {
-    /// The architecture, as `uname -m` names it.
+    /// The architecture, in the spelling of `uname -m`.
     pub arch: &'static str,
-    /// What of Python's C API it uses: names that it leaves to others.
+    /// The undefined symbols that belong to Python's C API.
     pub python: BTreeSet<String>,
-    /// The first manylinux policy that its symbols allow.
+    /// The first manylinux policy that allows its symbols.
     pub policy: Option<u32>,
-    /// Whether the loader loads it: not an object file, nor debugging data.
+    /// Whether the loader can load it: it is neither an object file nor debugging data.
     loadable: bool,
     soname: Option<String>,
     needed: Vec<String>,
-    /// Libraries that its notes say it may open.
+    /// Libraries that its notes declare as possible `dlopen` targets.
     opens: Vec<String>,
     rpath: Vec<String>,
     runpath: Vec<String>,
 }
 
 impl Elf {
-    /// Keeps what is of interest; `sound` tells whether all of the file could be read.
+    /// Extracts the linkage; `sound` is whether the whole file was readable.
     pub fn new(facts: ElfFacts, sound: bool) -> Option<Self> {
         let arch = match facts.machine.as_str() {
             "x86_64" => "x86_64",
@@ -66,43 +66,43 @@ impl Elf {
         })
     }
 
-    /// Its own name, where it has one.
+    /// Returns the SONAME, if there is one.
     pub fn soname(&self) -> Option<&str> {
         self.soname.as_deref()
     }
 
-    /// What it links to.
+    /// Returns the SONAMEs of the libraries it links to.
     pub fn needed(&self) -> impl Iterator<Item = &str> {
         self.needed.iter().map(String::as_str)
     }
 
-    /// The entries of RPATH or RUNPATH that count.
+    /// Returns the effective entries of RPATH or RUNPATH.
     pub fn search_path(&self) -> impl Iterator<Item = &str> {
         self.rpath.iter().chain(&self.runpath).map(String::as_str)
     }
 }
 
-/// Returns whether a name is one that Python reserves: `Py` or `_Py` followed by a capital
-/// letter or `_`. C++ names are mangled and begin with `_Z`.
+/// Returns whether a name is reserved for Python: `Py` or `_Py` followed by a capital letter or
+/// `_`. C++ names are mangled and start with `_Z`.
 fn is_python(name: &str) -> bool {
     let rest = name.strip_prefix('_').unwrap_or(name).strip_prefix("Py");
     rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// Where an entry of RPATH or RUNPATH leads.
+/// The folder that an entry of RPATH or RUNPATH refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Folder {
-    /// A folder of site-packages (or of a scheme's folder in `.data`), by its path there.
+    /// A path below site-packages, or below a scheme's folder in `.data`.
     Inside(String),
-    /// Above it.
+    /// A folder above site-packages.
     Above,
-    /// Where it is on the disk, whatever the environment.
+    /// An absolute path, independent of the environment.
     Absolute,
-    /// Nobody can say: the current folder, or a variable of the loader.
+    /// Unpredictable: the current folder, or a variable of the loader.
     Unknown,
 }
 
-/// Returns where an entry leads in the search path of the member `file`.
+/// Returns the folder that an entry refers to in the search path of the member `file`.
 pub(super) fn folder(file: &str, entry: &str) -> Folder {
     let below = ["$ORIGIN", "${ORIGIN}"].iter().find_map(|origin| entry.strip_prefix(origin));
     let below = match below {
@@ -115,7 +115,7 @@ pub(super) fn folder(file: &str, entry: &str) -> Folder {
     }
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
-    // The schemes of a `.data` folder are installed each to a place of its own.
+    // Installers put each scheme of a `.data` folder in a place of its own.
     let fixed = if file.split('/').next().is_some_and(|top| top.ends_with(".data")) { 2 } else { 0 };
     for part in below.split('/') {
         match part {
@@ -128,35 +128,33 @@ pub(super) fn folder(file: &str, entry: &str) -> Folder {
     Folder::Inside(parts.join("/"))
 }
 
-/// What loading a file of the wheel takes.
+/// The result of loading a file of the wheel.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Load {
-    /// The file.
     pub root: String,
-    /// What is needed from outside of the wheel, by SONAME.
+    /// The libraries needed from outside the wheel, by SONAME.
     pub outside: BTreeMap<String, Outside>,
-    /// What the files that are loaded may open, with one that says so.
+    /// The libraries that loaded files may open, each with one such file.
     pub opens: BTreeMap<String, String>,
 }
 
-/// A library that is not in the wheel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outside {
     /// The first file that needs it.
     pub file: String,
-    /// The folders of AMD's wheels where the loader looks for it.
+    /// The folders of AMD's wheels that the loader searches for it.
     pub searched: Vec<String>,
 }
 
-/// Follows the loader for every file that is not merely another one's library. `None`
-/// where that would take too long.
+/// Follows the loader for every file, except for libraries that another file already loads. Returns
+/// `None` if that exceeds `MAX_STEPS`.
 pub(super) fn follow(files: &BTreeMap<String, Elf>) -> Option<Vec<Load>> {
     let needed: BTreeSet<&str> = files.values().flat_map(|elf| &elf.needed).map(String::as_str).collect();
     let named = |path: &str, elf: &Elf| {
         needed.contains(base(path)) || elf.soname.as_deref().is_some_and(|soname| needed.contains(soname))
     };
     let (mut loads, mut seen, mut steps) = (Vec::new(), BTreeSet::new(), 0);
-    // Libraries that need each other are no file's own at first.
+    // Libraries that only need each other are roots of their own in the second pass.
     for libraries in [false, true] {
         for (path, elf) in files.iter().filter(|(_, elf)| elf.loadable) {
             if named(path, elf) == libraries && !(libraries && seen.contains(path.as_str())) {
@@ -175,7 +173,7 @@ fn load<'a>(
 ) -> Option<Load> {
     let mut load = Load { root: root.to_owned(), ..Load::default() };
     let mut names = BTreeSet::new();
-    // Each file with its place in the list of who asked for it.
+    // Each file, with the index of the file that loads it.
     let mut order: Vec<(&str, Option<usize>)> = vec![(root, None)];
     let mut queue = VecDeque::from([0]);
     while let Some(at) = queue.pop_front() {
@@ -231,8 +229,8 @@ fn load<'a>(
     Some(load)
 }
 
-/// Returns the manylinux policy that all files allow. Libraries of other wheels count as what
-/// they are to the policy: not on its list.
+/// Returns the manylinux policy that all files allow. A library of another wheel counts like any
+/// library that is missing from the policy's list.
 pub(super) fn policy(files: &BTreeMap<String, Elf>, loads: Option<&[Load]>) -> Option<u32> {
     let mut policy = 0;
     for elf in files.values() {
@@ -270,7 +268,7 @@ mod tests {
         files.iter().map(|(path, elf)| ((*path).to_owned(), elf.clone())).collect()
     }
 
-    /// What each root needs from outside.
+    /// Returns what each root needs from outside.
     fn outside(files: &[(&str, Elf)]) -> Vec<(String, Vec<String>)> {
         let loads = follow(&wheel(files)).unwrap();
         loads.into_iter().map(|load| (load.root, load.outside.into_keys().collect())).collect()
@@ -324,7 +322,7 @@ mod tests {
             ),
             (elf(&["liba.so"], &[], &["$ORIGIN/l"]), elf(&["libb.so"], &[], &[]), &["libb.so"]),
             (elf(&["liba.so"], &["$ORIGIN/l"], &[]), elf(&["libb.so"], &[], &[]), &["libc.so.6"]),
-            // Who has a RUNPATH is not handed down to.
+            // A RUNPATH is not inherited, and overrides an inherited RPATH.
             (elf(&["liba.so"], &["$ORIGIN/l"], &[]), elf(&["libb.so"], &[], &["$ORIGIN/x"]), &["libb.so"]),
             // Already loaded.
             (elf(&["liba.so", "libb.so"], &[], &["$ORIGIN/l"]), elf(&["libb.so"], &[], &[]), &["libc.so.6"]),

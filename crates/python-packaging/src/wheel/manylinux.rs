@@ -1,5 +1,5 @@
-//! Which manylinux policy (PEP 600) allows what an ELF file expects of the system.
-//! The facts are data in `manylinux.toml`; where libraries are found is `linkage`'s.
+//! Finds the manylinux policy (PEP 600) that allows what an ELF file expects of the system, from
+//! the data in `manylinux.toml`. `linkage` finds out where libraries come from.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,14 +8,13 @@ use serde::Deserialize;
 
 use rocm_inspect::ElfFacts;
 
-/// The tables of `manylinux.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tables {
     policies: Vec<u32>,
     libraries: BTreeMap<String, u32>,
     private: BTreeMap<String, BTreeMap<String, u32>>,
-    /// By architecture, family and policy.
+    /// By architecture, symbol family and policy.
     versions: BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<String>>>>,
 }
 
@@ -23,13 +22,13 @@ struct Table {
     policies: Vec<u32>,
     libraries: BTreeMap<String, u32>,
     private: BTreeMap<String, BTreeMap<String, u32>>,
-    /// By architecture and family, the first policy of each version.
+    /// The first policy of each version, by architecture and symbol family.
     versions: BTreeMap<String, BTreeMap<String, BTreeMap<String, u32>>>,
 }
 
 fn table() -> &'static Table {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
-        // It is part of the program, and a test reads it.
+        // The table is built in, and a test parses it.
         let Tables { policies, libraries, private, versions } =
             toml::from_str(include_str!("manylinux.toml")).expect("the built-in table of policies is valid");
         let turned = |by_policy: BTreeMap<String, Vec<String>>| {
@@ -48,22 +47,23 @@ fn table() -> &'static Table {
     &TABLE
 }
 
-/// Returns the first policy that there is for an architecture.
+/// Returns the first policy that exists for an architecture.
 pub(super) fn first(arch: &str) -> Option<u32> {
     let families = table().versions.get(arch)?;
     families.values().flat_map(BTreeMap::values).min().copied()
 }
 
-/// Returns the first policy that allows this library to come from the system.
+/// Returns the first policy that lets this library come from the system.
 pub(super) fn library(soname: &str) -> Option<u32> {
     // The loader itself, whose versions are those of glibc.
     if is_loader(soname) { table().policies.first().copied() } else { table().libraries.get(soname).copied() }
 }
 
-/// Returns the first policy whose symbols and processors suffice for a file; `None` where
-/// no policy does.
+/// Returns the first policy that allows the symbols and the instruction set of a file; `None` if no
+/// policy does.
 pub(super) fn symbols(arch: &str, facts: &ElfFacts) -> Option<u32> {
-    // Everything beyond x86-64's baseline, and what Python took out of its API.
+    // Policies exclude extensions of the x86-64 baseline, and symbols that Python removed from its
+    // API.
     const FPE: [&str; 3] = ["PyFPE_jbuf", "PyFPE_dummy", "PyFPE_counter"];
     let undefined = |name: &str| facts.symbols.undefined.binary_search_by(|its| (**its).cmp(name)).is_ok();
     if facts.x86_isa_needed & !1 != 0 || FPE.into_iter().any(undefined) {
@@ -75,7 +75,7 @@ pub(super) fn symbols(arch: &str, facts: &ElfFacts) -> Option<u32> {
     let versions = facts.versions_needed.iter().filter(|(library, _)| !is_loader(library));
     for version in versions.flat_map(|(_, versions)| versions) {
         let (family, number) = version.split_once('_').unwrap_or((version, ""));
-        // Versions of other families are those of libraries that the wheel brings along.
+        // Versions of other families belong to libraries that the wheel bundles.
         if let Some(known) = families.get(family) {
             policy = policy.max(*known.get(number)?);
         }

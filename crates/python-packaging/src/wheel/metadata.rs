@@ -1,5 +1,5 @@
-//! The text files of a dist-info folder: METADATA, WHEEL and entry_points.txt,
-//! read and (the version alone) changed. Not where they come from.
+//! Reads the text files of a dist-info folder: METADATA, WHEEL and entry_points.txt. It changes
+//! only the version in METADATA, and does not know where the texts come from.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,23 +9,23 @@ use pep440_rs::Version;
 
 use super::header;
 
-/// What METADATA says that a wheel's name and an index need.
+/// The fields of METADATA that go into a wheel's name and into an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Metadata {
-    /// `Name`, as written.
+    /// `Name`, in its original spelling.
     pub name: String,
-    /// `Name`, normalized as on an index.
+    /// `Name`, normalized for an index.
     pub normalized: String,
     /// `Version`.
     pub version: Version,
-    /// `Requires-Python`, as written.
+    /// `Requires-Python`, in its original spelling.
     pub requires_python: Option<String>,
-    /// Where in the text the version's value is.
+    /// The position of the version in the text.
     span: Range<usize>,
 }
 
 impl Metadata {
-    /// Reads the header fields; the error says what is wrong with them.
+    /// Parses the header fields; the error describes what is wrong with them.
     pub fn parse(text: &str) -> Result<Self, String> {
         let [name, version, python] = fields(text, ["Name", "Version", "Requires-Python"])?;
         let name = text[name.ok_or("it has no Name")?].to_owned();
@@ -38,16 +38,15 @@ impl Metadata {
         Ok(Self { name, normalized, version, requires_python, span })
     }
 
-    /// Returns `text`, from which `self` was read, with another version and not a
-    /// byte else changed.
+    /// Returns `text`, from which `self` was parsed, with another version and otherwise unchanged.
     pub fn with_version(&self, text: &str, change: impl FnOnce(&str) -> String) -> String {
         let (before, after) = (&text[..self.span.start], &text[self.span.end..]);
         format!("{before}{}{after}", change(&text[self.span.clone()]))
     }
 }
 
-/// Returns where the values of these header fields are. One that occurs twice or
-/// goes on over several lines is an error: nobody can say which part counts.
+/// Returns the positions of the values of these header fields. A field that occurs twice or spans
+/// several lines is an error, because it is ambiguous.
 fn fields<const N: usize>(text: &str, names: [&str; N]) -> Result<[Option<Range<usize>>; N], String> {
     let mut found = [const { None }; N];
     for field in header::fields(text) {
@@ -62,7 +61,7 @@ fn fields<const N: usize>(text: &str, names: [&str; N]) -> Result<[Option<Range<
     Ok(found)
 }
 
-/// Returns the tags that a WHEEL file lists, as written.
+/// Returns the tags of a WHEEL file, in their original spelling.
 pub(crate) fn wheel_tags(text: &str) -> BTreeSet<String> {
     let tag = |line: &str| Some(line.trim().strip_prefix("Tag:")?.trim().to_owned());
     text.lines().filter_map(tag).collect()
@@ -80,7 +79,7 @@ pub(crate) fn wheel_file(pure: bool, tags: &BTreeSet<String>) -> String {
     text
 }
 
-/// Returns the names of the commands that installers make from entry_points.txt.
+/// Returns the names of the commands that installers generate from entry_points.txt.
 pub(crate) fn commands(text: &str) -> BTreeSet<String> {
     let mut commands = BTreeSet::new();
     let mut inside = false;
@@ -124,7 +123,7 @@ mod tests {
             ("Name: a\nVersion: x\n", "`x` is not a version"),
             ("Name: ../a\nVersion: 1\n", "not a valid name"),
             ("\nName: a\nVersion: 1\n", "no Name"),
-            // Where installers see the header's end.
+            // The header ends here for installers.
             ("Name: a\nno field\nVersion: 1\n", "no Version"),
             ("Name: a\nSummary: b\rVersion: 1\rVersion: 2\n", "Version twice"),
         ] {

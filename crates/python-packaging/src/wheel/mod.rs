@@ -1,5 +1,5 @@
-//! Wheels from the payload of RPMs, and wheels read back and checked. One build,
-//! two formats: nothing is compiled here, and no index is written.
+//! Makes wheels from the payload of RPMs, and reads and checks wheels. One build serves both
+//! formats: this module compiles nothing, and writes no index.
 
 mod archive;
 mod components;
@@ -63,36 +63,36 @@ use rocmrpm_rpms::RpmError;
 use payload::{Payload, Spool};
 use plan::Plan;
 
-/// What [`build`] needs.
+/// The input of [`build`].
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The RPMs of one component. Source packages and debugging data are passed over.
+    /// The RPMs of one component. Source packages and debugging data are skipped.
     pub rpms: &'a [PathBuf],
-    /// The label that the version gets.
+    /// The local label that the version gets.
     pub label: &'a LocalLabel,
-    /// The time that all members get, in seconds since 1970.
+    /// The time of all members, in seconds since 1970.
     pub source_date_epoch: i64,
-    /// Where the wheels are written.
+    /// The folder for the wheels.
     pub out_dir: &'a Path,
-    /// The Python of the chroot, such as `(3, 14)`; `None` where any will do.
+    /// The Python of the chroot, such as `(3, 14)`; `None` if any will do.
     pub python: Option<(u32, u32)>,
-    /// What the stack has: requirements on these are pinned to these versions.
+    /// The distributions of the stack: requirements on them are pinned to these versions.
     pub pins: &'a Pins,
-    /// Where ROCm's libraries are found once the wheel is installed.
+    /// The source of ROCm's libraries once the wheel is installed.
     pub rocm: &'a Rocm,
-    /// Files that the wheel does not carry: patterns of absolute paths, with `*`.
+    /// Files that the wheel omits: patterns of absolute paths, with `*`.
     pub leave_out: &'a [String],
-    /// What the RPMs were built from, for the wheel's SBOM and provenance; without it the
-    /// wheel has neither.
+    /// What the RPMs were built from, for the wheel's SBOM and provenance. With `None`, the wheel
+    /// gets neither.
     pub origin: Option<&'a Origin>,
-    /// Who is told of what is not wrong but should be known.
+    /// Receives warnings.
     pub events: &'a dyn Events,
 }
 
-/// The versions of a stack's distributions, label included, by normalized name.
+/// The versions of a stack's distributions, including labels, by normalized name.
 pub type Pins = BTreeMap<String, Version>;
 
-/// Where the ROCm libraries of an installed wheel come from.
+/// The source of the ROCm libraries of an installed wheel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Rocm {
     /// The distribution's RPMs.
@@ -102,100 +102,100 @@ pub enum Rocm {
     Sdk {
         /// ROCm's version, such as `7.14`.
         version: String,
-        /// What importing other distributions of the stack loads already, by normalized name:
-        /// short names of libraries as `rocm_sdk` has them.
+        /// The libraries that importing other distributions of the stack already loads, by
+        /// normalized name: short names, as in `rocm_sdk`.
         preloaded: BTreeMap<String, BTreeSet<String>>,
     },
 }
 
-/// What RPMs were built from.
+/// The build that RPMs come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The component.
+    /// The name of the component.
     pub component: String,
     /// Its upstream version.
     pub version: String,
-    /// Its Release, as the spec has it.
+    /// The Release, as in the spec.
     pub release: String,
     /// The chroot's name.
     pub chroot: String,
-    /// The version of the ROCm it was built with, where it is known.
+    /// The version of the ROCm it was built with, if known.
     pub rocm: Option<String>,
     /// The GPU targets it was built for.
     pub gpu_targets: Vec<String>,
     /// The build key.
     pub key: Sha256,
-    /// The source and the patches: name, digest, size in bytes.
+    /// The sources and patches: name, digest, size in bytes.
     pub sources: Vec<(String, Sha256, u64)>,
 }
 
-/// A wheel on disk.
+/// A wheel file on disk, with its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wheel {
-    /// The file.
+    /// The path.
     pub path: PathBuf,
-    /// The distribution's name, as METADATA has it.
+    /// The distribution's name, as in METADATA.
     pub distribution: String,
-    /// The version with its label, normalized.
+    /// The normalized version, including the label.
     pub version: String,
     /// All compatibility tags, sorted.
     pub tags: Vec<String>,
-    /// The file's digest.
+    /// The digest of the file.
     pub sha256: Sha256,
-    /// The file's size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// `Requires-Python`, as METADATA has it.
+    /// `Requires-Python`, as in METADATA.
     pub requires_python: Option<String>,
-    /// The whole METADATA.
+    /// The text of METADATA.
     pub metadata: String,
 }
 
-/// Why no wheel could be made, or why a wheel is not one.
+/// Why a wheel could not be made, or why a file is not a valid wheel.
 #[derive(Debug, thiserror::Error)]
 pub enum WheelError {
-    /// An RPM cannot be read.
+    /// An RPM is unreadable.
     #[error(transparent)]
     Rpm(#[from] RpmError),
-    /// The file system refuses.
+    /// An I/O operation failed.
     #[error(transparent)]
     Io(IoError),
-    /// We were asked to stop.
+    /// The user interrupted rocmrpm.
     #[error(transparent)]
     Stopped(#[from] ProcessError),
-    /// The ROCm version that the label is to name is not one.
+    /// The ROCm version for the label is invalid.
     #[error("`{0}` is not a ROCm version of dotted numbers such as 7.14")]
     RocmVersion(String),
-    /// A file of an RPM cannot be in a wheel.
+    /// A wheel cannot hold a file of an RPM.
     #[error("{}: {path}: {reason}", rpm.display())]
     File {
         /// The RPM.
         rpm: PathBuf,
-        /// The file's path in it.
+        /// The path of the file in the RPM.
         path: String,
-        /// Why.
+        /// The reason.
         reason: String,
         /// How to fix it, if known.
         help: Option<&'static str>,
     },
-    /// The files of an RPM as a whole are no wheel.
+    /// The files of an RPM do not make a wheel.
     #[error("{}: {reason}", rpm.display())]
     Package {
         /// The RPM.
         rpm: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
         /// How to fix it, if known.
         help: Option<&'static str>,
     },
-    /// A pattern of what the wheel is to leave out matches no file.
+    /// A `leave-out` pattern matches no file.
     #[error("`leave-out`{} has `{pattern}`, which matches no file of its packages", of(component))]
     LeavesNothingOut {
-        /// The component, where the packages are one's.
+        /// The component, if the packages belong to one.
         component: Option<String>,
         /// The pattern.
         pattern: String,
     },
-    /// A file is not a wheel, or a wrong one.
+    /// A file is not a valid wheel.
     #[error("{}: {reason}", wheel.display())]
     Invalid {
         /// The file.
@@ -258,9 +258,9 @@ impl Diagnose for WheelError {
     }
 }
 
-/// Makes the wheels of a component from its RPMs: none where no RPM has Python modules,
-/// one where one distribution is spread over the RPMs, and one for each RPM where each has
-/// its own. On an error nothing is written.
+/// Makes the wheels of a component from its RPMs: none if no RPM has Python modules, one if a
+/// distribution is spread over the RPMs, and one per RPM if each has its own. Writes nothing on an
+/// error.
 pub fn build(request: Request<'_>) -> Result<Vec<Wheel>, WheelError> {
     fs_err::create_dir_all(request.out_dir)?;
     let mut spool = Spool::new(request.out_dir)?;
@@ -279,7 +279,7 @@ pub fn build(request: Request<'_>) -> Result<Vec<Wheel>, WheelError> {
     Ok(wheels)
 }
 
-/// Works out the wheels of a component; `spool` takes the files of its RPMs.
+/// Plans the wheels of a component. `spool` holds the contents of the RPMs' files.
 fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelError> {
     let mut payloads = Vec::new();
     for rpm in request.rpms {
@@ -341,8 +341,8 @@ fn write(
     Ok((temporary, wheel))
 }
 
-/// Groups the payloads of a component by the distribution that they belong to,
-/// with the name of its dist-info folder.
+/// Groups the payloads of a component by the distribution they belong to, with the name of its
+/// dist-info folder.
 fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>, WheelError> {
     payloads.retain(|payload| plan::wanted_path(payload).is_some());
     let found: Vec<BTreeSet<String>> = payloads.iter().map(plan::dist_infos).collect();

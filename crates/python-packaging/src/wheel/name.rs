@@ -1,13 +1,13 @@
-//! Names of distributions and of wheel files, as PEP 503 and the binary
-//! distribution format spell them. Not what is in the files.
+//! Names of distributions and wheel files, as PEP 503 and the binary distribution format spell
+//! them. This module does not read the files.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use pep440_rs::Version;
 
-/// Returns the name as an index spells it (PEP 503): lower case, every run of
-/// `-`, `_` and `.` one `-`. `None` where it is not a valid name.
+/// Normalizes a name for an index (PEP 503): lower case, with every run of `-`, `_` and `.` as one
+/// `-`. Returns `None` for an invalid name.
 pub fn normalized(name: &str) -> Option<String> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
@@ -19,17 +19,17 @@ pub fn normalized(name: &str) -> Option<String> {
     Some(parts.join("-").to_ascii_lowercase())
 }
 
-/// Takes the name of a folder `name-version.dist-info` apart: the distribution, normalized, and
-/// its version. Old build backends wrote `_` for the `+` of a version.
+/// Splits the folder name `name-version.dist-info` into the normalized distribution and its
+/// version. Old build backends wrote `_` for the `+` of a version.
 pub(super) fn of_dist_info(folder: &str) -> Option<(String, Version)> {
     let (name, version) = folder.strip_suffix(".dist-info")?.rsplit_once('-')?;
     let version = Version::from_str(version).or_else(|_| Version::from_str(&version.replacen('_', "+", 1)));
     Some((normalized(name)?, version.ok()?))
 }
 
-/// Returns the normalized name of the project that a wheel of this name is of, `None` where no
-/// wheel can be called so: `NAME-VERSION(-BUILD)?-PYTHON-ABI-PLATFORM.whl`, of letters, digits
-/// and `_.+!` alone (binary distribution format, "File name convention").
+/// Returns the normalized project of a wheel with this file name, or `None` if it is not a wheel's:
+/// `NAME-VERSION(-BUILD)?-PYTHON-ABI-PLATFORM.whl`, with only letters, digits and `_.+!` (binary
+/// distribution format, "File name convention").
 pub fn wheel_project(file: &str) -> Option<String> {
     let stem = file.strip_suffix(".whl")?;
     let parts: Vec<&str> = stem.split('-').collect();
@@ -42,19 +42,19 @@ pub fn wheel_project(file: &str) -> Option<String> {
         .then(|| rocmrpm_base::names::normalized(parts[0]))
 }
 
-/// A wheel's file name, taken apart.
+/// The parts of a wheel's file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileName {
-    /// The distribution, normalized as on an index.
+    /// The distribution, normalized for an index.
     pub distribution: String,
     /// The version.
     pub version: Version,
-    /// Every `python-abi-platform` that the name's compressed tags stand for.
+    /// Every `python-abi-platform` tag that the compressed tags of the name expand to.
     pub tags: BTreeSet<String>,
 }
 
 impl FileName {
-    /// Takes a file name apart; the error says what is wrong with it.
+    /// Parses a file name; the error describes what is wrong with it.
     pub fn parse(name: &str) -> Result<Self, String> {
         let safe = |b: u8| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b);
         let stem = name.strip_suffix(".whl").filter(|_| name.bytes().all(safe));

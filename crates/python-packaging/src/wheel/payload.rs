@@ -1,5 +1,5 @@
-//! The files of an RPM, with their contents kept in one temporary file so that
-//! memory stays small, and its symbolic links followed. Not what a wheel takes.
+//! Reads the files of an RPM, keeps their contents in one temporary file to save memory, and
+//! follows symbolic links. It does not decide what goes into a wheel.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -15,20 +15,20 @@ use rocmrpm_rpms::{self as rpms, Entry, EntryKind, Header};
 use super::WheelError;
 use super::layout::{self, Place};
 
-/// What to do about a payload that is not what its header says.
+/// The help for a payload that contradicts its header.
 const DAMAGED: &str = "`rpm -K --nosignature` tells what rpm thinks of the package; a result of a build is made \
                        anew when its folder is removed";
 
-/// How many links are followed from one name before that counts as a circle.
+/// Upper bound on the links followed from one name, beyond which they count as a cycle.
 const MAX_LINKS: usize = 40;
 
-/// A temporary file without a name that holds contents one after the other.
+/// An unnamed temporary file that holds contents one after the other.
 pub(super) struct Spool {
     file: std::fs::File,
     end: u64,
 }
 
-/// Where in the spool a file's content is, and what is known of it.
+/// A content in the spool: its position and what is known about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stored {
     offset: u64,
@@ -36,34 +36,33 @@ pub(super) struct Stored {
     pub size: u64,
     /// The content's digest.
     pub sha256: Sha256,
-    /// Whether anybody may execute the file.
+    /// Whether anyone may execute the file.
     pub executable: bool,
 }
 
-/// A file or link of the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     /// A regular file.
     File(Stored),
-    /// A symbolic link, with its target as written.
+    /// A symbolic link with its target, verbatim.
     Link(String),
 }
 
-/// What a symbolic link leads to inside the payload.
+/// The target of a symbolic link inside the payload.
 pub(super) enum Target {
-    /// A file, with its path.
+    /// The path and content of a file.
     File(String, Stored),
-    /// A folder that has files, with its path.
+    /// The path of a folder that has files.
     Folder(String),
 }
 
 impl Spool {
-    /// Makes a spool on the file system of `folder`; `/tmp` may be in memory.
+    /// Creates a spool on the file system of `folder`, because `/tmp` may be in memory.
     pub fn new(folder: &Path) -> io::Result<Self> {
         Ok(Self { file: tempfile::tempfile_in(folder)?, end: 0 })
     }
 
-    /// Takes a content in.
+    /// Appends a content.
     pub fn append(&mut self, mut content: impl Read, executable: bool) -> io::Result<Stored> {
         let offset = self.end;
         let copy = Copying { content: &mut content, spool: &self.file };
@@ -72,13 +71,13 @@ impl Spool {
         Ok(Stored { offset, size, sha256, executable })
     }
 
-    /// Reads up to the length of `buffer` from `at` bytes into a content.
+    /// Reads up to the length of `buffer`, starting `at` bytes into a content.
     pub fn read_at(&self, stored: &Stored, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = stored.size.saturating_sub(at).min(buffer.len() as u64) as usize;
         if left == 0 { Ok(0) } else { self.file.read_at(&mut buffer[..left], stored.offset + at) }
     }
 
-    /// Fills the buffer from `at` bytes into a content.
+    /// Fills the buffer, starting `at` bytes into a content.
     pub fn read_exact_at(&self, stored: &Stored, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         if stored.size.saturating_sub(at) < buffer.len() as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -86,17 +85,17 @@ impl Spool {
         self.file.read_exact_at(buffer, stored.offset + at)
     }
 
-    /// Returns what an ELF file links to, and whether all of it could be read.
+    /// Returns the linkage of an ELF file, and whether the whole file was readable.
     pub fn linkage(&self, stored: &Stored) -> io::Result<Option<(ElfFacts, bool)>> {
         inspect::linkage(&self.file, stored.offset, stored.size)
     }
 
-    /// Returns the content from `at` on as a reader.
+    /// Returns a reader of the content from `at` on.
     pub fn reader(&self, stored: Stored, at: u64) -> impl Read + '_ {
         Reading { spool: self, stored, at }
     }
 
-    /// Returns a whole content that is at most `limit` bytes long.
+    /// Returns the whole content, or `None` if it is longer than `limit` bytes.
     pub fn small(&self, stored: Stored, limit: u64) -> io::Result<Option<Vec<u8>>> {
         if stored.size > limit {
             return Ok(None);
@@ -107,7 +106,7 @@ impl Spool {
     }
 }
 
-/// Passes a content on and writes it to the spool on the way.
+/// A reader that copies what it reads to the spool.
 struct Copying<'a, R> {
     content: &'a mut R,
     spool: &'a std::fs::File,
@@ -137,16 +136,15 @@ impl Read for Reading<'_> {
 
 /// The files and links of one or more RPMs, by absolute path.
 pub(super) struct Payload {
-    /// The RPMs.
     pub rpms: Vec<PathBuf>,
-    /// Their files and links; folders are not kept.
+    /// Their files and links, without folders.
     pub nodes: BTreeMap<String, Node>,
-    /// Patterns of paths that the wheel leaves out. Links may lead to them all the same.
+    /// Patterns of paths that the wheel omits. Links may still lead to them.
     pub left_out: Vec<String>,
 }
 
 impl Payload {
-    /// Reads an RPM; `None` for a source package or one of debugging data.
+    /// Reads an RPM; returns `None` for a source or debugging package.
     pub fn read(rpm: &Path, spool: &mut Spool) -> Result<Option<Self>, WheelError> {
         let skipped = |header: &Header| header.arch == "src" || header.is_debug();
         if skipped(&rpms::header(rpm)?) {
@@ -195,7 +193,7 @@ impl Payload {
         Ok(Some(Self { rpms: vec![rpm.to_owned()], nodes, left_out: Vec::new() }))
     }
 
-    /// Takes another RPM's files in. A file that both have must be the same.
+    /// Adds the files of another RPM. Files that both RPMs have must be identical.
     pub fn merge(&mut self, other: Payload) -> Result<(), WheelError> {
         for (path, node) in other.nodes {
             if let Some(mine) = self.nodes.get(&path) {
@@ -215,7 +213,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Returns where the file with this absolute path belongs.
+    /// Returns the place of the file with this absolute path.
     pub fn place<'a>(&self, path: &'a str) -> Place<'a> {
         match self.left_out.iter().any(|pattern| covers(pattern, path)) {
             true => Place::Dropped,
@@ -223,13 +221,13 @@ impl Payload {
         }
     }
 
-    /// Returns the RPM that errors about the whole payload name.
+    /// Returns the RPM to name in errors about the whole payload.
     pub fn rpm(&self) -> &Path {
         self.rpms.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// Follows a link to what it means in the end. `None` where that is not in
-    /// the payload, or where the links go in a circle.
+    /// Follows a link to its final target. Returns `None` if the target is outside the payload or
+    /// the links form a cycle.
     pub fn follow(&self, link: &str) -> Option<Target> {
         let mut path = link.to_owned();
         for _ in 0..MAX_LINKS {
@@ -246,7 +244,7 @@ impl Payload {
         None
     }
 
-    /// Returns the outermost folder of this path that is really a link.
+    /// Returns the outermost parent folder of this path that is a link.
     fn link_above<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a str)> {
         path.match_indices('/').skip(1).find_map(|(at, _)| match self.nodes.get(&path[..at]) {
             Some(Node::Link(target)) => Some((&path[..at], target.as_str())),
@@ -254,22 +252,22 @@ impl Payload {
         })
     }
 
-    /// Returns everything in a folder and the folders below it.
+    /// Returns all files and links below a folder.
     pub fn below<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a String, &'a Node)> + use<'a> {
         let start = format!("{folder}/");
         self.nodes.range(start.clone()..).take_while(move |(path, _)| path.starts_with(&start))
     }
 }
 
-/// Files that are names of one content, by the number that these have in common: those
-/// that the payload had without content, and the contents.
+/// Hard links, by the number that all names of a content share: the names that the payload has
+/// without content, and the contents.
 #[derive(Default)]
 struct HardLinks {
     waiting: Vec<(usize, Entry)>,
     contents: BTreeMap<usize, Stored>,
 }
 
-/// Checks that a content is the one that the RPM's header speaks of.
+/// Checks a content against the size and digest in the RPM's header.
 fn check_content(entry: &Entry, stored: &Stored) -> Result<(), String> {
     if stored.size != entry.size {
         return Err(format!("{} bytes, but the header says {}", stored.size, entry.size));
@@ -283,8 +281,8 @@ fn check_content(entry: &Entry, stored: &Stored) -> Result<(), String> {
     }
 }
 
-/// Returns where a link's target lies, `.` and `..` taken out; `None` where it
-/// climbs above the root or is the root.
+/// Resolves a link's target, including `.` and `..`. Returns `None` if the target is the root or
+/// above it.
 fn join(link: &str, target: &str) -> Option<String> {
     let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
     let whole = if target.starts_with('/') { target.to_owned() } else { format!("{folder}/{target}") };
@@ -299,7 +297,7 @@ fn join(link: &str, target: &str) -> Option<String> {
     (!parts.is_empty()).then(|| format!("/{}", parts.join("/")))
 }
 
-/// Checks that a path of the payload is one that any system can unpack.
+/// Checks that any system can unpack a path of the payload.
 fn check_path(path: &str) -> Result<(), &'static str> {
     let rest = path.strip_prefix('/').ok_or("the path is not absolute")?;
     if path.contains('\u{fffd}') {
@@ -308,7 +306,7 @@ fn check_path(path: &str) -> Result<(), &'static str> {
     if path.contains(|c: char| c.is_control() || c == '\\') {
         return Err("the path has a control character or a backslash");
     }
-    // The root folder itself, and a folder that ends in a slash, do not occur in RPMs.
+    // RPMs contain neither the root folder itself nor folders with a trailing slash.
     if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err("the path has an empty part, `.` or `..`");
     }

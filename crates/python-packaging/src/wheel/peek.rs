@@ -1,5 +1,4 @@
-//! METADATA read from a wheel of which nothing else is looked at. Whether the wheel is what it
-//! should be is `read`'s business.
+//! Reads METADATA and member names from a wheel without checking the wheel. `read` checks it.
 
 use std::io::{Read, Seek};
 
@@ -7,10 +6,10 @@ use pep440_rs::Version;
 
 use super::metadata::Metadata;
 
-/// How large METADATA may be, in bytes.
+/// Upper bound on the size of METADATA, in bytes.
 const LIMIT: u64 = 16 << 20;
 
-/// Returns the METADATA of the wheel in `file`; the error says what is wrong.
+/// Returns the METADATA of the wheel in `file`; the error describes what is wrong.
 pub fn metadata_in(file: impl Read + Seek) -> Result<String, String> {
     let mut archive =
         zip::ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
@@ -25,7 +24,7 @@ pub fn metadata_in(file: impl Read + Seek) -> Result<String, String> {
     text(&mut archive, name, LIMIT)
 }
 
-/// Returns the text of a member that has at most `limit` bytes.
+/// Returns the text of a member; more than `limit` bytes are an error.
 pub(super) fn text<R: Read + Seek>(
     archive: &mut zip::ZipArchive<R>,
     name: &str,
@@ -40,13 +39,14 @@ pub(super) fn text<R: Read + Seek>(
     String::from_utf8(text).map_err(|_| format!("{name} is not UTF-8 text"))
 }
 
-/// Returns the names of the members of the wheel in `file`, sorted; the error states what is wrong.
+/// Returns the sorted names of the members of the wheel in `file`; the error describes what is
+/// wrong.
 pub fn member_names(file: impl Read + Seek) -> Result<Vec<String>, String> {
     let archive = zip::ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
     Ok(names(&archive))
 }
 
-/// Returns the names of the members of an archive, sorted.
+/// Returns the sorted names of the members of an archive.
 pub(super) fn names<R: Read + Seek>(archive: &zip::ZipArchive<R>) -> Vec<String> {
     let names = archive.file_names().filter_map(Result::ok).map(|name| name.into_owned());
     let mut names: Vec<String> = names.collect();
@@ -54,7 +54,7 @@ pub(super) fn names<R: Read + Seek>(archive: &zip::ZipArchive<R>) -> Vec<String>
     names
 }
 
-/// Returns the normalized name and the version that METADATA state.
+/// Returns the normalized name and the version in METADATA.
 pub fn name_and_version(metadata: &str) -> Result<(String, Version), String> {
     let Metadata { normalized, version, .. } = Metadata::parse(metadata)?;
     Ok((normalized, version))

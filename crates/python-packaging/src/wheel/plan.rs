@@ -1,5 +1,5 @@
-//! The members of a wheel, its name and tags, worked out from a payload before
-//! anything is written. Not how members are stored.
+//! Plans a wheel from a payload before anything is written: its members, name and tags. It does not
+//! store the members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,22 +19,21 @@ use rocmrpm_base::text::visible;
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
-/// Upper bound on members, since links to folders could multiply without end.
+/// Upper bound on members, because links to folders could multiply without end.
 const MAX_MEMBERS: usize = 1_000_000;
-/// What installers write, and what describes the RPM rather than the wheel.
+/// Files that installers write, or that describe the RPM rather than the wheel.
 const OWN_FILES: [&str; 6] =
     ["INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json"];
 
-/// What is wrong with the folder of an old installer, and how to fix it.
+/// The error and the help for the metadata folder of an old installer.
 pub(super) const EGG_INFO: &str = "an egg-info, which tells of a distribution that has no wheel";
 pub(super) const EGG_INFO_HELP: &str = "install with %pyproject_wheel and %pyproject_install, which leave a \
      dist-info, or name the egg-info in `leave-out` below `[wheel]` in component.toml";
 
-/// What to do about files for two Pythons or processors.
+/// The help for files of two Pythons or architectures.
 const FOREIGN: &str =
     "name files that the wheel should not have in `leave-out` below `[wheel]` in component.toml";
 
-/// A wheel that can be written.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub file_name: String,
@@ -47,30 +46,30 @@ pub(super) struct Plan {
     pub metadata: String,
     /// The file names of the RPMs.
     pub rpms: Vec<String>,
-    /// What the RPMs have in the place of members that rocmrpm makes.
+    /// The text of RPM files that rocmrpm regenerates, by member.
     pub replaced: BTreeMap<String, String>,
-    /// What importing it loads of AMD's wheels, as [`rocm_sdk::preloads`] reads it.
+    /// The libraries of AMD's wheels that importing it loads, as [`rocm_sdk::preloads`] reads them.
     pub preloads: BTreeSet<String>,
 }
 
-/// Returns the names of the dist-info folders that have a METADATA.
+/// Returns the names of the dist-info folders that have METADATA.
 pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
     payload.nodes.keys().filter_map(|path| dist_info(payload.place(path))).map(str::to_owned).collect()
 }
 
-/// Returns the name of the dist-info folder whose METADATA a file is.
+/// Returns the dist-info folder whose METADATA the file is.
 pub(super) fn dist_info(place: Place<'_>) -> Option<&str> {
     let Place::Library(library) = place else { return None };
     let folder = library.path.strip_suffix("/METADATA")?;
     (folder.ends_with(".dist-info") && !folder.contains('/')).then_some(folder)
 }
 
-/// Returns the first file that a wheel would have to take.
+/// Returns the first file that belongs in a wheel.
 pub(super) fn wanted_path(payload: &Payload) -> Option<&str> {
     payload.nodes.keys().map(String::as_str).find(|path| payload.place(path) != Place::Dropped)
 }
 
-/// Refuses Python modules of which nothing tells what distribution they are.
+/// Refuses Python modules without metadata that names their distribution.
 pub(super) fn refuse_modules(payload: &Payload) -> Result<(), WheelError> {
     let modules = || {
         payload.nodes.keys().filter_map(|path| match payload.place(path) {
@@ -145,7 +144,7 @@ impl Plan {
             Refusal::Io(error) => error.into(),
         })?;
         let policy = linkage::policy(&elfs, loads.as_deref());
-        // Packages are built for the architecture that they are built on.
+        // Packages are built for the architecture of the build machine.
         let environment =
             request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
         let extra = linked.requirement.as_slice();
@@ -210,7 +209,7 @@ impl Plan {
     }
 }
 
-/// Reads a text file below site-packages, with its path in the payload.
+/// Reads a text file below site-packages and returns it with its path in the payload.
 fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, String)>, WheelError> {
     let mut found = payload.nodes.iter().filter_map(|(path, node)| match (payload.place(path), node) {
         (Place::Library(library), Node::File(stored)) if library.path == name => Some((path, stored)),
@@ -226,7 +225,7 @@ fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, 
     Ok(Some((path.clone(), text)))
 }
 
-/// Returns a member that is a small text.
+/// Returns the text of a small member.
 fn small(members: &BTreeMap<String, Member>, name: &str, spool: &Spool) -> io::Result<Option<String>> {
     let bytes = match members.get(name).map(|member| &member.content) {
         Some(Content::File(stored)) => spool.small(*stored, TEXT_LIMIT)?,
@@ -236,7 +235,7 @@ fn small(members: &BTreeMap<String, Member>, name: &str, spool: &Spool) -> io::R
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Checks that the dist-info folder is named after what METADATA says.
+/// Checks that the name of the dist-info folder agrees with METADATA.
 fn agrees(dist_info: &str, metadata: &Metadata) -> Result<(), String> {
     let (name, version) = (&metadata.name, &metadata.version);
     let says = super::name::of_dist_info(dist_info);
@@ -250,18 +249,18 @@ struct Gathering<'a> {
     payload: &'a Payload,
     spool: &'a Spool,
     old_dist_info: &'a str,
-    /// `name-version` of the wheel, from which its folders are named.
+    /// `name-version` of the wheel, which its folders are named after.
     stem: &'a str,
     commands: BTreeSet<String>,
-    /// The chroot's Python, if it matters.
+    /// The Python of the chroot, if relevant.
     python: Option<(u32, u32)>,
     members: BTreeMap<String, Member>,
-    /// Which path of the payload each member comes from.
+    /// The path in the payload of each member.
     origins: BTreeMap<String, String>,
     /// The ELF files among the members.
     elfs: BTreeMap<String, Elf>,
     evidence: Evidence,
-    /// Fails if the user asked to stop: links can multiply files to a million.
+    /// Fails if the user interrupted rocmrpm: links can multiply files to a million.
     check_stop: fn() -> Result<(), process::ProcessError>,
 }
 
@@ -284,7 +283,7 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Refuses a file that another Python than the chroot's would look for.
+    /// Refuses a file for another Python than the chroot's.
     fn check_python(&self, path: &str, (major, minor): (u32, u32)) -> Result<(), WheelError> {
         let Some(chroot) = self.python.filter(|chroot| *chroot != (major, minor)) else { return Ok(()) };
         let reason = format!(
@@ -299,7 +298,7 @@ impl Gathering<'_> {
         WheelError::file(self.payload.rpm(), path, reason)
     }
 
-    /// Puts copies in place of a link: a wheel cannot hold one.
+    /// Adds copies in place of a link, because a wheel cannot hold links.
     fn add_link(&mut self, path: &str, target: &str) -> Result<(), WheelError> {
         let payload = self.payload;
         match payload.follow(path) {
@@ -326,7 +325,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// Adds the file that is at `path`, with the content of the one at `end`.
+    /// Adds the file at `path` with the content of the file at `end`.
     fn add(&mut self, path: &str, end: &str, stored: Stored) -> Result<(), WheelError> {
         (self.check_stop)()?;
         let mut content = Content::File(stored);
@@ -335,7 +334,7 @@ impl Gathering<'_> {
             Place::Refused(reason, help) => return Err(self.refuse(path, reason).with_help(help)),
             Place::Data(rest) => format!("{}.data/{rest}", self.stem),
             Place::Command(name) => {
-                // Also a second name of such a command, as `pip3` is one of `pip`.
+                // Includes a second name of such a command, as `pip3` is for `pip`.
                 let made = |path| matches!(self.payload.place(path), Place::Command(name) if self.commands.contains(name));
                 if made(path) || made(end) {
                     return Ok(());
@@ -376,7 +375,7 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Returns a library file's name in the wheel, `None` for one that is made anew.
+    /// Returns the name of a library file in the wheel; `None` for a file that rocmrpm regenerates.
     fn library_member(&self, path: &str, below: &str) -> Result<Option<String>, WheelError> {
         let (top, rest) = below.split_once('/').unwrap_or((below, ""));
         if top.ends_with(".egg-info") || top.ends_with(".egg-link") {

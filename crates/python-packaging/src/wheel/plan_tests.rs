@@ -1,4 +1,4 @@
-//! Plans of wheels from the payload of small RPMs.
+//! Tests plans of wheels from the payload of small RPMs.
 
 use super::*;
 use crate::wheel::{LocalLabel, Pins, Rocm};
@@ -31,8 +31,8 @@ fn payload(dir: &std::path::Path, files: &[&str]) -> (Spool, Payload) {
     payload_of(dir, &files, &[])
 }
 
-/// Plans the wheel of demo 1.0 with these files below site-packages or, with a `/` in front,
-/// anywhere, beside a METADATA.
+/// Plans the wheel of demo 1.0 with a METADATA and these files, which are below site-packages
+/// unless their path starts with `/`.
 fn plan(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<Plan, WheelError> {
     let dir = tempfile::tempdir().unwrap();
     let absolute = |path: &str| if path.starts_with('/') { path.into() } else { format!("{MODULES}/{path}") };
@@ -72,7 +72,7 @@ fn a_wheel_has_the_files_that_no_installer_makes() {
     files.extend(["demo.py", "/etc/demo.conf", "/usr/share/doc/demo/README"].map(|path| (path.into(), "")));
     files.extend(["demo", "script"].map(|name| (format!("/usr/bin/{name}"), "#!/usr/bin/python3\n")));
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-    // The command that installers make has two names.
+    // The command that installers generate has two names.
     let links = [("/usr/bin/demo3", "demo"), ("/usr/bin/script3", "script")];
     let plan = plan(&files, &links).unwrap();
     assert_eq!(plan.file_name, "demo-1.0+rocm7.14-py2.py3-none-any.whl");

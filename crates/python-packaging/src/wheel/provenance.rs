@@ -1,7 +1,7 @@
-//! `rocmrpm.json` in a wheel's dist-info: the build and the RPMs that its files come
-//! from. What is inside of the RPMs, the SBOM says. It has nothing that depends on the machine or
-//! the folder of the build, such as the digests of `build.json` or of the SRPM: the same RPMs give
-//! the same wheel.
+//! Writes `rocmrpm.json` in a wheel's dist-info: the build and the RPMs that the files come from.
+//! The SBOM lists what is inside the RPMs. The file contains nothing that depends on the machine or
+//! on the folder of the build, such as the digests of `build.json` or of the SRPM: the same RPMs
+//! give the same wheel.
 
 use std::path::Path;
 
@@ -13,19 +13,18 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::document::Document;
 use rocmrpm_rpms::{self as rpms, Header};
 
-/// Where it is, below the dist-info folder.
+/// The path below the dist-info folder.
 pub(super) const NAME: &str = "rocmrpm.json";
 
-/// An RPM whose files the wheel has.
+/// An RPM that the wheel's files come from.
 #[derive(Debug)]
 pub(super) struct Source {
     /// The file's name.
     pub file: String,
-    /// What its header says.
     pub header: Header,
-    /// The file's digest.
+    /// The digest of the file.
     pub sha256: Sha256,
-    /// The file's size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn schema() -> serde_json::Value {
     rocmrpm_base::document::schema_of::<Provenance<'_>>()
 }
 
-/// Returns the file's text.
+/// Returns the text of the file.
 pub(super) fn text(rpms: &[Source], origin: &Origin) -> Result<String, WheelError> {
     let rpms = rpms.iter().map(|rpm| {
         let Source { file, header, sha256, size } = rpm;

@@ -1,5 +1,5 @@
-//! Reading a wheel back: its metadata, and whether name, tags and RECORD tell the
-//! truth. The file may come from anywhere; nothing in it is trusted.
+//! Reads a wheel back and checks that its name, tags and RECORD match its members. The file may
+//! come from anywhere, so nothing in it is trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -17,24 +17,24 @@ use super::{Wheel, WheelError, record};
 use rocmrpm_base::limits::{BOMB_RATIO, BOMB_SIZE};
 use rocmrpm_base::process::{self, ProcessError};
 
-/// Upper bound on METADATA and WHEEL, and on RECORD, which are read as a whole.
+/// Upper bounds on METADATA and WHEEL, and on RECORD, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
 const RECORD_LIMIT: u64 = 256 << 20;
 
-/// PATH_MAX of Linux.
+/// Linux's PATH_MAX.
 const MAX_NAME: usize = 4096;
 
-/// Reads a wheel and checks it: an archive that every reader understands in the same way,
-/// safe and unique member names, a RECORD that has every member with its true digest and
-/// size, and one name, version and set of tags in file name, METADATA and WHEEL.
+/// Reads a wheel and checks that the archive is unambiguous, that member names are safe and unique,
+/// that RECORD has every member with its digest and size, and that file name, METADATA and WHEEL
+/// agree on the name, version and tags.
 ///
-/// Names that differ only by case are allowed: the wheels are for Linux, and projects have
+/// Names that differ only by case are allowed: the wheels are for Linux, and some projects have
 /// such files.
 pub fn read(path: &Path) -> Result<Wheel, WheelError> {
     Ok(read_dated(path)?.0)
 }
 
-/// Like [`read`]; also returns the time of the wheel's newest member, as its archive states it.
+/// Like [`read`], and also returns the time of the wheel's newest member, as stated in the archive.
 pub fn read_dated(path: &Path) -> Result<(Wheel, Option<zip::DateTime>), WheelError> {
     let invalid = |reason: String| WheelError::invalid(path, reason);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -87,14 +87,14 @@ impl From<&str> for Wrong {
     }
 }
 
-/// Opens an archive whose structure leaves no doubt.
+/// Opens an archive and checks that its structure is unambiguous.
 pub(super) fn open(file: &Source) -> Result<Archive<'_>, Wrong> {
     let reader = file.reader().map_err(Wrong::Io)?;
     let archive = ZipArchive::new(reader).map_err(|error| format!("not a zip archive: {error}"))?;
     intact::check(&archive, file)?;
     let sizes = (0..archive.len()).filter_map(|at| Some(archive.by_index_data(at).ok()?.size()));
     let total: u128 = sizes.map(u128::from).sum();
-    // Checking a wheel takes time in proportion to its members.
+    // The time to check a wheel is proportional to the size of its members.
     if total > u128::from(BOMB_SIZE) && total > u128::from(BOMB_RATIO) * u128::from(file.length()) {
         return Err(format!(
             "its members have {total} bytes, more than {BOMB_RATIO} times those of the file"
@@ -134,7 +134,7 @@ fn check(archive: &mut Archive<'_>, name: &FileName) -> Result<Contents, Wrong> 
     Ok(Contents { metadata: (text, metadata), tags })
 }
 
-/// Returns the position of every member that is a file, by name.
+/// Returns the index of every member that is a file, by name.
 pub(super) fn members(archive: &Archive<'_>) -> Result<BTreeMap<String, usize>, Wrong> {
     let mut members = BTreeMap::new();
     for at in 0..archive.len() {
@@ -173,7 +173,7 @@ pub(super) fn members(archive: &Archive<'_>) -> Result<BTreeMap<String, usize>, 
     Ok(members)
 }
 
-/// Returns the time of the newest member, as the archive states it.
+/// Returns the time of the newest member, as stated in the archive.
 fn newest(archive: &Archive<'_>) -> Result<Option<zip::DateTime>, Wrong> {
     let mut newest = None;
     for at in 0..archive.len() {
@@ -183,7 +183,7 @@ fn newest(archive: &Archive<'_>) -> Result<Option<zip::DateTime>, Wrong> {
     Ok(newest)
 }
 
-/// Checks that the dist-info folder is named after what METADATA says.
+/// Checks that the name of the dist-info folder agrees with METADATA.
 fn check_folder(dist_info: &str, metadata: &Metadata) -> Result<(), Wrong> {
     let stem = dist_info.strip_suffix(".dist-info").unwrap_or(dist_info);
     let same = stem.rsplit_once('-').is_some_and(|(name, version)| {
@@ -242,7 +242,7 @@ pub(super) fn metadata_file(archive: &mut Archive<'_>, dist_info: &str, name: &s
     Ok(String::from_utf8(bytes).map_err(|_| format!("{path}: the text is not UTF-8"))?)
 }
 
-/// Checks RECORD; `read` are the texts of the dist-info folder that were read before.
+/// Checks RECORD. `read` has the texts of the dist-info folder that were already read.
 fn check_record(
     archive: &mut Archive<'_>,
     members: &BTreeMap<String, usize>,
@@ -254,7 +254,7 @@ fn check_record(
     let wrong = |reason: String| Wrong::Content(format!("{path}: {reason}"));
     let without_digest = [path.clone(), format!("{path}.jws"), format!("{path}.p7s")];
     let mut listed = BTreeSet::new();
-    // Before memory is taken for them.
+    // Checked before allocating memory for the lines.
     if text.lines().count() > 2 * members.len() {
         return Err(wrong("it has more than two lines for each member".into()));
     }
@@ -285,8 +285,8 @@ fn check_record(
     }
 }
 
-/// Returns digest and size of a member, spelled as RECORD has them. Reads no
-/// more than the listed size, so that a zip bomb ends early, and nothing where its text is known.
+/// Returns the digest and size of a member in RECORD's spelling. Reads only a little more than the
+/// listed size, which stops a zip bomb early, and nothing if the text is already known.
 fn digest(
     archive: &mut Archive<'_>,
     at: usize,
@@ -318,7 +318,8 @@ fn digest(
     Ok((format!("{algorithm}={}", record::base64(hasher.finalize())), size.to_string()))
 }
 
-/// Hands up to `limit` bytes of the member `name` on, block by block, and returns how many.
+/// Passes up to `limit` bytes of the member `name` to a callback, block by block, and returns their
+/// number.
 pub(super) fn each_block(
     archive: &mut Archive<'_>,
     at: usize,
@@ -326,7 +327,7 @@ pub(super) fn each_block(
     name: &str,
     mut visit: impl FnMut(&[u8]),
 ) -> Result<u64, Wrong> {
-    // Errors of the file system stay.
+    // I/O errors of the file itself are kept as they are.
     let damaged = |error: io::Error| match error.raw_os_error() {
         Some(_) => Wrong::Io(error),
         None => format!("`{}` is damaged: {error}", name.escape_debug()).into(),

@@ -1,20 +1,20 @@
-//! RECORD: the list of a wheel's members with their digests, written and read.
+//! Writes and parses RECORD, the list of a wheel's members with their digests.
 //! Format: "Recording installed projects" of the Python packaging user guide.
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use rocmrpm_base::digest::Sha256;
 
-/// Returns bytes in URL-safe base64 without padding, as RECORD has digests.
+/// Encodes bytes in URL-safe base64 without padding, as RECORD spells digests.
 pub(super) fn base64(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Returns the line of one member, with its end.
+/// Returns the line of a member, including the line end.
 pub(super) fn line(member: &str, digest: &Sha256, size: u64) -> String {
     format!("{},sha256={},{size}\n", quoted(member), base64(digest.as_bytes()))
 }
 
-/// Returns the line of RECORD itself, which cannot have a digest.
+/// Returns the line of RECORD itself, which has no digest.
 pub(super) fn own_line(member: &str) -> String {
     format!("{},,\n", quoted(member))
 }
@@ -23,18 +23,17 @@ fn quoted(field: &str) -> String {
     if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
 }
 
-/// One line of a RECORD.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// The member's name.
     pub member: String,
-    /// `algorithm=digest`, or nothing.
+    /// `algorithm=digest`, or empty.
     pub digest: String,
-    /// The size in bytes, or nothing.
+    /// The size in bytes, or empty.
     pub size: String,
 }
 
-/// Reads a RECORD; the error names the line.
+/// Parses a RECORD; the error names the line.
 pub(super) fn parse(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -47,8 +46,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, String> {
     Ok(lines)
 }
 
-/// Splits a line of CSV. A field with a line break in it is no member's name, so
-/// such a line is left to fail as one that does not end its quotes.
+/// Splits a line of CSV. A member's name cannot contain a line break, so a field with one is
+/// rejected as an unclosed quote.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut fields = vec![String::new()];
     let mut inside = false;

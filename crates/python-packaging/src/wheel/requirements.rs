@@ -1,6 +1,6 @@
-//! The requirements of a distribution as METADATA's `Requires-Dist` has them: read, and those
-//! on distributions of the same stack pinned to what the stack has. Not which versions those
-//! are, and not whether an index has them.
+//! Parses the requirements of a distribution, METADATA's `Requires-Dist`, and pins those on
+//! distributions of the same stack to the stack's versions. It does not determine those versions,
+//! or check whether an index has them.
 //!
 //! Sources: "Core metadata specifications" (field `Requires-Dist`) and "Dependency specifiers"
 //! (PEP 508) of the Python packaging user guide.
@@ -18,46 +18,44 @@ use super::label::public_and_label;
 use super::name::normalized;
 use rocmrpm_base::text::visible;
 
-/// Upper bound on one requirement: the longest in use, with a marker for each of many extras,
-/// have some hundred bytes.
+/// Upper bound on the length of a requirement in bytes: the longest in use, with a marker for each
+/// of many extras, have a few hundred.
 const MAX_LENGTH: usize = 4096;
 /// Upper bound on the comparisons of one marker.
 const MAX_COMPARISONS: usize = 128;
-/// Upper bound on how often a marker goes from `and` to `or`: `pep508_rs` makes a decision
-/// diagram of it, which can double each time.
+/// Upper bound on the alternations of `and` and `or` in a marker: `pep508_rs` builds a decision
+/// diagram, whose size can double with each.
 const MAX_MIXED: usize = 6;
-/// Upper bound on parentheses inside parentheses, for each of which its parser calls itself.
+/// Upper bound on nested parentheses, for each of which the parser of `pep508_rs` recurses.
 const MAX_DEPTH: usize = 32;
 
-/// METADATA whose requirements are pinned.
+/// METADATA with pinned requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rewritten {
-    /// The whole text.
     pub text: String,
-    /// Upstream's requirements that what the stack has does not satisfy, though they hold, with
-    /// the version that it has.
+    /// Upstream's requirements that apply but that the stack's version does not satisfy, each with
+    /// that version.
     pub unmet: Vec<(String, Version)>,
 }
 
-/// Returns all requirements of a METADATA, in its order; the error says in which line something
-/// is wrong.
+/// Returns all requirements in METADATA, in order; the error names the line.
 pub fn requirements(metadata: &str) -> Result<Vec<Requirement>, String> {
     fields(metadata).map(|field| Ok(parsed(&field, &text_of(&field))?.0)).collect()
 }
 
-/// Reads one requirement, which may come from anywhere.
+/// Parses one requirement, which may be untrusted.
 pub fn requirement(text: &str) -> Result<Requirement, String> {
     Ok(parse(text)?.0)
 }
 
-/// Returns the normalized names of all distributions that a METADATA requires.
+/// Returns the normalized names of all distributions that METADATA requires.
 pub fn required_names(metadata: &str) -> Result<BTreeSet<String>, String> {
     Ok(requirements(metadata)?.into_iter().map(|requirement| requirement.name.to_string()).collect())
 }
 
-/// Returns what markers are evaluated with, for a CPython on Linux (dependency specifiers,
-/// "Environment markers"). The patch release of the Python is not known: its first one stands
-/// for all. What `platform.release()` and `.version()` say is the kernel's, which nobody knows.
+/// Returns the values for evaluating markers, for a CPython on Linux (dependency specifiers,
+/// "Environment markers"). The patch release of the Python is unknown, so it is 0.
+/// `platform.release()` and `platform.version()` describe the kernel, which is unknown.
 pub fn markers((major, minor): (u32, u32), arch: &str) -> Option<MarkerEnvironment> {
     let (short, full) = (format!("{major}.{minor}"), format!("{major}.{minor}.0"));
     let markers = MarkerEnvironmentBuilder {
@@ -76,13 +74,13 @@ pub fn markers((major, minor): (u32, u32), arch: &str) -> Option<MarkerEnvironme
     markers.try_into().ok()
 }
 
-/// Pins every requirement on a distribution that `pins` names to the version there: the
-/// spelling of the name, its extras and its marker stay. The requirements `extra` take the
-/// place of upstream's own on the same names; what of those asks for more, by extras or under
-/// a condition, gets their versions. What goes on over several lines is put on one, because
-/// pip from 24.1 on refuses a wheel that has it. Not a byte else changes.
+/// Pins every requirement on a distribution in `pins` to its version, and keeps the spelling of the
+/// name, the extras and the marker. The requirements in `extra` replace upstream's requirements on
+/// the same names; an upstream requirement with more extras, or with a marker, stays and gets their
+/// versions. A requirement on several lines is joined into one, because pip refuses such a wheel
+/// from version 24.1 on. All other bytes are unchanged.
 ///
-/// Requirements that do not hold in `environment`, whatever extras are asked for, may be unmet.
+/// Requirements that do not apply in `environment`, with any extras, may be unmet.
 pub(super) fn rewrite(
     text: &str,
     pins: &Pins,
@@ -95,7 +93,7 @@ pub(super) fn rewrite(
         added.insert(requirement.name.to_string(), Added { line, requirement, parts, missing: true });
     }
     let mut rewritten = Rewritten { text: String::with_capacity(text.len()), unmet: Vec::new() };
-    // Up to where the text is taken over already.
+    // The end of the text that has already been copied.
     let mut done = 0;
     for field in fields(text) {
         let value = text_of(&field);
@@ -145,7 +143,7 @@ pub(super) fn rewrite(
     Ok(rewritten)
 }
 
-/// A requirement that METADATA gets.
+/// A requirement to add to METADATA.
 struct Added<'a> {
     line: &'a str,
     requirement: Requirement,
@@ -154,7 +152,7 @@ struct Added<'a> {
 }
 
 impl Added<'_> {
-    /// Returns whether this asks for everything that upstream's does.
+    /// Returns whether this requirement includes everything that upstream's asks for.
     fn covers(&self, upstreams: &Requirement) -> bool {
         let extras = &self.requirement.extras;
         upstreams.marker.is_true() && upstreams.extras.iter().all(|extra| extras.contains(extra))
@@ -165,34 +163,34 @@ fn with_condition(requirement: &str, parts: &Parts, condition: &str) -> String {
     format!("{}{condition}{}", &requirement[..parts.subject], &requirement[parts.condition..])
 }
 
-/// Returns whether a requirement can hold with some extras; in an unknown environment each can.
+/// Returns whether a requirement can apply with some extras. Without an environment, any can.
 fn may_hold(requirement: &Requirement, environment: Option<&MarkerEnvironment>) -> bool {
     let marker = requirement.marker.clone().simplify_extras_with(|_| true);
     environment.is_none_or(|environment| marker.evaluate(environment, &[]))
 }
 
 impl Rewritten {
-    /// Adds a requirement as a line that ends as `like` does.
+    /// Adds a requirement as a line with the same line end as `like`.
     fn add(&mut self, requirement: &str, like: &str) {
         let end = if like.ends_with("\r\n") { "\r\n" } else { "\n" };
         self.text.push_str(&format!("Requires-Dist: {requirement}{end}"));
     }
 }
 
-/// Where a requirement has what, in bytes.
+/// The byte positions of a requirement's parts.
 struct Parts {
-    /// The end of name and extras.
+    /// The end of the name and extras.
     subject: usize,
-    /// The end of specifier or URL.
+    /// The end of the specifier or URL.
     condition: usize,
 }
 
-/// Returns the fields of a METADATA that are requirements.
+/// Returns the `Requires-Dist` fields of METADATA.
 fn fields(text: &str) -> impl Iterator<Item = Field<'_>> {
     header::fields(text).filter(|field| field.is("Requires-Dist"))
 }
 
-/// Returns a field's value on one line.
+/// Returns the value of a field on one line.
 fn text_of<'a>(field: &Field<'a>) -> Cow<'a, str> {
     if field.is_folded() { field.one_line().into() } else { field.value.into() }
 }
@@ -201,7 +199,7 @@ fn parsed(field: &Field<'_>, value: &str) -> Result<(Requirement, Parts), String
     parse(value).map_err(|reason| format!("line {}: {reason}", field.number))
 }
 
-/// Takes one requirement apart.
+/// Parses one requirement.
 fn parse(requirement: &str) -> Result<(Requirement, Parts), String> {
     let refuse = |reason: &str| {
         let shown: String = one_line(requirement).chars().take(200).collect();
@@ -210,7 +208,8 @@ fn parse(requirement: &str) -> Result<(Requirement, Parts), String> {
     if requirement.len() > MAX_LENGTH {
         return refuse(&format!("it has {} bytes, more than {MAX_LENGTH}", requirement.len()));
     }
-    // The grammar of PEP 508 is ASCII, and `pep508_rs` slices other text within a character.
+    // The grammar of PEP 508 is ASCII, and `pep508_rs` can panic on other text by slicing within a
+    // character.
     if !requirement.is_ascii() {
         return refuse("it has characters other than ASCII");
     }
@@ -224,8 +223,8 @@ fn parse(requirement: &str) -> Result<(Requirement, Parts), String> {
     }
 }
 
-/// Finds a requirement's parts, and refuses what `pep508_rs` must not be given: it takes for
-/// granted that names end with a letter or digit, and that markers are small.
+/// Finds the parts of a requirement, and refuses input that `pep508_rs` cannot handle: it assumes
+/// that names end with a letter or digit and that markers are small.
 fn split(text: &str) -> Result<Parts, &'static str> {
     let name_end = text.find(|c: char| !is_name(c)).unwrap_or(text.len());
     if normalized(&text[..name_end]).is_none() {
@@ -243,7 +242,7 @@ fn split(text: &str) -> Result<Parts, &'static str> {
     }
     let rest = &text[subject..];
     let marker = match rest.trim_start().strip_prefix('@') {
-        // A `;` that no space precedes belongs to the URL.
+        // A `;` without a space before it belongs to the URL.
         Some(url) => {
             let mut ends = rest.match_indices(';').map(|(at, _)| at);
             let marker = ends.find(|at| rest[..*at].ends_with(char::is_whitespace)).unwrap_or(rest.len());
@@ -263,7 +262,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Refuses a marker that is too large to be worked with.
+/// Refuses a marker that is too large to evaluate.
 fn bounded(marker: &str) -> Result<(), &'static str> {
     let (mut all, mut any, mut depth) = (0, 0, 0_usize);
     let mut rest = marker;
@@ -306,7 +305,7 @@ mod tests {
         ])
     }
 
-    /// Rewrites one requirement; what it becomes, and upstream's if that is not satisfied.
+    /// Rewrites one requirement; returns the result, and upstream's requirement if it is unmet.
     fn one(requirement: &str) -> (String, Option<String>) {
         let text = format!("Name: x\nRequires-Dist: {requirement}\nVersion: 1\n\nRequires-Dist: torch\n");
         let Rewritten { text, unmet } = rewrite(&text, &stack(), &[], None).unwrap();
@@ -542,7 +541,7 @@ mod tests {
         assert!(
             rewrite(&format!("Name: x\nSummary: {}\n\n", "y".repeat(10 << 20)), &stack(), &[], None).is_ok()
         );
-        // Quadratic time would be hours.
+        // Quadratic time would take hours.
         assert!(started.elapsed().as_secs() < 300, "{:?}", started.elapsed());
     }
 

@@ -1,7 +1,6 @@
-//! The two ways in which an installed wheel finds ROCm's libraries: the distribution's
-//! RPMs, or AMD's `rocm-sdk-*` wheels. Whether the built files can honour the one that
-//! the workspace asks for, and what the wheel needs for it besides. The facts are data
-//! in `rocm-sdk.toml`.
+//! The two link modes, by which an installed wheel finds ROCm's libraries: the distribution's RPMs,
+//! or AMD's `rocm-sdk-*` wheels. Checks that the built files support the mode that the workspace
+//! sets, and determines what else the wheel needs for it. The facts are data in `rocm-sdk.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -16,7 +15,7 @@ use super::{Rocm, WheelError};
 use rocm_inspect as inspect;
 use rocmrpm_base::names::Soname;
 
-/// The module that a package's `__init__.py` imports before its libraries are needed.
+/// The module that a package's `__init__.py` imports before it loads its libraries.
 const INIT: &str = "_rocm_init.py";
 const INIT_LIMIT: u64 = 1 << 20;
 const CORE: &str = "_rocm_sdk_core";
@@ -69,13 +68,13 @@ fn lib() -> String {
 
 fn table() -> &'static Table {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
-        // It is part of the program, and a test reads it.
+        // The table is built in, and a test parses it.
         toml::from_str(include_str!("rocm-sdk.toml")).expect("the built-in table of AMD's wheels is valid")
     });
     &TABLE
 }
 
-/// The first two numbers of a version of ROCm.
+/// The first two numbers of a ROCm version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u64, u64);
 
@@ -94,13 +93,13 @@ impl Version {
 }
 
 impl Library {
-    /// Returns the short name whose loading loads it.
+    /// Returns the short name that loads the library, its own or that of another library.
     fn short_name(&self, rocm: Version) -> Option<&str> {
         let known = self.since.as_deref().is_none_or(|since| !rocm.is_before(since));
         self.name.as_deref().filter(|_| known).or(self.through.as_deref())
     }
 
-    /// Returns whether this folder of site-packages is where it lies.
+    /// Returns whether this folder of site-packages contains the library.
     fn lies_in(&self, searched: &str) -> bool {
         searched
             .split_once('/')
@@ -108,7 +107,8 @@ impl Library {
     }
 }
 
-/// Returns whose folder this is. Wheels for a family of GPUs have it in their name.
+/// Returns the AMD wheel that a top-level folder belongs to. The folder of a wheel for a GPU family
+/// has the family in its name.
 fn part(top: &str) -> Option<Part> {
     let family = top.strip_prefix(LIBRARIES);
     match top == CORE {
@@ -118,14 +118,13 @@ fn part(top: &str) -> Option<Part> {
     }
 }
 
-/// Returns whether a library is one of ROCm's.
+/// Returns whether a library belongs to ROCm.
 fn is_rocm(soname: &Soname) -> bool {
     inspect::rocm_sonames(soname.stem(), 0).is_some()
         || table().library.iter().any(|library| library.stem == soname.stem())
 }
 
-/// Returns the library of AMD's wheels that has this SONAME, or why there is none, with the
-/// help.
+/// Returns the library of AMD's wheels with this SONAME; the error is the reason and the help.
 fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'static str)> {
     let (table, Version(major, minor)) = (table(), rocm);
     if rocm.is_before(&table.first) {
@@ -144,39 +143,38 @@ fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'s
     }
 }
 
-/// A wheel whose files are known.
+/// A wheel with its planned members.
 pub(super) struct Linking<'a, M> {
     /// All members.
     pub members: &'a BTreeMap<String, M>,
-    /// The ELF files among them.
     pub elfs: &'a BTreeMap<String, Elf>,
-    /// What loading them takes; `None` where nobody can say.
+    /// The result of loading them; `None` if it could not be determined.
     pub loads: Option<&'a [Load]>,
-    /// METADATA, for the distributions that it requires.
+    /// METADATA, whose requirements are used.
     pub metadata: &'a str,
-    /// The GPU targets it was built for.
+    /// The GPU targets of the build.
     pub targets: &'a [String],
-    /// Reads a member that is a small text.
+    /// Reads the text of a small member.
     pub text: &'a dyn Fn(&str) -> io::Result<Option<String>>,
 }
 
 /// What the wheel needs besides its files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// What METADATA requires in addition.
+    /// A requirement to add to METADATA.
     pub requirement: Option<String>,
-    /// Members that are made, with their text.
+    /// Members to generate, with their text.
     pub generated: BTreeMap<String, String>,
 }
 
-/// Why a file cannot honour the link mode.
+/// Why a wheel does not support the link mode.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The file, why, and the help.
+    /// The file, the reason and the help.
     File(String, String, &'static str),
-    /// ROCm's version is not one.
+    /// The ROCm version is invalid.
     Version(String),
-    /// A file cannot be read.
+    /// A file is unreadable.
     Io(io::Error),
 }
 
@@ -187,7 +185,7 @@ impl From<io::Error> for Refusal {
 }
 
 impl<M> Linking<'_, M> {
-    /// Checks that the files can find ROCm's libraries there, and works out what that takes.
+    /// Checks that the files can find ROCm's libraries, and determines what else that needs.
     pub fn settle(&self, rocm: &Rocm) -> Result<Outcome, Refusal> {
         match rocm {
             Rocm::System => self.system(),
@@ -222,7 +220,7 @@ impl<M> Linking<'_, M> {
         }
     }
 
-    /// Checks that every search path leads to a folder that an environment has.
+    /// Checks that every search path leads to a folder that exists in an environment.
     fn search_paths(&self) -> Result<(), Refusal> {
         let required = required(self.metadata);
         let has = |folder: &str| {
@@ -262,8 +260,8 @@ impl<M> Linking<'_, M> {
             Refusal::File(outside.file.clone(), format!("needs {soname}: {reason}"), help)
         };
         let mut any = false;
-        // By package, or by file where that lies in none: the short names that must be
-        // loaded before, with a library of that name and who needs it.
+        // By package, or by file for a file outside of packages: the short names to load first,
+        // each with one library that it loads and the file that needs it.
         let mut wanted: BTreeMap<&str, BTreeMap<&str, (Soname, &Outside)>> = BTreeMap::new();
         let mut opened: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for load in loads {
@@ -332,13 +330,13 @@ impl<M> Linking<'_, M> {
         self.members.contains_key(&format!("{top}/__init__.py")).then_some(top)
     }
 
-    /// Requires every ROCm of the same first two numbers. Pre-releases of it are allowed
-    /// where an installer takes any (PEP 440, "Handling of pre-releases"). An extra that a
-    /// version of `rocm` does not have is a warning of the installer's.
+    /// Requires any ROCm with the same first two numbers. The requirement accepts pre-releases if
+    /// the installer accepts them (PEP 440, "Handling of pre-releases"). An extra that a version of
+    /// `rocm` lacks only makes the installer warn.
     fn requirement(&self, rocm: Version) -> String {
         let mut extras = BTreeSet::from(["libraries".to_owned()]);
         if !rocm.is_before(&table().devices) {
-            // Wheels for a target are for all of its features (`gfx942:xnack+`).
+            // A wheel for a target serves all of its features (`gfx942:xnack+`).
             let targets = self.targets.iter().filter_map(|target| target.split(':').next());
             let plain = |target: &&str| target.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
             extras.extend(targets.filter(plain).map(|target| format!("device-{target}")));
@@ -348,7 +346,7 @@ impl<M> Linking<'_, M> {
     }
 }
 
-/// Returns the normalized names of what METADATA requires, without those of extras.
+/// Returns the normalized names of the distributions that METADATA requires, without extras.
 fn required(metadata: &str) -> BTreeSet<String> {
     let all = requirements(metadata).unwrap_or_default().into_iter();
     let plain = all.filter(|requirement| requirement.marker.evaluate_extras(&[]));
@@ -365,8 +363,8 @@ fn imports_init(source: &str) -> bool {
     })
 }
 
-/// Writes the module that loads these libraries, in the order of the table. `*` in
-/// `check_version` stands for anything (rocm_sdk/__init__.py, `initialize_process`).
+/// Generates the module that loads these libraries, in the order of the table. `*` in
+/// `check_version` matches anything (rocm_sdk/__init__.py, `initialize_process`).
 fn init(names: BTreeSet<&str>, rocm: Version) -> String {
     let ordered = table().library.iter().filter_map(|library| library.name.as_deref());
     let lines: String = ordered
@@ -379,8 +377,8 @@ fn init(names: BTreeSet<&str>, rocm: Version) -> String {
     )
 }
 
-/// Returns what importing the packages of a wheel loads of AMD's wheels: short names of
-/// libraries, as its `_rocm_init.py` have them.
+/// Returns the libraries of AMD's wheels that importing the packages of a wheel loads: the short
+/// names in their `_rocm_init.py`.
 pub fn preloads(wheel: &Path) -> Result<BTreeSet<String>, WheelError> {
     let invalid = |error: zip::result::ZipError| WheelError::invalid(wheel, error.to_string());
     let file = io::BufReader::new(fs_err::File::open(wheel)?);
@@ -398,12 +396,12 @@ pub fn preloads(wheel: &Path) -> Result<BTreeSet<String>, WheelError> {
     Ok(preloads)
 }
 
-/// Returns whether a member is the module of a package that loads AMD's wheels.
+/// Returns whether a member is a package's module that loads AMD's wheels.
 pub(super) fn is_init(member: &str) -> bool {
     member.split_once('/').is_some_and(|(_, file)| file == INIT)
 }
 
-/// Returns the strings of the list `preload_shortnames`.
+/// Returns the strings in the list `preload_shortnames`.
 pub(super) fn listed(source: &str) -> Vec<String> {
     let list = source.split_once("preload_shortnames=[").and_then(|(_, rest)| rest.split_once(']'));
     let names =

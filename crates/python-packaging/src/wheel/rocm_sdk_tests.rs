@@ -1,4 +1,4 @@
-//! Tests of the link modes on made-up ELF files.
+//! Tests the link modes on synthetic ELF files.
 
 use super::*;
 use crate::wheel::linkage;

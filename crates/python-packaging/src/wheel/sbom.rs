@@ -1,6 +1,6 @@
-//! The SBOM in a wheel's dist-info: CycloneDX 1.6 in the folder that PEP 770 reserves.
-//! Says what the wheel was made of, as far as the build and its RPMs know; the same
-//! wheel has the same SBOM, which is why it has no serial number.
+//! Writes the SBOM in a wheel's dist-info: CycloneDX 1.6 in the folder that PEP 770 reserves. It
+//! lists what the wheel was made from, as far as the build and the RPMs show. The same wheel has
+//! the same SBOM, so there is no serial number.
 //!
 //! Sources: PEP 770, "Reserving `.dist-info/sboms` directory"; the schema
 //! `bom-1.6.schema.json` of CycloneDX; the package-url specification with its types
@@ -16,10 +16,10 @@ use super::{Origin, header};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::text::{AsciiSet, PATH, SEGMENT, percent_encode};
 
-/// Where it is, below the dist-info folder.
+/// The path below the dist-info folder.
 pub(super) const NAME: &str = "sboms/rocmrpm.cdx.json";
 
-/// Returns the SBOM's text. `metadata` was read from `text`.
+/// Returns the text of the SBOM. `metadata` was parsed from `text`.
 pub(super) fn text(
     metadata: &Metadata,
     text: &str,
@@ -126,9 +126,8 @@ fn package(rpm: &Source) -> (String, Value) {
     (purl, component)
 }
 
-/// What an RPM bundles; Fedora writes the ecosystem into the name, as in
-/// `bundled(npm(left-pad))` (Packaging Guidelines, "Bundling and Duplication of system
-/// libraries").
+/// Returns the component for a bundled library. Fedora writes the ecosystem into the name, as in
+/// `bundled(npm(left-pad))` (Packaging Guidelines, "Bundling and Duplication of system libraries").
 fn bundled(name: &str, version: Option<&str>) -> (String, Value) {
     let inner = name.split_once('(').and_then(|(kind, rest)| Some((kind, rest.strip_suffix(')')?)));
     let (kind, plain) = match inner {
@@ -148,7 +147,7 @@ fn bundled(name: &str, version: Option<&str>) -> (String, Value) {
 }
 
 fn package_url(kind: &str, name: &str, version: Option<&str>) -> String {
-    // Slashes part the namespace of types that have one.
+    // In types with a namespace, a slash separates it from the name.
     let namespaced = matches!(kind, "npm" | "golang");
     let name = percent_encode(name, if namespaced { PATH } else { SEGMENT });
     let version = version.map(|version| format!("@{}", encoded(version))).unwrap_or_default();
@@ -160,8 +159,8 @@ fn encoded(text: &str) -> String {
     percent_encode(text, VERSION)
 }
 
-/// Returns the licence as METADATA states it: `License-Expression`, else `License`,
-/// whose value may be a whole text (core metadata specification).
+/// Returns the license in METADATA: `License-Expression`, else `License`, which may be a whole text
+/// (core metadata specification).
 fn license(text: &str) -> Option<Value> {
     if let Some(expression) = field(text, "License-Expression") {
         return Some(json!({"expression": expression}));
@@ -175,7 +174,7 @@ fn license(text: &str) -> Option<Value> {
     Some(json!({"license": license}))
 }
 
-/// Returns the value of a header field, each line of it without the spaces around.
+/// Returns the value of a header field, with the spaces around each line removed.
 fn field(text: &str, name: &str) -> Option<String> {
     let field = header::fields(text).find(|field| field.is(name))?;
     let lines: Vec<&str> = field.value.lines().map(str::trim).collect();

@@ -1,5 +1,5 @@
-//! A wheel's bytes, for those who read here and there in it: in memory where they are
-//! few, so that a small wheel is read once; else on disk. Not what they mean.
+//! Random access to the bytes of a wheel. A small wheel is read into memory once; a larger one
+//! stays on disk. This module does not interpret the bytes.
 
 use std::io::{self, Read, Seek};
 
@@ -7,7 +7,7 @@ use fs_err::os::unix::fs::FileExt;
 
 use rocmrpm_base::digest::Sha256;
 
-/// Up to this size a wheel is held in memory.
+/// The largest wheel that is held in memory, in bytes.
 const SMALL: u64 = 1 << 20;
 
 /// An open wheel.
@@ -18,7 +18,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Takes an open file.
+    /// Wraps an open file.
     pub fn new(mut file: fs_err::File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let small = match length <= SMALL {
@@ -32,12 +32,12 @@ impl Source {
         Ok(Self { file, length, small })
     }
 
-    /// Returns how many bytes it has.
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Returns the digest of all of it.
+    /// Returns the digest of the whole file.
     pub fn digest(&self) -> io::Result<Sha256> {
         if let Some(bytes) = &self.small {
             return Ok(Sha256::of_bytes(bytes));
@@ -52,7 +52,7 @@ impl Source {
         Ok(sha256)
     }
 
-    /// Fills the buffer with what begins at a place.
+    /// Fills the buffer with the bytes from `at` on.
     pub fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         match &self.small {
             None => self.file.read_exact_at(buffer, at),
@@ -63,7 +63,7 @@ impl Source {
         }
     }
 
-    /// Returns a reader that begins at the first byte.
+    /// Returns a reader that starts at the first byte.
     pub fn reader(&self) -> io::Result<Reader<'_>> {
         if let Some(bytes) = &self.small {
             return Ok(Reader::Memory(io::Cursor::new(bytes)));

@@ -1,14 +1,14 @@
-//! Which Python is the first to have the parts of CPython's stable ABI that a library
-//! uses. The facts are data in `stable_abi.toml`.
+//! Finds the first Python that has the parts of CPython's stable ABI that a library uses, from the
+//! data in `stable_abi.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Returns the minor version of Python 3 that has all of these functions and data in its
-/// stable ABI, 0 where there are none; `None` where no version has.
+/// Returns the first minor version of Python 3 whose stable ABI has all of these functions and
+/// data: 0 if `names` is empty, `None` if no version has them all.
 pub(super) fn since<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<u32> {
     static TABLE: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| {
-        // It is part of the program, and a test reads it.
+        // The table is built in, and a test parses it.
         let by_version: BTreeMap<String, Vec<String>> =
             toml::from_str(include_str!("stable_abi.toml")).expect("the built-in table of the ABI is valid");
         let mut table = BTreeMap::new();

@@ -1,12 +1,12 @@
-//! The compatibility tags of a wheel, from what its files are: never one that
-//! they do not allow. Not where the tags are written.
+//! Determines the compatibility tags of a wheel from its files: never a tag that the files do not
+//! allow. It does not write the tags.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::linkage::Elf;
 use super::stable_abi;
 
-/// A wheel's tags, and whether it is free of machine code.
+/// The tags of a wheel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Tags {
     pub pythons: BTreeSet<String>,
@@ -15,48 +15,48 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Returns the tags as a file name has them: `py2.py3-none-any`.
+    /// Returns the tags as in a file name: `py2.py3-none-any`.
     pub fn compressed(&self) -> String {
         let pythons: Vec<&str> = self.pythons.iter().map(String::as_str).collect();
         format!("{}-{}-{}", pythons.join("."), self.abi, self.platform)
     }
 
-    /// Returns every tag that [`Tags::compressed`] stands for, as WHEEL has them.
+    /// Returns every tag that [`Tags::compressed`] expands to, as in WHEEL.
     pub fn expanded(&self) -> BTreeSet<String> {
         self.pythons.iter().map(|python| format!("{python}-{}-{}", self.abi, self.platform)).collect()
     }
 
-    /// Returns whether the wheel has no machine code.
+    /// Returns whether the wheel is free of machine code.
     pub fn pure(&self) -> bool {
         self.platform == "any"
     }
 }
 
-/// What the files of a wheel say, gathered one by one. Each value keeps the path
-/// of a file that said it, for errors.
+/// What the files of a wheel imply for its tags, gathered file by file. Each value keeps the path
+/// of the first such file, for errors.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    /// Python versions as tags have them, such as `314`, from folders and modules.
+    /// Python versions in the spelling of tags, such as `314`, from folders and modules.
     versions: BTreeMap<String, String>,
-    /// The ABI suffixes of modules, such as `314` or `314t`.
+    /// The ABI suffixes of extension modules, such as `314` or `314t`.
     exact: BTreeMap<String, String>,
     archs: BTreeMap<&'static str, String>,
     stable: bool,
-    /// The minor version of Python 3 that has all of the stable ABI that is used.
+    /// The first minor version of Python 3 that has all of the stable ABI in use.
     since: u32,
     /// A library without an exact ABI in its name that uses more than the stable ABI.
     unstable: Option<String>,
-    /// A library that uses Python's API without an ABI in its name.
+    /// Whether a library uses Python's API without an ABI in its name.
     unnamed: bool,
 }
 
 impl Evidence {
-    /// Takes in that a file lies in the folder of this Python version.
+    /// Records a file in the folder of this Python version.
     pub fn folder(&mut self, python: (u32, u32), path: &str) {
         self.versions.entry(format!("{}{}", python.0, python.1)).or_insert_with(|| path.to_owned());
     }
 
-    /// Takes in an ELF file.
+    /// Records an ELF file.
     pub fn elf(&mut self, elf: &Elf, path: &str) {
         self.archs.entry(elf.arch).or_insert_with(|| path.to_owned());
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -77,8 +77,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the tags. `original` are those that the build backend wrote, `policy` the
-    /// manylinux policy that all files keep to.
+    /// Returns the tags. `original` are the build backend's tags, `policy` is the manylinux policy
+    /// that all files comply with.
     pub fn tags(&self, original: &BTreeSet<String>, policy: Option<u32>) -> Result<Tags, String> {
         one(&self.versions, "Python versions")?;
         one(&self.exact, "Python ABIs")?;
@@ -101,11 +101,11 @@ impl Evidence {
         if self.stable || self.unnamed {
             let (python, stated) = self.python(&original)?;
             let claims = stated == Some("abi3");
-            // Only the backend knows which API a library without an ABI in its name keeps to.
+            // Only the build backend knows which API a library without an ABI in its name uses.
             let stable = self.unstable.is_none() && (claims || !self.unnamed);
             let (python, abi) = match (stable, claims) {
                 (true, _) => (self.at_least(python), "abi3".to_owned()),
-                // What the backend states is then the Python of an ABI that is not kept to.
+                // The backend states the Python of a stable ABI that the library exceeds.
                 (false, true) => {
                     let python = self.folder_python(self.unstable.as_deref())?;
                     (python.clone(), python)
@@ -126,14 +126,14 @@ impl Evidence {
         Ok(Tags { pythons, abi: "none".into(), platform })
     }
 
-    /// Returns the lowest Python that the backend stated, with its ABI; without
-    /// one, the Python whose folder the files are in.
+    /// Returns the lowest Python that the backend stated, with its ABI; if it stated none, the
+    /// Python of the folder that the files are in.
     fn python<'a>(&self, original: &[[&'a str; 2]]) -> Result<(String, Option<&'a str>), String> {
         let number = |python: &str| -> Option<u32> {
             let digits = python.strip_prefix("cp")?;
             digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
         };
-        // `cp39` is older than `cp310`: all of these are major version 3 with any minor.
+        // Plain string order would put `cp39` above `cp310`. All have major version 3.
         let lowest = |wanted: fn(&str) -> bool| {
             original
                 .iter()
@@ -147,7 +147,7 @@ impl Evidence {
         self.folder_python(None).map(|python| (python, None))
     }
 
-    /// Returns the Python whose folder the files are in.
+    /// Returns the Python of the folder that the files are in.
     fn folder_python(&self, unstable: Option<&str>) -> Result<String, String> {
         match (self.versions.keys().next(), unstable) {
             (Some(digits), _) => Ok(format!("cp{digits}")),
@@ -158,7 +158,7 @@ impl Evidence {
         }
     }
 
-    /// Returns `python` or the first one that has the stable ABI that is used.
+    /// Returns `python`, or the first Python that has the stable ABI in use if that is later.
     fn at_least(&self, python: String) -> String {
         let minor = python.strip_prefix("cp3").and_then(|minor| minor.parse::<u32>().ok());
         if minor.is_some_and(|minor| minor < self.since) { format!("cp3{}", self.since) } else { python }

@@ -1,6 +1,5 @@
-//! The proof that wheels are made of the files of their RPMs: each wheel is worked out
-//! anew from the RPMs and compared with the file on disk, member by member, by digest.
-//! How that looks on a terminal is `report`'s business.
+//! Proves that wheels are made from the files of their RPMs: plans each wheel again from the RPMs
+//! and compares it with the file on disk, member by member, by digest. `report` prints the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -21,7 +20,7 @@ use rocmrpm_base::files;
 use rocmrpm_base::process;
 use rocmrpm_base::text::visible;
 
-/// How many changed lines of a text are told.
+/// Upper bound on the reported lines of a changed text.
 const MAX_CHANGES: usize = 200;
 
 /// A wheel compared with its RPMs.
@@ -71,7 +70,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Says what is wrong with a file as a whole.
+    /// Describes a problem with a whole file.
     pub fn of_file(what: impl AsRef<str>, expected: Option<Sha256>, found: Option<Sha256>) -> Self {
         Self { member: None, what: visible(what.as_ref()), expected, found }
     }
@@ -81,8 +80,8 @@ impl Difference {
     }
 }
 
-/// Compares the wheels in `request.out_dir` with what [`super::build`] would make of the
-/// RPMs: one proof for each wheel that there is or should be, sorted. Writes nothing.
+/// Compares the wheels in `request.out_dir` with those that [`super::build`] would make from the
+/// RPMs. Returns one proof for each wheel that exists or should exist, sorted. Writes nothing.
 pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
     let folder = request.out_dir.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let mut spool = Spool::new(folder)?;
@@ -104,7 +103,7 @@ pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
     Ok(proofs)
 }
 
-/// Adds a proof that fails for each wheel of a folder that has none yet.
+/// Adds a failed proof for each wheel in a folder that has no proof yet.
 pub fn add_strays(dir: &Path, proofs: &mut Vec<Proof>) -> io::Result<()> {
     for wheel in files::names_in(dir)?.into_iter().filter(|name| name.ends_with(".whl")) {
         if !proofs.iter().any(|proof| proof.wheel == wheel) {
@@ -203,8 +202,8 @@ fn compare_members(file: &Source, plan: &Plan, spool: &Spool, proof: &mut Proof)
     Ok(())
 }
 
-/// Tells what is wrong with the text of a RECORD that should list exactly these members,
-/// each with its digest and size.
+/// Describes what is wrong with a RECORD that should list exactly these members, each with its
+/// digest and size.
 fn compare_record(
     text: &Result<String, Wrong>,
     expected: &BTreeMap<String, (String, String)>,
@@ -233,18 +232,17 @@ fn compare_record(
     Some(format!("it has no line of `{missing}`"))
 }
 
-/// Returns the digest of a member.
 fn hash(archive: &mut Archive<'_>, at: usize, name: &str) -> Result<Sha256, Wrong> {
     let size = archive.by_index_data(at).map_or(0, |entry| entry.size());
     let mut hasher = Sha256::hasher();
-    // No more than the archive states, all of which together is limited.
+    // At most the size stated in the archive; the sum of these sizes is limited.
     match each_block(archive, at, size.saturating_add(1), name, |block| hasher.update(block))? {
         length if length == size => Ok(hasher.into()),
         _ => Err(format!("`{}` has another size than stated", name.escape_debug()).into()),
     }
 }
 
-/// Returns digest and size that a member has once it is written.
+/// Returns the digest and size that a member has once it is written.
 fn digest(content: &Content, spool: &Spool) -> io::Result<(Sha256, u64)> {
     match content {
         Content::File(stored) => Ok((stored.sha256, stored.size)),
@@ -253,7 +251,7 @@ fn digest(content: &Content, spool: &Spool) -> io::Result<(Sha256, u64)> {
     }
 }
 
-/// Tells what rocmrpm made of a member; `None` for a file of the RPM.
+/// Describes how rocmrpm made a member; `None` for a file of the RPM.
 fn made(name: &str, member: &Member, plan: &Plan, spool: &Spool) -> io::Result<Option<Made>> {
     let changes = match &member.content {
         Content::File(_) => return Ok(None),
@@ -271,7 +269,7 @@ fn made(name: &str, member: &Member, plan: &Plan, spool: &Spool) -> io::Result<O
     Ok(Some(Made { member: name.to_owned(), changes: changes.iter().map(|line| visible(line)).collect() }))
 }
 
-/// Returns the lines in which two texts differ, after `-` and `+`.
+/// Returns the lines in which two texts differ, with a leading `-` or `+`.
 fn changes(old: &str, new: &str) -> Vec<String> {
     let diff = similar::TextDiff::from_lines(old, new);
     let changed = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);

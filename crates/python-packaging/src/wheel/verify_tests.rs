@@ -1,4 +1,4 @@
-//! Wheels that are built from an RPM, read back, changed, and compared with it.
+//! Builds wheels from an RPM, reads them back, changes them, and compares them with the RPM.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ const METADATA: &str = "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n";
 const INFO: &str = "demo-1.0+rocm7.14.dist-info";
 const SCRIPT: &str = "demo-1.0+rocm7.14.data/scripts/script";
 
-/// A member of a wheel: its name, its mode, its content.
+/// The name, the mode and the content of a member.
 type Entry = (String, u32, Vec<u8>);
 
-/// An RPM, and the folder of its wheel.
+/// An RPM and the folder for its wheel.
 struct Lab {
     dir: tempfile::TempDir,
     rpms: [PathBuf; 1],

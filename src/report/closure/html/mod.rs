@@ -1,6 +1,6 @@
-//! A closure as one HTML page that needs nothing beside it: the places as colours and signs,
-//! sizes as areas and bars, and the chain to each member. Links and `<details>` do without
-//! the script, which adds a filter by name.
+//! Renders a closure as a self-contained HTML page: places as colors and symbols, sizes as areas
+//! and bars, and the chain of requirements of each member. Links and `<details>` work without the
+//! script, which adds a filter by name.
 
 mod treemap;
 
@@ -17,24 +17,24 @@ use crate::html::{PAGE_STYLE, capital, escape};
 use crate::report::{count, human_size};
 use crate::workspace::Place;
 
-/// The style of this page beyond the style of all pages.
+/// The style of this page, in addition to the common style of all pages.
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Width by height of the drawing of sizes.
+/// The width of the size chart divided by its height.
 const RATIO: f64 = 2.2;
 
-/// The order of sections: where there is work to do comes first.
+/// The order of the sections: those with work to do come first.
 const SECTIONS: [Place; 4] = [Place::Private, Place::Rpm, Place::Dropped, Place::System];
 
-/// What a page is made from: requirements by both of their ends.
+/// The data of a page. `wants` and `wanted` have the requirements by either end.
 struct Page<'c> {
     closure: &'c Closure,
     groups: Vec<Group<'c>>,
     chains: BTreeMap<&'c str, (Vec<&'c Edge>, u64)>,
     wants: BTreeMap<&'c str, Vec<&'c Edge>>,
     wanted: BTreeMap<&'c str, Vec<&'c Edge>>,
-    /// The largest size.
+    /// The largest size of a member in bytes.
     most: u64,
 }
 
@@ -49,7 +49,7 @@ pub fn closure_html(closure: &Closure) -> String {
         most: closure.members.values().filter_map(size).max().unwrap_or(0).max(1),
     };
     let title = escape(closure.graph.component.as_str());
-    // The digest of the only script that a browser is to run (CSP level 2, section 7.17).
+    // The digest of the only script that a browser may run (CSP level 2, section 7.17).
     let script = BASE64_STANDARD.encode(Sha256::of_bytes(SCRIPT).as_bytes());
     let sections: String = SECTIONS.iter().map(|place| page.section(*place)).collect();
     format!(
@@ -77,7 +77,7 @@ impl<'c> Page<'c> {
         self.groups.iter().find(|group| group.place == place)
     }
 
-    /// What the page is of, and the places: their sums, and switches that hide them.
+    /// Renders the title and the places, with their totals and switches that hide them.
     fn head(&self) -> String {
         let closure = self.closure;
         let members = closure.members.len();
@@ -120,7 +120,7 @@ impl<'c> Page<'c> {
         )
     }
 
-    /// Sizes as areas, each a link to its member.
+    /// Renders sizes as areas, each a link to its member.
     fn drawing(&self) -> String {
         let mut sized: Vec<(u64, &Member)> = self
             .closure
@@ -137,7 +137,7 @@ impl<'c> Page<'c> {
         let mut cells = String::new();
         for ((bytes, member), area) in sized.iter().zip(treemap::areas(&sizes, RATIO)) {
             let (name, place) = (escape(&member.name), member.place.name());
-            // Text that would not fit is left to the title.
+            // Text that does not fit is only in the title.
             let text = match (area.width, area.height) {
                 (w, h) if w > 0.05 && h > 0.09 => {
                     format!("<span>{name}</span><small>{}</small>", human_size(*bytes))
@@ -165,7 +165,7 @@ impl<'c> Page<'c> {
         )
     }
 
-    /// The members of one place, each folded.
+    /// Renders the members of a place, each collapsed.
     fn section(&self, place: Place) -> String {
         let Some(group) = self.group(place).filter(|group| !group.members.is_empty()) else {
             return String::new();
@@ -276,7 +276,7 @@ impl<'c> Page<'c> {
         )
     }
 
-    /// A link to a member, with the sign of its place.
+    /// Renders a link to a member, with the symbol of its place.
     fn link(&self, name: &str) -> String {
         let shown = escape(&named(self.closure, name));
         match self.closure.members.get(name) {
@@ -291,7 +291,7 @@ impl<'c> Page<'c> {
     }
 }
 
-/// A stranger's address: a link only where it leads to a web page.
+/// Renders an untrusted URL, as a link only if it leads to a web page.
 fn outside(url: &str) -> String {
     let shown = escape(url);
     match url.starts_with("https://") || url.starts_with("http://") {
@@ -309,7 +309,7 @@ fn explained(place: Place, chroot: &str) -> String {
     }
 }
 
-/// A sign for a place, as `signs` draws it.
+/// Renders the symbol of a place, as drawn by `signs`.
 fn mark(place: Place) -> String {
     let name = place.name();
     format!(
@@ -318,7 +318,8 @@ fn mark(place: Place) -> String {
     )
 }
 
-/// Draws a sign for each place that needs no colour: a tick, a box, a lock and a cross.
+/// Draws a symbol for each place that is recognizable without color: a check mark, a box, a lock
+/// and a cross.
 fn signs() -> String {
     let sign = |place: Place| {
         let shape = match place {

@@ -1,12 +1,13 @@
-//! Areas in proportion to sizes, as near to squares as can be: a squarified treemap (Bruls,
-//! Huizing, van Wijk: "Squarified Treemaps", 2000). What the areas stand for is not known here.
+//! Computes areas in proportion to sizes, as close to squares as possible: a squarified treemap
+//! (Bruls, Huizing, van Wijk: "Squarified Treemaps", 2000). It does not know what the areas
+//! represent.
 
-/// A rectangle in parts of the whole, from 0 to 1.
+/// A rectangle, with coordinates from 0 to 1 relative to the whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Area {
     /// The left edge.
     pub x: f64,
-    /// The upper edge.
+    /// The top edge.
     pub y: f64,
     /// The width.
     pub width: f64,
@@ -14,12 +15,12 @@ pub struct Area {
     pub height: f64,
 }
 
-/// Returns an area for each size, in the same order; sizes are to be positive and sorted, the
-/// largest first. `ratio` is the whole's width by its height.
+/// Returns an area for each size, in the same order. Sizes must be positive and sorted in
+/// descending order. `ratio` is the width of the whole divided by its height.
 pub fn areas(sizes: &[f64], ratio: f64) -> Vec<Area> {
     let total: f64 = sizes.iter().sum();
     let mut areas = Vec::with_capacity(sizes.len());
-    // In a whole that is `ratio` wide and 1 high.
+    // Within a whole that is `ratio` wide and 1 high.
     let mut free = Area { x: 0.0, y: 0.0, width: ratio, height: 1.0 };
     let mut rest = sizes;
     while !rest.is_empty() {
@@ -61,8 +62,8 @@ fn worst_of(rest: &[f64], taken: usize, sum: f64, short: f64, part: impl Fn(f64)
     worst(part(rest[0]), part(rest[taken - 1]), sum, short)
 }
 
-/// The ratio of the sides of the least square area in a row, of which the largest, the smallest
-/// and the sum are known.
+/// Returns the aspect ratio of the least square area in a row, given the largest size, the smallest
+/// size and the sum.
 fn worst(largest: f64, smallest: f64, sum: f64, short: f64) -> f64 {
     let square = short * short;
     (square * largest / (sum * sum)).max(sum * sum / (square * smallest))
