@@ -1,5 +1,5 @@
-//! Finds what a build would download, and what makes each download unnecessary: the general rules in
-//! `points.toml`, or the `[[offline]]` entries of component.toml. Both are verified. The audit
+//! Finds what a build would download, and what makes each download unnecessary: the general rules
+//! in `points.toml`, or the `[[offline]]` entries of component.toml. Both are verified. The audit
 //! reads a source after `%prep`; it does not unpack or patch anything.
 
 mod find;

@@ -167,8 +167,8 @@ impl<'f> Index<'f> {
         own(format!("{path}.py")).or_else(|| own(format!("{path}/__init__.py")))
     }
 
-    /// Finds a script by the name that another one uses: relative to that script's folder, relative to
-    /// the top folder, or by a path suffix that only one script has.
+    /// Finds a script by the name that another one uses: relative to that script's folder, relative
+    /// to the top folder, or by a path suffix that only one script has.
     fn script(&self, folder: &str, name: &str) -> Option<&'f str> {
         let beside = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         if let Some(found) = self.all.get(beside.as_str()).or_else(|| self.all.get(name)) {
@@ -180,8 +180,8 @@ impl<'f> Index<'f> {
         same.next().is_none().then_some(*only)
     }
 
-    /// Finds a module relative to the importing script's folder and, if `top` is set, relative to the
-    /// top folder.
+    /// Finds a module relative to the importing script's folder and, if `top` is set, relative to
+    /// the top folder.
     fn module(&self, folder: &str, top: bool, module: &str) -> Option<&'f str> {
         let path = module.trim_start_matches('.').replace('.', "/");
         [folder, ""].iter().take(if top { 2 } else { 1 }).find_map(|folder| {

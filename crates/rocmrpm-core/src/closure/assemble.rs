@@ -196,8 +196,8 @@ fn forbid(graph: &Graph) -> Result<(), ClosureError> {
     Ok(())
 }
 
-/// Returns the shortest chain of requirements from the component to a distribution: `vllm -> x 1.0
-/// -> torch<2`.
+/// Returns the shortest chain of requirements from the component to a distribution, such as
+/// `vllm -> x 1.0 -> torch<2`.
 fn chain(graph: &Graph, to: &str) -> Option<String> {
     let by = first_edges(graph);
     by.get(to).and_then(|last| chain_with(graph, &by, last))

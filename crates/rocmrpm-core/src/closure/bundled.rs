@@ -52,7 +52,6 @@ pub(super) struct Inventory {
     source: String,
 }
 
-/// Returns the tables.
 pub(super) fn tables() -> &'static Tables {
     static READ: LazyLock<Tables> =
         // A test parses the table.

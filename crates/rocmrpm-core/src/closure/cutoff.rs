@@ -21,8 +21,8 @@ pub(super) struct Cutoff {
 }
 
 impl Cutoff {
-    /// Returns the cutoff that `[closure]` sets [default: the day on which the pinned version was
-    /// uploaded to the index]. `locked` is the default if the index may not be queried.
+    /// Returns the cutoff that `[closure]` sets; the default is the day on which the pinned version
+    /// was uploaded to the index, or `locked` if the index may not be queried.
     pub fn of(
         workspace: &Workspace,
         component: &Component,

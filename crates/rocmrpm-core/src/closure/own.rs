@@ -27,7 +27,6 @@ use python_packaging::needs::{Need, Needs};
 /// A distribution that a component of the stack makes.
 #[derive(Debug, Clone)]
 pub(super) struct Own {
-    /// The component.
     pub component: ComponentName,
     /// The version in the pin set.
     pub version: Version,

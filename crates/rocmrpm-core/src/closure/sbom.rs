@@ -16,7 +16,6 @@ const MAX_COMPONENTS: usize = 20_000;
 /// The maximum depth of nested components.
 const MAX_DEPTH: usize = 16;
 
-/// An SBOM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sbom {
     /// Whether it lists only libraries that a repair tool copied into the wheel.
@@ -27,14 +26,11 @@ pub(super) struct Sbom {
     pub components: Vec<Component>,
 }
 
-/// A component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Component {
     /// The kind of its package URL, such as `cargo`; empty if it has none.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: Option<String>,
     /// Its license, as an SPDX expression if the SBOM states one.
     pub license: Option<String>,

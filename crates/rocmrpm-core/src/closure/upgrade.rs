@@ -9,7 +9,7 @@ use crate::text::visible;
 /// The members that may move to another version than the locked one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Upgrade<'a> {
-    /// None.
+    /// No member.
     #[default]
     None,
     /// All of them.

@@ -22,7 +22,7 @@ pub struct Difference {
     pub workspace: Option<String>,
 }
 
-/// Returns the flavour that an image's label names.
+/// Returns the flavor that an image's label names.
 pub fn flavour(found: &BTreeMap<String, String>, image: &str) -> Result<Flavour, Error> {
     let name = found.get(labels::FLAVOUR);
     name.and_then(|name| Flavour::parse(name)).ok_or_else(|| {

@@ -13,7 +13,7 @@ use crate::text::visible;
 pub enum Engine {
     /// podman.
     Podman,
-    /// buildah, which also runs inside containers, with `BUILDAH_ISOLATION=chroot`.
+    /// buildah, which also works where containers cannot run, with `BUILDAH_ISOLATION=chroot`.
     Buildah,
 }
 
@@ -84,8 +84,8 @@ impl Engine {
         Self::first([Self::Podman, Self::Buildah])
     }
 
-    /// Returns the engine to run commands in images with. Prefers buildah, which also works inside
-    /// containers.
+    /// Returns the engine to run commands in images with. Prefers buildah, which also works where
+    /// containers cannot run.
     pub fn to_look_inside() -> Result<Self, EngineError> {
         Self::first([Self::Buildah, Self::Podman])
     }

@@ -33,7 +33,7 @@ pub fn write(path: &Path, text: &str, workspace: &Workspace, events: &dyn Events
 }
 
 /// Returns the container files of a workspace: for the chosen chroot if it has an image, otherwise
-/// for the workspace's default chroot, and for the chroots that flavours name. Empty if no
+/// for the workspace's default chroot, and for the chroots that flavors name. Empty if no
 /// component belongs in an image.
 pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     let load = |chroot: Option<&String>| {
@@ -81,7 +81,7 @@ fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     Ok(files)
 }
 
-/// Returns where a flavour's container file is written.
+/// Returns where a flavor's container file is written.
 fn path(workspace: &Workspace, flavour: Flavour) -> PathBuf {
     let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
     // Files rendered from overridden pins must not end up in the workspace's history.

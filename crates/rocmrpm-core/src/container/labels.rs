@@ -12,10 +12,10 @@ use crate::workspace::{Component, Flavour, Pin, Source, Workspace};
 /// The prefix of all labels that rocmrpm defines.
 const OWN: &str = "io.rocmrpm";
 
-/// The label with the flavour of an image.
+/// The label with the flavor of an image.
 pub(super) const FLAVOUR: &str = "io.rocmrpm.flavour";
 
-/// Returns the labels of an image except for the name of its base image: the flavour, the risks,
+/// Returns the labels of an image except for the name of its base image: the flavor, the risks,
 /// and for every pin that rocmrpm builds its version, origin and digest.
 pub(super) fn labels(
     stack: &Stack<'_>,
@@ -54,7 +54,7 @@ pub(super) fn labels(
     Ok(labels)
 }
 
-/// Returns the name of an image of a flavour.
+/// Returns the name of an image of a flavor.
 pub(super) fn title(stack: &str, flavour: Flavour) -> String {
     match flavour {
         Flavour::Fedora => stack.to_owned(),

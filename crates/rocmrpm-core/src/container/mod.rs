@@ -1,4 +1,4 @@
-//! Container files: renders them from pins, components and a chroot in several flavours, builds
+//! Container files: renders them from pins, components and a chroot in several flavors, builds
 //! images with an engine, and checks whether an image matches the pins. It does not build RPMs or
 //! wheels.
 
@@ -46,8 +46,8 @@ const SPOOF_BASE: &str =
 /// Ollama's image for AMD GPUs; upstream moves the tag.
 const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
 
-/// Returns the name of a flavour's container file: `Containerfile.fedora43` for the chroot's own
-/// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` if the flavour does not
+/// Returns the name of a flavor's container file: `Containerfile.fedora43` for the chroot's own
+/// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` if the flavor does not
 /// depend on a chroot.
 pub fn file_name(chroot: &str, flavour: Flavour) -> String {
     let chroot = chroot.replace('-', "");
@@ -58,12 +58,12 @@ pub fn file_name(chroot: &str, flavour: Flavour) -> String {
     }
 }
 
-/// Returns the default name of a flavour's image.
+/// Returns the default name of a flavor's image.
 pub fn image_name(stack: &Stack<'_>, flavour: Flavour) -> String {
     labels::title(&stack.workspace.manifest.name, flavour)
 }
 
-/// Renders the container file of a flavour for the workspace's chosen chroot. The output depends
+/// Renders the container file of a flavor for the workspace's chosen chroot. The output depends
 /// only on the workspace, not on what has been built.
 pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
     let workspace = stack.workspace;
@@ -110,7 +110,7 @@ pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
     Ok(Templates::parse(templates)?.render(template, &values)? + "\n")
 }
 
-/// Returns the labels that an image of a flavour must have.
+/// Returns the labels that an image of a flavor must have.
 fn wanted_labels(stack: &Stack<'_>, flavour: Flavour) -> Result<BTreeMap<String, String>, Error> {
     let settings = stack.workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();
     let image = base(stack.workspace, flavour, &settings)?;
@@ -201,8 +201,8 @@ fn packages<'w>(
     Ok((components, packages))
 }
 
-/// Returns whether the chosen chroot supports a flavour: there are packages to install, a base
-/// image, and ROCm if the flavour needs it.
+/// Returns whether the chosen chroot supports a flavor: there are packages to install, a base
+/// image, and ROCm if the flavor needs it.
 pub fn is_possible(stack: &Stack<'_>, flavour: Flavour) -> bool {
     let workspace = stack.workspace;
     let settings = workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();

@@ -105,7 +105,7 @@ impl<'e> Client<'e> {
         format!("{}/coprs/build/{build}", self.url)
     }
 
-    /// Returns a command of copr-cli as a user can type it.
+    /// Returns a copr-cli command for the user to copy.
     pub fn command(&self, args: &[&str]) -> String {
         let config = self.config.as_ref().map(|path| format!("--config {} ", quote(&path.to_string_lossy())));
         let args: Vec<String> = args.iter().map(|arg| quote(arg)).collect();

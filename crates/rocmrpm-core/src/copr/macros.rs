@@ -15,8 +15,8 @@ use crate::workspace::Workspace;
 pub struct MacrosPackage {
     /// Its name: `<stack>-rpm-macros`.
     pub name: String,
-    /// Its version and release. The version is the number of commits to its inputs; the release
-    /// starts with the digest of its contents.
+    /// Its version and release. The version is the number of commits to its inputs; the release is
+    /// the beginning of the digest of its contents.
     pub version_release: String,
     /// The dist tag in the release.
     pub dist: String,
@@ -36,7 +36,6 @@ impl MacrosPackage {
         if macros.is_empty() {
             return None;
         }
-        // The macro file gets a name of its own, which users never see.
         let lines: Vec<String> = macros.iter().map(|(name, value)| format!("%{name} {value}")).collect();
         let stack = &workspace.manifest.name;
         let name = Self::name_of(workspace);

@@ -19,11 +19,9 @@ pub(super) struct Parcel<'p> {
     pub component: Option<&'p ComponentName>,
     /// The source package's name.
     pub name: &'p str,
-    /// Version and release.
     pub version_release: String,
     /// The digest of everything that determines the build: sources and settings.
     pub key: Sha256,
-    /// The file.
     pub srpm: &'p Path,
     /// The timeout of its build.
     pub timeout: Option<Duration>,

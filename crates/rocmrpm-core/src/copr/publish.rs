@@ -115,7 +115,7 @@ pub struct Obstacle {
 pub enum Published {
     /// Everything that was accepted is already published.
     Already,
-    /// COPR accepted the request.
+    /// COPR was asked to publish.
     Asked,
     /// Nothing was requested because of these builds.
     Not(Vec<Obstacle>),

@@ -1,5 +1,5 @@
-//! Repositories besides a project's own: those that builds see, per chroot, and those that `dnf
-//! copr enable` enables for users, for which COPR has a single list for all chroots. Does not
+//! Repositories besides a project's own: those that builds see, per chroot, and those that
+//! `dnf copr enable` enables for users, for which COPR has a single list for all chroots. Does not
 //! change the project.
 
 use serde_json::Value;

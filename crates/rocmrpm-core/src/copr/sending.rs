@@ -202,7 +202,6 @@ fn key_text(content: Sha256, builder: &str, workspace: &Workspace) -> String {
     json!([content.to_string(), builder, chroot.macros, provider.gpu_macros, targets, packages]).to_string()
 }
 
-/// Reads an SRPM's header.
 pub(super) fn header(srpm: &Path) -> Result<rpms::Header, BuildError> {
     rpms::header(srpm).map_err(|error| BuildError::Environment {
         message: format!("cannot read the SRPM `{}`: {error}", srpm.display()),

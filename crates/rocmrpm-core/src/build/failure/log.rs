@@ -76,7 +76,6 @@ impl Log {
         Self { lines }
     }
 
-    /// Returns the lines.
     pub(in crate::build) fn lines(&self) -> &[String] {
         &self.lines
     }

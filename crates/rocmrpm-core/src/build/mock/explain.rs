@@ -12,7 +12,7 @@ use crate::process::{Finished, ProcessError, says_full};
 /// mock's exit code for a build that took too long.
 const TIMEOUT: i32 = 11;
 
-/// What mock's exit codes mean. Source: mock, `mockbuild/exception.py`.
+/// The meanings of mock's exit codes. Source: mock, `mockbuild/exception.py`.
 #[rustfmt::skip]
 const EXITS: &[(i32, Kind, &str, &str)] = &[
     (1, Kind::Environment, "mock failed", "its log says more"),

@@ -37,7 +37,6 @@ const LICENSE_FILES: &[&str] = &["copying", "licence", "license", "notice"];
 
 /// The facts about a member.
 pub(super) struct Facts {
-    /// What it is built from.
     pub built_from: Built,
     /// The reason for that choice, as a sentence.
     pub reason: String,
@@ -49,9 +48,7 @@ pub(super) struct Facts {
 
 /// What a package is built from.
 pub(super) enum Built {
-    /// A wheel.
     Wheel(WheelFacts),
-    /// A source distribution.
     Sdist(SdistFacts),
 }
 
@@ -60,7 +57,6 @@ pub(super) struct WheelFacts {
     pub file: LockedFile,
     /// Whether its metadata lists license files.
     pub names_licenses: bool,
-    /// What is in it.
     pub contents: Contents,
     /// What is bundled in it, in the syntax of `Provides:`.
     pub bundled: BTreeSet<String>,
@@ -332,7 +328,8 @@ struct Build {
 }
 
 impl Build {
-    /// Reads the table `[build-system]` of pyproject.toml (PEP 517, PEP 518) [default: setuptools].
+    /// Reads the table `[build-system]` of pyproject.toml (PEP 517, PEP 518); the default is
+    /// setuptools.
     fn read(tree: &Tree) -> Result<Result<Self, String>, SourceError> {
         let legacy = || Self {
             backend: "setuptools.build_meta:__legacy__".into(),

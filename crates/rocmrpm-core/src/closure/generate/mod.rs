@@ -1,6 +1,6 @@
-//! Generates the packages for the members of a closure: the components and pins that `rocmrpm
-//! closure --write` writes, as texts by path. Choosing the place of a member comes before, and
-//! writing the files afterwards.
+//! Generates the packages for the members of a closure: the components and pins that
+//! `rocmrpm closure --write` writes, as texts by path. Choosing the place of a member comes before,
+//! and writing the files afterwards.
 
 mod error;
 mod facts;

@@ -60,8 +60,8 @@ class Files:
         else:
             self.archive = zipfile.ZipFile(path)
             self.names = {name for name in self.archive.namelist() if not name.endswith("/")}
-            # Files that an installer puts next to the others (binary distribution format, "The
-            # .data directory").
+            # Files that an installer puts next to the others (binary distribution format,
+            # "The .data directory").
             data = {name.split("/", 2)[0] for name in self.names if ".data/" in name}
             self.roots += [f"{one}/{lib}/" for one in data for lib in ("purelib", "platlib")]
         self.folders = set()
