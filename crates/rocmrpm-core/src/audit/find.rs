@@ -1,35 +1,35 @@
-//! Download points in the text of one file. Which files are looked at, and what
-//! satisfies a point, is known elsewhere.
+//! Finds download points in the text of one file. It does not choose the files, and does not
+//! decide what satisfies a point.
 
 use memchr::memmem;
 
 use super::table::{Language, Pattern, TABLE};
 
-/// A place that fetches something.
+/// A place in a build script that downloads something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The kind, an `id` of the table.
+    /// The kind: an `id` in `points.toml`.
     pub kind: &'static str,
     /// The line, counted from 1.
     pub line: usize,
-    /// The line's text, or the whole call on one line.
+    /// The text of the line, or the whole call joined into one line.
     pub text: String,
     /// The name that a call declares.
     pub name: Option<String>,
-    /// What it fetches, where that is written there.
+    /// What it downloads, if the text says so.
     pub fetches: Option<String>,
 }
 
-/// How long the arguments of a call may be, in bytes.
+/// The maximum length of a call's arguments, in bytes.
 const LONGEST_CALL: usize = 8000;
 
-/// How much of a line is shown, in characters.
+/// The maximum number of characters kept of a line.
 const SHOWN: usize = 200;
 
 /// Finds the download points of a file.
 pub fn points(file_name: &str, text: &str) -> Vec<Found> {
     let language = TABLE.language(file_name);
-    // Most files have nothing of most patterns, which is soon told of a file as a whole.
+    // Most files match few patterns: search the whole text once before going line by line.
     let lower = text.to_ascii_lowercase();
     let in_text = |part: &String| memmem::find(text.as_bytes(), part.as_bytes()).is_some();
     let in_lower =
@@ -81,11 +81,10 @@ fn url(line: &str) -> Option<String> {
     Some(line[start..end].to_owned())
 }
 
-/// Returns the lines with their comments and, in Python, their docstrings taken out, so
-/// that the numbers of the lines stay.
+/// Removes comments and, in Python, docstrings. Line numbers stay the same.
 fn code(language: &Language, text: &str) -> Vec<String> {
     let mut out = Vec::new();
-    // What ends the comment or string that the line begins in.
+    // The delimiter that closes the comment or string that is open at the start of the line.
     let mut until: Option<String> = None;
     for line in text.lines() {
         let mut rest = line;
@@ -130,7 +129,7 @@ fn code(language: &Language, text: &str) -> Vec<String> {
     out
 }
 
-/// Finds a comment: at the line's beginning or behind a blank, and not in a string.
+/// Finds a comment that starts the line or follows whitespace, outside of strings.
 fn comment_at(line: &str, comment: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = ' ';
@@ -139,7 +138,7 @@ fn comment_at(line: &str, comment: &str) -> Option<usize> {
             Some(open) if c == open && before != '\\' => quote = None,
             Some(_) => {}
             None if line[at..].starts_with(comment) && before.is_whitespace() => return Some(at),
-            // An apostrophe within a word opens no string.
+            // An apostrophe within a word does not open a string.
             None if c == '"' || c == '\'' && !before.is_alphanumeric() => quote = Some(c),
             None => {}
         }
@@ -148,14 +147,13 @@ fn comment_at(line: &str, comment: &str) -> Option<usize> {
     None
 }
 
-/// Returns whether a line has a text that does not begin within a word.
+/// Returns whether a line contains a text that does not start in the middle of a word.
 fn has_text(line: &str, text: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(text).any(|(at, _)| !text.starts_with(word) || !line[..at].ends_with(word))
 }
 
-/// Returns whether a line has a word that is a command: by itself, and followed by
-/// something.
+/// Returns whether a line runs a command: the word stands by itself and arguments follow.
 fn has_command(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back().unwrap_or(' ');
@@ -210,7 +208,7 @@ fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<Found> {
     found
 }
 
-/// Returns what stands between the parentheses of a call.
+/// Returns the text between the parentheses of a call.
 fn arguments(code: &[String], start: usize) -> String {
     let (mut out, mut depth) = (String::new(), 0_usize);
     for (at, line) in code.iter().enumerate() {
@@ -233,7 +231,7 @@ fn arguments(code: &[String], start: usize) -> String {
     out
 }
 
-/// Counts what a file lists; one point for all of it.
+/// Counts the items that a file lists and returns one point for all of them.
 fn listed(pattern: &'static Pattern, text: &str) -> Option<Found> {
     let is = |line: &str| pattern.items.iter().any(|item| line.trim_start().starts_with(item.as_str()));
     let first = text.lines().position(is)?;

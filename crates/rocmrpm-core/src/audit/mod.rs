@@ -1,6 +1,6 @@
-//! What a build would fetch from the network, and what makes each of these downloads
-//! unnecessary: the table's general knowledge, or what component.toml declares in
-//! `[[offline]]`, both verified. The source is one that `%prep` has left.
+//! Finds what a build would download, and what makes each download unnecessary: the general rules
+//! in `points.toml`, or the `[[offline]]` entries of component.toml. Both are verified. The audit
+//! reads a source after `%prep`; it does not unpack or patch anything.
 
 mod find;
 mod scan;
@@ -20,13 +20,13 @@ use find::Found;
 use scan::scan;
 use table::{Satisfier, TABLE};
 
-/// Returns the download points of a source as upstream released it, whatever satisfies
-/// them: file, line, and what is fetched, once for each line.
+/// Returns the download points of an unmodified upstream source, whether or not anything satisfies
+/// them: file, line, and what is downloaded, at most one per line.
 pub fn download_points(root: &Path) -> Result<Vec<(String, usize, String)>, Error> {
     let what = |found: &Found| found.name.clone().or_else(|| found.fetches.clone());
     let points = scan(root, ("", ""))?.points.into_iter();
     let mut points: Vec<_> = points.map(|(file, at)| (file, at.line, what(&at).unwrap_or(at.text))).collect();
-    // The first argument of a call is what it declares.
+    // The first argument of a call names what it declares.
     points.dedup_by(|(file, line, _), (first, at, _)| file == first && line == at);
     Ok(points)
 }
@@ -105,13 +105,13 @@ impl Audit {
         self.points.iter().filter(|point| point.satisfied.is_none())
     }
 
-    /// Returns whether a build fetches nothing.
+    /// Returns whether a build downloads nothing.
     pub fn clean(&self) -> bool {
         self.open().next().is_none() && self.mistakes.is_empty() && self.unread.is_empty()
     }
 }
 
-/// Looks through a prepared source for what would be fetched.
+/// Audits a prepared source for downloads.
 pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<Audit, Error> {
     let (record, spec) = (&prepared.record, &prepared.spec);
     let found = scan(&record.folder, (&spec.file_name, &spec.text))?;
@@ -135,7 +135,7 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
         };
         let pattern = TABLE.point.iter().find(|pattern| pattern.id == point.kind);
         if pattern.and_then(|pattern| pattern.declared_by.as_deref()).is_some_and(declared_here) {
-            // The declaration is the point, and tells more.
+            // Report the declaration instead: it has more details.
             continue;
         }
         let declared = entries.iter_mut().filter(|entry| entry.covers(file, point)).map(|entry| {
@@ -147,7 +147,7 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
             };
             (entry.wrong.is_none(), satisfied)
         });
-        // All that cover it count as used; the first true one is told.
+        // All entries that cover the point count as used; report the first valid one.
         let declared: Vec<_> = declared.collect();
         let declared = declared.into_iter().find(|(holds, _)| *holds).map(|(_, satisfied)| satisfied);
         points.push(Point {
@@ -190,7 +190,7 @@ fn with_text(offline: &Offline) -> String {
     offline.find.as_ref().map(|find| format!(" with the text `{find}`")).unwrap_or_default()
 }
 
-/// An `[[offline]]` that is for this version.
+/// An `[[offline]]` entry that applies to this version.
 struct Entry<'o> {
     offline: &'o Offline,
     used: bool,
@@ -205,16 +205,16 @@ impl Entry<'_> {
     }
 }
 
-/// What claims are compared with.
+/// What `[[offline]]` entries and general rules are checked against.
 struct Known<'a> {
     root: &'a Path,
     pin: &'a Pin,
-    /// The spec, as it was rendered.
+    /// The rendered spec.
     spec: &'a Sections,
 }
 
 impl Known<'_> {
-    /// Returns what is wrong with a declaration, and how to fix it.
+    /// Returns what is wrong with a declaration, and how to fix it; `None` if it is valid.
     fn refutes(&self, offline: &Offline) -> Option<(String, String)> {
         let with = &offline.with;
         match offline.by {
@@ -241,12 +241,12 @@ impl Known<'_> {
                 format!("the spec has no `BuildRequires: {with}`"),
                 "add it to the template, or correct the entry".to_owned(),
             )),
-            // A reason cannot be verified; that there is one is seen to when it is read.
+            // A reason cannot be verified. The parser rejects an empty one.
             By::NotReached => None,
         }
     }
 
-    /// Returns what satisfies a point in general.
+    /// Returns the general rule that satisfies a point.
     fn satisfies(&self, file: &str, point: &Found) -> Option<Satisfied> {
         let fits = |satisfier: &&Satisfier| satisfier.points.iter().any(|kind| kind == point.kind);
         TABLE.satisfier.iter().filter(fits).find_map(|satisfier| {
@@ -266,7 +266,7 @@ impl Known<'_> {
         }
         if let Some(name) = &satisfier.file {
             let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-            // The last is where `%prep` has unpacked it.
+            // The last folder is the one that `%prep` unpacked the source in.
             return folder.ancestors().chain([Path::new("..")]).find_map(|folder| {
                 let path = folder.join(name);
                 let full = self.root.join(&path);
@@ -282,8 +282,8 @@ impl Known<'_> {
     }
 }
 
-/// Returns whether a setting stands in `%build`: outside of comments, as a word of its
-/// own. Quotes do not count: `export A='b'` sets `A=b`.
+/// Returns whether `%build` contains a setting as a whole word outside of comments. Quotes are
+/// ignored: `export A='b'` sets `A=b`.
 fn has_setting(spec: &Sections, setting: &str) -> bool {
     let plain = |text: &str| text.replace(['\'', '"'], "");
     let setting = plain(setting);
@@ -293,7 +293,7 @@ fn has_setting(spec: &Sections, setting: &str) -> bool {
         build.flat_map(|script| &script.lines).filter(|line| !line.text.trim_start().starts_with('#'));
     lines.map(|line| plain(&line.text)).any(|line| {
         line.match_indices(&setting).any(|(at, _)| {
-            // `-DNAME=ON` gives CMake the variable NAME.
+            // `-DNAME=ON` sets the CMake variable NAME.
             let (before, after) = (&line[..at], &line[at + setting.len()..]);
             let begins = before.ends_with("-D") || !before.ends_with(word) || !setting.starts_with(word);
             begins && (!after.starts_with(word) || !setting.ends_with(word))
@@ -301,7 +301,7 @@ fn has_setting(spec: &Sections, setting: &str) -> bool {
     })
 }
 
-/// Returns whether the spec requires a package for its build.
+/// Returns whether the spec has a BuildRequires on a package.
 fn requires(spec: &Sections, package: &str) -> bool {
     let tags = spec.packages.iter().flat_map(|package| &package.tags);
     let lists = tags.filter(|tag| tag.name == "buildrequires").map(|tag| split(&tag.value));

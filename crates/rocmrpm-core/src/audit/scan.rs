@@ -1,5 +1,5 @@
-//! Which files of a prepared source are build scripts: those that a build begins with,
-//! and those that one of these names. What they do is not judged here.
+//! Finds the build scripts of a prepared source: the entry points of a build, and the scripts that
+//! these refer to. It does not decide whether a download is satisfied.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
@@ -10,24 +10,23 @@ use super::table::TABLE;
 use crate::error::{Error, IoError};
 use crate::process::check_stop;
 
-/// Files beyond this size are no scripts that somebody wrote; they are named, not read.
+/// Larger files are not hand-written scripts; they are reported, not read.
 const LARGEST: u64 = 8_000_000;
 
 /// What a scan found.
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// The download points of build scripts, by file.
+    /// The download points in build scripts, with their files.
     pub points: Vec<(String, Found)>,
-    /// How many files were read.
+    /// The number of build scripts that were read.
     pub read: usize,
-    /// How many points there are in files that no build reads.
+    /// The number of points in files that no build reads.
     pub passed_over: usize,
-    /// Build scripts that were not read: too large, or no text.
+    /// Build scripts that were not read: too large, or not text.
     pub unread: Vec<String>,
 }
 
-/// Looks through a source. `spec` is the spec's file name and text, which is a script
-/// as well.
+/// Scans a source. `spec` is the file name and the text of the spec, which counts as a script.
 pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
     let files = files(root)?;
     let mut scan = Scan::default();
@@ -60,14 +59,14 @@ pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
     Ok(scan)
 }
 
-/// Returns the regular files of a source, sorted. Links are not followed: what they
-/// lead to is either in the source as well, or no part of it.
+/// Returns the regular files of a source, sorted. Does not follow symbolic links: their targets are
+/// either in the source as well or not part of it.
 fn files(root: &Path) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     for entry in walkdir::WalkDir::new(root).sort_by_file_name() {
         let entry = entry.map_err(|error| IoError::doing("look through the source")(error.into()))?;
         let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        // A crate that is vendored is no source of crates (cargo's book, "vendor").
+        // Vendored crates do not download crates (cargo's book, "vendor").
         let name = entry.file_name();
         let vendored = (name == "Cargo.toml" || name == "Cargo.lock")
             && entry.path().with_file_name(".cargo-checksum.json").is_file();
@@ -78,9 +77,9 @@ fn files(root: &Path) -> Result<Vec<String>, Error> {
     Ok(files)
 }
 
-/// Reads a script; `None` if it cannot be one.
+/// Reads a script; `None` if the file is too large or not text.
 fn read(root: &Path, file: &str) -> Result<Option<String>, Error> {
-    // A name that is no UTF-8 was made readable, and is not there under that name.
+    // The walk replaced invalid UTF-8 in the name, so no file of that name exists.
     let Ok(opened) = std::fs::File::open(root.join(file)) else { return Ok(None) };
     let mut bytes = Vec::new();
     let action = || IoError::doing(format!("read `{file}`"));
@@ -109,7 +108,7 @@ impl<'f> Index<'f> {
         Self { by_base, all: files.iter().map(String::as_str).collect() }
     }
 
-    /// Adds the scripts that a script names.
+    /// Queues the scripts that a script refers to.
     fn named(
         &self,
         script: Script<'_>,
@@ -127,7 +126,7 @@ impl<'f> Index<'f> {
                 queue.push_back(Script { file, imports });
             }
         };
-        // What a script puts on Python's path itself is known to Python alone.
+        // Only Python knows what the script adds to `sys.path`.
         let anywhere = text.contains("sys.path");
         let in_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
         for line in text.lines() {
@@ -135,7 +134,7 @@ impl<'f> Index<'f> {
             if trimmed.starts_with(&language.comment) {
                 continue;
             }
-            // A spec also names files that it installs or edits.
+            // A spec also mentions files that it only installs or edits.
             let runs = ["python", "sh ", "./"].iter().any(|run| line.contains(run));
             let calls = language.name != "toml" && (!file.ends_with(".spec") || runs);
             for word in line.split(|c: char| !in_path(c)).filter(|_| calls) {
@@ -147,7 +146,7 @@ impl<'f> Index<'f> {
                 let backend = backend.trim_matches([' ', '=', '"', '\'']);
                 add(self.backend(folder, backend.split(':').next().unwrap_or_default()), true);
             }
-            // Imports within functions run later, if at all; those of setup.py are the build's.
+            // Imports within functions run later, if at all, except in setup.py.
             let outermost = !line.starts_with([' ', '\t']) || base(file) == "setup.py";
             if file.ends_with(".py") && outermost {
                 for module in imports(line) {
@@ -161,15 +160,15 @@ impl<'f> Index<'f> {
         }
     }
 
-    /// Finds a build backend in the source: anywhere, as `backend-path` says where.
+    /// Finds a build backend anywhere in the source, as `backend-path` can name any folder.
     fn backend(&self, folder: &str, module: &str) -> Option<&'f str> {
         let own = |path: String| self.script(folder, &path);
         let path = module.replace('.', "/");
         own(format!("{path}.py")).or_else(|| own(format!("{path}/__init__.py")))
     }
 
-    /// Finds a script by what another one calls it: below its own folder, below the
-    /// top, or the only one of that name.
+    /// Finds a script by the name that another one uses: relative to that script's folder, relative
+    /// to the top folder, or by a path suffix that only one script has.
     fn script(&self, folder: &str, name: &str) -> Option<&'f str> {
         let beside = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         if let Some(found) = self.all.get(beside.as_str()).or_else(|| self.all.get(name)) {
@@ -181,8 +180,8 @@ impl<'f> Index<'f> {
         same.next().is_none().then_some(*only)
     }
 
-    /// Finds a module below the folder of the script that imports it, and below the top
-    /// where `top` says so.
+    /// Finds a module relative to the importing script's folder and, if `top` is set, relative to
+    /// the top folder.
     fn module(&self, folder: &str, top: bool, module: &str) -> Option<&'f str> {
         let path = module.trim_start_matches('.').replace('.', "/");
         [folder, ""].iter().take(if top { 2 } else { 1 }).find_map(|folder| {
@@ -194,17 +193,17 @@ impl<'f> Index<'f> {
     }
 }
 
-/// A script that is to be read.
+/// A script in the queue.
 #[derive(Clone, Copy)]
 struct Script<'f> {
     file: &'f str,
-    /// Whether the build imports it with the source's top folder on Python's path. What
-    /// it runs by its path may be a module of the project, whose imports are the project.
+    /// Whether the build imports it with the source's top folder on Python's path. A script that is
+    /// run by its path may be a module of the project, and its imports are the project itself.
     imports: bool,
 }
 
-/// Returns the modules that a line of Python imports, and what could be a module of
-/// a package: `from a import b` may mean `a.b`.
+/// Returns the modules that a line of Python imports, including possible submodules:
+/// `from a import b` may import `a.b`.
 fn imports(line: &str) -> Vec<String> {
     let line = line.trim();
     let name = |text: &str| {

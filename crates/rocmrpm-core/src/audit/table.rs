@@ -1,5 +1,5 @@
-//! The audit's knowledge, read from `points.toml`: what a download looks like, and
-//! what makes one unnecessary. Where to look and what is declared is known elsewhere.
+//! The rules of the audit, read from `points.toml`: what a download looks like, and what makes one
+//! unnecessary. The table knows neither the files to scan nor the `[[offline]]` entries.
 
 use std::sync::LazyLock;
 
@@ -7,15 +7,15 @@ use serde::Deserialize;
 
 use crate::text::covers;
 
-/// All that is known.
+/// The contents of `points.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Table {
-    /// Folders that no build of a package reads.
+    /// Folders that a package build never reads.
     pub passed_over: Vec<String>,
-    /// The files that a build begins with.
+    /// The entry points of a build.
     pub roots: Vec<String>,
-    /// How languages write comments and messages.
+    /// How each language writes comments and messages.
     pub language: Vec<Language>,
     /// What a download looks like.
     pub point: Vec<Pattern>,
@@ -26,70 +26,70 @@ pub struct Table {
 /// A language of build scripts.
 #[derive(Debug, Deserialize)]
 pub struct Language {
-    /// Its name.
+    /// Its name, as patterns refer to it.
     pub name: String,
     files: Vec<String>,
-    /// What begins a comment.
+    /// The text that starts a comment.
     pub comment: String,
-    /// What lines have that only tell the user something.
+    /// Texts that mark a line as a mere message to the user.
     pub messages: Vec<String>,
 }
 
-/// What one kind of download looks like.
+/// How to recognize one kind of download.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Pattern {
-    /// The kind.
+    /// The name of the kind.
     pub id: String,
-    /// The languages it is looked for in.
+    /// The languages to search.
     pub languages: Vec<String>,
-    /// The only files it is looked for in; any of the languages where it is empty.
+    /// The file names to search; if empty, all files of the languages.
     pub files: Vec<String>,
-    /// Calls of CMake commands.
+    /// Names of CMake commands.
     pub calls: Vec<String>,
-    /// What the arguments of the call must have, one of them; anything where it is empty.
+    /// Arguments one of which the call must have; any call counts if empty.
     pub needs: Vec<String>,
-    /// Whether it counts where a variable holds what follows the name.
+    /// Whether a call counts if a variable holds all arguments after the name.
     pub arguments_in_a_variable: bool,
-    /// The arguments that tell what is fetched.
+    /// The arguments that say what is downloaded.
     pub fetches: Vec<String>,
     /// The kind of point that declares what this one uses.
     pub declared_by: Option<String>,
-    /// Words of a line.
+    /// Words to find in a line.
     pub words: Vec<String>,
-    /// Texts of a line.
+    /// Texts to find in a line.
     pub texts: Vec<String>,
-    /// Texts one of which the line must have as well; none where it is empty.
+    /// Texts one of which the line must also contain; no condition if empty.
     pub only_with: Vec<String>,
-    /// Texts of lines that are no such thing.
+    /// Texts of lines that look similar but download nothing.
     pub unless: Vec<String>,
-    /// What is counted in a file that lists what a tool would fetch.
+    /// What to count in a file that lists what a tool would download.
     pub items: Vec<String>,
     /// How to fix it.
     pub help: String,
 }
 
-/// What makes some kinds of download unnecessary.
+/// What makes some kinds of downloads unnecessary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Satisfier {
     /// The kinds.
     pub points: Vec<String>,
-    /// A text of the spec's `%build`.
+    /// A text in the spec's `%build`.
     pub setting: Option<String>,
-    /// Texts of the point's line.
+    /// Texts in the point's line.
     pub line: Vec<String>,
-    /// A file in the point's folder or above.
+    /// A file in the point's folder or a folder above it.
     pub file: Option<String>,
-    /// What that file has.
+    /// Texts in that file.
     pub has: Vec<String>,
-    /// Why that is enough.
+    /// Why that suffices.
     pub says: String,
 }
 
-/// The table.
+/// The parsed table.
 pub static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    // Its own test reads it: a mistake in it does not reach users.
+    // A test parses the table, so a mistake in it never reaches users.
     toml::from_str(include_str!("points.toml")).unwrap_or_else(|error| unreachable!("points.toml: {error}"))
 });
 
@@ -99,18 +99,18 @@ impl Table {
         self.language.iter().find(|language| is_one_of(file_name, &language.files))
     }
 
-    /// Returns whether a build begins with a file.
+    /// Returns whether a file is an entry point of a build.
     pub fn is_root(&self, file_name: &str) -> bool {
         is_one_of(file_name, &self.roots)
     }
 
-    /// Returns whether no build reads a file, by the folders that it is in.
+    /// Returns whether no build reads a file, judging by its folders.
     pub fn is_passed_over(&self, path: &str) -> bool {
         let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
         folders.split('/').any(|folder| self.passed_over.iter().any(|name| name.eq_ignore_ascii_case(folder)))
     }
 
-    /// Returns the patterns for a file.
+    /// Returns the patterns that apply to a file.
     pub fn patterns(&self, file_name: &str) -> impl Iterator<Item = &Pattern> {
         let language = self.language(file_name).map(|language| language.name.clone());
         self.point.iter().filter(move |pattern| {
@@ -121,7 +121,7 @@ impl Table {
     }
 }
 
-/// Returns whether a file name fits one of the patterns.
+/// Returns whether a file name matches one of the patterns.
 fn is_one_of(file_name: &str, patterns: &[String]) -> bool {
     patterns.iter().any(|pattern| covers(pattern, file_name))
 }

@@ -1,4 +1,4 @@
-//! Which builder is used: the one that was asked for, or the chroot's usual one.
+//! Chooses the builder: the requested one, or the chroot's default. Does not build anything.
 
 use std::path::PathBuf;
 
@@ -16,17 +16,18 @@ pub enum BuilderName {
     Host,
 }
 
-/// Options that only mock has.
+/// Options that only mock supports.
 #[derive(Default)]
 pub struct MockOptions {
-    /// The folder of a cache for compilers.
+    /// The folder of the compiler cache.
     pub ccache: Option<PathBuf>,
-    /// Exactly the packages of the last build, kept in this cache; whether no others may be fetched.
+    /// The cache with the packages of the last build, which are the only ones to use, and whether
+    /// downloads are forbidden.
     pub hermetic: Option<(Cache, bool)>,
 }
 
-/// Returns the builder that was asked for, or the chroot's usual one, and a warning about that choice,
-/// if there is one.
+/// Returns the requested builder, or the chroot's default, and a warning about that choice, if
+/// there is one.
 pub fn choose_builder<'w>(
     stack: &Stack<'w>,
     asked: Option<BuilderName>,
@@ -57,8 +58,9 @@ pub fn choose_builder<'w>(
     }
 }
 
-/// Returns a warning if mock cannot keep builds from the network: it does so through systemd-nspawn, which it
-/// uses only if systemd is the first process. Source: mock, `mockbuild/config.py`, and `condUnshareNet`.
+/// Returns a warning if mock cannot cut builds off from the network. It does so through
+/// systemd-nspawn, which it uses only if systemd is the first process. Source: mock,
+/// `mockbuild/config.py`, and `condUnshareNet`.
 fn network_note() -> Option<String> {
     let first = fs_err::read("/proc/1/cmdline").ok()?;
     let systemd = first.windows(b"systemd".len()).any(|word| word == b"systemd");

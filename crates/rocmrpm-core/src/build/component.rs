@@ -1,5 +1,5 @@
-//! One component's way from its pin to a results folder: source, spec, SRPM, RPMs.
-//! Whether they may enter it is the gate's business.
+//! Takes one component from its pin to a results folder: source, spec, SRPM, RPMs. The gate decides
+//! whether the RPMs are accepted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::spec::{Rendered, rocm_version};
 use crate::stack::{Stack, Step, Verdict};
 use crate::workspace::{Component, Pin, Workspace};
 
-/// What a component's way needs beside the component.
+/// What building any component of a run needs.
 pub(super) struct Way<'a> {
     pub stack: &'a Stack<'a>,
     pub workspace: &'a Workspace,
@@ -36,12 +36,12 @@ pub(super) struct Way<'a> {
     pub shelf: &'a Shelf<'a>,
 }
 
-/// What came of a component.
+/// The result of building a component.
 #[derive(Debug)]
 pub struct Built {
     /// Where its results are.
     pub results: Results,
-    /// A few words on what came of it, such as `2 RPMs`.
+    /// A short summary of the result, such as `2 RPMs`.
     pub summary: String,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn rpm_count(n: usize) -> String {
 }
 
 impl Way<'_> {
-    /// Takes one component all the way. `jobs` is how many compile jobs it may run.
+    /// Builds one component. `jobs` is the number of compile jobs that it may run.
     pub fn build(
         &self,
         component: &Component,
@@ -75,8 +75,8 @@ impl Way<'_> {
             enter: Some(enter_again(self.workspace, component)),
             events: self.events,
         };
-        // A run that was killed could not end its children, which would write into
-        // this build.
+        // A run that was killed could not stop its child processes, which would write into this
+        // build.
         end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
         let results = Results::of(&build_dir, self.until, &component.name);
         let waiting = Results::rejected(&build_dir, &component.name);
@@ -103,8 +103,7 @@ impl Way<'_> {
         Ok(Built { results, summary })
     }
 
-    /// Builds a component and leaves what came of it, with its record, in the folder
-    /// `waiting`.
+    /// Builds a component and leaves the result, with its record, in the folder `waiting`.
     fn make(&self, job: &Job<'_>, step: &Step, work: &Path, waiting: &Results) -> Result<(), Error> {
         let Job { component, spec, .. } = *job;
         let prepare = || format!("prepare `{}`", work.display());
@@ -172,8 +171,8 @@ impl Way<'_> {
         self.events.event(Event::Phase { component, phase, detail: detail.to_owned() });
     }
 
-    /// Refuses to go on if the source or a patch is not what the plan saw: the result
-    /// would be recorded under a wrong key.
+    /// Fails if the source or a patch changed since the plan was made: the result would be recorded
+    /// under a wrong key.
     fn check_unchanged(&self, pin: &Pin, step: &Step, patches: &[FileRecord]) -> Result<(), Error> {
         let mut now = sources::identities(pin, &self.workspace.root)?;
         now.extend(patches.iter().map(|patch| (format!("patch {}", patch.file), patch.sha256.to_string())));
@@ -199,8 +198,7 @@ impl Way<'_> {
     }
 }
 
-/// Returns a command of this program with the workspace, the chroot and the pins that
-/// were chosen, as a user can type it.
+/// Returns a rocmrpm command with the current workspace, chroot and pins, for the user to copy.
 pub(crate) fn command_again(workspace: &Workspace, command: &str, options: &[String]) -> String {
     let Workspace { root, chroot, pins, .. } = workspace;
     let mut words = vec![
@@ -220,8 +218,8 @@ pub(crate) fn enter_again(workspace: &Workspace, component: &Component) -> Strin
     command_again(workspace, &format!("shell {}", component.name), &[])
 }
 
-/// Puts what rpmbuild reads into one folder: sources, patches and the spec. Returns
-/// the records of the sources and of the patches.
+/// Copies what rpmbuild reads into one folder: sources, patches and the spec. Returns the records
+/// of the sources and of the patches.
 pub(crate) fn lay_out(
     fetcher: &Fetcher<'_>,
     component: &Component,
@@ -232,7 +230,7 @@ pub(crate) fn lay_out(
     let mut sources = Vec::new();
     for (name, source) in pin.all_sources() {
         let fetched = fetcher.obtain(source);
-        // Of the main source is told by the component's name, which goes on.
+        // The main source has the component's own name, whose progress line is still needed.
         if !name.is_empty() {
             fetcher.leave(&source.component);
         }
@@ -251,8 +249,8 @@ pub(crate) fn lay_out(
     Ok((sources, patches))
 }
 
-/// Puts results that are to be inspected anew, and do not wait for it already, where
-/// a build leaves them: until they have passed they are not accepted.
+/// Moves results that must be inspected again to where a build leaves them, unless they are there
+/// already: until they pass, they are not accepted.
 fn take_back(results: &Results, waiting: &Results, step: &Step, work: &Path) -> Result<(), IoError> {
     if results.record()?.is_none_or(|record| record.key != step.key) {
         return Ok(());

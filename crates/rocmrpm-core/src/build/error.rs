@@ -1,4 +1,4 @@
-//! Why a component that was built is not accepted.
+//! The errors of components that were built but not accepted.
 
 use std::path::PathBuf;
 
@@ -6,45 +6,45 @@ use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::inspect::{Finding, Report};
 use crate::process::own_program;
 
-/// Why a component was built and yet not accepted.
+/// Why a component was built but not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
     /// The inspection found errors.
     #[error("`{component}` did not pass inspection: {}", count(report))]
     Findings {
-        /// Which component.
+        /// The component.
         component: String,
-        /// Everything that was found.
+        /// The inspection's report.
         report: Box<Report>,
-        /// Where the whole report is.
+        /// The path of the full report.
         path: PathBuf,
         /// The folder with the build's logs.
         logs: PathBuf,
-        /// The command that tries again.
+        /// The command that retries.
         retry: String,
     },
-    /// Wheels have errors that the RPMs which they were made from do not have.
+    /// The wheels have errors that the RPMs they were made from do not have.
     #[error("the wheels of `{component}` did not pass inspection")]
     Wheels {
-        /// Which component.
+        /// The component.
         component: String,
-        /// What is wrong with them alone.
+        /// The errors that only the wheels have.
         errors: Vec<Finding>,
     },
-    /// Another component brings the same package.
+    /// Another component provides the same package.
     #[error("`{component}` makes the package `{package}`, as `{other}` does")]
     SamePackage {
         /// The component that was built.
         component: String,
-        /// The component that has the package already.
+        /// The component that already provides the package.
         other: String,
         /// The RPM's file name.
         package: String,
     },
-    /// The build succeeded without a package.
+    /// The build succeeded without making a package.
     #[error("`{component}` was built, but no RPM came of it")]
     NoRpms {
-        /// Which component.
+        /// The component.
         component: String,
     },
 }
@@ -62,7 +62,7 @@ impl Diagnose for ComponentError {
             Self::Findings { report, path, logs, retry, .. } => {
                 let mut help: Vec<String> = report.errors().map(|finding| finding.help.clone()).collect();
                 help.dedup();
-                // The rule about waivers cannot be waived, and says all in its help.
+                // The rule about waivers cannot be waived, and its own help is complete.
                 if let Some(finding) = report.errors().find(|finding| finding.id.as_str() != "waiver-unused")
                 {
                     help.push(format!("why, and how to waive it: {} explain {}", own_program(), finding.id));

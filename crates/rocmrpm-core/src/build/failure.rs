@@ -1,5 +1,5 @@
-//! What went wrong in a build, as far as its log tells: phase, the lines that
-//! matter, a known cause. The catalogue of causes is data, in `failures.toml`.
+//! Explains a failed build from its log: the phase, the relevant lines, and the cause if it is a
+//! known one. The causes themselves are data, in `failures.toml`.
 
 mod catalogue;
 #[cfg(any(test, fuzzing, feature = "testing"))]
@@ -16,43 +16,43 @@ pub use pattern::Pattern;
 use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::process::{Finished, own_program};
 
-/// The entry of the catalogue for a full disk.
+/// The catalogue's entry for a full disk.
 const DISK_FULL: &str = "disk-full";
 
-/// With less than this free, in bytes, a file system counts as full.
+/// A file system with less free space than this, in bytes, counts as full.
 const FULL: u64 = 64 * 1024;
 
 /// A failed build, explained.
 #[derive(Debug, thiserror::Error)]
 #[error("`{component}` failed in {phase}{}", cause.as_ref().map(|c| format!(": {c}")).unwrap_or_default())]
 pub struct Failure {
-    /// Which component.
+    /// The component.
     pub component: String,
-    /// In which phase, such as `%build` or `BuildRequires`.
+    /// The phase, such as `%build` or `BuildRequires`.
     pub phase: String,
-    /// The lines of the log that matter.
+    /// The relevant lines of the log.
     pub lines: Vec<String>,
-    /// The likely cause, where it is a known one.
+    /// The likely cause, if it is a known one.
     pub cause: Option<String>,
     /// How to fix it.
     pub help: Option<String>,
-    /// The cause's name in the catalogue, where it is from there.
+    /// The ID of the cause, if it comes from the catalogue.
     pub id: Option<&'static str>,
-    /// The whole log.
+    /// The path of the whole log.
     pub log: PathBuf,
-    /// The command that tries again.
+    /// The command that retries.
     pub retry: String,
-    /// The command that enters the build root, where there is one.
+    /// The command that enters the build root, if there is one.
     pub enter: Option<String>,
-    /// The place in the spec, where rpm names one.
+    /// The position in the spec, if rpm reports one.
     pub problems: Vec<Problem>,
     /// What kind of failure it is.
     pub kind: Kind,
 }
 
 impl Failure {
-    /// Explains a failure from rpmbuild's log. `spec` is the spec's path and text,
-    /// for errors that name a line of it.
+    /// Explains a failure from rpmbuild's log. `spec` is the path and the text of the spec, for
+    /// errors that name one of its lines.
     pub fn from_log(component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
         Self::of_log(&Log::read(path), component, path, spec, retry)
     }
@@ -75,15 +75,15 @@ impl Failure {
             kind: if problems.is_empty() { Kind::Build } else { Kind::Config },
             problems,
         };
-        // On a full disk the words that say so may not have reached the log.
+        // On a full disk, the error message may not have reached the log.
         if let Some(known) = known.or_else(|| Known::of_full_disk(path)) {
             failure.because(known);
         }
         failure
     }
 
-    /// Adds what the end of the process says: the kernel ends one for want of memory, and
-    /// nothing of that reaches the log.
+    /// Adds the cause that shows in how the process ended: if the kernel kills it for lack of
+    /// memory, nothing reaches the log.
     #[must_use]
     pub fn ended(mut self, done: &Finished) -> Self {
         if let Some(known) = Known::of_end(done).filter(|_| self.cause.is_none()) {
@@ -92,7 +92,7 @@ impl Failure {
         self
     }
 
-    /// Gives it a known cause.
+    /// Sets a known cause.
     pub fn because(&mut self, known: Known) {
         if self.problems.is_empty() {
             self.kind = known.kind;
@@ -119,25 +119,25 @@ impl Diagnose for Failure {
 }
 
 impl Known {
-    /// Finds the cause that a text tells, such as the end of a log of mock, of dnf or of a remote
-    /// builder. `None` as phase stands for any.
+    /// Finds the cause in a text, such as the end of a log of mock, dnf or a remote builder. `None`
+    /// as the phase matches any.
     pub fn in_text(text: &[u8], phase: Option<Phase>) -> Option<Self> {
         catalogue::find(Log::of(text).failed_part(), phase).map(|(_, known)| known)
     }
 
-    /// The same of a log file, of which only the end is read.
+    /// Finds the cause in a log file, reading only its end.
     pub fn in_log(path: &Path, phase: Option<Phase>) -> Option<Self> {
         catalogue::find(Log::read(path).failed_part(), phase).map(|(_, known)| known)
     }
 
-    /// Returns the cause of a failure where the disk that this path is on is full.
+    /// Returns a full disk as the cause if the disk of this path is full.
     pub(super) fn of_full_disk(path: &Path) -> Option<Self> {
         let stat = rustix::fs::statvfs(path).ok()?;
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         cause(DISK_FULL).filter(|_| free < FULL).map(|full| Self::of(full, &[]))
     }
 
-    /// Finds the cause of an end by a signal that nobody here sent.
+    /// Finds the cause of an end by a signal that rocmrpm did not send.
     pub fn of_end(done: &Finished) -> Option<Self> {
         done.signal?;
         catalogue::find(&[done.how()], None).map(|(_, known)| known)

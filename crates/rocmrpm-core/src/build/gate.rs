@@ -1,5 +1,5 @@
-//! The gate between what was built and the results: everything is inspected, and
-//! nothing with an error gets through.
+//! The gate between a build and its results: inspects everything, and rejects packages with errors.
+//! The rules themselves are in `inspect`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ use crate::process::check_stop;
 use crate::stack::{KeyInputs, Stack, Step};
 use crate::workspace::{Component, Workspace};
 
-/// Returns what the packages of a component are held against. The libraries of the
-/// components that it requires belong to the system for it.
+/// Returns what a component's packages are inspected against. The libraries of the components that
+/// it requires count as part of the system.
 pub fn expectations(stack: &Stack<'_>, component: &Component) -> Result<Expectations, Error> {
     let workspace = stack.workspace;
     let mut system = system(workspace)?;
@@ -41,8 +41,8 @@ pub fn expectations(stack: &Stack<'_>, component: &Component) -> Result<Expectat
     })
 }
 
-/// Inspects wheels beside the RPMs that they were made from. What passed in an RPM
-/// passes in its wheel; what is wrong in the wheel alone is an error.
+/// Inspects wheels together with the RPMs that they were made from. What is accepted in an RPM is
+/// accepted in its wheel; an error that only the wheel has is an error.
 pub fn inspect_wheels(
     component: &Component,
     expectations: &Expectations,
@@ -50,7 +50,7 @@ pub fn inspect_wheels(
     wheels: &[PathBuf],
 ) -> Result<(), Error> {
     let paths: Vec<PathBuf> = rpms.iter().chain(wheels).cloned().collect();
-    // Waivers name files of RPMs; what they are about is taken out below.
+    // Waivers name files of RPMs; findings that the RPMs have too are filtered out below.
     let expectations = Expectations { waivers: Vec::new(), ..expectations.clone() };
     let report = inspect::inspect(&paths, &expectations, Depth::Quick)?;
     let wheels: BTreeSet<String> = wheels.iter().map(|path| path.display().to_string()).collect();
@@ -68,7 +68,7 @@ pub fn inspect_wheels(
     Err(ComponentError::Wheels { component: component.name.to_string(), errors }.into())
 }
 
-/// Lists everything that can change the judgement over the same packages.
+/// Lists everything that can change the verdict on the same packages.
 pub(super) fn inputs(workspace: &Workspace, component: &Component, until: Stage) -> KeyInputs {
     let mut inputs = KeyInputs::default();
     if until > Stage::Srpm {
@@ -86,8 +86,8 @@ pub(super) fn inputs(workspace: &Workspace, component: &Component, until: Stage)
 }
 
 impl Way<'_> {
-    /// Inspects the packages in the folder `waiting` and keeps the report there; an error
-    /// ends the component's way.
+    /// Inspects the packages in the folder `waiting` and stores the report there. An error stops
+    /// the component.
     pub(super) fn inspect(&self, job: &Job<'_>, step: &Step, waiting: &Results) -> Result<(), Error> {
         check_stop()?;
         let component = job.component;
@@ -109,7 +109,8 @@ impl Way<'_> {
             self.events.event(Event::Step { word: "Waived", detail });
         }
         if !report.has_errors() {
-            // Before the judgement: what is not provided today may be tomorrow.
+            // Before the verdict is recorded: dependencies that are missing today may exist
+            // tomorrow.
             (self.installable)(self.stack, component, &rpms)?;
         }
         let seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
@@ -127,15 +128,15 @@ impl Way<'_> {
         .into())
     }
 
-    /// Returns how many kernels the results at hand have for each target; nothing
-    /// where there are none, or none that can be compared.
+    /// Returns the number of kernels for each target in the current results; empty if there are
+    /// none to compare with.
     fn last_kernels(&self, component: &Component) -> Result<BTreeMap<String, u64>, IoError> {
         let results = Results::of(&self.workspace.build_dir(), self.until, &component.name);
         Ok(results.report()?.map(|json| inspect::kernels_in(&json)).unwrap_or_default())
     }
 }
 
-/// Writes the report, and beside it by what was judged.
+/// Writes the report, and next to it what the packages were inspected against.
 fn keep(waiting: &Results, report: &Report, step: &Step, seconds: f64) -> std::io::Result<()> {
     // A report is plain data: strings, numbers, lists and maps with string keys.
     let mut json = serde_json::to_vec_pretty(report).unwrap_or_default();
@@ -191,7 +192,7 @@ mod tests {
         let (text, kind, details) = outcome(&whole, cut).unwrap();
         assert_eq!((text.as_str(), kind), ("the wheels of `k` did not pass inspection", Kind::Findings));
         assert!(details.contains("k/libk.so: found") && details.contains("[elf-damaged]"), "{details}");
-        // Accepted in the RPM, perhaps with a waiver.
+        // Accepted in the RPM, possibly through a waiver.
         assert_eq!(outcome(cut, cut), None);
     }
 

@@ -1,5 +1,6 @@
-//! The `host` builder: rpmbuild on this machine, in a folder of its own, with a
-//! clean environment. Where the machine's rpm lacks Fedora's macros, ours stand in.
+//! The `host` builder: runs rpmbuild on this machine, in its own folder, with a clean environment.
+//! If the machine's rpm lacks Fedora's macros, it uses rocmrpm's replacements. It does not isolate
+//! the build from the machine or the network.
 
 use std::path::{Path, PathBuf};
 
@@ -16,21 +17,21 @@ use crate::spec::rocm_version;
 use crate::text::file_url;
 use crate::workspace::{Chroot, Component, Workspace};
 
-/// Where programs are looked for during a build: the distribution's folders, so
-/// that nothing from a user's home takes part.
+/// The PATH of a build: only the distribution's folders, so that nothing from a user's home is
+/// used.
 const BUILD_PATH: &str = "/usr/bin:/usr/sbin:/bin:/sbin";
 
-/// rpmbuild's exit code where generated BuildRequires are missing. Source: rpm,
-/// build/build.c, `RPMRC_MISSINGBUILDREQUIRES`; rpmbuild(1), "-br".
+/// rpmbuild's exit code if generated BuildRequires are missing. Source: rpm, build/build.c,
+/// `RPMRC_MISSINGBUILDREQUIRES`; rpmbuild(1), "-br".
 const MISSING_BUILDREQUIRES: i32 = 11;
 
-/// What finds the relations of packages in their files. Source: rpm, fileattrs/elf.attr and
-/// fileattrs/pythondist.attr.
+/// The programs that derive the dependencies of packages from their files. Source: rpm,
+/// fileattrs/elf.attr and fileattrs/pythondist.attr.
 const GENERATORS: &[&str] = &["/usr/lib/rpm/elfdeps", "/usr/lib/rpm/pythondistdeps.py"];
 
 /// Builds with rpmbuild on this machine.
 pub struct HostBuilder {
-    /// The workspace's folder, whose code it runs.
+    /// The workspace's folder: builds run code from it.
     root: PathBuf,
     defines: Vec<(String, String)>,
     gpu_macros: Vec<String>,
@@ -38,8 +39,8 @@ pub struct HostBuilder {
 }
 
 impl HostBuilder {
-    /// Returns a builder for a workspace's chosen chroot, which need not be `host`:
-    /// the chroot's dist tag and macros are used either way.
+    /// Returns a builder for a workspace's chosen chroot, which need not be `host`: it uses the
+    /// chroot's dist tag and macros in either case.
     pub fn new(workspace: &Workspace) -> Self {
         let chroot = &workspace.chroot;
         let mut defines = Vec::new();
@@ -60,8 +61,8 @@ impl HostBuilder {
         Self { root, defines, gpu_macros, identity }
     }
 
-    /// Takes the chroot's release and Python for this machine's: for what is unpacked
-    /// here for another release. The chroot's own macros win over these.
+    /// Uses the chroot's release and Python instead of this machine's, to unpack sources for
+    /// another release. The chroot's own macros override these.
     #[must_use]
     pub fn as_chroot(mut self, chroot: &Chroot) -> Self {
         let mut defines = Vec::new();
@@ -85,14 +86,13 @@ impl HostBuilder {
         self.rpmbuild_spec(job, "prep.log", "-bp")
     }
 
-    /// Packs the files that lie beside the spec, and returns the RPMs; needs nothing that a build
-    /// requires.
+    /// Packs the files next to the spec and returns the RPMs. Does not need any BuildRequires.
     pub(crate) fn pack(&self, job: &Job<'_>) -> Result<Vec<PathBuf>, BuildError> {
         self.rpmbuild_spec(job, "pack.log", "-bb")?;
         Ok(rpms_below(&job.work.join("rpmbuild/RPMS"))?)
     }
 
-    /// Returns everything but the spec that can change what [`Self::pack`] makes of it.
+    /// Returns everything except the spec that can change the result of [`Self::pack`].
     pub(crate) fn packer(&self) -> Result<String, ProcessError> {
         for generator in GENERATORS {
             if !Path::new(generator).exists() {
@@ -104,7 +104,7 @@ impl HostBuilder {
         Ok(format!("{}\n{version}{}", self.identity, defines.collect::<String>()))
     }
 
-    /// Returns rpmbuild or rpmspec with our macro files and definitions.
+    /// Returns rpmbuild or rpmspec with rocmrpm's macro files and definitions.
     fn rpm_tool(&self, program: &str, job: &Job<'_>) -> Result<Command, BuildError> {
         refuse_path(&job.work)?;
         let fallback = job.work.join("fallback.macros");
@@ -124,7 +124,8 @@ impl HostBuilder {
             ("clamp_mtime_to_source_date_epoch".to_owned(), "1".to_owned()),
         ];
         let mut command = Command::new(program).arg("--macros").arg(macro_path(&fallback)?);
-        // The chroot's first: what the build itself stands on is not theirs to change.
+        // The chroot's definitions come first: they must not override those that the build itself
+        // relies on.
         for (name, value) in self.defines.iter().cloned().chain(defines) {
             command = command.arg("--define").arg(format!("{name} {value}"));
         }
@@ -133,8 +134,8 @@ impl HostBuilder {
         Ok(build_env(command, &tmp, Some(job.spec.release.seconds)).env(BUILD_MARK, &job.work))
     }
 
-    /// Returns the folder that a failed build left, and a shell or a command that runs
-    /// there in the environment of the build; nothing if it left none.
+    /// Returns the folder that a failed build left, and a shell or a command that runs there in the
+    /// build's environment; `None` if the build left no folder.
     pub fn shell(
         workspace: &Workspace,
         component: &Component,
@@ -148,7 +149,7 @@ impl HostBuilder {
         }
         let run = match command.split_first() {
             Some((program, args)) => Command::new(program).args(args),
-            // Its own settings would change PATH.
+            // The user's own settings would change PATH.
             None => Command::new("bash").args(["--noprofile", "--norc"]),
         };
         let run = run.cwd(&folder).runs_code_of(&workspace.root);
@@ -159,8 +160,8 @@ impl HostBuilder {
         Some((folder, run))
     }
 
-    /// Returns all BuildRequires of the spec, a line each, those that only
-    /// `%generate_buildrequires` knows included.
+    /// Returns all BuildRequires of the spec, one per line, including those that only
+    /// `%generate_buildrequires` knows.
     fn build_requires(&self, job: &Job<'_>) -> Result<String, BuildError> {
         let query = self.rpm_tool("rpmspec", job)?.args(["-q", "--buildrequires"]);
         let mut all = query.arg(self.spec_path(job)).text()?;
@@ -180,8 +181,8 @@ impl HostBuilder {
         job.sources.join(&job.spec.file_name)
     }
 
-    /// Runs rpmbuild on the spec beside its sources. `--rebuild` is not told of that
-    /// folder, because it removes what it finds there.
+    /// Runs rpmbuild on the spec in the folder of its sources. `--rebuild` does not get that
+    /// folder, because it removes the files in it.
     fn rpmbuild_spec(&self, job: &Job<'_>, log: &str, stage: &str) -> Result<(), BuildError> {
         let folder = job.sources.to_string_lossy().replace('%', "%%");
         let (sources, specs) = (format!("_sourcedir {folder}"), format!("_specdir {folder}"));
@@ -189,7 +190,7 @@ impl HostBuilder {
         self.rpmbuild(job, log, &args, &self.spec_path(job))
     }
 
-    /// Runs rpmbuild with its output in a log; explains a failure.
+    /// Runs rpmbuild with its output in a log, and explains a failure.
     fn rpmbuild(&self, job: &Job<'_>, log: &str, args: &[&str], file: &Path) -> Result<(), BuildError> {
         let log = job.logs.join(log);
         let command = self.rpm_tool("rpmbuild", job)?.args(args).arg(file).log_to(&log);
@@ -200,7 +201,7 @@ impl HostBuilder {
             }
             other => other?,
         };
-        // `-br` says with 11 that it wrote down what is missing, which is its purpose.
+        // `-br` exits with 11 after it has written down what is missing, which is what it is for.
         if done.success() || args.contains(&"-br") && done.code == Some(MISSING_BUILDREQUIRES) {
             return Ok(());
         }
@@ -220,7 +221,7 @@ impl HostBuilder {
     }
 }
 
-/// Gives a command the environment of a build, and nothing else.
+/// Sets the environment of a build, and nothing else.
 fn build_env(command: Command, tmp: &Path, source_date: Option<i64>) -> Command {
     let command = command.isolated(tmp).env("PATH", BUILD_PATH).env("TMPDIR", tmp);
     match source_date {
@@ -234,8 +235,8 @@ pub fn build_root(work: &Path) -> PathBuf {
     work.join("rpmbuild/BUILD")
 }
 
-/// Returns the command that installs a spec's BuildRequires. Those which are packages of
-/// other components come from the repository of what was built before.
+/// Returns the command that installs a spec's BuildRequires. Packages of other components come from
+/// the repository of earlier builds.
 fn builddep(repository: &Path, spec: &Path) -> String {
     let mut command = "sudo dnf builddep".to_owned();
     if repository.join("repodata").is_dir() {
@@ -245,8 +246,8 @@ fn builddep(repository: &Path, spec: &Path) -> String {
     format!("{command} {}", quote(&spec.to_string_lossy()))
 }
 
-/// Refuses a build folder that rpm cannot work in: it writes the path into shell
-/// scripts, lists and command lines without quotes.
+/// Rejects a build folder that rpm cannot handle: it writes the path into shell scripts, lists and
+/// command lines without quotes.
 fn refuse_path(dir: &Path) -> Result<(), BuildError> {
     let text = dir.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "-_./+,@=~%".contains(c);
@@ -305,7 +306,7 @@ impl Builder for HostBuilder {
             let needs = needs_of(&self.build_requires(job)?, BUILD_PATH)?;
             let list =
                 Command::new("dpkg-query").args(["-W", "-f", "${Package}-${Version}.${Architecture}\n"]);
-            // A machine with neither RPMs nor Debian's packages has nothing to list.
+            // On a machine with neither RPMs nor Debian packages, the list stays empty.
             built.buildroot = list.text().unwrap_or_default().lines().map(str::to_owned).collect();
             if !needs.missing.is_empty() {
                 let list: Vec<&str> = needs.missing.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The lock of a build folder.
+//! The lock of a build folder. It does not protect the workspace's own files.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::workspace::Workspace;
 
-/// Keeps two runs from working in the same build folder at the same time. It ends
-/// with the process, however that ends.
+/// Keeps two runs from working in the same build folder at the same time. It is released when the
+/// process ends, even if it is killed.
 #[derive(Debug)]
 pub struct BuildLock(#[expect(dead_code, reason = "it is held, not used")] files::Lock);
 

@@ -1,6 +1,6 @@
-//! Builds: from a plan to inspected results on disk. Builders turn specs and
-//! sources into RPMs; the scheduler decides what runs at the same time; a failed
-//! build is explained.
+//! Builds: from a plan to inspected results on disk. Builders turn specs and sources into RPMs; the
+//! scheduler decides what runs at the same time; failed builds are explained. Making wheels and
+//! images from the results happens elsewhere.
 
 mod choice;
 mod component;
@@ -54,63 +54,63 @@ use crate::stack::Stack;
 use crate::template::TemplateError;
 use crate::workspace::Component;
 
-/// A check of the RPMs that were built of a component.
+/// A check of the RPMs that were built from a component.
 pub type Installable = fn(&Stack<'_>, &Component, &[PathBuf]) -> Result<(), Error>;
 
 /// Everything a builder needs to build one component.
 pub struct Job<'a> {
-    /// Which component.
+    /// The component.
     pub component: &'a Component,
-    /// The GPU targets that it is built for.
+    /// The GPU targets to build for.
     pub gpu_targets: &'a [GpuTarget],
-    /// Its spec.
+    /// The rendered spec.
     pub spec: &'a Rendered,
-    /// A folder with the spec, its source and its patches, and nothing else.
+    /// A folder with only the spec, its sources and its patches.
     pub sources: PathBuf,
-    /// A folder for the builder's own use, empty at first.
+    /// The builder's own folder, empty at first.
     pub work: PathBuf,
-    /// Where logs go.
+    /// The folder for logs.
     pub logs: PathBuf,
-    /// How many compile jobs memory and cores allow.
+    /// The number of compile jobs that memory and cores allow.
     pub jobs: usize,
-    /// How long the build may take, if that is limited.
+    /// The timeout of the build, if there is one.
     pub timeout: Option<Duration>,
-    /// The repository of what was built before, for builders that can use it.
+    /// The repository of earlier builds, for builders that can use it.
     pub repository: PathBuf,
     /// The command that builds this component again, for messages.
     pub retry: String,
-    /// The command that enters its build root, where `rocmrpm shell` finds that.
+    /// The command that enters its build root, if `rocmrpm shell` supports that.
     pub enter: Option<String>,
-    /// Who hears what the builder is doing.
+    /// Receives the builder's progress.
     pub events: &'a dyn Events,
 }
 
-/// What came of one SRPM.
+/// What a builder made from one SRPM.
 #[derive(Debug, Default)]
 pub struct BuiltRpms {
     /// The binary RPMs, sorted.
     pub rpms: Vec<PathBuf>,
-    /// The packages of the build root, where the builder knows them.
+    /// The packages of the build root, if the builder knows them.
     pub buildroot: Vec<String>,
-    /// BuildRequires that nothing checked.
+    /// BuildRequires that were not checked.
     pub unchecked: Vec<String>,
-    /// What the build root was made of, as mock's plugin buildroot_lock writes it.
+    /// The lock of the build root, as mock's plugin buildroot_lock writes it.
     pub lock: Option<PathBuf>,
 }
 
-/// What turns a spec and its sources into an SRPM and that into RPMs.
+/// A way to turn a spec and its sources into an SRPM, and the SRPM into RPMs.
 pub trait Builder: Sync {
-    /// The builder's name, as `--builder` takes it.
+    /// The builder's name, as passed to `--builder`.
     fn name(&self) -> &'static str;
 
-    /// Everything about the builder that can change a result, for the build key.
+    /// Everything about the builder that can change a result; part of the build key.
     fn identity(&self) -> String;
 
-    /// Tells what keeps this builder from working at all, before anything is fetched.
+    /// Checks the builder's prerequisites before anything is fetched.
     fn ready(&self) -> Result<(), BuildError>;
 
-    /// Returns why results that are here count as damaged: where the builder keeps them for others,
-    /// they are missing.
+    /// Returns why existing results count as damaged: a builder that stores them elsewhere as well
+    /// may have lost them there.
     fn lost(&self, _results: &Path) -> Result<Option<String>, BuildError> {
         Ok(None)
     }
@@ -121,34 +121,34 @@ pub trait Builder: Sync {
     /// Makes the RPMs.
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError>;
 
-    /// Returns what all builds that run at the same time may use together.
+    /// Returns what all concurrent builds may use together.
     fn limits(&self) -> Limits {
         Limits { cores: machine::cores(), memory: machine::available_memory() }
     }
 
-    /// Returns whether it reads the repository of what was built before, which then has
-    /// to be there even if it is empty.
+    /// Returns whether the builder reads the repository of earlier builds, which must then exist
+    /// even if it is empty.
     fn reads_repository(&self) -> bool {
         false
     }
 
-    /// Returns the folders that the build runs in, which no RPATH may name.
+    /// Returns the folders that the build runs in, which must not be in any RPATH.
     fn build_roots(&self, job: &Job<'_>) -> Vec<String>;
 }
 
-/// How many lines of a log are shown of a build that took too long.
+/// The number of log lines shown for a build that timed out.
 const LAST_LINES: usize = 5;
 
-/// Why a builder could not do its work.
+/// Why a builder failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The build itself failed.
     #[error(transparent)]
     Failed(Box<Failure>),
-    /// The builder's surroundings refuse.
+    /// The machine or its setup prevents the build.
     #[error("{message}")]
     Environment {
-        /// What refuses.
+        /// What is wrong.
         message: String,
         /// How to fix it.
         help: String,
@@ -158,47 +158,47 @@ pub enum BuildError {
     Chroot {
         /// What is wrong.
         message: String,
-        /// Where.
+        /// Where to fix it.
         help: String,
     },
     /// The machine lacks what the spec requires.
     #[error("`{component}` requires what this machine lacks: {what}")]
     Missing {
-        /// Which component.
+        /// The component.
         component: String,
         /// The BuildRequires.
         what: String,
         /// How to install them.
         help: String,
     },
-    /// The build took longer than it may, and was ended.
+    /// The build timed out and was killed.
     #[error("`{component}` took longer than the {} that a build of it may take", duration::shown(*allowed))]
     TimedOut {
-        /// Which component.
+        /// The component.
         component: String,
-        /// How long it might have taken.
+        /// The timeout.
         allowed: Duration,
-        /// The log of what it did.
+        /// The build's log.
         log: PathBuf,
-        /// The command that tries again.
+        /// The command that retries.
         retry: String,
     },
     /// A template of the workspace is wrong.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A service that builds elsewhere does not do what it is asked.
+    /// A remote build service failed.
     #[error(transparent)]
     Remote(RemoteError),
-    /// The packages of an earlier build root are not to be had.
+    /// The packages of an earlier build root are unavailable.
     #[error(transparent)]
     Hermetic(#[from] HermeticError),
-    /// What an earlier build left cannot be read.
+    /// The results of an earlier build cannot be read.
     #[error(transparent)]
     Earlier(#[from] IoError),
-    /// A program is missing, or we were asked to stop.
+    /// A program is missing, or the run was interrupted.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The file system refuses.
+    /// A file operation failed.
     #[error("cannot prepare the build")]
     Io(#[from] std::io::Error),
 }
@@ -208,7 +208,7 @@ pub enum BuildError {
 pub struct RemoteError(Box<dyn Diagnose>);
 
 impl RemoteError {
-    /// Takes the builder's own error.
+    /// Wraps the builder's own error.
     pub fn new(error: impl Diagnose) -> Self {
         Self(Box::new(error))
     }
@@ -259,7 +259,7 @@ impl Diagnose for BuildError {
     }
 }
 
-/// Returns the JSON Schemas of its documents.
+/// Returns the JSON Schemas of this module's documents.
 #[cfg(feature = "schema")]
 pub(crate) fn documents() -> Vec<serde_json::Value> {
     use crate::document::schema_of;

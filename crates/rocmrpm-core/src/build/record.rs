@@ -1,6 +1,7 @@
-//! `build.json`: what went into a build and what came out of it, written once beside
-//! the results; `judgement.json`: by what they were inspected, written anew with every
-//! inspection; and the results folder itself. A result without a record does not exist.
+//! The results folder and its records. `build.json` describes the inputs and outputs of a build and
+//! is written once, next to the results. `judgement.json` describes what the results were inspected
+//! against and is rewritten by every inspection. A result without a record does not count.
+//! Inspecting and publishing results happens elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,10 @@ const TIMES_SCHEMA: &str = "rocmrpm/times/1";
 /// The format of `judgement.json`.
 const JUDGEMENT_SCHEMA: &str = "rocmrpm/judgement/1";
 
-/// The name of what a build root was made of, as mock writes it.
+/// The file name of mock's list of the packages in a build root.
 pub(super) const BUILDROOT_LOCK: &str = "buildroot_lock.json";
 
-/// The name of the inspection's report.
+/// The file name of the inspection's report.
 pub(super) const REPORT: &str = "inspection.json";
 
 /// `build.json`: what a component was built from, and what came out.
@@ -142,23 +143,23 @@ impl FileRecord {
     }
 }
 
-/// The folder with one component's results.
+/// The folder with the results of one component.
 #[derive(Debug, Clone)]
 pub struct Results {
     dir: PathBuf,
 }
 
 impl Results {
-    /// Returns a component's results below a chroot's build folder. SRPMs that were
-    /// asked for alone have a folder of their own, so that asking for one does not
-    /// take the RPMs out of the repository.
+    /// Returns a component's results below a chroot's build folder. SRPMs that were built with
+    /// `--until srpm` have a separate folder, so that building one does not remove the RPMs from
+    /// the repository.
     pub fn of(build_dir: &Path, stage: Stage, component: &ComponentName) -> Self {
         let folder = if stage <= Stage::Srpm { "srpms" } else { "results" };
         Self { dir: build_dir.join(folder).join(component.as_str()) }
     }
 
-    /// Returns a component's results that are not accepted: not yet inspected, or with
-    /// errors. They lie where the component is built.
+    /// Returns a component's results that are not accepted: not inspected yet, or with errors. They
+    /// are in the folder where the component is built.
     pub fn rejected(build_dir: &Path, component: &ComponentName) -> Self {
         Self { dir: work_dir(build_dir, component).join("results") }
     }
@@ -168,8 +169,8 @@ impl Results {
         &self.dir
     }
 
-    /// Returns the record, if there is a whole one of our format. A file that is there and cannot
-    /// be read is an error: a result that exists must not count as missing.
+    /// Returns the record, if there is a complete one in the current format. Fails if a file exists
+    /// but cannot be read: an existing result must not count as missing.
     pub fn record(&self) -> Result<Option<BuildRecord>, IoError> {
         let record: Option<BuildRecord> = self.read_json("build.json")?;
         Ok(record.filter(|record| record.schema == SCHEMA))
@@ -198,8 +199,8 @@ impl Results {
         Ok(judgement.filter(|judgement| judgement.schema == JUDGEMENT_SCHEMA))
     }
 
-    /// Returns how many seconds the build took, and its inspection. Only estimates rest on them, so
-    /// what cannot be read counts as unknown.
+    /// Returns the seconds that the build and its inspection took. They are only used for
+    /// estimates, so values that cannot be read count as unknown.
     pub(super) fn seconds(&self) -> (Option<f64>, Option<f64>) {
         let times: Option<Times> = self.read_json("times.json").unwrap_or_default();
         let judgement = self.judgement().unwrap_or_default();
@@ -208,8 +209,8 @@ impl Results {
         (build.filter(plain), judgement.map(|judgement| judgement.seconds).filter(plain))
     }
 
-    /// Returns what a plan compares with, if there is a record. Files are checked
-    /// by presence and size; digests are checked where they are used.
+    /// Returns what a plan compares with, if there is a record. Checks the presence and size of
+    /// files; their digests are checked where the files are used.
     pub fn recorded(&self) -> Result<Option<Recorded>, IoError> {
         let Some(record) = self.record()? else { return Ok(None) };
         let damaged = self.damage(&record)?;
@@ -232,8 +233,8 @@ impl Results {
         Ok(None)
     }
 
-    /// Returns the record and the RPMs of the results, source packages left out; nothing
-    /// if a result is damaged, so that a repository can be made without it.
+    /// Returns the record and the binary RPMs of the results; `None` if a result is damaged, so
+    /// that a repository can be made without it.
     pub fn accepted(&self) -> Result<Option<(BuildRecord, Vec<PathBuf>)>, IoError> {
         let Some(record) = self.record()? else { return Ok(None) };
         if self.damage(&record)?.is_some() {
@@ -249,19 +250,18 @@ impl Results {
         Ok(Some((record, rpms)))
     }
 
-    /// Returns the RPMs of accepted results, source packages left out.
+    /// Returns the binary RPMs of accepted results.
     pub fn rpms(&self) -> Result<Vec<PathBuf>, IoError> {
         Ok(self.accepted()?.map(|(_, rpms)| rpms).unwrap_or_default())
     }
 
-    /// Writes how long the build took, and then the record, which makes the folder one of
-    /// results.
+    /// Writes how long the build took, and then the record, which makes the results count.
     pub(super) fn write(&self, record: &BuildRecord, times: &Times) -> std::io::Result<()> {
         self.write_json("times.json", times)?;
         self.write_json("build.json", record)
     }
 
-    /// Writes down by what the packages were inspected, and which report came of it.
+    /// Records what the packages were inspected against, and the resulting report.
     pub(super) fn judge(&self, inspection: &KeyInputs, seconds: f64) -> std::io::Result<()> {
         let report = FileRecord::of(&self.dir.join(REPORT))?;
         let schema = JUDGEMENT_SCHEMA.to_owned();
@@ -275,8 +275,8 @@ impl Results {
         files::write_atomically(&self.dir.join(name), json)
     }
 
-    /// Puts a folder with new results, record included, in the place of the old
-    /// ones. A process killed in between leaves the old ones or the new ones.
+    /// Replaces the old results with a folder of new ones, including their record. A process that
+    /// is killed in between leaves either the old or the new results.
     pub fn replace_with(&self, new: &Path) -> std::io::Result<()> {
         fs_err::create_dir_all(self.dir.parent().unwrap_or(Path::new(".")))?;
         files::exchange(new, &self.dir)
@@ -287,7 +287,7 @@ fn unreadable(error: std::io::Error) -> IoError {
     IoError::doing("read the results of a build")(error)
 }
 
-/// Returns whether a file name is that of an RPM that can be installed.
+/// Returns whether a file name is that of a binary RPM.
 pub(super) fn is_binary_rpm(name: &str) -> bool {
     name.ends_with(".rpm") && !name.ends_with(".src.rpm")
 }
@@ -302,7 +302,7 @@ pub fn build_folder(build_dir: &Path, component: &ComponentName) -> PathBuf {
     work_dir(build_dir, component).join("build")
 }
 
-/// Returns target names as records have them.
+/// Returns target names as they are written in records.
 pub fn target_names(targets: &[GpuTarget]) -> Vec<String> {
     targets.iter().map(ToString::to_string).collect()
 }
@@ -321,7 +321,7 @@ mod tests {
         let results = results(dir.path());
         assert!(results.record().unwrap().is_none() && results.recorded().unwrap().is_none());
         assert!(results.accepted().unwrap().is_none() && results.rpms().unwrap().is_empty());
-        // A folder in its place is there, and cannot be read, by root either.
+        // A folder of that name exists but cannot be read as a file, not even by root.
         fs_err::create_dir_all(results.dir().join("build.json")).unwrap();
         for error in [
             results.record().unwrap_err(),
@@ -449,7 +449,7 @@ mod tests {
         assert!(results.record().unwrap().is_none());
     }
 
-    /// Wheels carry the digest of this file, and are made again if it changes.
+    /// Wheels contain the digest of this file, and are rebuilt if it changes.
     #[test]
     fn the_bytes_of_a_record_are_pinned() {
         let sha256 = Sha256::of_bytes("x");

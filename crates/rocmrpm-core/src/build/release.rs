@@ -1,5 +1,5 @@
-//! The package `<stack>-release`: the repositories that users of a stack need, and
-//! its key, so that installing this one package enables the rest. Not the repository
+//! The package `<stack>-release`, which contains the repositories that users of a stack need, and
+//! its key, so that installing this one package enables the rest. It does not create the repository
 //! itself.
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::workspace::{CoprProject, MANIFEST, Workspace};
 
 const SPEC: &str = include_str!("release.spec.tera");
 
-/// What goes into the spec.
+/// The values for the spec.
 #[derive(Serialize)]
 struct Values<'a> {
     stack: &'a str,
@@ -30,8 +30,8 @@ struct Values<'a> {
     date: String,
 }
 
-/// Makes the package where the workspace says where its repository is found, and returns it;
-/// the one of an earlier run where it is still what it would be.
+/// Makes the package if the workspace names the location of its repository, and returns it. Reuses
+/// the package of an earlier run if nothing changed.
 pub(super) fn make(workspace: &Workspace, signer: Option<&Signer>) -> Result<Option<PathBuf>, Error> {
     let dir = workspace.build_dir().join("release");
     let fail = |what: &'static str| IoError::doing(what);
@@ -69,7 +69,7 @@ pub(super) fn make(workspace: &Workspace, signer: Option<&Signer>) -> Result<Opt
     Ok(Some(rpm))
 }
 
-/// The files whose commits count: all that decides where users find packages.
+/// Returns the files whose commits count: everything that determines where users find packages.
 fn concerning(workspace: &Workspace) -> Vec<String> {
     vec![
         MANIFEST.to_owned(),
@@ -86,7 +86,7 @@ fn spec(workspace: &Workspace, signer: Option<&Signer>, commits: &Commits) -> Re
         stack: &workspace.manifest.name,
         version: if workspace.chroot.release.is_empty() { "1" } else { &workspace.chroot.release },
         release: format!("{number}{}", if commits.dirty { "~dirty" } else { "" }),
-        // dnf's variables say nothing to whoever reads a package's URL.
+        // A package's URL must not contain dnf's variables.
         url: if url.contains(['$', '%']) { "" } else { url },
         key: signer.map_or("", Signer::file_name),
         date: jiff::Timestamp::from_second(commits.seconds)
@@ -97,8 +97,8 @@ fn spec(workspace: &Workspace, signer: Option<&Signer>, commits: &Commits) -> Re
     Ok(Templates::parse([(name.to_owned(), SPEC.to_owned())])?.render(name, &values)?)
 }
 
-/// Builds the spec in a folder; nothing of the user's macros or environment takes part, and
-/// the same inputs give the same bytes.
+/// Builds the spec in a folder, without the user's macros or environment. The same inputs give the
+/// same bytes.
 fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf, Error> {
     let define = |name: &str, value: &str| ["--define".to_owned(), format!("{name} {value}")];
     let folder = work.display().to_string();
@@ -109,7 +109,7 @@ fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf,
         ("_buildhost", "localhost"),
         ("use_source_date_epoch_as_buildtime", "1"),
         ("source_date_epoch_from_changelog", "0"),
-        // rpm up to 4.19, and from 4.20 on.
+        // The first is for rpm up to 4.19, the second for 4.20 and later.
         ("clamp_mtime_to_source_date_epoch", "1"),
         ("build_mtime_policy", "clamp_to_source_date_epoch"),
     ] {
@@ -121,7 +121,7 @@ fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf,
     let log = work.join("log");
     let command =
         command.isolated(work).env("LC_ALL", "C").env("SOURCE_DATE_EPOCH", seconds.to_string()).log_to(&log);
-    // The dist tag is the workspace's, and rpm expands it.
+    // rpm expands the dist tag, which comes from the workspace.
     let command = command.runs_code_of(&workspace.root);
     command.arg(work.join("release.spec")).output()?;
     let made = rpms_below(&work.join("RPMS")).map_err(IoError::doing("find the release package"))?;
@@ -129,8 +129,8 @@ fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf,
     made.into_iter().next().ok_or_else(none)
 }
 
-/// Returns dnf's configuration: the stack's own repository and those of its chroot; `None`
-/// where nothing says where the own one is found.
+/// Returns dnf's configuration: the stack's own repository and those of its chroot; `None` if the
+/// location of the stack's repository is unknown.
 fn repositories(workspace: &Workspace, signer: Option<&Signer>) -> Option<String> {
     let manifest = &workspace.manifest;
     let mut text = match (&manifest.repository.url, &workspace.copr) {
@@ -158,12 +158,12 @@ fn own(stack: &str, url: &str, signer: Option<&Signer>) -> String {
         }
         None => "gpgcheck=0\n".to_owned(),
     };
-    // dnf's own default is two days, in which an old state can be replayed.
+    // dnf's default is two days, during which an old state could be replayed.
     format!("[{stack}]\nname={stack}\nbaseurl={url}\nenabled=1\nmetadata_expire=6h\n{check}")
 }
 
-/// As `dnf copr enable` writes it, with the same id: COPR signs packages, not metadata. Source:
-/// copr's frontend/coprs_frontend/coprs/templates/coprs/copr_dir.repo; dnf5's
+/// Returns what `dnf copr enable` writes, with the same ID: COPR signs packages, not metadata.
+/// Source: copr's frontend/coprs_frontend/coprs/templates/coprs/copr_dir.repo; dnf5's
 /// dnf5-plugins/copr_plugin/copr_repo.hpp.
 fn of_copr(copr: &CoprProject) -> String {
     let (id, url, key) = (copr.repository_id(), copr.repository_url(), copr.key_url());

@@ -1,20 +1,20 @@
-//! BuildRequires on machines whose own packages are not RPMs, where rpmbuild cannot
-//! check them: what is plainly missing, and what nobody checked.
+//! Checks BuildRequires on machines whose own packages are not RPMs, where rpmbuild cannot check
+//! them. Reports what is missing and what remains unchecked; installs nothing.
 
 use std::path::Path;
 
 use crate::machine;
 use crate::process::{Command, ProcessError, find_program_in};
 
-/// How each known BuildRequires shows on a machine.
+/// The checks for known BuildRequires.
 const NEEDS: &str = include_str!("host-needs.toml");
 
-/// What a spec's BuildRequires come to on this machine.
+/// The state of a spec's BuildRequires on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostNeeds {
-    /// BuildRequires that are plainly missing, with Debian's package for each.
+    /// BuildRequires that are missing, with the Debian package for each.
     pub missing: Vec<(String, String)>,
-    /// BuildRequires that could not be checked, or not as to their version.
+    /// BuildRequires that could not be checked, or whose version could not.
     pub unchecked: Vec<String>,
 }
 
@@ -37,11 +37,11 @@ struct Need {
     debian: String,
 }
 
-/// Checks BuildRequires, as `rpmspec -q --buildrequires` prints them, against this
-/// machine, whose programs are looked for in `path`. Asks Python about all modules at
-/// once. Versions are not compared: what asks for one counts as unchecked, too.
+/// Checks BuildRequires, as printed by `rpmspec -q --buildrequires`, on this machine, searching for
+/// programs in `path`. Asks Python about all modules at once. Versions are not compared: a
+/// BuildRequires with a version also counts as unchecked.
 pub fn needs_of(build_requires: &str, path: &str) -> Result<HostNeeds, ProcessError> {
-    // The table is part of the program; a test reads it.
+    // The table is part of the program; a test parses it.
     let table: Table = toml::from_str(NEEDS).unwrap_or(Table { need: Vec::new() });
     let mut needs = HostNeeds::default();
     let mut modules: Vec<(&str, &Need)> = Vec::new();

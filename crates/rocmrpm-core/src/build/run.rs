@@ -1,5 +1,5 @@
-//! A run: the plan of a stack against its results on disk, then every stale
-//! component built, and the repository kept in step.
+//! A run: compares the plan of a stack with its results on disk, builds every stale component, and
+//! keeps the repository up to date. How a component is built is up to `component`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,46 +22,46 @@ use crate::spec::{self, History, Rendered};
 use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, Stack, Verdict};
 use crate::workspace::{Chroot, Component, Provider, Workspace, closure_not_written, today};
 
-/// What a run is asked for.
+/// The options of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How far to go.
+    /// The last stage to run.
     pub until: Stage,
-    /// Whether to go on after a failure with what does not depend on it.
+    /// Whether to continue after a failure with components that do not depend on it.
     pub keep_going: bool,
-    /// How long one build may take, whatever its component says.
+    /// The timeout of each build; overrides that of the component.
     pub timeout: Option<Duration>,
-    /// Refuses packages that cannot be installed, before they become results.
+    /// Rejects packages that cannot be installed, before they become results.
     pub installable: Installable,
 }
 
-/// Everything that is known before anything is built.
+/// What is known before anything is built.
 pub struct Prepared<'s, 'w> {
     /// The stack.
     pub stack: &'s Stack<'w>,
-    /// What was asked for and what that requires, in build order.
+    /// The requested components and their dependencies, in build order.
     pub selected: Vec<&'w Component>,
     /// The rendered specs.
     pub specs: BTreeMap<ComponentName, Rendered>,
-    /// What would be built, and why.
+    /// What to build, and why.
     pub plan: Plan,
-    /// Things worth knowing about the workspace.
+    /// Warnings about the workspace.
     pub warnings: Vec<String>,
-    /// How far to go.
+    /// The last stage to run.
     until: Stage,
 }
 
-/// How long what a plan has to do would take.
+/// An estimate of how long a plan takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// All of it together, going by what the same took the last time.
+    /// The total in seconds, based on earlier runs.
     pub seconds: f64,
-    /// What was never done here, and is not counted.
+    /// The components without an earlier run; they are not included.
     pub unknown: Vec<ComponentName>,
 }
 
 impl Prepared<'_, '_> {
-    /// Returns what is to be done, in build order.
+    /// Returns the work to do, in build order.
     fn tasks(&self) -> Vec<Task> {
         let verdict = |component: &Component| Some(&self.plan.step(component.name.as_str())?.verdict);
         let pending = self.selected.iter().filter_map(|component| Some((component, verdict(component)?)));
@@ -86,8 +86,8 @@ impl Prepared<'_, '_> {
         }
     }
 
-    /// Returns how long the plan would take with these limits, as far as earlier runs tell; nothing
-    /// if there is nothing to do, or nothing of it was done before.
+    /// Estimates how long the plan takes with these limits, based on earlier runs; `None` if there
+    /// is nothing to do, or no earlier run of any of it.
     pub fn estimate(&self, limits: Limits) -> Option<Estimate> {
         let tasks = self.tasks();
         let unknown = tasks.iter().filter(|task| task.seconds.is_none());
@@ -97,20 +97,20 @@ impl Prepared<'_, '_> {
     }
 }
 
-/// How one component of a run ended.
+/// How one component of a run finished.
 #[derive(Debug)]
 pub enum Outcome {
     /// Built and accepted.
     Built(Built),
-    /// Nothing was to do.
+    /// It was already up to date.
     Fresh,
     /// It failed.
     Failed(Error),
-    /// It was not tried; the reason.
+    /// It was not tried, for this reason.
     Skipped(String),
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     /// Every selected component, in build order.
@@ -118,14 +118,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns whether every component is there in the end.
+    /// Returns whether every component is built or up to date.
     pub fn complete(&self) -> bool {
         self.outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Built(_) | Outcome::Fresh))
     }
 }
 
-/// Renders the specs of the selected components and compares their build keys with
-/// the results on disk. Mistakes in several templates and pins are told together.
+/// Renders the specs of the selected components and compares their build keys with the results on
+/// disk. Reports the errors of all templates and pins together.
 pub fn prepare<'s, 'w>(
     stack: &'s Stack<'w>,
     selected: Vec<&'w Component>,
@@ -195,7 +195,7 @@ pub fn prepare<'s, 'w>(
     Ok(Prepared { stack, selected, specs, plan, warnings, until })
 }
 
-/// Reads what is recorded of results that are here, and were not lost where the builder keeps them.
+/// Reads the record of existing results, which count as damaged if the builder has lost them.
 fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>, Error> {
     let Some(mut recorded) = results.recorded()? else { return Ok(None) };
     if recorded.damaged.is_none() {
@@ -204,7 +204,7 @@ fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>
     Ok(Some(recorded))
 }
 
-/// Shows a pin that is not immutable at its place, beside other mistakes.
+/// Reports a pin that is not immutable at its position, along with other errors.
 fn not_pinned(workspace: &Workspace, component: &Component, error: &SourceError) -> Problem {
     let set = &workspace.pins;
     let span = set.pins.get(&component.name).map_or(0..0, |at| at.span.clone());
@@ -234,7 +234,7 @@ fn key_inputs(
     Ok(inputs)
 }
 
-/// Adds what a component is built in and for.
+/// Adds the environment that a component is built in and for.
 pub(crate) fn surroundings(
     stack: &Stack<'_>,
     component: &Component,
@@ -264,10 +264,9 @@ fn provider_text(provider: &Provider) -> String {
     canonical(&(&provider.prefix, &provider.version, &provider.gpu_macros))
 }
 
-/// Builds what the plan calls stale.
+/// Builds what the plan considers stale.
 ///
-/// `_lock` is the caller's proof that nobody else builds there, now and while the
-/// caller makes something of the results.
+/// `_lock` proves that no other process builds there, now and while the caller uses the results.
 pub fn run(
     _lock: &BuildLock,
     prepared: &Prepared<'_, '_>,
@@ -289,8 +288,8 @@ pub fn run(
         builder.ready()?;
     }
     if options.until > Stage::Srpm || builder.reads_repository() {
-        // Even with nothing to build: an earlier run may not have come so far. And the
-        // first build of all finds a repository, if an empty one.
+        // Also if there is nothing to build: an earlier run may have stopped before this point. And
+        // the very first build needs a repository, even an empty one.
         shelf.refresh()?;
     }
     if !stale.is_empty() {
@@ -342,8 +341,7 @@ pub fn run(
     Ok(Run { outcomes: selected.iter().map(|c| (c.name.clone(), outcome(c))).collect() })
 }
 
-/// Returns the components that must be there before this one is brought to a stage: its
-/// SRPM needs none.
+/// Returns the components that must be built before this one reaches a stage. An SRPM needs none.
 fn requires(component: &Component, until: Stage) -> Vec<&str> {
     let requires = component.requires.iter().map(|at| at.value.as_str());
     requires.filter(|_| until > Stage::Srpm).collect()

@@ -1,6 +1,6 @@
-//! What runs when: tasks start when all that they require is done and when cores
-//! and memory allow it, and of those the one with the longest way to the end before it. What a
-//! task does is the caller's business.
+//! The scheduler: starts a task once everything that it requires is done and enough cores and
+//! memory are free. Of several, it starts the one with the longest path to the end first. What a
+//! task does is up to the caller.
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,46 +14,46 @@ use crate::process::stop_requested;
 pub struct Task {
     /// Its name, unique among the tasks.
     pub name: String,
-    /// The tasks that must be done before it; names that are no tasks count as done.
+    /// The tasks that must be done before it; names that are not tasks count as done.
     pub requires: Vec<String>,
-    /// What one job inside the task takes, in bytes.
+    /// The memory that one job inside the task takes, in bytes.
     pub memory_per_job: u64,
-    /// How many seconds it took the last time, where that is known.
+    /// The seconds that it took the last time, if known.
     pub seconds: Option<f64>,
 }
 
-/// More jobs than a task can make use of: where there is no limit, one task does not take all.
+/// The maximum number of jobs for one task if there is no other limit.
 const MOST_JOBS: usize = 1024;
 
-/// What all tasks together may use.
+/// The resources that all tasks share.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many jobs may run at the same time.
+    /// The maximum number of concurrent jobs.
     pub cores: usize,
-    /// How many bytes they may take.
+    /// The maximum memory, in bytes.
     pub memory: u64,
 }
 
-/// How a task ended.
+/// How a task finished.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End<T, E> {
-    /// Well.
+    /// It succeeded.
     Done(T),
     /// It failed.
     Failed(E),
-    /// It was not started: the first field says why.
+    /// It was not started, for this reason.
     Skipped(String),
 }
 
-/// The tasks as a graph of their places in the list that was given.
+/// The tasks as a graph of their indexes in the given list.
 struct Graph {
-    /// The tasks that must be done before each.
+    /// The tasks that each task requires.
     requires: Vec<Vec<usize>>,
-    /// The tasks that wait for each.
+    /// The tasks that require each task.
     required_by: Vec<Vec<usize>>,
-    /// The tasks, the most urgent first.
+    /// The tasks, most urgent first.
     order: Vec<usize>,
-    /// The place of each task in `order`.
+    /// The position of each task in `order`.
     rank: Vec<usize>,
 }
 
@@ -80,9 +80,9 @@ impl Graph {
         graph
     }
 
-    /// Returns the tasks, those first whose way to the end of everything is the longest: their own
-    /// time and that of what must come after them. A task whose time is not known counts as much as
-    /// the median of the known times. Equals stay as they were given.
+    /// Returns the tasks in the order of their longest path to the end, longest first: their own
+    /// time plus that of the tasks that depend on them. A task without a known time counts as much
+    /// as the median of the known times. Ties keep the given order.
     fn urgency(&self, tasks: &[Task]) -> Vec<usize> {
         let mut known: Vec<f64> = tasks.iter().filter_map(|task| task.seconds).collect();
         known.sort_by(f64::total_cmp);
@@ -98,7 +98,7 @@ impl Graph {
         order
     }
 
-    /// Returns the tasks, each after all that it requires. Those of a circle are missing.
+    /// Returns the tasks, each after all that it requires. Leaves out tasks in a cycle.
     fn topological(&self) -> Vec<usize> {
         let mut unmet: Vec<usize> = self.requires.iter().map(Vec::len).collect();
         let mut order: Vec<usize> = (0..unmet.len()).filter(|index| unmet[*index] == 0).collect();
@@ -119,22 +119,22 @@ impl Graph {
 struct State<'a, T, E> {
     tasks: &'a [Task],
     graph: &'a Graph,
-    /// The ranks of the tasks that were not started.
+    /// The ranks of the tasks that have not started.
     waiting: BTreeSet<usize>,
-    /// The ranks of those among them that require nothing more.
+    /// The ranks of those among them whose requirements are all done.
     ready: BTreeSet<usize>,
-    /// How many tasks that are not done each requires.
+    /// The number of unfinished requirements of each task.
     unmet: Vec<usize>,
     running: usize,
     free_cores: usize,
     free_memory: u64,
     ends: Vec<Option<End<T, E>>>,
     failed: bool,
-    /// Whether a task ended otherwise than well.
+    /// Whether a task failed or was skipped.
     lost: bool,
 }
 
-/// What a running task has taken.
+/// The resources of a running task.
 struct Share {
     jobs: usize,
     memory: u64,
@@ -188,8 +188,9 @@ impl<'a, T, E> State<'a, T, E> {
         self.ends[index] = Some(end);
     }
 
-    /// Returns the next task that can start, and with how many jobs: its share of the free cores and
-    /// of the free memory, at least one job if that fits. A task always starts if nothing else runs.
+    /// Returns the next task that can start, and its number of jobs: its share of the free cores
+    /// and of the free memory, at least one job if that fits. If nothing else runs, a task always
+    /// starts.
     fn pick(&self) -> Option<(usize, usize)> {
         if self.free_cores == 0 {
             return None;
@@ -205,7 +206,7 @@ impl<'a, T, E> State<'a, T, E> {
         })
     }
 
-    /// Ends the tasks that can never start.
+    /// Skips the tasks that can never start.
     fn skip_hopeless(&mut self, keep_going: bool) {
         let stop = stop_requested();
         while stop || self.lost {
@@ -231,8 +232,8 @@ impl<'a, T, E> State<'a, T, E> {
     }
 }
 
-/// Returns how many seconds all tasks would take together, each as long as the last time; those
-/// whose time is not known count for nothing.
+/// Estimates the seconds that all tasks take together, each as long as the last time. Tasks without
+/// a known time count as zero.
 pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
     let graph = Graph::new(tasks);
     let mut state = State::<(), ()>::new(tasks, &graph, limits);
@@ -250,10 +251,9 @@ pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
     }
 }
 
-/// Runs all tasks and returns how each ended, in the order given. `work` gets the
-/// task and how many jobs it may run inside. After a failure, or when we are asked
-/// to stop, nothing new starts, unless `keep_going` says to go on with what does
-/// not depend on the failure.
+/// Runs all tasks and returns how each finished, in the given order. `work` gets the task and the
+/// number of jobs that it may run. After a failure or an interrupt, no new task starts; with
+/// `keep_going`, tasks that do not depend on a failed one still do.
 pub fn run_tasks<T: Send, E: Send>(
     tasks: &[Task],
     limits: Limits,
@@ -280,7 +280,7 @@ pub fn run_tasks<T: Send, E: Send>(
             guard = lock(&state);
             let (end, panic) = match result {
                 Ok(result) => (result.map_or_else(End::Failed, End::Done), None),
-                // The others are not to wait for it.
+                // The other tasks must not wait for this one.
                 Err(panic) => (End::Skipped("rocmrpm failed".to_owned()), Some(panic)),
             };
             guard.end(index, &share, end);
@@ -320,8 +320,8 @@ mod tests {
         Task { seconds: seconds.into(), ..task(name, requires, 1) }
     }
 
-    /// Runs tasks on threads of their own and fails when they do not end: a task that is never
-    /// started would hang the whole suite.
+    /// Runs tasks on separate threads and fails if they do not finish: a task that never starts
+    /// would hang the whole test suite.
     fn run<T: Send + 'static, E: Send + 'static>(
         tasks: &[Task],
         limits: Limits,
@@ -338,7 +338,7 @@ mod tests {
         ends.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// The names of tasks in the order in which they are started.
+    /// Returns the names of tasks in the order in which they start.
     fn order_on(cores: usize, tasks: &[Task]) -> Vec<String> {
         let (sender, order) = std::sync::mpsc::channel();
         run::<_, ()>(tasks, Limits { cores, memory: 100 }, false, move |task, _| {
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn the_longest_way_to_the_end_starts_first() {
-        // `a` itself is short; what waits for it is not.
+        // `a` itself is short, but the tasks that wait for it are not.
         let tasks = [
             lasting("long", &[], 50.0),
             lasting("a", &[], 1.0),
@@ -414,7 +414,7 @@ mod tests {
             lasting("middle", &[], 10.0),
         ];
         assert_eq!(order_of(&mixed), ["long", "new", "middle", "short"]);
-        // Of an even number, the longer one in the middle.
+        // Of an even number, the longer of the two in the middle.
         let even =
             [("new", None), ("20", Some(20.0)), ("5", Some(5.0)), ("1", Some(1.0)), ("90", Some(90.0))];
         assert_eq!(order_of(&even.map(|(name, s)| lasting(name, &[], s))), ["90", "new", "20", "5", "1"]);
@@ -432,7 +432,7 @@ mod tests {
         let on = |cores, memory| estimate(&tasks, Limits { cores, memory });
         assert_eq!(on(1, 100), 125.0);
         assert_eq!(on(2, 100), 75.0);
-        // One job alone fits into memory.
+        // Only one job fits into memory.
         assert_eq!(on(2, 1), 125.0);
         assert_eq!(estimate(&[], Limits { cores: 2, memory: 1 }), 0.0);
     }
@@ -442,7 +442,7 @@ mod tests {
         let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &["b"], 1)];
         let run =
             || run::<(), ()>(&tasks, Limits { cores: 3, memory: 9 }, true, |_, _| std::panic::panic_any("x"));
-        // Of this thread it is the panic itself, of another one what their scope makes of it.
+        // On this thread it is the panic itself, on another one the message of their scope.
         let panic = catch_unwind(run).unwrap_err();
         let text = panic.downcast_ref::<&str>().copied();
         assert!(matches!(text, Some("x" | "a scoped thread panicked")), "{text:?}");

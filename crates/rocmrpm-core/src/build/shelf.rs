@@ -1,6 +1,6 @@
-//! The accepted results of a stack as one repository: which RPMs are in it while
-//! components are built anew, that no two components bring the same one, and what the
-//! stack itself adds: the release package and signatures.
+//! The accepted results of a stack as one repository: decides which RPMs are in it while components
+//! are rebuilt, ensures that no two components provide the same RPM, and adds the stack's own
+//! release package and signatures. Does not build components.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,19 +23,19 @@ pub(super) struct Shelf<'a> {
     stack: &'a Stack<'a>,
     repository: Repository,
     own: OnceLock<Own>,
-    /// The components that this run is to build and has not built yet. One at a time
-    /// changes this and the repository.
+    /// The components that this run has yet to build. The lock also guards changes of the
+    /// repository.
     pending: Mutex<BTreeSet<ComponentName>>,
 }
 
-/// What the stack itself brings into its repository.
+/// The stack's own additions to its repository.
 struct Own {
     signer: Option<Signer>,
     release: Option<PathBuf>,
 }
 
 impl<'a> Shelf<'a> {
-    /// Returns the results of a stack of which some components are to be built.
+    /// Returns the results of a stack in which some components are yet to be built.
     pub fn new(stack: &'a Stack<'a>, pending: impl IntoIterator<Item = ComponentName>) -> Self {
         let repository = Repository::at(stack.workspace.build_dir().join("repository"));
         Self { stack, repository, own: OnceLock::new(), pending: Mutex::new(pending.into_iter().collect()) }
@@ -46,21 +46,20 @@ impl<'a> Shelf<'a> {
         self.repository.dir().to_owned()
     }
 
-    /// Brings the repository up to date. What is to be built anyway does not stand in
-    /// the way: where an old result of it is damaged, or has the name of a package that
-    /// another component brings now, the repository does without.
+    /// Brings the repository up to date. Leaves out old results of pending components that are
+    /// damaged, or that have the name of a package that another component now provides.
     pub fn refresh(&self) -> Result<(), Error> {
         self.refresh_with(&self.lock())
     }
 
-    /// Takes note that a component's new results are there.
+    /// Adds a component's new results.
     pub fn accept(&self, component: &ComponentName) -> Result<(), Error> {
         let mut pending = self.lock();
         pending.remove(component);
         self.refresh_with(&pending)
     }
 
-    /// Refuses packages that another component has brought already.
+    /// Rejects packages that another component already provides.
     pub fn check_names(&self, component: &ComponentName, rpms: &[PathBuf]) -> Result<(), Error> {
         let pending = self.lock();
         let build_dir = self.stack.workspace.build_dir();
@@ -98,8 +97,8 @@ impl<'a> Shelf<'a> {
         Ok(())
     }
 
-    /// Finds the key and makes the release package, once in a run. Where something is to be
-    /// built, the key must be able to sign before that.
+    /// Finds the key and makes the release package, once per run. If something is going to be
+    /// built, checks first that the key can sign.
     fn own(&self, pending: &BTreeSet<ComponentName>) -> Result<&Own, Error> {
         if let Some(own) = self.own.get() {
             return Ok(own);
@@ -119,8 +118,8 @@ impl<'a> Shelf<'a> {
     }
 }
 
-/// Brings the repository of a stack's accepted results up to date: its folder, and who
-/// signed it. The lock is the caller's proof that nobody builds there.
+/// Brings the repository of a stack's accepted results up to date, and returns its folder and
+/// signer. The lock proves that no other process builds there.
 pub fn refresh_repository(_lock: &BuildLock, stack: &Stack<'_>) -> Result<(PathBuf, Option<Signer>), Error> {
     let shelf = Shelf::new(stack, []);
     shelf.refresh()?;
@@ -128,8 +127,7 @@ pub fn refresh_repository(_lock: &BuildLock, stack: &Stack<'_>) -> Result<(PathB
     Ok((shelf.dir(), signer))
 }
 
-/// Returns the RPMs of all accepted results of a stack, sorted, some components left
-/// out.
+/// Returns the RPMs of all accepted results of a stack, sorted, except those of some components.
 pub fn result_rpms(stack: &Stack<'_>, without: &BTreeSet<ComponentName>) -> Result<Vec<PathBuf>, IoError> {
     let build_dir = stack.workspace.build_dir();
     let mut rpms = Vec::new();

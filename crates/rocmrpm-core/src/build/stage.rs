@@ -1,8 +1,8 @@
-//! The stages of the way from a pin to an image, in order.
+//! The stages from a pin to an image, in order. Running them is up to `run`.
 
 use std::fmt;
 
-/// How far to go: everything up to and including this stage.
+/// The last stage to run; it includes all stages before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// Sources fetched and verified.
@@ -39,7 +39,7 @@ impl Stage {
         }
     }
 
-    /// Returns the stage of this name.
+    /// Parses the name of a stage.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|stage| stage.name() == name)
     }

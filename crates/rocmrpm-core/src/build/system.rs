@@ -1,12 +1,12 @@
-//! The system on which a workspace's packages are to load: what its chroot and its
-//! ROCm provider are, as inspection wants to know it.
+//! Describes the system that a workspace's packages are for: the properties of its chroot and its
+//! ROCm provider that inspection needs. Does not inspect anything.
 
 use crate::inspect::{Rocm, System};
 use crate::process::ProcessError;
 use crate::workspace::{Chroot, Provider, RocmVersion, Workspace};
 
-/// Returns what the chroot of a workspace has: the built-in tables, those of the chroot
-/// and of its provider; the machine itself is asked where it is the chroot.
+/// Returns what the chroot of a workspace contains: the built-in tables, those of the chroot, and
+/// those of its provider. If the chroot is the host, asks the machine itself.
 pub fn system(workspace: &Workspace) -> Result<System, ProcessError> {
     of(&workspace.chroot, &workspace.provider)
 }
@@ -19,7 +19,7 @@ fn of(chroot: &Chroot, provider: &Provider) -> Result<System, ProcessError> {
     };
     for (soname, package) in &chroot.libraries {
         match package.as_str() {
-            // The built-in table is of all releases; this one lacks it.
+            // The built-in table covers all releases; this one lacks the library.
             "" => system.libraries.remove(soname),
             package => system.libraries.insert(soname.clone(), package.to_owned()),
         };
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(system.package("libpython3.14.so.1.0"), Some("python3-libs"));
         assert_eq!(system.package("libamdhip64.so.7"), Some("amdrocm-runtime7.14"));
         assert_eq!(system.package("libamdhip64.so.6"), None);
-        // Not in the provider's table of SONAMEs.
+        // This library is not in the provider's table of SONAMEs.
         assert_eq!(system.package("librocrand.so.1"), Some("amdrocm-rand7.14-gfx1151"));
         assert_eq!(system.package("libhiprtc.so.7"), Some("amdrocm-runtime7.14"));
         assert_eq!(system.package("libhiprtc.so.6"), None);

@@ -1,5 +1,5 @@
-//! The graph of a closure: the locked distributions that the component leads to, and every
-//! requirement between them that holds. Which versions there are is decided elsewhere.
+//! Builds the graph of a closure: the locked distributions that the component leads to, and every
+//! requirement between them that holds. Does not choose versions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,13 +12,14 @@ use crate::digest::Sha256;
 use crate::sources::{Distribution, Fetcher};
 use python_packaging::needs::Need;
 
-/// A distribution with what it states.
+/// A distribution and its metadata.
 struct Known {
     stated: Stated,
     about: About,
 }
 
-/// Makes the graph of what is locked; `file` is the lock's, if it was not resolved just now.
+/// Builds the graph of the locked distributions. `file` is the lock's path, unless it was just
+/// resolved.
 pub(super) fn graph(
     question: &Question<'_>,
     lock: &Lock,
@@ -30,8 +31,8 @@ pub(super) fn graph(
     Ok(graph)
 }
 
-/// Makes the graph of what is locked, whatever it is and whatever versions of the distribution
-/// `free` are required.
+/// Builds the graph without checking what is locked, and without checking versions of the
+/// distribution `free`.
 pub(super) fn connected(
     question: &Question<'_>,
     lock: &Lock,
@@ -68,7 +69,7 @@ pub(super) fn connected(
                 let wrong = format!("`{name}` requires `{}`, and {to} {version} is in it", need.wanted());
                 return Err(torn(file, wrong));
             }
-            // What a distribution requires can change with what is asked of it.
+            // The extras that are requested can change what a distribution requires.
             let asked = extras.entry(to).or_default();
             let before = asked.len();
             asked.extend(need.parsed.extras.iter().map(ToString::to_string));
@@ -92,12 +93,12 @@ pub(super) fn connected(
         not_after: question.cutoff.day,
     };
     graph.edges.sort_by(|a, b| (&a.from, &a.to, &a.text, a.extra).cmp(&(&b.from, &b.to, &b.text, b.extra)));
-    // What holds without an extra does not need one.
+    // A requirement that holds without an extra does not need one.
     graph.edges.dedup_by(|b, a| (&a.from, &a.to, &a.text) == (&b.from, &b.to, &b.text));
     Ok(graph)
 }
 
-/// Reads what every locked distribution states.
+/// Reads the metadata of every locked distribution.
 fn known(
     question: &Question<'_>,
     lock: &Lock,
@@ -121,8 +122,8 @@ fn known(
     Ok(known)
 }
 
-/// Records the digests of the wheels' METADATA in a lock, so that later runs refuse other METADATA.
-/// Digests that `old` has for the same wheels apply now.
+/// Records the digests of the wheels' METADATA in a lock, so that later runs reject other METADATA.
+/// Reuses the digests that `old` has for the same wheels.
 pub(super) fn record_metadata(
     lock: &mut Lock,
     old: Option<&Lock>,
@@ -154,7 +155,7 @@ pub(super) fn wheels(packages: &[Locked]) -> impl Iterator<Item = &LockedFile> {
     })
 }
 
-/// Returns the files whose METADATA say what is required.
+/// Returns the files whose METADATA list the requirements.
 pub(super) fn files(lock: &Lock) -> Vec<Distribution> {
     let of = |locked: &Locked| {
         let Origin::Index { wheel, sdist } = &locked.origin else { return None };
@@ -183,7 +184,7 @@ fn torn(file: Option<&str>, wrong: String) -> ClosureError {
     }
 }
 
-/// Refuses what must never come from an index.
+/// Rejects distributions that must never come from an index.
 fn forbid(graph: &Graph) -> Result<(), ClosureError> {
     for (name, node) in &graph.nodes {
         let Origin::Index { .. } = node.locked.origin else { continue };
@@ -195,19 +196,19 @@ fn forbid(graph: &Graph) -> Result<(), ClosureError> {
     Ok(())
 }
 
-/// Returns the shortest chain of requirements from the component to a distribution: `vllm ->
-/// x 1.0 -> torch<2`.
+/// Returns the shortest chain of requirements from the component to a distribution, such as
+/// `vllm -> x 1.0 -> torch<2`.
 fn chain(graph: &Graph, to: &str) -> Option<String> {
     let by = first_edges(graph);
     by.get(to).and_then(|last| chain_with(graph, &by, last))
 }
 
-/// Returns the shortest chain of requirements that ends with this one.
+/// Returns the shortest chain of requirements that ends with `last`.
 pub(super) fn chain_to(graph: &Graph, last: &Edge) -> Option<String> {
     chain_with(graph, &first_edges(graph), last)
 }
 
-/// Returns by which requirement each distribution is reached first.
+/// Returns the requirement through which each distribution is reached first.
 fn first_edges(graph: &Graph) -> BTreeMap<&str, &Edge> {
     let mut by: BTreeMap<&str, &Edge> = BTreeMap::new();
     let mut open = VecDeque::from([graph.root.as_str()]);

@@ -1,5 +1,6 @@
-//! What is known of software inside compiled wheels: the reviewed tables of `bundled.toml`, and
-//! the traces that software leaves in binaries. What a package states is decided elsewhere.
+//! Detects the software inside compiled wheels, with the reviewed tables of `bundled.toml` and the
+//! traces that software leaves in binaries. What a package states about it is decided in
+//! `generate`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -15,9 +16,9 @@ const TABLES: &str = include_str!("bundled.toml");
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tables {
-    /// Libraries by the name that `bundled()` has.
+    /// Libraries by their name in `bundled()`.
     pub library: BTreeMap<String, Library>,
-    /// What wheels hold, by normalized distribution.
+    /// What wheels contain, by normalized distribution name.
     pub wheel: BTreeMap<String, Inventory>,
     /// Licenses of crates.
     pub crates: BTreeMap<String, String>,
@@ -25,51 +26,50 @@ pub(super) struct Tables {
     pub copied: BTreeMap<String, String>,
 }
 
-/// A library that wheels have inside.
+/// A library that wheels contain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Library {
     /// Its license, as an SPDX expression.
     pub license: String,
-    /// Texts that are in binaries which contain it, with `{version}` for its version.
+    /// Texts in the binaries that contain it, with `{version}` in place of its version.
     #[serde(default)]
     traces: Vec<String>,
-    /// Its name in vcpkg, if that is another one.
+    /// Its name in vcpkg, if it differs.
     vcpkg: Option<String>,
 }
 
-/// What the wheels of a distribution hold.
+/// The contents of a distribution's wheels.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Inventory {
-    /// The license of what no library or crate of these tables is.
+    /// The license of code that is in none of the libraries and crates in these tables.
     pub license: Option<String>,
     /// The libraries inside.
     pub contains: BTreeSet<String>,
-    /// Where that is stated.
+    /// The source of this information.
     #[expect(dead_code, reason = "it is for those who review the table")]
     source: String,
 }
 
-/// Returns the tables.
 pub(super) fn tables() -> &'static Tables {
     static READ: LazyLock<Tables> =
-        // A test reads it.
+        // A test parses the table.
         LazyLock::new(|| toml::from_str(TABLES).unwrap_or_else(|error| unreachable!("{error}")));
     &READ
 }
 
-/// Returns the digest of what [`Traces`] follow from, beside the bytes.
+/// Returns the digest of everything except the bytes that determines [`Traces`].
 pub(super) fn digest() -> Sha256 {
     Sha256::of_bytes(TABLES)
 }
 
-/// What binaries show of the software in them.
+/// The traces of software in binaries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Traces {
     /// Crates: name and version.
     pub crates: BTreeSet<(String, String)>,
-    /// Libraries, with the versions that are known.
+    /// Libraries, with their versions if these are known.
     pub libraries: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -87,14 +87,15 @@ impl Traces {
         }
     }
 
-    /// Crates of a registry leave the paths of their sources, for panics:
+    /// Adds crates: those from a registry leave the paths of their sources, for panics:
     /// `registry/src/<index>/<name>-<version>/src/lib.rs`. Not all crates can panic.
     fn add_crates(&mut self, bytes: &[u8]) {
         let place = b"/registry/src/";
         for at in memmem::find_iter(bytes, place) {
             let mut parts = path(&bytes[at + place.len()..]).split('/').skip(1);
             let (Some(folder), Some(_)) = (parts.next(), parts.next()) else { continue };
-            // A name may have `-` and digits; a version has two dots, the first one after digits.
+            // A name may contain `-` and digits; a version has at least two dots, with numbers
+            // around the first.
             let starts = folder.match_indices('-').map(|(at, _)| at);
             let is_version = |text: &str| {
                 text.split('.').count() >= 3 && text.split('.').take(2).all(is_number) && is_plain(text)
@@ -108,7 +109,7 @@ impl Traces {
         }
     }
 
-    /// Ports of vcpkg leave the paths of their sources:
+    /// Adds ports of vcpkg, which leave the paths of their sources:
     /// `buildtrees/<port>/src/v<version>-<digest>.clean/`.
     fn add_ports(&mut self, bytes: &[u8]) {
         let place = b"/buildtrees/";
@@ -136,7 +137,7 @@ impl Traces {
     }
 }
 
-/// Returns the versions of a trace in these bytes; `None` where it is not in them.
+/// Returns the versions in a trace in these bytes; `None` if the trace is not there.
 fn find(bytes: &[u8], trace: &str) -> Option<BTreeSet<String>> {
     let Some((before, after)) = trace.split_once("{version}") else {
         return memmem::find(bytes, trace.as_bytes()).map(|_| BTreeSet::new());
@@ -166,7 +167,7 @@ fn find(bytes: &[u8], trace: &str) -> Option<BTreeSet<String>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Returns the text at the beginning of `bytes` that may be a path.
+/// Returns the text at the start of `bytes` that may be a path.
 fn path(bytes: &[u8]) -> &str {
     let length = bytes.iter().take(256).take_while(|b| b.is_ascii_graphic()).count();
     std::str::from_utf8(&bytes[..length]).unwrap_or_default()
@@ -176,7 +177,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Returns whether a name or version can be in a spec.
+/// Returns whether a name or version is safe to use in a spec.
 pub(super) fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b))
 }

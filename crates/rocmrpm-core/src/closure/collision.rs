@@ -1,6 +1,6 @@
-//! Why no set of versions satisfies all requirements, in words: the chains of requirements that
-//! collide. They are found by resolving once more without one distribution. What uv says is
-//! shown as well.
+//! Explains why no set of versions satisfies all requirements: finds the chains of requirements
+//! that conflict by resolving again without one distribution. uv's own output is shown as well.
+//! Does not suggest versions.
 
 use std::collections::BTreeMap;
 
@@ -13,45 +13,44 @@ use crate::sources::{Fetcher, ProjectFile, version_of_sdist};
 use crate::uv;
 use crate::wheel::{FileName, normalized};
 
-/// How many distributions are tried. uv names few, and the one that matters early.
+/// The maximum number of distributions to try. uv names only a few, and the relevant one early.
 const TRIES: usize = 4;
 
 /// Requirements on one distribution that cannot all be satisfied.
 #[derive(Debug, thiserror::Error)]
 #[error("`{component}` has no closure: {}", on.as_ref().map_or("its requirements exclude each other".to_owned(), On::message))]
 pub struct Collision {
-    /// The component whose closure it is.
+    /// The component of the closure.
     pub component: String,
-    /// The distribution and the chains that lead to it; `None` where these were not found.
+    /// The distribution and the chains that lead to it; `None` if they were not found.
     pub on: Option<On>,
-    /// uv's last lines, without passwords.
+    /// The last lines of uv's output, without passwords.
     pub said: Vec<String>,
 }
 
-/// The distribution on which requirements collide.
+/// The distribution whose requirements conflict.
 #[derive(Debug)]
 pub struct On {
     /// Its normalized name.
     pub name: String,
-    /// Why they collide.
+    /// Why they conflict.
     pub why: Why,
-    /// Chains such as `vllm -> x 1.0 -> torch<2`: those that exclude each other, or what is
-    /// there.
+    /// Chains such as `vllm -> x 1.0 -> torch<2`: those that conflict, or all known ones.
     pub chains: Vec<String>,
 }
 
-/// Why requirements on a distribution collide.
+/// Why requirements on a distribution conflict.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Why {
     /// The stack has another version.
     Held(Version),
-    /// The index has no version that a single requirement takes.
+    /// The index has no version that satisfies a single requirement.
     NoVersion,
-    /// The index has such a version, and no file of it for the chroot: one that it has.
+    /// The index has a suitable version, but no file for the chroot; this is a file that it has.
     NoFile(String),
-    /// Two requirements take no version in common.
+    /// No version satisfies both of two requirements.
     Exclude,
-    /// It is not known which of them.
+    /// The conflicting requirements are unknown.
     Among,
 }
 
@@ -103,7 +102,7 @@ impl Diagnose for Collision {
     }
 }
 
-/// Finds the chains that collide.
+/// Finds the chains that conflict.
 pub(super) fn explain(
     question: &Question<'_>,
     said: Vec<String>,
@@ -111,7 +110,7 @@ pub(super) fn explain(
 ) -> Result<Collision, ClosureError> {
     let mut on = None;
     for name in suspects(question, &said) {
-        // What goes wrong here hides nothing: uv's words are shown.
+        // Errors here are not fatal: uv's own output is still shown.
         match try_without(question, &name, fetcher) {
             Ok(None) => {}
             Ok(found) => {
@@ -125,8 +124,8 @@ pub(super) fn explain(
     Ok(Collision { component: question.component.name.to_string(), on, said: uv::last(said) })
 }
 
-/// Returns the distributions whose versions uv speaks of: the stack's own first, then those of
-/// which it speaks most.
+/// Returns the distributions whose versions uv's output mentions: the stack's own first, then the
+/// most frequent ones.
 fn suspects(question: &Question<'_>, said: &[String]) -> Vec<String> {
     let mut spoken: BTreeMap<String, usize> = BTreeMap::new();
     for word in said.iter().flat_map(|line| line.split(|c: char| c.is_whitespace() || c == ',')) {
@@ -144,8 +143,8 @@ fn suspects(question: &Question<'_>, said: &[String]) -> Vec<String> {
     names.into_iter().take(TRIES).map(|(_, _, name)| name).collect()
 }
 
-/// Resolves without a distribution, or without a version of the stack's own. `None` where that
-/// does not help.
+/// Resolves without a distribution, or without the version of one of the stack's own. `None` if
+/// that does not help.
 fn try_without(
     question: &Question<'_>,
     name: &str,
@@ -173,7 +172,7 @@ fn try_without(
     Ok((!chains.is_empty()).then(|| On { name: name.to_owned(), why, chains }))
 }
 
-/// Finds the requirements that no version on the index satisfies together: one, or two.
+/// Finds the one or two requirements that no version on the index satisfies together.
 fn guilty<'e>(
     question: &Question<'_>,
     name: &str,

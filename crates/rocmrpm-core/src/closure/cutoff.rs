@@ -1,4 +1,4 @@
-//! The day as of which a closure is resolved: what was published later is not taken.
+//! The cutoff day of a closure: files that were published later are not used. uv applies it.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -11,18 +11,18 @@ use crate::sources::Fetcher;
 use crate::workspace::pin::Source;
 use crate::workspace::{ClosureRules, Component, Workspace};
 
-/// The last days, in UTC, whose files are taken from the index.
+/// The last days, in UTC, from which files on the index are used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Cutoff {
-    /// For every distribution; `None` if nothing limits them.
+    /// The day for all distributions; `None` for no limit.
     pub day: Option<Date>,
-    /// For single members, by normalized name, instead of `day`.
+    /// The days for single members, by normalized name, which override `day`.
     pub members: BTreeMap<String, Date>,
 }
 
 impl Cutoff {
-    /// Returns what `[closure]` decides; by default the day on which the index received the
-    /// pinned version. If the index may not be asked, `locked` is that day.
+    /// Returns the cutoff that `[closure]` sets; the default is the day on which the pinned version
+    /// was uploaded to the index, or `locked` if the index may not be queried.
     pub fn of(
         workspace: &Workspace,
         component: &Component,
@@ -39,8 +39,8 @@ impl Cutoff {
         Ok(Self { day, members: rules.members.iter().filter_map(member).collect() })
     }
 
-    /// Returns the arguments by which uv keeps to it. `exempt` distributions may be of any day:
-    /// the stack's own, which no index received.
+    /// Returns uv's arguments for the cutoff. It does not apply to `exempt` distributions: the
+    /// stack's own, which were never uploaded.
     pub fn uv_args<'a>(&self, exempt: impl IntoIterator<Item = &'a String>) -> Vec<String> {
         let mut args = Vec::new();
         if let Some(day) = self.day {
@@ -54,7 +54,7 @@ impl Cutoff {
         args
     }
 
-    /// Returns its lines in what decides over a closure.
+    /// Returns its lines in the inputs of a closure.
     pub fn lines(&self) -> String {
         let mut text = format!("not-after {}\n", day_text(self.day));
         for (name, day) in &self.members {
@@ -64,12 +64,12 @@ impl Cutoff {
     }
 }
 
-/// Returns a day as a lock has it.
+/// Returns a day as it is written in a lock.
 pub(super) fn day_text(day: Option<Date>) -> String {
     day.map_or_else(|| NONE.to_owned(), |day| day.to_string())
 }
 
-/// Reads [`day_text`].
+/// Parses [`day_text`].
 pub(super) fn day_of(text: &str) -> Result<Option<Date>, String> {
     match text {
         NONE => Ok(None),
@@ -82,14 +82,14 @@ pub(super) fn day_of(text: &str) -> Result<Option<Date>, String> {
 
 const NONE: &str = "none";
 
-/// Returns the first moment that is too late, as uv reads it (RFC 3339).
+/// Returns the first moment after a day, in uv's format (RFC 3339).
 fn end_of(day: Date) -> String {
-    // The last day that a date can be has no next one.
+    // The last representable day has no successor.
     format!("{}T00:00:00Z", day.tomorrow().unwrap_or(day))
 }
 
-/// Returns the day on which the index received the pinned version; `None` for what is not of
-/// the index, or if the index does not state it.
+/// Returns the day on which the pinned version was uploaded to the index; `None` if it does not
+/// come from the index, or if the index does not state the day.
 fn released(
     workspace: &Workspace,
     component: &Component,

@@ -1,5 +1,5 @@
-//! What differs between two locked closures: members that came or went, and those of another
-//! version, origin, content or place. How that is shown is not known here.
+//! Compares two locked closures: members that were added or removed, and those with another
+//! version, origin, content or place. Does not format the result.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,41 @@ use pep440_rs::Version;
 use super::{Locked, Origin};
 use crate::workspace::Place;
 
-/// The places of the members of a closure, as far as they are known.
+/// The known places of the members of a closure.
 pub type Places = BTreeMap<String, Place>;
 
-/// What differs of one distribution.
+/// The difference in one distribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Its normalized name.
     pub name: String,
-    /// Its version before and after; `None` where it was or is no member.
+    /// Its version before and after; `None` if it was or is not a member.
     pub versions: (Option<Version>, Option<Version>),
-    /// Where it comes from instead, if that changed: from the stack (`true`) or an index.
+    /// Its new origin, if it changed: the stack (`true`) or an index.
     pub own: Option<bool>,
     /// Whether the index has other files of the same version.
     pub files: bool,
-    /// Its place before and after, where both are known and differ.
+    /// Its place before and after, if both are known and differ.
     pub places: Option<(Place, Place)>,
 }
 
-/// What happened to a distribution, in the order in which it is told.
+/// What happened to a distribution, in the order of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// It is new.
+    /// It was added.
     Added,
-    /// It is gone.
+    /// It was removed.
     Removed,
     /// Its version is higher.
     Up,
     /// Its version is lower.
     Down,
-    /// Its version is the same, and something else differs.
+    /// Its version is unchanged, but something else differs.
     Other,
 }
 
 impl What {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order of the report.
     pub const ALL: [Self; 5] = [Self::Added, Self::Removed, Self::Up, Self::Down, Self::Other];
 
     /// Returns its name.
@@ -58,7 +58,7 @@ impl What {
 }
 
 impl Difference {
-    /// Tells what happened to it.
+    /// Returns what happened to it.
     pub fn what(&self) -> What {
         match &self.versions {
             (None, _) => What::Added,
@@ -70,7 +70,7 @@ impl Difference {
     }
 }
 
-/// Compares two locks. Places count for the names that both sides know.
+/// Compares two locks. Compares places only for names that both sides know.
 pub fn diff(old: (&[Locked], &Places), new: (&[Locked], &Places)) -> Vec<Difference> {
     let by_name = |packages: &[Locked]| -> BTreeMap<String, Locked> {
         packages.iter().map(|locked| (locked.name.clone(), locked.clone())).collect()
@@ -103,7 +103,7 @@ fn is_own(locked: &Locked) -> bool {
     matches!(locked.origin, Origin::Stack(_))
 }
 
-/// Compares digests alone: a size that one lock lacks is no difference.
+/// Compares only digests: a size that one lock lacks is not a difference.
 fn other_files(was: &Locked, is: &Locked) -> bool {
     match (&was.origin, &is.origin) {
         (Origin::Index { wheel, sdist }, Origin::Index { wheel: new_wheel, sdist: new_sdist }) => {
@@ -143,7 +143,8 @@ mod tests {
             .own("torch", "2.11", &[]);
         let places = |place| Places::from([("moved".to_owned(), place), ("gone".to_owned(), Place::Rpm)]);
         let (old, mut new) = (locked(old), locked(new));
-        // Two spellings of one version, whose files have other names and here other digests.
+        // Two spellings of one version, whose files have different names and here different
+        // digests.
         if let Some(same) = new.iter_mut().find(|locked| locked.name == "same") {
             same.origin = old.iter().find(|locked| locked.name == "same").unwrap().origin.clone();
         }

@@ -1,5 +1,5 @@
-//! What an upgrade from an earlier release of the workspace meets: members that have RPMs of
-//! their own there. Each must be taken over by a newer package, or leave.
+//! Upgrades from an earlier release of the workspace: members that have separate RPMs there must be
+//! replaced by a newer package or obsoleted. Upgrades to later releases are up to `later`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Chroot, Component, GENERATED_PINS, Lock, PinSet, Place, Workspace, compare};
 
-/// Reads the members that have RPMs of their own in the written closure of an earlier chroot,
-/// with the versions of their packages. None if no closure is written for it.
+/// Reads the members with separate RPMs in the written closure of an earlier chroot, with the
+/// versions of their packages. Empty if no closure is written for it.
 fn members(
     workspace: &Workspace,
     component: &Component,
@@ -37,21 +37,22 @@ fn members(
     Ok(rpms(&set, component).map(|(name, version)| (name.to_owned(), version)).collect())
 }
 
-/// Returns the members among generated pins, without the package of the private ones.
+/// Returns the members among generated pins, except for the package of the private ones.
 fn rpms<'p>(set: &'p PinSet, component: &Component) -> impl Iterator<Item = (&'p str, String)> {
     let runtime = component.runtime_name();
     let pins = set.pins.iter().filter(move |(name, _)| name.as_str() != runtime);
     pins.map(|(name, at)| (name.as_str(), of_spec(&at.value.version)))
 }
 
-/// Returns a pinned version as the package of a member has it.
+/// Returns a pinned version as the package of a member spells it.
 fn of_spec(pinned: &str) -> String {
     Version::from_str(pinned).map_or_else(|_| pinned.to_owned(), |pinned| version::of_spec(&pinned))
 }
 
-/// Returns what the component's package obsoletes, as rpm writes it: the RPMs that an earlier
-/// release has of members which this release neither has an RPM of nor a package as new. The
-/// bounds are ours; a package of the release itself with that version or a later one stays.
+/// Returns what the component's package obsoletes, in rpm's syntax: the RPMs in an earlier release
+/// of members for which this release has neither an RPM nor an equally new package. The bounds only
+/// cover the stack's own packages; the release's own package of that version or a later one stays
+/// installed.
 pub fn obsoletes(
     workspace: &Workspace,
     component: &Component,
@@ -72,7 +73,7 @@ pub fn obsoletes(
         let package = package(name);
         let offer = offers.of_dist(name).filter(|offer| offer.package == package);
         match offer {
-            // Our Releases begin with 0, those of Fedora with 1.
+            // The stack's Releases start with 0, Fedora's with 1.
             None => Some(format!("{package} < {version}-1")),
             Some(offer) if compare(&offer.evr, version) != Ordering::Less => None,
             // The release's own package is older, and must stay installable.
@@ -82,8 +83,8 @@ pub fn obsoletes(
     Ok(newest.iter().filter(|(name, _)| !is_rpm(name)).filter_map(obsolete).collect())
 }
 
-/// Returns the members whose RPMs an upgrade from an earlier release would keep, since theirs
-/// have higher versions there.
+/// Returns the members whose RPMs an upgrade from an earlier release would keep, because they have
+/// higher versions there.
 pub fn held_back(workspace: &Workspace) -> Result<Vec<Problem>, Error> {
     let (Some(component), Some(generated)) = (workspace.with_closure(), &workspace.pins.generated) else {
         return Ok(Vec::new());

@@ -1,5 +1,4 @@
-//! Why the closure of a component cannot be computed. Why a member has no place is `place`'s
-//! business.
+//! The errors of computing a component's closure. Errors of placing its members are in `place`.
 
 use super::UpgradeError;
 use super::collision::Collision;
@@ -11,21 +10,21 @@ use crate::sources::SourceError;
 use crate::uv;
 use crate::wheel::WheelError;
 
-/// The command that makes a lock anew.
+/// The command that recreates a lock.
 const ANEW: &str = "`rocmrpm closure --upgrade --write` makes it anew";
 
-/// Why there is no closure.
+/// Why a closure could not be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosureError {
-    /// Nothing says what a component requires.
+    /// The requirements of a component are not stated anywhere.
     #[error("what `{component}` requires is not known: {reason}")]
     NoRequirements {
         /// The component.
         component: String,
-        /// What was looked for.
+        /// What rocmrpm searched for.
         reason: String,
     },
-    /// A requirement of the component cannot be used.
+    /// A requirement of the component is invalid.
     #[error("{file}:{line}: the requirement `{text}` cannot be used: {reason}")]
     Requirement {
         /// The file, below the source's top folder.
@@ -37,12 +36,12 @@ pub enum ClosureError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The component's edits do not fit to its requirement files.
+    /// The component's edits do not match its requirement files.
     #[error("the requirement files of `{component}` cannot be edited as declared")]
     Edits {
         /// The component.
         component: String,
-        /// The edits.
+        /// The edits that do not match.
         problems: Vec<Problem>,
     },
     /// A member cannot be moved to another version.
@@ -54,16 +53,16 @@ pub enum ClosureError {
     /// uv could not reach an index.
     #[error("uv cannot reach a package index")]
     Unreachable {
-        /// Its last lines, without passwords.
+        /// The last lines of its output, without passwords.
         said: Vec<String>,
     },
-    /// uv gives up, for another reason than colliding requirements.
+    /// uv failed for a reason other than conflicting requirements.
     #[error("uv cannot resolve the closure")]
     Refused {
-        /// Its last lines, without passwords.
+        /// The last lines of its output, without passwords.
         said: Vec<String>,
     },
-    /// uv says something that cannot be used.
+    /// uv's output cannot be parsed.
     #[error("what `uv pip compile` says cannot be used: {0}")]
     Answer(String),
     /// A distribution has no file for the chroot.
@@ -78,17 +77,17 @@ pub enum ClosureError {
         /// The chroot's architecture.
         arch: String,
     },
-    /// A distribution would come from the index that must not.
+    /// A distribution would come from the index although it must not.
     #[error("`{name}` must not come from a package index: {reason}")]
     Never {
         /// The distribution.
         name: String,
         /// Why not.
         reason: String,
-        /// What requires it, from the component on.
+        /// The chain of requirements from the component to it.
         chain: String,
     },
-    /// What a distribution requires cannot be read.
+    /// The requirements of a distribution cannot be read.
     #[error("the METADATA of {of} cannot be used: {wrong}")]
     Metadata {
         /// The distribution and its version.
@@ -106,17 +105,17 @@ pub enum ClosureError {
         /// What is wrong.
         wrong: String,
     },
-    /// The lock is of something else.
+    /// The lock is for something else.
     #[error("{file} is for {has}, not for {wanted}")]
     OtherLock {
         /// The file.
         file: String,
-        /// What it is for.
+        /// What the lock is for.
         has: String,
-        /// What was asked for.
+        /// What was requested.
         wanted: String,
     },
-    /// The lock does not contain what its members require.
+    /// The lock lacks something that its members require.
     #[error("{file} does not hold together: {wrong}")]
     Torn {
         /// The file.
@@ -124,28 +123,28 @@ pub enum ClosureError {
         /// What is wrong.
         wrong: String,
     },
-    /// The network is forbidden, and nothing that is locked holds any more.
+    /// Downloads are forbidden, and the lock is outdated.
     #[error("the closure of `{component}` must be resolved, and `--offline` forbids it: {why}")]
     Offline {
         /// The component.
         component: String,
-        /// Why the lock does not do.
+        /// Why the lock is outdated.
         why: String,
     },
-    /// The index has another file than the locked one.
+    /// The index has a different file than the locked one.
     #[error("the index has `{file}` with sha256 {found}, and sha256 {expected} is locked")]
     LockedDigest {
         /// The file.
         file: String,
-        /// What is locked.
+        /// The locked digest.
         expected: String,
-        /// What the index says.
+        /// The index's digest.
         found: String,
     },
-    /// A distribution cannot be had.
+    /// A distribution is unavailable.
     #[error(transparent)]
     Source(SourceError),
-    /// It is not known what the release has.
+    /// The packages of the release are unknown.
     #[error(transparent)]
     Packages(#[from] PackagesError),
     /// A built package cannot be read.
@@ -154,16 +153,16 @@ pub enum ClosureError {
     /// The distributions in a built package cannot be read.
     #[error(transparent)]
     Wheel(#[from] WheelError),
-    /// The chroot's Python is not known.
+    /// The chroot's Python is unknown.
     #[error("{0}")]
     Environment(Error),
-    /// A script that reads Python answers with something else than expected.
+    /// The answer of a script that parses Python is invalid.
     #[error("cannot use the answer of `python3` about imports: {0}")]
     Python(String),
     /// A program could not be run.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The file system refuses.
+    /// A file operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -179,7 +178,7 @@ impl From<SourceError> for ClosureError {
     }
 }
 
-/// What to check where uv's output is not as expected.
+/// What to check if uv's output is not as expected.
 const OTHER_UV: &str = "is this uv much newer or older than 2026's?";
 
 impl Diagnose for ClosureError {

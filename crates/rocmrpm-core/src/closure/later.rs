@@ -1,5 +1,6 @@
-//! What the later releases of a workspace have: an RPM of ours with a higher version would stay
-//! in the place of their own package after an upgrade.
+//! The packages of a workspace's later releases: after an upgrade, one of the stack's RPMs with a
+//! higher version would stay installed instead of their package. Upgrades from earlier releases are
+//! up to `earlier`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,13 +16,13 @@ use crate::workspace::{Workspace, compare};
 /// The offers of later releases.
 #[derive(Debug, Clone, Default)]
 pub struct Later {
-    /// By the distribution's normalized name: the chroot and its offer, earliest release first.
+    /// By normalized distribution name: the chroot and its offer, earliest release first.
     by_dist: BTreeMap<String, Vec<(String, Offer)>>,
 }
 
 impl Later {
-    /// Returns what the package tables of all later releases with the same Python have. With
-    /// another Python our packages cannot stay installed.
+    /// Returns the offers of all later releases with the same Python, from their package tables.
+    /// With another Python, the stack's packages cannot stay installed.
     pub(super) fn of(workspace: &Workspace) -> Result<Self, ClosureError> {
         let mut chroots = workspace.later_chroots();
         chroots.retain(|chroot| chroot.python == workspace.chroot.python);
@@ -32,7 +33,7 @@ impl Later {
         Ok(Self::from_releases(releases))
     }
 
-    /// Returns exactly these offers, earliest release first.
+    /// Returns the given offers, earliest release first.
     pub fn from_releases<'c>(releases: impl IntoIterator<Item = (&'c str, Offers)>) -> Self {
         let mut by_dist: BTreeMap<String, Vec<(String, Offer)>> = BTreeMap::new();
         for (chroot, offers) in releases {
@@ -43,8 +44,8 @@ impl Later {
         Self { by_dist }
     }
 
-    /// Says which release's package an RPM of a distribution would hide. The same version hides
-    /// none: our Release begins with `0.`.
+    /// Returns which release's package an RPM of a distribution would hide. The same version hides
+    /// none, because the stack's Releases start with `0.`.
     pub fn hidden(&self, name: &str, version: &Version) -> Option<String> {
         let ours = version::of_spec(version);
         let hidden = |(_, offer): &&(String, Offer)| compare(&offer.evr, &ours) == Ordering::Less;

@@ -1,5 +1,5 @@
-//! Licences of distributions as SPDX expressions: what metadata say in them or otherwise, and
-//! which of them Fedora allows. What follows for a package is not known here.
+//! Licenses of distributions as SPDX expressions: derives them from metadata, and checks whether
+//! Fedora allows them. Does not look at license files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::text::visible;
 
-/// What the tables know.
+/// The contents of `licenses.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -19,15 +19,15 @@ struct Known {
 }
 
 static KNOWN: LazyLock<Known> = LazyLock::new(|| {
-    // A test reads it.
+    // A test parses the table.
     toml::from_str(include_str!("licenses.toml")).unwrap_or_else(|error| unreachable!("{error}"))
 });
 
-/// Longest text of `License` that is taken for an expression.
+/// The maximum length of a `License` field that is parsed as an expression, in bytes.
 const MAX_EXPRESSION: usize = 500;
 
-/// Returns a licence as an SPDX expression: `License-Expression` (PEP 639), else what follows
-/// from `License`, else from the classifiers. `None` where nothing follows.
+/// Returns a license as an SPDX expression: `License-Expression` (PEP 639), or else what `License`
+/// or the classifiers stand for. `None` if they stand for nothing.
 pub fn spdx(expression: Option<&str>, license: Option<&str>, classifiers: &[&str]) -> Option<String> {
     if let Some(expression) = expression.map(str::trim).filter(|text| !text.is_empty()) {
         return Some(expression.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -48,24 +48,22 @@ pub fn spdx(expression: Option<&str>, license: Option<&str>, classifiers: &[&str
             Some(id) => {
                 found.insert(id.as_str());
             }
-            // A category, which says nothing beyond its members.
+            // A category that adds nothing to its members.
             None if text == "OSI Approved" => {}
             None => return None,
         }
     }
-    // Which of several counts, and whether all do, a classifier does not say.
+    // With several classifiers, it is unclear whether all of them apply.
     let only = found.pop_first()?;
     found.is_empty().then(|| only.to_owned())
 }
 
-/// Returns the license of a crate as an SPDX expression: `/` was once allowed for `OR`.
-///
-/// Source: The Cargo Book, "The license and license-file fields".
+/// Returns the license of a crate as an SPDX expression: older crates use `/` for `OR`.
 pub fn of_crate(license: &str) -> String {
     license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ")
 }
 
-/// Says what is wrong with a licence for a package in Fedora; `None` where nothing is.
+/// Returns why Fedora does not allow a license; `None` if it is allowed.
 pub fn refused(expression: &str) -> Option<String> {
     let Some(tree) = parse(expression) else {
         return Some(format!("`{}` is not an SPDX expression", visible(expression)));
@@ -73,7 +71,8 @@ pub fn refused(expression: &str) -> Option<String> {
     tree.refused().map(|id| format!("`{}` is not among the licences that Fedora allows", visible(&id)))
 }
 
-/// Returns the licence of what is under all of these: `A AND (B OR C)`, each once, sorted.
+/// Returns the license of a combination of all of these: `A AND (B OR C)`, without duplicates,
+/// sorted.
 pub fn all<'a>(expressions: impl IntoIterator<Item = &'a str>) -> String {
     let mut parts = BTreeSet::new();
     for expression in expressions {
@@ -98,7 +97,7 @@ enum Tree {
     Any(Vec<Tree>),
 }
 
-/// How deep parentheses may be nested.
+/// The maximum depth of nested parentheses.
 const MAX_DEPTH: usize = 16;
 
 fn parse(text: &str) -> Option<Tree> {
@@ -159,7 +158,7 @@ fn one(tokens: &[&str], at: &mut usize, depth: usize) -> Option<Tree> {
 }
 
 impl Tree {
-    /// Returns what Fedora does not allow in it. Of alternatives one is enough.
+    /// Returns the part that Fedora does not allow. Of alternatives, one allowed license is enough.
     fn refused(&self) -> Option<String> {
         match self {
             Self::One { id, exception } => match exception {
@@ -182,7 +181,7 @@ impl Tree {
             Self::One { id, exception: None } => id.clone(),
             Self::One { id, exception: Some(exception) } => format!("{id} WITH {exception}"),
             Self::All(parts) => list(parts, " AND "),
-            // Its order means nothing, and terms of many crates are compared.
+            // Their order is irrelevant; sorting them makes the licenses of many crates comparable.
             Self::Any(parts) => {
                 let sorted: BTreeSet<String> = parts.iter().map(Self::operand).collect();
                 sorted.into_iter().collect::<Vec<_>>().join(" OR ")
@@ -190,7 +189,7 @@ impl Tree {
         }
     }
 
-    /// Returns its text as it stands between operators.
+    /// Returns its text as an operand.
     fn operand(&self) -> String {
         match self {
             Self::One { .. } => self.text(),

@@ -1,5 +1,5 @@
-//! The lock of a closure: a requirements file with exact versions and digests, which
-//! installers take as well. What is in a closure is decided elsewhere.
+//! The lock of a closure: a requirements file with exact versions and digests, which installers
+//! accept as well. Does not decide what is in a closure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,24 +17,24 @@ use crate::workspace::Workspace;
 /// A locked closure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
-    /// The component whose closure it is.
+    /// The component of the closure.
     pub component: String,
-    /// The chroot that it is for.
+    /// The chroot of the closure.
     pub chroot: String,
     /// The chroot's Python, such as `3.14`.
     pub python: String,
     /// The chroot's architecture.
     pub arch: String,
-    /// The last day, in UTC, whose files were taken from the index; `None` if nothing limits them.
+    /// The last day, in UTC, from which files on the index were used; `None` for no limit.
     pub not_after: Option<jiff::civil::Date>,
-    /// A digest of all that decided over it.
+    /// The digest of all inputs of the resolution.
     pub inputs: Sha256,
     /// The distributions, sorted by name.
     pub packages: Vec<Locked>,
 }
 
-/// Returns the versions at which the lock of a workspace's pin set and chroot holds what comes
-/// from an index; none where there is no lock.
+/// Returns the versions of the distributions from an index in the lock of a workspace's pin set and
+/// chroot; empty if there is no lock.
 pub fn held(workspace: &Workspace) -> Result<BTreeMap<String, Version>, ClosureError> {
     let packages = Lock::read(&workspace.closure_lock())?.map_or_else(Vec::new, |lock| lock.packages);
     let outside = packages.into_iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
@@ -44,15 +44,15 @@ pub fn held(workspace: &Workspace) -> Result<BTreeMap<String, Version>, ClosureE
 /// The fields of the header, in their order.
 const FIELDS: [&str; 6] = ["component", "chroot", "python", "arch", "not-after", "inputs"];
 
-/// What stands before the stack's own distributions.
+/// The prefix of the stack's own distributions.
 const OWN: &str = "# of the stack: ";
-/// What stands before the name of a file.
+/// The prefix of the name of a file.
 const FILE: &str = "# file: ";
 /// The prefix of the digest of the METADATA of the file on the line above.
 const METADATA: &str = "# metadata: sha256:";
 
 impl Lock {
-    /// Reads a lock file; `None` where there is none.
+    /// Reads a lock file; `None` if it does not exist.
     pub fn read(path: &Path) -> Result<Option<Self>, ClosureError> {
         let shown = || path.display().to_string();
         match fs_err::read(path) {
@@ -76,7 +76,7 @@ impl Lock {
         Some(&self.packages[at].version)
     }
 
-    /// Returns the text of the file. Same lock, same text.
+    /// Returns the text of the file. The same lock always gives the same text.
     pub fn text(&self) -> String {
         let mut text = "# All that a component requires at run time, exactly. Written by `rocmrpm closure --write`;\n\
                         # changes are lost at its next run. It installs with `pip install --require-hashes --no-deps`.\n"
@@ -109,7 +109,7 @@ impl Lock {
         text
     }
 
-    /// Reads the text of a lock; the error has the line and what is wrong there.
+    /// Parses the text of a lock; the error has the number of the line and what is wrong there.
     pub fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut header = BTreeMap::new();
         let mut reading = Reading::default();
@@ -148,14 +148,14 @@ impl Lock {
     }
 }
 
-/// The comment lines of a file, which precede its digest.
+/// The comment lines about a file, which precede its digest.
 struct FileLines {
     name: String,
     size: Option<u64>,
     metadata: Option<Sha256>,
 }
 
-/// What was read up to a line.
+/// The state of the parser.
 #[derive(Default)]
 struct Reading {
     packages: Vec<Locked>,
@@ -204,7 +204,7 @@ impl Reading {
         }
     }
 
-    /// Looks for what is left open at the end of the text.
+    /// Fails if something is incomplete at the end of the text.
     fn end(&self) -> Result<(), String> {
         match (&self.open, self.files.first()) {
             (Some((name, ..)), _) => Err(format!("`{name}` goes on, and nothing follows")),
@@ -213,7 +213,7 @@ impl Reading {
         }
     }
 
-    /// Takes the requirement whose digests are complete.
+    /// Adds the requirement, now that its digests are complete.
     fn close(&mut self) -> Result<(), String> {
         let files = std::mem::take(&mut self.files);
         let Some((name, version, hashes)) = self.open.take() else { return Ok(()) };
@@ -255,8 +255,8 @@ fn pin(text: &str) -> Result<(String, Version), String> {
     Ok((name.to_owned(), version))
 }
 
-/// Checks that a file, which may come from anywhere, has a name that a distribution's file can
-/// have: one in a folder, and of this distribution.
+/// Checks the untrusted name of a file: it must be a plain file name that belongs to this
+/// distribution.
 pub(super) fn check_file(file: &str, name: &str, version: &Version) -> Result<(), String> {
     let shown = visible(file);
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b);

@@ -1,15 +1,15 @@
-//! What METADATA say of a distribution to those who package it. What it requires is known to
-//! `python_packaging::needs`.
+//! Reads what METADATA state about a distribution for its packagers. `python_packaging::needs`
+//! reads its requirements.
 
 use super::{About, license};
 use crate::text::visible;
 use crate::wheel::header_fields;
 
-/// Labels of a `Project-URL` that name a home page, best first, in lower case without blanks
+/// Labels of a `Project-URL` that name a home page, best first, in lower case without spaces
 /// ("Well-known Project URLs in Metadata" of the Python packaging user guide).
 const HOMES: [&str; 6] = ["homepage", "repository", "source", "sourcecode", "github", "documentation"];
 
-/// Reads what METADATA say.
+/// Reads METADATA.
 pub(super) fn about(metadata: &str) -> About {
     let mut about = About::default();
     let mut homes: Vec<(usize, String)> = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn about(metadata: &str) -> About {
         } else if field.is("License-Expression") {
             expression = Some(visible(&value));
         } else if field.is("License") {
-            // Its lines matter: it may be the whole text.
+            // Keep its lines: it may be the full license text.
             license = Some(field.value);
         } else if field.is("Classifier") {
             classifiers.push(value);

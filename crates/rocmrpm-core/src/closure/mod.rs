@@ -1,5 +1,5 @@
-//! The Python closure of a component: every distribution that it requires at run time,
-//! where each comes from in a chroot, and why. How a member is built is `generate`'s business.
+//! The Python closure of a component: every distribution that it requires at run time, where each
+//! comes from in a chroot, and why. Generating packages is up to `generate`.
 
 mod assemble;
 pub mod audit;
@@ -48,11 +48,11 @@ pub use upgrade::{Upgrade, UpgradeError};
 /// A file of a distribution on an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedFile {
-    /// The file's name; where it lies, the index says.
+    /// The file's name; the index knows its URL.
     pub name: String,
     /// Its digest.
     pub sha256: Sha256,
-    /// Its size in bytes, where the index says it.
+    /// Its size in bytes, if the index states it.
     pub size: Option<u64>,
     /// The digest of its METADATA, if it is a wheel whose METADATA the closure was made from.
     pub metadata: Option<Sha256>,
@@ -61,11 +61,11 @@ pub struct LockedFile {
 /// Where a locked distribution comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A component of the stack makes it; nothing of it is taken from an index.
+    /// A component of the stack makes it; nothing is downloaded from an index.
     Stack(ComponentName),
-    /// The index; at least one of the two is there.
+    /// The index has it; at least one of the two fields is set.
     Index {
-        /// The wheel that an installer in the chroot takes.
+        /// The wheel that an installer in the chroot picks.
         wheel: Option<LockedFile>,
         /// The source distribution.
         sdist: Option<LockedFile>,
@@ -86,49 +86,50 @@ pub struct Locked {
 /// A requirement that holds in the chroot, from one distribution to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// The normalized name of what requires; the component's own distribution for the roots.
+    /// The normalized name of the requiring distribution; the component's own distribution for the
+    /// roots.
     pub from: String,
-    /// The normalized name of what is required.
+    /// The normalized name of the required distribution.
     pub to: String,
     /// The requirement as written, without its marker: `pydantic[email]>=2.12`.
     pub text: String,
-    /// The versions that it takes.
+    /// The versions that satisfy it.
     pub specifiers: pep440_rs::VersionSpecifiers,
-    /// Whether it holds only because of an extra of what requires. The release's packages do not
-    /// require what their extras do.
+    /// Whether it holds only because of an extra of the requiring distribution. The release's
+    /// packages do not require what their extras do.
     pub extra: bool,
 }
 
-/// What a distribution's METADATA says of it.
+/// What a distribution's METADATA states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// `Summary`, one line.
     pub summary: String,
-    /// `License-Expression`, or what follows from `License` and the classifiers as an SPDX
-    /// expression; `None` where nothing does.
+    /// `License-Expression`, or what `License` and the classifiers stand for as an SPDX expression;
+    /// `None` if they stand for nothing.
     pub license: Option<String>,
-    /// `Home-page`, or the `Project-URL` that is most like one.
+    /// `Home-page`, or the `Project-URL` that is most similar.
     pub home: Option<String>,
 }
 
-/// The distributions of a closure and what they require of each other.
+/// The distributions of a closure and the requirements between them.
 #[derive(Debug, Clone)]
 pub struct Graph {
     /// The component.
     pub component: ComponentName,
     /// The normalized name of the component's own distribution.
     pub root: String,
-    /// The distributions by name, without the component's own.
+    /// The distributions by name, except for the component's own.
     pub nodes: BTreeMap<String, Node>,
-    /// All requirements that hold, sorted; those of the component itself have `root` as `from`.
-    /// Requirements on what is dropped are among them.
+    /// All requirements that hold, sorted, including those on dropped members. Those of the
+    /// component itself have `root` as `from`.
     pub edges: Vec<Edge>,
-    /// The last day, in UTC, whose files were taken from the index; `None` if nothing limits them.
+    /// The last day, in UTC, from which files on the index were used; `None` for no limit.
     pub not_after: Option<jiff::civil::Date>,
 }
 
 impl Graph {
-    /// Returns the requirements by what requires.
+    /// Returns the requirements by the requiring distribution.
     pub fn by_requirer(&self) -> BTreeMap<&str, Vec<&Edge>> {
         let mut edges: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
         for edge in &self.edges {
@@ -137,7 +138,7 @@ impl Graph {
         edges
     }
 
-    /// Returns the requirements by what is required, those of the component first.
+    /// Returns the requirements by the required distribution, those of the component first.
     pub fn by_required(&self) -> BTreeMap<&str, Vec<&Edge>> {
         let mut edges: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
         for edge in &self.edges {
@@ -153,31 +154,31 @@ impl Graph {
 pub struct Node {
     /// Its version and files.
     pub locked: Locked,
-    /// What its METADATA says.
+    /// What its METADATA states.
     pub about: About,
 }
 
-/// What the chroot's release has of a distribution.
+/// What the chroot's release has for a distribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The package.
     pub package: String,
-    /// Its version as the package has it, with epoch; empty where that is not known.
+    /// The package's version with epoch; empty if it is not known.
     pub evr: String,
-    /// The version as PEP 440 writes it, from `python3.14dist(NAME) = VERSION` or from `evr`;
-    /// `None` where it is not known.
+    /// The version in the syntax of PEP 440, from `python3.14dist(NAME) = VERSION` or from `evr`;
+    /// `None` if it is not known.
     pub version: Option<Version>,
-    /// What the package really requires.
+    /// What the package actually requires.
     pub requires: Requires,
 }
 
 /// What a package of the release requires of other distributions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requires {
-    /// What METADATA of its version says, except for these distributions: `None` where it does not
-    /// require one at all.
+    /// What the METADATA of its version states, except for these distributions; `None` for one that
+    /// it does not require at all.
     Except(BTreeMap<String, Option<pep440_rs::VersionSpecifiers>>),
-    /// Asked from the repositories, in which nothing satisfies these requirements.
+    /// Queried from the repositories, in which nothing satisfies these requirements.
     Unmet(Vec<String>),
 }
 
@@ -192,17 +193,17 @@ impl Default for Requires {
 pub struct Member {
     /// Its normalized name.
     pub name: String,
-    /// Its version and files; `None` where it is dropped.
+    /// Its version and files; `None` if it is dropped.
     pub node: Option<Node>,
-    /// What the release has of it.
+    /// What the release has for it.
     pub offer: Option<Offer>,
     /// Its place.
     pub place: Place,
-    /// Why, in a sentence.
+    /// The reason for its place, as a sentence.
     pub reason: String,
     /// Whether a packager decided the place in component.toml.
     pub decided: bool,
-    /// What stops working without it, where it is dropped.
+    /// What stops working without it, if it is dropped.
     pub without: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! What must never come from a package index, as a table. Who asks for it is not known here.
+//! The table of distributions that must never come from a package index. Does not know what
+//! requires them.
 
 use std::sync::LazyLock;
 
@@ -12,7 +13,7 @@ use crate::text::covers;
 pub(super) struct Never {
     /// A normalized name; `*` stands for any characters.
     name: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -28,7 +29,8 @@ static TABLE: LazyLock<Vec<Never>> = LazyLock::new(|| {
     table.never
 });
 
-/// Returns why a distribution, given by its normalized name, must not come from an index.
+/// Returns the entry for a distribution, given by its normalized name, that must not come from an
+/// index.
 pub(super) fn never(name: &str) -> Option<&'static Never> {
     TABLE.iter().find(|never| covers(&never.name, name))
 }

@@ -1,6 +1,6 @@
-//! What a chroot's release has of each Python distribution: from the package tables, or from
-//! the repositories' `python3.14dist(NAME) = VERSION`. Whether that is enough is decided
-//! elsewhere.
+//! What a chroot's release has for each Python distribution: from the package tables, or from
+//! `python3.14dist(NAME) = VERSION` in the repositories. Whether that suffices is decided in
+//! `place`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -23,15 +23,15 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Returns what a workspace's chroot has: by its package tables or, where `live` is wanted,
-    /// by its repositories, of which dnf keeps the metadata in our cache; with `offline` these
-    /// must do.
+    /// Returns the offers of a workspace's chroot: from its package tables or, with `live`, from
+    /// its repositories. dnf keeps their metadata in rocmrpm's cache; with `offline`, only the
+    /// cached metadata are used.
     pub fn of(workspace: &Workspace, live: bool, offline: bool) -> Result<Self, ClosureError> {
         let own = || match live {
             true => Self::of_repositories(workspace, offline),
             false => Self::of_release(workspace),
         };
-        // Each reads package tables of some megabytes.
+        // Each of them reads package tables of several megabytes.
         let (later, own) = parallel::both(|| Later::of(workspace), own);
         Ok(own?.with_later(later?))
     }
@@ -50,31 +50,31 @@ impl Offers {
         Ok(offers)
     }
 
-    /// Returns what package tables have.
+    /// Returns the offers in package tables.
     pub(super) fn of_tables(packages: &Packages) -> Self {
         let offer = |(project, package, evr): (&str, &str, &str)| {
             let (package, evr) = (package.to_owned(), evr.to_owned());
             let version = version::of_package(&evr);
             (project.to_owned(), Offer { package, evr, version, requires: Requires::default() })
         };
-        // A table has packages that are named by a macro, too.
+        // A table also has packages whose names contain a macro.
         let projects = packages.python_projects();
         let projects = projects.filter(|(project, ..)| normalized(project).as_deref() == Some(*project));
         Self::from_list(projects.map(offer))
     }
 
-    /// Adds what later releases have.
+    /// Adds the offers of later releases.
     #[must_use]
     pub fn with_later(self, later: Later) -> Self {
         Self { later, ..self }
     }
 
-    /// Returns what later releases have.
+    /// Returns the offers of later releases.
     pub fn later(&self) -> &Later {
         &self.later
     }
 
-    /// Takes over what packages really require; a list about other versions is outdated.
+    /// Applies what packages actually require; a list for other versions is outdated.
     fn change(&mut self, changed: &ChangedPackages) -> Result<(), PackagesError> {
         let mut problems = Vec::new();
         for package in &changed.packages {
@@ -94,7 +94,7 @@ impl Offers {
         }
     }
 
-    /// Returns exactly these offers.
+    /// Returns the given offers.
     pub fn from_list(offers: impl IntoIterator<Item = (String, Offer)>) -> Self {
         Self { by_dist: offers.into_iter().collect(), later: Later::default() }
     }
@@ -104,8 +104,8 @@ impl Offers {
         for Provided { project, version, package, evr, unmet } in provides {
             let version = version::of_provide(&version);
             let offer = Offer { package, evr, version, requires: Requires::Unmet(unmet) };
-            // Of several packages dnf takes the newest; the one with the project's own name
-            // comes before a compatibility package such as `python3-x1`.
+            // Of several packages, dnf picks the newest. The one with the project's own name comes
+            // before a compatibility package such as `python3-x1`.
             let named =
                 |offer: &Offer| crate::sources::normalized(&offer.package) == format!("python3-{project}");
             let better = by_dist.get(&project).is_none_or(|known| {
@@ -118,7 +118,7 @@ impl Offers {
         Self { by_dist, later: Later::default() }
     }
 
-    /// Returns what the release has of a distribution, given by its normalized name.
+    /// Returns what the release has for a distribution, given by its normalized name.
     pub fn of_dist(&self, name: &str) -> Option<&Offer> {
         self.by_dist.get(name)
     }

@@ -1,5 +1,5 @@
-//! The stack's own distributions as a resolver must see them: each at the one version that the
-//! stack has, with what it requires. What others require of them is not known here.
+//! Presents the stack's own distributions to a resolver: each at the single version that the stack
+//! has, with its requirements. What others require of them is up to the resolver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -27,21 +27,20 @@ use python_packaging::needs::{Need, Needs};
 /// A distribution that a component of the stack makes.
 #[derive(Debug, Clone)]
 pub(super) struct Own {
-    /// The component.
     pub component: ComponentName,
-    /// The version that the pin set has.
+    /// The version in the pin set.
     pub version: Version,
-    /// What it requires.
+    /// Its requirements.
     pub needs: Needs,
-    /// What is said of it.
+    /// Its metadata.
     pub about: About,
-    /// Whether that is known.
+    /// Whether the requirements and the metadata are known.
     pub known: bool,
 }
 
-/// Returns the distributions of a stack by normalized name, without those of one component and
-/// without those that were generated for its closure. With `anew` the index is asked even for
-/// what it did not have earlier.
+/// Returns the distributions of a stack by normalized name, except for those of one component and
+/// those generated for its closure. With `anew`, queries the index even for versions that it did
+/// not have earlier.
 pub(super) fn of_stack(
     stack: &Stack<'_>,
     without: &Component,
@@ -61,7 +60,7 @@ pub(super) fn of_stack(
         let pin = workspace.pin(component);
         let sdist = matches!(pin.source, Source::Sdist { .. });
         let built = roots::built(workspace, component, fetcher)?;
-        // The sdist of what is not required may never be needed.
+        // The sdist of a component that is not required may never be needed.
         let stated = match built {
             Some(built) => Some(built),
             None if sdist && required.contains(&component.name) => {
@@ -92,8 +91,9 @@ pub(super) fn of_stack(
     Ok(found)
 }
 
-/// Returns whether a requirement is one of the stack's own build as well: NVIDIA's libraries are
-/// not, and which version of another one of the stack's it takes, the stack decides.
+/// Returns whether a requirement applies to the stack's own build as well. Requirements on NVIDIA's
+/// libraries do not. For the stack's own distributions, the version in the requirement is dropped,
+/// because the stack decides it.
 fn stays(need: &mut Need, own: &BTreeSet<String>) -> bool {
     if own.contains(need.name()) {
         need.parsed.version_or_url = None;
@@ -103,13 +103,13 @@ fn stays(need: &mut Need, own: &BTreeSet<String>) -> bool {
     never(need.name()).is_none()
 }
 
-/// Returns whether a component was generated for a closure: its folder lies among those.
+/// Returns whether a component was generated for a closure, judging by its folder.
 fn is_generated(component: &Component) -> bool {
     let above = component.dir.ancestors().skip(1).take(2);
     above.filter_map(Path::file_name).any(|folder| folder == "generated")
 }
 
-/// Returns whether a component makes a package of a Python module, by its spec's template.
+/// Returns whether a component makes a package of a Python module, judging by its spec template.
 pub(crate) fn makes_python(component: &Component) -> Result<bool, ClosureError> {
     let text =
         fs_err::read_to_string(&component.template).map_err(IoError::doing("read a spec's template"))?;
@@ -117,7 +117,7 @@ pub(crate) fn makes_python(component: &Component) -> Result<bool, ClosureError> 
     Ok(text.lines().any(|line| starts.iter().any(|start| line.starts_with(start))))
 }
 
-/// Returns the normalized name under which an index would have a component.
+/// Returns the normalized name that a component would have on an index.
 pub(crate) fn name_of(workspace: &Workspace, component: &Component) -> String {
     match &workspace.pin(component).source {
         Source::Sdist { project, .. } => normalized(project),
@@ -125,8 +125,8 @@ pub(crate) fn name_of(workspace: &Workspace, component: &Component) -> String {
     }
 }
 
-/// Returns the METADATA that the index has of released versions; nothing where it has no wheel
-/// of one. Kept in the cache: a release stays as it is.
+/// Returns the METADATA of released versions from the index; `None` for a version without a wheel.
+/// Cached, because releases do not change.
 fn released(
     wanted: &[(String, Version)],
     environment: &Environment,
@@ -173,8 +173,7 @@ fn released(
     Ok(texts.into_iter().map(|text| text.filter(|text| !text.is_empty())).collect())
 }
 
-/// Writes an index that has the stack's distributions and nothing else, as wheels without
-/// content.
+/// Writes an index with only the stack's distributions, as wheels without content.
 pub(super) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::Result<StandIn> {
     let index = StandIn::in_folder(folder);
     for (name, own) in own {
@@ -186,7 +185,7 @@ pub(super) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::R
     Ok(index)
 }
 
-/// Returns a wheel with METADATA alone.
+/// Returns a wheel that contains only METADATA.
 fn wheel(name: &str, own: &Own) -> std::io::Result<Vec<u8>> {
     let dist_info = format!("{}-{}.dist-info", name.replace('-', "_"), own.version);
     let mut metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {}\n", own.version);

@@ -1,6 +1,5 @@
-//! The place of each member of a closure: computed from what the release has, what requires
-//! what, and what a packager decided. A pure function; how a member gets to its place is not
-//! known here.
+//! Computes the place of each member of a closure from the offers of the release, the requirements,
+//! and the decisions of a packager. A pure function; it does not generate packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,12 +13,12 @@ use crate::names::nearest;
 use crate::workspace::document::File;
 use crate::workspace::{ClosureRules, MemberRule, Place};
 
-/// Why there is no place for each member.
+/// Why members have no place.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", told(.problems))]
 pub struct PlaceError {
     problems: Vec<Problem>,
-    /// Whether a mistake in component.toml is among them.
+    /// Whether one of the problems is a mistake in component.toml.
     of_rules: bool,
 }
 
@@ -31,7 +30,7 @@ fn told(problems: &[Problem]) -> String {
 }
 
 impl PlaceError {
-    /// Shows what is wrong with decisions where they stand: in this `component.toml`.
+    /// Adds the positions of problems with decisions, which are in this `component.toml`.
     #[must_use]
     pub fn shown_in(mut self, file: &File) -> Self {
         for problem in &mut self.problems {
@@ -51,7 +50,7 @@ impl Diagnose for PlaceError {
     }
 }
 
-/// Gives each member of a graph its place. Everything that is wrong is told at once.
+/// Assigns a place to each member of a graph. Reports all problems at once.
 pub fn place(
     graph: Graph,
     offers: &Offers,
@@ -70,16 +69,17 @@ pub fn place(
     Ok(Closure { graph, chroot: chroot.to_owned(), pins: pins.to_owned(), members })
 }
 
-/// Returns the decisions that have become needless: what they drop nothing requires.
+/// Returns the decisions that are no longer needed: they are about distributions that nothing
+/// requires.
 pub fn needless<'r>(closure: &Closure, rules: &'r ClosureRules) -> Vec<&'r MemberRule> {
     rules.members.iter().filter(|rule| !closure.members.contains_key(&rule.name.value)).collect()
 }
 
-/// Whether what the release has satisfies a requirement.
+/// Whether the release's version satisfies a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Yes,
-    /// Its version is not known, and the requirement has a bound.
+    /// The version is unknown, and the requirement has a bound.
     Unknown,
     No,
 }
@@ -97,22 +97,22 @@ fn takes(specifiers: &VersionSpecifiers, offer: &Offer) -> Fit {
     }
 }
 
-/// Returns whether the release has exactly the version that is locked.
+/// Returns whether the release has exactly the locked version.
 fn is_locked(offer: &Offer, node: &Node) -> bool {
     offer.version.as_ref() == Some(&node.locked.version)
 }
 
-/// What is known while places are given.
+/// The state of the computation.
 struct View<'g> {
     graph: &'g Graph,
     offers: &'g Offers,
     rules: &'g ClosureRules,
     chroot: &'g str,
-    /// The requirements by what they require, those of the component first.
+    /// The requirements by required distribution, those of the component first.
     wanted: BTreeMap<&'g str, Vec<&'g Edge>>,
-    /// The requirements by what requires.
+    /// The requirements by requiring distribution.
     wants: BTreeMap<&'g str, Vec<&'g Edge>>,
-    /// The members of the private prefix, and as the how-manieth each was found to be one.
+    /// The members of the private prefix, with the order in which they were found.
     private: BTreeMap<&'g str, usize>,
     places: BTreeMap<&'g str, (Place, String)>,
     problems: Vec<Problem>,
@@ -147,7 +147,7 @@ impl<'g> View<'g> {
         self.rules.member(name).and_then(|rule| Some((rule, rule.place?)))
     }
 
-    /// Collects what must be private: the smallest set in which nothing else need be.
+    /// Finds the members that must be private: the smallest set that needs no others.
     fn find_private(&mut self) {
         let decided = |name: &&str| self.decided(name).is_some_and(|(_, place)| place == Place::Private);
         let names = self.graph.nodes.keys().map(String::as_str);
@@ -161,7 +161,7 @@ impl<'g> View<'g> {
             })
             .map(|(name, _)| name.as_str())
             .collect();
-        // What becomes private can make others private, never the other way.
+        // A new private member can make others private, but never the reverse.
         loop {
             let before = self.private.len();
             for name in &free {
@@ -184,9 +184,10 @@ impl<'g> View<'g> {
         }
     }
 
-    /// Returns whether a requirement can refuse what the release has. One of a package of the release
-    /// cannot: dnf installs that package with the release's own or not at all. What an extra of it
-    /// asks for is not the package's requirement, and stands if this version of it is locked.
+    /// Returns whether a requirement can rule out the release's package. A requirement of one of
+    /// the release's packages cannot: dnf installs that package with the release's own dependencies
+    /// or not at all. Requirements of its extras are not the package's own, and count if that
+    /// version is locked.
     fn counts(&self, edge: &Edge) -> bool {
         let name = edge.from.as_str();
         let Some(node) = self.graph.nodes.get(name) else { return true };
@@ -195,9 +196,9 @@ impl<'g> View<'g> {
             || self.offers.of_dist(name).is_none_or(|offer| edge.extra && is_locked(offer, node))
     }
 
-    /// Returns the requirement that leaves the release's package uninstallable, and what the release
-    /// has instead. METADATA of another version than the package's say nothing, and what the stack
-    /// makes replaces the release's own.
+    /// Returns the requirement that makes the release's package uninstallable, and what the release
+    /// has instead. METADATA of a version other than the package's do not count, and the stack's
+    /// own packages replace those of the release.
     fn not_installable(&self, name: &str, offer: &Offer) -> Option<String> {
         let differing = match &offer.requires {
             Requires::Unmet(unmet) => return Some(format!("{}, which no package provides", unmet.first()?)),
@@ -221,7 +222,7 @@ impl<'g> View<'g> {
         node.is_some_and(|node| matches!(node.locked.origin, Origin::Stack(_)))
     }
 
-    /// Gives each member its place and the reason.
+    /// Assigns a place and a reason to each member.
     fn find_places(&mut self) {
         let mut places = BTreeMap::new();
         let needed = self.needed();
@@ -273,14 +274,14 @@ impl<'g> View<'g> {
         }
     }
 
-    /// Says which later release's package an RPM of a member would hide, if there is one.
+    /// Returns which later release's package an RPM of a member would hide, if any.
     fn hides(&self, name: &str) -> Option<String> {
         self.offers.later().hidden(name, &self.graph.nodes.get(name)?.locked.version)
     }
 
-    /// Returns a requirement on something private of a member of which the release has another
-    /// version than is locked: that version was not resolved together with what is private, and
-    /// uv would have preferred it.
+    /// Returns a member's requirement on a private one, if the release has a version other than the
+    /// locked one: that version was not resolved together with the private members, and uv would
+    /// have preferred it.
     fn made_for_another(&self, name: &str) -> Option<&'g Edge> {
         let node = self.graph.nodes.get(name)?;
         let offer = self.offers.of_dist(name)?;
@@ -288,7 +289,7 @@ impl<'g> View<'g> {
         self.wants(name).iter().copied().find(private).filter(|_| !is_locked(offer, node))
     }
 
-    /// Says which requirement what the release has does not satisfy, if there is one.
+    /// Describes the requirements that the release's package does not satisfy, if any.
     fn refusal(&self, name: &str, offer: &Offer) -> Option<String> {
         let refuses = |edge: &&Edge| fit(Some(offer), edge) != Fit::Yes && self.counts(edge);
         let refusing: Vec<&Edge> = self.wanted(name).iter().copied().filter(refuses).collect();
@@ -313,8 +314,9 @@ impl<'g> View<'g> {
         node.map_or_else(|| name.to_owned(), |node| format!("{name} {}", node.locked.version))
     }
 
-    /// Returns a requirement of a member that nothing outside the private prefix satisfies; of
-    /// several the one on what was private first, and so is not private for this member's sake.
+    /// Returns a requirement of a member that nothing outside the private prefix satisfies. Of
+    /// several, the one on the member that became private first, which is therefore not private
+    /// because of this member.
     fn only_private(&self, name: &str) -> Option<&'g Edge> {
         let inside = |edge: &&Edge| {
             self.private.contains_key(edge.to.as_str())
@@ -324,8 +326,8 @@ impl<'g> View<'g> {
     }
 
     /// Returns the members that are required by the component or by a member that does not come
-    /// from the release: a package of the release brings what it requires itself, but not what
-    /// its extras do.
+    /// from the release: a package of the release pulls in its own requirements, but not those of
+    /// its extras.
     fn needed(&self) -> BTreeSet<&'g str> {
         let (mut needed, mut open) = (BTreeSet::new(), vec![self.graph.root.as_str()]);
         let mut opened: BTreeSet<&str> = open.iter().copied().collect();
@@ -352,7 +354,8 @@ impl<'g> View<'g> {
         }
     }
 
-    /// Notes what cannot be: decisions, and what is built outside the prefix on what is in it.
+    /// Reports what is not possible: invalid decisions, and components outside the prefix that
+    /// require private members.
     fn check(&mut self) {
         for rule in &self.rules.members {
             self.check_rule(rule);
@@ -407,7 +410,7 @@ impl<'g> View<'g> {
                 let label = format!("{} has no such distribution", self.chroot);
                 self.problem(span, message, label, None);
             }
-            // Where the version is not known, the packager knows better.
+            // If the version is unknown, trust the packager.
             (Place::System, Some(offer)) if offer.version.is_some() => {
                 if let Some(refusal) = self.refusal(name, offer) {
                     let message = format!("`{name}` cannot be taken from the system");
@@ -463,7 +466,7 @@ impl<'g> View<'g> {
     }
 }
 
-/// Returns a package's name with its version, as far as that is known.
+/// Returns a package's name with its version, if that is known.
 pub fn package(offer: &Offer) -> String {
     match offer.evr.as_str() {
         "" => offer.package.clone(),

@@ -1,4 +1,4 @@
-//! Tests of the places: each rule by itself, and what they do together.
+//! Tests of the places: each rule by itself, and all rules together.
 
 use super::*;
 use crate::closure::offers::Offers;
@@ -88,7 +88,7 @@ fn what_only_the_releases_own_packages_require_they_bring_themselves() {
     assert_eq!((at(&closure, "tzdata").0, at(&closure, "deep").0), (Place::Rpm, Place::Rpm));
 }
 
-/// Returns the places with the packages of a release, of which `datasets` requires this.
+/// Returns the places with the packages of a release in which `datasets` has these requirements.
 fn with_requires(graph: Graph, requires: Requires) -> Closure {
     let known = offers(&[("datasets", "4.5.0"), ("dill", "0.4.1"), ("extra", "1.0")]);
     let known = known.iter().map(|(name, offer)| {
@@ -171,7 +171,7 @@ fn what_is_missing_has_an_rpm_unless_it_needs_the_private_prefix_over_any_number
     for circle in ["d", "e"] {
         assert_eq!(at(&closure, circle), (Place::Rpm, "fedora-43 has no such distribution"));
     }
-    // The next release has it: by itself, everything leaves the private prefix.
+    // The next release has it: everything leaves the private prefix automatically.
     let closure = placed(graph(), &[("hub", "2.1")], &[]).unwrap();
     assert_eq!(at(&closure, "hub"), (Place::System, "fedora-43 has python3-hub 2.1"));
     assert!(closure.members.values().all(|member| member.place != Place::Private));
@@ -200,7 +200,7 @@ fn another_version_of_the_release_is_not_mixed_with_what_is_private() {
         )
     );
     assert_eq!(at(&closure, "same").0, Place::System, "uv resolved this version with it");
-    // What an api asks that is not installed does not count.
+    // Requirements of an `api` that is not installed do not count.
     assert_eq!(at(&closure, "api").0, Place::System);
     assert_eq!(at(&closure, "protos"), (Place::System, "fedora-43 has python3-protos 1.63"));
     let closure = placed(graph(), &[fedora.as_slice(), &[("api", "2.30")]].concat(), &[]).unwrap();
@@ -232,7 +232,7 @@ fn the_stacks_own_are_rpms_and_must_not_need_the_private_prefix() {
                 .to_owned()
         ]]
     );
-    // Private for another's sake, while Fedora's is enough for torch.
+    // Private because of another member, although Fedora's version is enough for torch.
     let decided = [("sympy", Some(Place::Private), "a bug in 1.13")];
     let closure = placed(graph("sympy>=1.13"), &fedora, &decided).unwrap();
     assert_eq!(at(&closure, "sympy"), (Place::Private, "a bug in 1.13"));
@@ -248,7 +248,7 @@ fn the_stacks_own_are_rpms_and_must_not_need_the_private_prefix() {
 fn builds_what_the_stacks_own_require_even_if_the_release_has_them() {
     let graph =
         Sketch::of(&["torch"]).own("torch", "2.11.0", &["fsspec"]).index("fsspec", "2026.1", &[]).graph();
-    // The release's `torch` is not installed, so it provides nothing that this one requires.
+    // The release's `torch` is not installed, so it does not pull in the requirements of this one.
     let closure = placed(graph, &[("torch", "2.8.0")], &[]).unwrap();
     assert_eq!(at(&closure, "fsspec"), (Place::Rpm, "fedora-43 has no such distribution"));
 }

@@ -1,8 +1,8 @@
-//! What uv resolves, read from the `pylock.toml` that it writes, and what it is asked to prefer,
-//! written as one. Not what is asked.
+//! Reads the `pylock.toml` that uv writes, and writes one with the versions that uv should prefer.
+//! Does not run uv.
 //!
-//! Source: PEP 751, "A file format to record Python dependencies for installation
-//! reproducibility". URLs in it are not used: they may be of a mirror, and may have passwords.
+//! Source: PEP 751, "A file format to record Python dependencies for installation reproducibility".
+//! URLs in it are not used: they may point to a mirror, and may contain passwords.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,8 +46,8 @@ struct File {
     hashes: BTreeMap<String, String>,
 }
 
-/// Returns the text of a `pylock.toml` with nothing but versions. uv prefers the versions of the
-/// file that it is to write, where the requirements take them.
+/// Returns the text of a `pylock.toml` that contains only versions. uv prefers the versions in its
+/// output file if they satisfy the requirements.
 pub(super) fn preferences<'a>(versions: impl IntoIterator<Item = (&'a str, &'a Version)>) -> String {
     let mut text = "lock-version = \"1.0\"\ncreated-by = \"rocmrpm\"\n".to_owned();
     for (name, version) in versions {
@@ -56,8 +56,8 @@ pub(super) fn preferences<'a>(versions: impl IntoIterator<Item = (&'a str, &'a V
     text
 }
 
-/// Reads what uv wrote: the distributions, sorted by name, each with the wheel that an installer
-/// takes in the environment and its sdist.
+/// Parses uv's output: the distributions, sorted by name, each with its sdist and the wheel that an
+/// installer picks in the environment.
 pub(super) fn read(
     text: &str,
     own: &BTreeMap<String, Own>,
@@ -119,8 +119,8 @@ impl File {
     }
 }
 
-/// Returns the wheel that an installer takes: the one whose tag comes first in the order of
-/// `packaging.tags.sys_tags`, which pip goes by.
+/// Returns the wheel that an installer picks: the one whose tag comes first in
+/// `packaging.tags.sys_tags`, whose order pip uses.
 fn best(wheels: Vec<LockedFile>, environment: &Environment) -> Option<LockedFile> {
     let ranked = wheels.into_iter().filter_map(|wheel| {
         let name = FileName::parse(&wheel.name).ok()?;
@@ -130,8 +130,8 @@ fn best(wheels: Vec<LockedFile>, environment: &Environment) -> Option<LockedFile
     ranked.max_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1))).map(|(_, _, wheel)| wheel)
 }
 
-/// Tells how early a tag that fits comes: those of CPython before those of any Python, stable
-/// ABIs after the own one, newer C libraries before older ones, any platform last.
+/// Ranks a compatible tag: CPython before any Python, the specific ABI before stable ABIs, newer C
+/// libraries before older ones, `any` platform last.
 fn rank(tag: &str) -> (u8, bool, Vec<u32>, Vec<u32>) {
     let parts: Vec<&str> = tag.splitn(3, '-').collect();
     let [python, abi, platform] = parts[..] else { return (0, false, Vec::new(), Vec::new()) };
@@ -144,7 +144,7 @@ fn rank(tag: &str) -> (u8, bool, Vec<u32>, Vec<u32>) {
         "none" => 1,
         _ => 3,
     };
-    // `manylinux2014` and its like are older than any version that can be told by two numbers.
+    // `manylinux2014` and similar tags are older than any version with two numbers.
     let glibc = match platform.strip_prefix("manylinux_") {
         Some(version) => numbers(version),
         None => Vec::new(),

@@ -1,5 +1,5 @@
-//! From a component to the distributions of its closure: locked ones where nothing changed that
-//! decided over them, else what uv resolves. Where they come from is decided elsewhere.
+//! Resolves the distributions of a component's closure: returns the locked ones if none of the
+//! inputs changed, otherwise runs uv. Does not place the members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,17 +23,17 @@ use crate::workspace::pin::Source;
 use crate::workspace::{ClosureRules, Component, Place, Workspace};
 use python_packaging::environment::Environment;
 
-/// How a closure is computed.
+/// Options of computing a closure.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct How<'a> {
-    /// Whether no index may be asked.
+    /// Whether querying an index is forbidden.
     pub offline: bool,
-    /// Which members may move, whatever is locked.
+    /// The members that may move to other versions than the locked ones.
     pub upgrade: Upgrade<'a>,
 }
 
-/// Returns the closure of a component, its lock, and whether that was resolved just now.
-/// Writes nothing to the workspace.
+/// Returns the closure of a component, its lock, and whether it was just resolved. Writes nothing
+/// to the workspace.
 pub fn graph(
     workspace: &Workspace,
     stack: &Stack<'_>,
@@ -47,14 +47,14 @@ pub fn graph(
     let none = ClosureRules::default();
     let rules = component.closure.as_ref().unwrap_or(&none);
     let upgrade = how.upgrade;
-    // One unpacks the component's source while the other downloads from the index.
+    // The first unpacks the component's source while the second downloads from the index.
     let (root, own) = parallel::both(
         || roots::stated(workspace, component, rules, fetcher),
         || own::of_stack(stack, component, &environment, fetcher, upgrade == Upgrade::All),
     );
     let (root, own) = (root?, own?);
     let path = workspace.closure_lock();
-    // The lock is that of the component with a table; others are computed each time.
+    // The lock belongs to the component with a `[closure]` table; other closures are never locked.
     let locked = component.closure.is_some() && upgrade != Upgrade::All;
     let old = if locked { Lock::read(&path)? } else { None };
     let locked_day = old.as_ref().and_then(|old| old.not_after);
@@ -70,7 +70,7 @@ pub fn graph(
         if upgrade == Upgrade::None && old.inputs == question.inputs(old) {
             let graph = assemble::graph(&question, old, Some(&shown), fetcher)?;
             let mut lock = old.clone();
-            // Older versions of rocmrpm wrote no digests of METADATA.
+            // Older versions of rocmrpm did not record digests of METADATA.
             if !how.offline && assemble::wheels(&lock.packages).any(|wheel| wheel.metadata.is_none()) {
                 assemble::record_metadata(&mut lock, Some(old), fetcher)?;
             }
@@ -100,13 +100,13 @@ pub fn graph(
     }
     let detail = format!("the closure of {} with uv", component.name);
     events.event(Event::Step { word: "Resolving", detail });
-    // Most of what was locked stays, and its METADATA come meanwhile; what cannot be had is told
-    // where it is needed.
+    // Most of the locked versions stay, so fetch their METADATA in the meantime. Errors are
+    // reported where the METADATA are needed.
     let expected = Lock::read(&path).ok().flatten().filter(|_| component.closure.is_some());
     let mut lock = std::thread::scope(|scope| {
         if let Some(expected) = expected {
             let ahead = move || drop(fetcher.metadata(&assemble::files(&expected)));
-            // What is not fetched ahead is fetched where it is needed.
+            // Without the thread, they are fetched where they are needed.
             let _ = parallel::builder().spawn_scoped(scope, ahead);
         }
         question.resolve(old.as_ref(), fetcher)
@@ -121,7 +121,7 @@ pub fn graph(
 }
 
 /// Returns the graph of the closure that is written for a stack's pin set and chroot; `None` if
-/// there is none. Asks no index.
+/// there is none. Does not query an index.
 pub fn written(
     stack: &Stack<'_>,
     fetcher: &Fetcher<'_>,
@@ -136,7 +136,7 @@ pub fn written(
     graph(workspace, stack, component, &offers, &how, fetcher, events).map(|(graph, ..)| Some(graph))
 }
 
-/// All that decides over a closure.
+/// All inputs of a closure.
 pub(super) struct Question<'a> {
     /// The workspace's folder.
     pub folder: &'a Path,
@@ -152,12 +152,12 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Returns the component's own extras that are asked for.
+    /// Returns the component's own extras that are requested.
     pub fn extras(&self) -> BTreeSet<String> {
         self.rules.extras.iter().map(|extra| extra.value.clone()).collect()
     }
 
-    /// Returns the distributions that the component does without.
+    /// Returns the distributions that the component drops.
     pub fn dropped(&self) -> BTreeSet<&str> {
         let dropped = self.rules.members.iter().filter(|member| member.place == Some(Place::Dropped));
         dropped.map(|member| member.name.value.as_str()).collect()
@@ -181,8 +181,8 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Returns a digest of all that decides over the closure, given what is in it: of the
-    /// release's offers only those of its members count.
+    /// Returns a digest of all inputs of the closure with these contents: of the release's offers,
+    /// only those of its members count.
     fn inputs(&self, lock: &Lock) -> Sha256 {
         let glibc = self.environment.glibc().map(|(major, minor)| format!("{major}.{minor}"));
         let mut text = format!(
@@ -213,7 +213,7 @@ impl Question<'_> {
         Sha256::of_bytes(text)
     }
 
-    /// Returns the component's requirements that hold, one a line, sorted.
+    /// Returns the component's requirements that hold, one per line, sorted.
     fn requirements(&self) -> String {
         let holding = self.root.holding(&self.environment, &self.extras());
         let lines: BTreeSet<String> = holding
@@ -240,8 +240,8 @@ impl Question<'_> {
         Ok(again.unwrap_or(lock))
     }
 
-    /// Returns the versions of the release that are newer than the locked ones, which may be so
-    /// only because of the cutoff: a release has packages of later days, too.
+    /// Returns the release's versions that are newer than the locked ones, possibly only because of
+    /// the cutoff: a release also has packages from after that day.
     fn later_in_release(&self, lock: &Lock) -> BTreeMap<String, Version> {
         let index = lock.packages.iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
         let later = index.filter_map(|locked| {
@@ -252,7 +252,7 @@ impl Question<'_> {
         later.collect()
     }
 
-    /// Has uv resolve. If the requirements exclude each other, returns what uv prints.
+    /// Runs uv. If the requirements conflict, returns uv's output.
     pub fn attempt(
         &self,
         old: Option<&Lock>,
@@ -262,14 +262,14 @@ impl Question<'_> {
         let scratch = tempfile::tempdir().map_err(IoError::doing("make a folder for uv"))?;
         let action = || IoError::doing("write files for uv");
         let stand_in = own::stand_in(&self.own, scratch.path()).map_err(action())?;
-        // Of what the release does not have, what was locked stays as long as it can.
+        // Prefer the locked versions of what the release does not have.
         let mut preferred: BTreeMap<&str, _> = BTreeMap::new();
         for locked in old.into_iter().flat_map(|old| &old.packages) {
             preferred.insert(&locked.name, &locked.version);
         }
         for (name, version) in self.offers.iter().filter_map(|(n, offer)| Some((n, offer.version.as_ref()?)))
         {
-            // Where single members move, a refused offer must not free another one.
+            // If only single members move, an unsuitable offer must not move another one.
             if self.upgrade == Upgrade::None || !preferred.contains_key(name) {
                 preferred.insert(name, version);
             }
@@ -277,11 +277,11 @@ impl Question<'_> {
         let moves = |name: &str| self.upgrade != Upgrade::All && self.upgrade.moves(name);
         preferred.retain(|name, _| !self.own.contains_key(*name) && !moves(name));
         let output = scratch.path().join(OUTPUT);
-        // Without packages it would not be a file that uv reads.
+        // uv cannot read a file without packages.
         if !preferred.is_empty() {
             fs_err::write(&output, pylock::preferences(preferred)).map_err(action())?;
         }
-        // A requirement under a condition that never holds takes the place of all on that name.
+        // An override whose marker never holds replaces all requirements on that name.
         let without = self.dropped().into_iter().map(|name| format!("{name} ; python_version < \"0\"\n"));
         let free = attempt.free.map(|name| match self.own.contains_key(name) {
             true => format!("{name}\n"),
@@ -289,7 +289,7 @@ impl Question<'_> {
         });
         let overrides: String = without.chain(free).collect();
         fs_err::write(scratch.path().join(OVERRIDES), overrides).map_err(action())?;
-        // Up to the release's version: beyond it the cutoff holds.
+        // Allow versions up to the release's; beyond that, the cutoff applies.
         let constraint = |(name, version): (&String, &Version)| format!("{name} <= {version}\n");
         let constraints: String = attempt.of_release.iter().map(constraint).collect();
         fs_err::write(scratch.path().join(CONSTRAINTS), constraints).map_err(action())?;
@@ -333,17 +333,18 @@ impl Question<'_> {
     }
 }
 
-/// What uv writes to; its name must be one that PEP 751 allows.
+/// uv's output file; PEP 751 restricts its name.
 const OUTPUT: &str = "pylock.toml";
 const OVERRIDES: &str = "overrides.txt";
 const CONSTRAINTS: &str = "constraints.txt";
 
-/// What one run of uv is asked beside the question.
+/// The options of a single uv run.
 #[derive(Debug, Default)]
 pub(super) struct Attempt<'a> {
-    /// A distribution that counts as not required; of the stack's own, any version counts.
+    /// A distribution to treat as not required; if it is one of the stack's own, any version will
+    /// do.
     pub free: Option<&'a str>,
-    /// Versions of the release's that may be newer than the cutoff, by normalized name.
+    /// Versions of the release that may be newer than the cutoff, by normalized name.
     pub of_release: BTreeMap<String, Version>,
 }
 

@@ -1,6 +1,6 @@
-//! What a component itself requires: from the METADATA of its built packages, from the
-//! requirement files of its source, or from what its source states of itself. Not what that
-//! leads to.
+//! Reads the direct requirements of a component: from the METADATA of its built packages, from the
+//! requirement files of its source, or from its source's own metadata. Indirect requirements are up
+//! to `resolve`.
 
 use std::collections::BTreeSet;
 
@@ -17,22 +17,22 @@ use crate::workspace::{ClosureRules, Component, Workspace};
 use python_packaging::environment::Environment;
 use python_packaging::needs::{Need, Needs};
 
-/// How deep requirement files may include each other.
+/// The maximum depth of nested requirement files.
 const MAX_DEPTH: usize = 16;
 
-/// A distribution of the stack as far as its requirements go.
+/// A distribution of the stack with its requirements.
 #[derive(Debug, Clone)]
 pub(super) struct Stated {
     /// Its normalized name.
     pub name: String,
-    /// What it requires, under whatever conditions.
+    /// Its requirements, with their markers.
     pub needs: Needs,
-    /// The METADATA that say so, where there are some.
+    /// The METADATA that state them, if there are any.
     pub metadata: Option<String>,
 }
 
-/// Returns what a component requires: what its built packages state, else what its source
-/// does.
+/// Returns the requirements of a component: those of its built packages, or else those of its
+/// source.
 pub(super) fn stated(
     workspace: &Workspace,
     component: &Component,
@@ -47,7 +47,7 @@ pub(super) fn stated(
         Source::Sdist { project, .. } => normalized(project),
         _ => normalized(component.name.as_str()),
     };
-    // To use an unpacked source is to verify all its files.
+    // Using an unpacked source means verifying all its files, so check the cache first.
     let recipe = recipe(workspace, component, rules)?;
     if let Some(text) = fetcher.remembered(&recipe)?
         && let Some(stated) = Stated::from_remembered(&text)
@@ -69,7 +69,7 @@ pub(super) fn stated(
     Ok(stated)
 }
 
-/// Returns all that decides over what a component's source states.
+/// Returns everything that determines what a component's source states.
 fn recipe(
     workspace: &Workspace,
     component: &Component,
@@ -89,8 +89,8 @@ fn recipe(
     Ok(format!("requirements of a source 1\n{all}\n"))
 }
 
-/// Returns the METADATA of a component's accepted packages, if they were built from the
-/// sources that the pin set has, in this chroot, with the component.toml that is there now.
+/// Returns the METADATA of a component's accepted packages, if they were built from the pin set's
+/// sources in this chroot with the current component.toml.
 pub(super) fn built(
     workspace: &Workspace,
     component: &Component,
@@ -109,7 +109,7 @@ pub(super) fn built(
     for rpm in &rpms {
         let file = rpm.file_name().unwrap_or_default().to_string_lossy();
         let Some(output) = record.outputs.iter().find(|output| output.file == file) else { continue };
-        // A payload can be gigabytes: what was found in it is kept.
+        // A payload can have gigabytes, so cache the METADATA in it.
         let recipe = format!("metadata of rpm 1\n{}\n", output.sha256);
         let text = match fetcher.remembered(&recipe)? {
             Some(text) => text,
@@ -128,8 +128,8 @@ pub(super) fn built(
 }
 
 impl Stated {
-    /// Writes it for the cache: its name, whether the rest are METADATA, and requirements as METADATA
-    /// have them.
+    /// Serializes it for the cache: its name, whether the rest is METADATA, and the requirements in
+    /// the syntax of METADATA.
     fn to_remembered(&self) -> String {
         let text = match &self.metadata {
             Some(metadata) => metadata.clone(),
@@ -149,14 +149,15 @@ impl Stated {
         needs.unreadable.is_empty().then(|| Self { name, needs, metadata: is_metadata.then_some(text) })
     }
 
-    /// Reads METADATA; `of` is whose they are, for messages.
+    /// Parses METADATA; `of` names their source in messages.
     pub fn of(metadata: &str, of: &str) -> Result<Self, ClosureError> {
         let wrong = |wrong| ClosureError::Metadata { of: of.to_owned(), wrong };
         let (name, _) = wheel::name_and_version(metadata).map_err(wrong)?;
         Ok(Self { name, needs: needs(metadata, of)?, metadata: Some(metadata.to_owned()) })
     }
 
-    /// Returns the requirements that hold with some extras, those on itself followed.
+    /// Returns the requirements that hold with some extras, including those of extras that it
+    /// requests of itself.
     pub fn holding(&self, environment: &Environment, extras: &BTreeSet<String>) -> Vec<&Need> {
         let mut asked = extras.clone();
         loop {
@@ -174,7 +175,7 @@ impl Stated {
     }
 }
 
-/// Reads the requirements of METADATA; one that cannot be read is an error.
+/// Reads the requirements in METADATA; fails if one is invalid.
 pub(super) fn needs(metadata: &str, of: &str) -> Result<Needs, ClosureError> {
     let needs = Needs::read(metadata);
     match needs.unreadable.first() {
@@ -186,7 +187,7 @@ pub(super) fn needs(metadata: &str, of: &str) -> Result<Needs, ClosureError> {
     }
 }
 
-/// A component's source as its edits leave it.
+/// A component's source with the component's edits.
 pub(super) struct Edited<'a> {
     /// The source as it was fetched.
     pub tree: Tree,
@@ -201,7 +202,7 @@ impl Edited<'_> {
         self.component.edits_for(version).any(|edit| edit.source.is_none() && edit.file == path)
     }
 
-    /// Returns the text of a file, edited; `None` if there is no such file.
+    /// Returns the edited text of a file; `None` if the file does not exist.
     pub fn text(&self, path: &str) -> Result<Option<String>, ClosureError> {
         let Some(mut text) = self.tree.text(path)? else { return Ok(None) };
         let (component, pin) = (self.component, self.workspace.pin(self.component));
@@ -233,8 +234,8 @@ impl Edited<'_> {
         ClosureError::NoRequirements { component: self.component.name.to_string(), reason: reason.into() }
     }
 
-    /// Reads a requirements file and those that it includes (pip, "Requirements File Format").
-    /// Options that say where to fetch from are passed over.
+    /// Reads a requirements file and the files that it includes (pip, "Requirements File Format").
+    /// Ignores options about download locations.
     fn read_requirements(
         &self,
         path: &str,
@@ -265,7 +266,7 @@ impl Edited<'_> {
             } else if said.starts_with("-e") || said.starts_with("--editable") || said.starts_with("-c") {
                 return Err(wrong("only requirements and files of them are read"));
             } else if !said.starts_with('-') {
-                // What follows a requirement, such as its digests.
+                // Drop options after a requirement, such as its digests.
                 let text = said.split(" --").next().unwrap_or(&said).trim().to_owned();
                 let parsed = wheel::requirement(&text).map_err(|reason| wrong(&reason))?;
                 let need = Need { text, parsed };
@@ -278,7 +279,7 @@ impl Edited<'_> {
         Ok(())
     }
 
-    /// Returns the path of the `requires.txt` that setuptools wrote, if it did.
+    /// Returns the path of the `requires.txt` that setuptools wrote, if there is one.
     fn egg_info(&self) -> Option<String> {
         EGG_INFO.iter().find_map(|above| {
             let names = crate::files::names_in(&self.tree.dir.join(above)).ok()?;
@@ -288,7 +289,7 @@ impl Edited<'_> {
         })
     }
 
-    /// Reads what the source states of itself: `pyproject.toml`, else PKG-INFO.
+    /// Reads the source's own metadata: `pyproject.toml`, or else PKG-INFO.
     fn stated(&self, project: String) -> Result<Stated, ClosureError> {
         if let Some(metadata) = self.text("pyproject.toml")?.as_deref().and_then(of_pyproject) {
             let needs = needs(&metadata, &format!("{project}, in pyproject.toml"))?;
@@ -308,11 +309,11 @@ impl Edited<'_> {
     }
 }
 
-/// Where setuptools puts its egg-info folder: beside the packages.
+/// The folders in which setuptools creates its egg-info folder: those of the packages.
 const EGG_INFO: [&str; 3] = ["", "src", "lib"];
 
-/// Returns the requirements of a `pyproject.toml` as METADATA has them; `None` where they are
-/// not stated there (PEP 621: `dependencies` may be dynamic, and then must not be there).
+/// Returns the requirements in a `pyproject.toml` in the syntax of METADATA; `None` if it does not
+/// state them (PEP 621: `dependencies` may be dynamic, and then must not be there).
 fn of_pyproject(text: &str) -> Option<String> {
     let root: toml::Table = text.parse().ok()?;
     let project = root.get("project")?.as_table()?;
@@ -342,8 +343,8 @@ fn of_pyproject(text: &str) -> Option<String> {
     Some(metadata)
 }
 
-/// Returns the lines of a requirements file that say something, with their numbers: comments
-/// taken away, lines that go on put together.
+/// Returns the lines of a requirements file that are not empty, with their numbers: without
+/// comments, and with continuation lines joined.
 fn lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut open = false;
@@ -362,7 +363,7 @@ fn lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Returns the path of a file that is named in another one, where it stays in the source.
+/// Returns the path of a file that another file names, if it is inside the source.
 fn beside(path: &str, file: &str) -> Option<String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();

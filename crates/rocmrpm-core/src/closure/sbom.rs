@@ -1,5 +1,5 @@
-//! SBOMs in wheels, which are untrusted: CycloneDX and SPDX 2, as JSON. What follows for a
-//! package is decided elsewhere.
+//! Parses SBOMs in wheels, which are untrusted: CycloneDX and SPDX 2, as JSON. What a package
+//! states is decided in `generate`.
 //!
 //! Sources: PEP 770; CycloneDX 1.4 to 1.7, "components", "licenses"; SPDX 2.3, "Package
 //! information"; the package URL specification.
@@ -11,39 +11,35 @@ use super::license;
 use crate::sources::normalized;
 use crate::text::visible;
 
-/// How many components one SBOM may have.
+/// The maximum number of components in one SBOM.
 const MAX_COMPONENTS: usize = 20_000;
-/// How deep components may be nested.
+/// The maximum depth of nested components.
 const MAX_DEPTH: usize = 16;
 
-/// An SBOM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sbom {
     /// Whether it lists only libraries that a repair tool copied into the wheel.
     pub of_copies: bool,
     /// What it describes.
     pub subject: Option<Component>,
-    /// What is in that.
+    /// The components of the subject.
     pub components: Vec<Component>,
 }
 
-/// A component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Component {
-    /// The kind of its package URL, such as `cargo`; empty without one.
+    /// The kind of its package URL, such as `cargo`; empty if it has none.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: Option<String>,
-    /// Its license, as an SPDX expression if it is stated so.
+    /// Its license, as an SPDX expression if the SBOM states one.
     pub license: Option<String>,
     /// Whether it is part of the subject's own sources.
     pub own: bool,
 }
 
 impl Component {
-    /// Returns what it is as rpm writes it: `bundled(crate(ring)) = 0.17.14`.
+    /// Returns the component in rpm's syntax: `bundled(crate(ring)) = 0.17.14`.
     pub fn provides(&self) -> Result<String, String> {
         let name = match self.kind.as_str() {
             "cargo" => format!("crate({})", self.name),
@@ -64,13 +60,14 @@ impl Component {
         }
     }
 
-    /// Returns whether it is a package of a distribution's.
+    /// Returns whether it is a package of an operating system.
     pub fn is_system(&self) -> bool {
         matches!(self.kind.as_str(), "rpm" | "deb" | "apk" | "alpm")
     }
 }
 
-/// Returns a semantic version as rpm compares it: `1.0.0~rc.1^build`, as cargo2rpm writes it.
+/// Returns a semantic version in the form that rpm compares correctly: `1.0.0~rc.1^build`, as
+/// cargo2rpm writes it.
 pub(super) fn rpm_version(version: &str) -> String {
     let (version, build) = version.split_once('+').unwrap_or((version, ""));
     let (release, pre) = version.split_once('-').unwrap_or((version, ""));
@@ -81,7 +78,7 @@ pub(super) fn rpm_version(version: &str) -> String {
     format!("{release}{}{}", with("~", pre), with("^", build))
 }
 
-/// Reads an SBOM; the error states what is wrong with it, and where.
+/// Parses an SBOM; the error states what is wrong, and where.
 pub(super) fn read(text: &str) -> Result<Sbom, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     if value.get("bomFormat").and_then(Value::as_str) == Some("CycloneDX") {
@@ -100,12 +97,12 @@ fn cyclonedx(value: &Value) -> Result<Sbom, String> {
     let subject = subject.map(|value| component(value, "metadata.component")).transpose()?;
     let mut components = Vec::new();
     nested(value, "", 0, &mut components)?;
-    // Up to 1.4 a list, since 1.5 an object with components.
+    // A list up to 1.4; since 1.5 an object with components.
     let tools = metadata.and_then(|metadata| metadata.get("tools"));
     let tools = tools.and_then(|tools| tools.get("components").or(Some(tools))).and_then(Value::as_array);
     let by = |tool: &Value| tool.get("name").and_then(Value::as_str) == Some("auditwheel");
     let of_copies = tools.is_some_and(|tools| tools.iter().any(by));
-    // auditwheel lists what it describes among the components, too.
+    // auditwheel also lists the subject among the components.
     components.retain(|one| {
         subject.as_ref().is_none_or(|subject| (&one.kind, &one.name) != (&subject.kind, &subject.name))
     });
@@ -123,7 +120,7 @@ fn nested(value: &Value, place: &str, depth: usize, found: &mut Vec<Component>) 
     for (at, value) in list.iter().enumerate() {
         let here = format!("{here}[{at}]");
         let one = component(value, &here)?;
-        // Build tools and procedural macros do not end up in what is built.
+        // Build tools and procedural macros are not part of the output.
         if value.get("scope").and_then(Value::as_str) == Some("excluded") {
             continue;
         }
@@ -154,14 +151,14 @@ fn component(value: &Value, place: &str) -> Result<Component, String> {
     Ok(Component { kind, name, version, license, own })
 }
 
-/// Returns the kind of a package URL, and whether it is a folder of the same project, as
+/// Returns the kind of a package URL, and whether it is a folder of the same project, which is how
 /// cargo-cyclonedx writes crates of the workspace.
 fn url(purl: &str) -> (String, bool) {
     let kind = purl.strip_prefix("pkg:").and_then(|rest| rest.split('/').next()).unwrap_or_default();
     (kind.to_owned(), purl.contains("download_url=file:"))
 }
 
-/// Returns the license of a CycloneDX component; several hold together.
+/// Returns the license of a CycloneDX component; several licenses all apply.
 fn licenses(value: Option<&Value>, place: &str) -> Result<Option<String>, String> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     let list = value.as_array().ok_or_else(|| format!("{place}.licenses is not a list"))?;

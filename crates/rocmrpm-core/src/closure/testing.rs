@@ -1,4 +1,4 @@
-//! Closures for tests, written down in a few words.
+//! Builds closures for tests from short descriptions. Not part of the program.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,7 +18,7 @@ use python_packaging::needs::Needs;
 pub struct Sketch(Graph);
 
 impl Sketch {
-    /// Returns a graph of what `demo` requires.
+    /// Returns a graph with the requirements of `demo`.
     pub fn of(requires: &[&str]) -> Self {
         let component = ComponentName::parse("demo").unwrap();
         let graph = Graph {
@@ -33,7 +33,7 @@ impl Sketch {
         sketch
     }
 
-    /// Adds a distribution of the index.
+    /// Adds a distribution from the index.
     pub fn index(self, name: &str, version: &str, requires: &[&str]) -> Self {
         let file = |suffix: &str, size| {
             let name = format!("{}-{version}{suffix}", name.replace('-', "_"));
@@ -51,7 +51,7 @@ impl Sketch {
         self.node(name, version, origin, requires)
     }
 
-    /// Adds a distribution that the component of its name makes.
+    /// Adds a distribution that the component of the same name makes.
     pub fn own(self, name: &str, version: &str, requires: &[&str]) -> Self {
         self.node(name, version, Origin::Stack(ComponentName::parse(name).unwrap()), requires)
     }
@@ -84,8 +84,8 @@ impl Sketch {
     }
 }
 
-/// Returns what a release has: `python3-NAME` in these versions, as a package has them; `?` for
-/// one that is not known.
+/// Returns the offers of a release: `python3-NAME` in these package versions; `?` stands for an
+/// unknown version.
 pub fn offers(list: &[(&str, &str)]) -> Offers {
     let offer = |(name, evr): &(&str, &str)| {
         let version = evr.rsplit(':').next().unwrap_or(evr).replace('~', "");
@@ -100,7 +100,7 @@ pub fn offers(list: &[(&str, &str)]) -> Offers {
     Offers::from_list(list.iter().map(offer))
 }
 
-/// Returns decisions: name, place if any, and the reason.
+/// Returns decisions: name, place (optional) and reason.
 pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
     let rule = |(name, place, reason): &(&str, Option<Place>, &str)| MemberRule {
         bundled: None,
@@ -124,7 +124,7 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
     }
 }
 
-/// Returns a closure with a member in each place, and one that is of the stack.
+/// Returns a closure with a member in each place, and one from the stack.
 pub fn sample() -> (Closure, Offers, ClosureRules) {
     let graph = Sketch::of(&["fastapi>=0.165", "numpy", "torch==2.11", "ray[serve]>=2", "xgrammar>=0.1"])
         .index("fastapi", "0.165.0", &["pydantic>=2.13", "starlette>=1"])

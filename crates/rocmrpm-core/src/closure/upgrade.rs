@@ -1,4 +1,4 @@
-//! Which members of a locked closure may move to another version. uv finds the versions.
+//! Decides which members of a locked closure may move to another version. uv picks the versions.
 
 use super::lock::Lock;
 use super::{Locked, Origin};
@@ -6,20 +6,20 @@ use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::names::nearest;
 use crate::text::visible;
 
-/// Which members may move to another version, whatever is locked.
+/// The members that may move to another version than the locked one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Upgrade<'a> {
-    /// None.
+    /// No member.
     #[default]
     None,
-    /// All.
+    /// All of them.
     All,
-    /// Those with these normalized names, and others as far as these force them.
+    /// Those with these normalized names, and others only if these force them to.
     Members(&'a [String]),
 }
 
 impl Upgrade<'_> {
-    /// Returns whether a member may move without being forced.
+    /// Returns whether a member may move without being forced to.
     pub(super) fn moves(self, name: &str) -> bool {
         match self {
             Self::None => false,
@@ -28,7 +28,7 @@ impl Upgrade<'_> {
         }
     }
 
-    /// Checks that single members can be moved in a lock.
+    /// Checks that the given members can be moved in a lock.
     pub(super) fn check(self, component: &str, lock: Option<&Lock>) -> Result<(), UpgradeError> {
         let Self::Members(names) = self else { return Ok(()) };
         let component = component.to_owned();
@@ -50,10 +50,10 @@ impl Upgrade<'_> {
     }
 }
 
-/// Why a member cannot be moved.
+/// Why a member cannot be moved to another version.
 #[derive(Debug, thiserror::Error)]
 pub enum UpgradeError {
-    /// Nothing is locked that could stay.
+    /// There is no lock, so no version would stay.
     #[error("the closure of `{component}` is not locked, so that all members would move")]
     NotLocked {
         /// The component.
@@ -62,7 +62,7 @@ pub enum UpgradeError {
     /// It is not a member.
     #[error("`{}` is not in the closure of `{component}`", visible(name))]
     NotMember {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The component.
         component: String,

@@ -1,16 +1,16 @@
-//! The versions of Python distributions as RPM writes them, and back. Which of two versions
-//! is the newer one is known to `pep440_rs` and to `workspace::compare`.
+//! Converts the versions of Python distributions to RPM's syntax and back. `pep440_rs` and
+//! `workspace::compare` compare versions.
 //!
 //! Source: python-rpm-generators, `pythondistdeps.py`, class `RpmVersion`, which writes the
-//! versions of `python3dist()`: the epoch stands before a colon, zeros at the end of the
-//! release are left out, a pre-release follows `~`, a development release `~~`, a post-release
-//! `^post`. Of several suffixes only the first of these is written, and no local label.
+//! versions of `python3dist()`: the epoch precedes a colon, zeros at the end of the release are
+//! dropped, a pre-release follows `~`, a development release `~~`, a post-release `^post`. Of
+//! several suffixes, only the first of these is written, and local labels are dropped.
 
 use std::str::FromStr;
 
 use pep440_rs::Version;
 
-/// Returns a version as `python3dist(NAME) = VERSION` has it.
+/// Returns a version in the form of `python3dist(NAME) = VERSION`.
 pub fn to_rpm(version: &Version) -> String {
     let mut release: Vec<String> = version.release().iter().map(u64::to_string).collect();
     while release.len() > 1 && release.last().is_some_and(|last| last == "0") {
@@ -29,7 +29,7 @@ pub fn to_rpm(version: &Version) -> String {
     format!("{epoch}{}{suffix}", release.join("."))
 }
 
-/// Returns a version as `Version:` of a member's spec has it: a pre-release sorts before its
+/// Returns a version in the form of `Version:` in a member's spec: a pre-release sorts before its
 /// release (Fedora, "Versioning").
 pub fn of_spec(version: &Version) -> String {
     if !version.any_prerelease() {
@@ -41,15 +41,15 @@ pub fn of_spec(version: &Version) -> String {
     format!("{release}{pre}{dev}")
 }
 
-/// Returns the version that `python3dist(NAME) = VERSION` has, whose epoch is Python's.
+/// Parses the version in `python3dist(NAME) = VERSION`, whose epoch is Python's.
 pub fn of_provide(version: &str) -> Option<Version> {
     let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
     let version = of_release(rest)?;
     Some(version.with_epoch(epoch.parse().ok()?))
 }
 
-/// Returns the version of a package as Python writes it. A package's epoch is rpm's own and
-/// says nothing of the distribution's, and neither does its release.
+/// Returns the version of a package in Python's syntax. Ignores the package's epoch, which is rpm's
+/// own and not the distribution's, and its release.
 pub fn of_package(evr: &str) -> Option<Version> {
     let version = evr.split_once(':').map_or(evr, |(_, version)| version);
     of_release(version.split('-').next()?)
@@ -62,7 +62,7 @@ fn of_release(version: &str) -> Option<Version> {
             let rest = rest.trim_start_matches('~');
             match version.contains('~') {
                 true => (base, format!(".{rest}")),
-                // What follows `^` in other packages than those is a snapshot of something later.
+                // In other packages, `^` marks a snapshot of a later version.
                 false if rest.starts_with("post") => (base, format!(".{rest}")),
                 false => (base, String::new()),
             }

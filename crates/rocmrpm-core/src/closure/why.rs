@@ -1,5 +1,5 @@
-//! Why a distribution is a member of a closure: the chains of requirements that bring it in,
-//! and what is known of a name that is no member. How that is shown is not known here.
+//! Explains why a distribution is a member of a closure: the chains of requirements that lead to
+//! it, or the facts about a name that is not a member. Does not format the result.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ pub struct Why<'c> {
     pub member: &'c Member,
     /// A shortest chain of requirements from the component to the member.
     pub chain: Vec<&'c Edge>,
-    /// How many other chains are as short.
+    /// The number of other chains of the same length.
     pub others: u64,
-    /// Everything that requires it directly, those of the component first.
+    /// All direct requirements on it, those of the component first.
     pub required_by: Vec<&'c Edge>,
 }
 
-/// A name that is no member.
+/// A name that is not a member.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` is no member of the closure of `{component}`")]
 pub struct NotMember {
@@ -39,7 +39,7 @@ impl Diagnose for NotMember {
     }
 }
 
-/// Tells why a distribution is a member, in whatever spelling its name is given.
+/// Explains why a distribution is a member. The name may have any spelling.
 pub fn why<'c>(
     closure: &'c Closure,
     offers: &Offers,
@@ -62,13 +62,13 @@ pub fn required_by<'c>(closure: &'c Closure, name: &str) -> Vec<&'c Edge> {
     edges
 }
 
-/// Returns for each distribution that the component reaches a shortest chain to it, and how
-/// many chains are as short.
+/// Returns for each distribution that the component reaches a shortest chain to it, and the number
+/// of chains of that length.
 pub fn chains(closure: &Closure) -> BTreeMap<&str, (Vec<&Edge>, u64)> {
     let graph = &closure.graph;
     let mut wants: BTreeMap<&str, BTreeMap<&str, &Edge>> = BTreeMap::new();
     for edge in &graph.edges {
-        // A distribution that is required twice, with different bounds, is one step.
+        // Two requirements on the same distribution, with different bounds, count as one step.
         wants.entry(&edge.from).or_default().entry(&edge.to).or_insert(edge);
     }
     let mut found: BTreeMap<&str, (Vec<&Edge>, u64)> = BTreeMap::new();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn chains_are_counted_without_walking_them() {
-        // 2^80 chains: more than a number holds, and than anybody could walk.
+        // 2^80 chains: too many for a u64, and to enumerate.
         let mut sketch = Sketch::of(&["a0", "b0"]);
         for at in 0..80 {
             let next = [format!("a{}", at + 1), format!("b{}", at + 1)];

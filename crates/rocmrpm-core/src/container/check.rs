@@ -1,4 +1,4 @@
-//! Whether an image is what the pins say, by its labels.
+//! Checks by its labels whether an image matches the pins. Does not look inside the image.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Difference {
     pub workspace: Option<String>,
 }
 
-/// Returns the flavour that an image says it is.
+/// Returns the flavor that an image's label names.
 pub fn flavour(found: &BTreeMap<String, String>, image: &str) -> Result<Flavour, Error> {
     let name = found.get(labels::FLAVOUR);
     name.and_then(|name| Flavour::parse(name)).ok_or_else(|| {
@@ -32,7 +32,8 @@ pub fn flavour(found: &BTreeMap<String, String>, image: &str) -> Result<Flavour,
     })
 }
 
-/// Compares an image's labels with those that it would get now. Labels of others are not looked at.
+/// Compares an image's labels with those that it would get now. Ignores labels that rocmrpm does
+/// not set.
 pub fn check(
     stack: &Stack<'_>,
     found: &BTreeMap<String, String>,

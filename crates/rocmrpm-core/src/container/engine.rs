@@ -1,5 +1,5 @@
-//! podman and buildah: building an image and reading its labels. Both take the same files and
-//! keep their images in the same store.
+//! Builds images and reads their labels with podman or buildah. Both accept the same files and
+//! share one image store. The contents of the container files come from elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,44 +13,44 @@ use crate::text::visible;
 pub enum Engine {
     /// podman.
     Podman,
-    /// buildah, which runs where containers cannot: `BUILDAH_ISOLATION=chroot`.
+    /// buildah, which also works where containers cannot run, with `BUILDAH_ISOLATION=chroot`.
     Buildah,
 }
 
-/// Why an engine did not do its work.
+/// Why an engine failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The image was not built.
+    /// The image could not be built.
     #[error("{engine} could not build the image: it {how}")]
     Build {
         /// The engine.
         engine: &'static str,
-        /// How it ended.
+        /// How the engine exited.
         how: String,
-        /// What it said last.
+        /// The last lines of its output.
         lines: Vec<String>,
-        /// Everything it said.
+        /// The file with its whole output.
         log: std::path::PathBuf,
     },
-    /// There is no such image.
+    /// The image does not exist.
     #[error("there is no image `{image}`")]
     NoImage {
         /// The image.
         image: String,
-        /// What the engine said.
+        /// The engine's message.
         said: String,
     },
-    /// The engine cannot look at images.
+    /// The engine cannot inspect images.
     #[error("{engine} cannot look at `{image}`: {said}")]
     Store {
         /// The engine.
         engine: &'static str,
         /// The image.
         image: String,
-        /// What the engine said.
+        /// The engine's message.
         said: String,
     },
-    /// The engine's answer cannot be read.
+    /// The engine's output cannot be parsed.
     #[error("cannot read what {engine} says about `{image}`")]
     Answer {
         /// The engine.
@@ -58,7 +58,7 @@ pub enum EngineError {
         /// The image.
         image: String,
     },
-    /// It is missing, could not be run, or was stopped.
+    /// The engine is missing, could not be run, or was interrupted.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
@@ -79,13 +79,13 @@ impl Diagnose for EngineError {
 }
 
 impl Engine {
-    /// Returns the engine of this machine: podman before buildah.
+    /// Returns the engine to use on this machine; prefers podman.
     pub fn of_machine() -> Result<Self, EngineError> {
         Self::first([Self::Podman, Self::Buildah])
     }
 
-    /// Returns the engine that runs commands in images: buildah before podman, because it does
-    /// that where containers cannot run, too.
+    /// Returns the engine to run commands in images with. Prefers buildah, which also works where
+    /// containers cannot run.
     pub fn to_look_inside() -> Result<Self, EngineError> {
         Self::first([Self::Buildah, Self::Podman])
     }
@@ -105,7 +105,8 @@ impl Engine {
         }
     }
 
-    /// Builds an image from a container file in its folder, the context. Output goes to the log.
+    /// Builds an image from a container file, with the file's folder as the context. Writes the
+    /// output to `log`.
     pub fn build(self, file: &Path, image: &str, base: Option<&str>, log: &Path) -> Result<(), EngineError> {
         let mut command = Command::new(self.name()).arg("build");
         if let Some(base) = base {
@@ -140,12 +141,12 @@ impl Engine {
         let unreadable = |_| EngineError::Answer { engine: self.name(), image: visible(image) };
         let answer: serde_json::Value = serde_json::from_slice(&done.stdout).map_err(unreadable)?;
         let labels = answer.pointer(place).cloned().unwrap_or_default();
-        // An image without labels has `null` there.
+        // For an image without labels, the value is `null`.
         let labels: Option<BTreeMap<String, String>> = serde_json::from_value(labels).map_err(unreadable)?;
         Ok(labels.unwrap_or_default())
     }
 
-    /// Says why there is no answer about an image. Source: containers/storage, errors.go
+    /// Explains why the engine could not inspect an image. Source: containers/storage, errors.go
     /// ("image not known"); podman, "no such image".
     pub fn refused(self, image: &str, done: &Finished) -> EngineError {
         let said = visible(&last_lines(&done.stderr, 1).concat());

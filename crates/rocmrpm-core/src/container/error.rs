@@ -1,42 +1,42 @@
-//! Why there is no container file, and how to fix it.
+//! The errors of rendering a container file, each with its help.
 
 use crate::error::{Diagnose, Diagnosis, Kind};
 
-/// Why there is no container file.
+/// Why a container file could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
-    /// The chroot names no image to start from.
+    /// The chroot does not name a base image.
     #[error("the chroot `{chroot}` has no `container-image` to start from")]
     NoImage {
         /// The chroot.
         chroot: String,
     },
-    /// No component says what belongs into the image.
+    /// No component lists packages for the image.
     #[error("no component names packages for the image")]
     NoPackages {
-        /// The key that would.
+        /// The component.toml key that lists them.
         key: &'static str,
-        /// Such a package.
+        /// An example of a package to list.
         example: &'static str,
     },
-    /// No release of Ubuntu is known to have the chroot's Python.
+    /// No known release of Ubuntu has the chroot's Python.
     #[error("no release of Ubuntu is known to have Python {python}, which the wheels are for")]
     NoUbuntu {
-        /// The Python.
+        /// The version of Python.
         python: String,
     },
-    /// The wheels want the system's ROCm, and the provider has none for Ubuntu.
+    /// The wheels need the system's ROCm, and the provider has no packages for Ubuntu.
     #[error("the ROCm provider `{provider}` has no packages for Ubuntu")]
     NoRocm {
         /// The provider.
         provider: String,
     },
-    /// Packages are to come from a place that the workspace does not name.
+    /// The packages come from a source that the workspace does not name.
     #[error("the container file's packages are to come from {place}, which the workspace does not name")]
     NoPlace {
-        /// The place.
+        /// The source.
         place: &'static str,
-        /// Where it would be named.
+        /// The file that would name it.
         file: &'static str,
     },
 }

@@ -1,4 +1,5 @@
-//! The container files that belong to a workspace: which there are and where they are written.
+//! Writes the container files of a workspace: which ones it has, and their paths. Does not render
+//! their contents.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use crate::files;
 use crate::stack::Stack;
 use crate::workspace::{Flavour, Selection, Workspace};
 
-/// Writes the container files that belong to a workspace and returns their paths.
+/// Writes all container files of a workspace and returns their paths.
 pub fn write_all(workspace: &Workspace, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
     let wanted = wanted(workspace)?;
     for (path, text) in &wanted {
@@ -31,8 +32,8 @@ pub fn write(path: &Path, text: &str, workspace: &Workspace, events: &dyn Events
     Ok(())
 }
 
-/// Returns the container files that belong to a workspace: for the chosen chroot if that has an
-/// image, else for the workspace's default one, and for the chroots that flavours name; none if no
+/// Returns the container files of a workspace: for the chosen chroot if it has an image, otherwise
+/// for the workspace's default chroot, and for the chroots that flavors name. Empty if no
 /// component belongs in an image.
 pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     let load = |chroot: Option<&String>| {
@@ -72,7 +73,7 @@ fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     let stack = Stack::new(workspace)?;
     let mut files = Vec::new();
     for flavour in workspace.manifest.containers.keys().copied() {
-        // `rocmrpm container --flavour` says why the chroot cannot have the others.
+        // `rocmrpm container --flavour` explains why the chroot does not support the others.
         if is_possible(&stack, flavour) {
             files.push((path(workspace, flavour), render(&stack, flavour)?));
         }
@@ -80,10 +81,10 @@ fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     Ok(files)
 }
 
-/// Returns where a flavour's container file is written.
+/// Returns where a flavor's container file is written.
 fn path(workspace: &Workspace, flavour: Flavour) -> PathBuf {
     let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
-    // What was made of overridden pins must not end up in the workspace's history.
+    // Files rendered from overridden pins must not end up in the workspace's history.
     let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
     dir.join(file_name(&workspace.chroot.name, flavour))
 }

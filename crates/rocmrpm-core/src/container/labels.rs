@@ -1,4 +1,4 @@
-//! Labels of an image: what went in, and what one takes on with it.
+//! The labels of an image: its contents and its risks. Comparing them is up to `check`.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::spec::rocm_version;
 use crate::stack::Stack;
 use crate::workspace::{Component, Flavour, Pin, Source, Workspace};
 
-/// What all labels of ours begin with.
+/// The prefix of all labels that rocmrpm defines.
 const OWN: &str = "io.rocmrpm";
 
-/// The label that says which flavour an image is.
+/// The label with the flavor of an image.
 pub(super) const FLAVOUR: &str = "io.rocmrpm.flavour";
 
-/// Returns the labels of an image, but for the name of its base image: what the file's flavour
-/// is, its risks, and of what we build every pin with version, origin and digest.
+/// Returns the labels of an image except for the name of its base image: the flavor, the risks,
+/// and for every pin that rocmrpm builds its version, origin and digest.
 pub(super) fn labels(
     stack: &Stack<'_>,
     flavour: Flavour,
@@ -54,7 +54,7 @@ pub(super) fn labels(
     Ok(labels)
 }
 
-/// Returns the name of an image of a flavour.
+/// Returns the name of an image of a flavor.
 pub(super) fn title(stack: &str, flavour: Flavour) -> String {
     match flavour {
         Flavour::Fedora => stack.to_owned(),
@@ -62,7 +62,7 @@ pub(super) fn title(stack: &str, flavour: Flavour) -> String {
     }
 }
 
-/// Returns whether a label says which component is in the image.
+/// Returns whether a label describes a component of the image.
 pub(super) fn is_of_component(name: &str) -> bool {
     name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(".component."))
 }
@@ -81,7 +81,7 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
         }
         Source::Wheel { sha256, .. } => {
             labels.push(("source", distributions(pin).join(" ")));
-            // Of several wheels one digest stands for all of theirs.
+            // A single digest covers all wheels.
             labels.push(match pin.sources.is_empty() {
                 true => ("sha256", digest(*sha256)),
                 false => {
@@ -105,8 +105,8 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
     Ok(labels)
 }
 
-/// Returns the package URLs of the distributions that a pin's sources are; of wheels by the names of
-/// the files: a component that holds several is called otherwise than each of them.
+/// Returns the package URLs of a pin's distributions. Those of wheels come from the file names,
+/// because a component that holds several wheels has a different name than each of them.
 fn distributions(pin: &Pin) -> Vec<String> {
     let of = |(_, pin): (&str, &Pin)| match &pin.source {
         Source::Wheel { file, .. } => {

@@ -1,5 +1,6 @@
-//! The container file: rendered from pins, components and a chroot, in flavours; the image that
-//! an engine builds of it, and whether an image is what the pins say.
+//! Container files: renders them from pins, components and a chroot in several flavors, builds
+//! images with an engine, and checks whether an image matches the pins. It does not build RPMs or
+//! wheels.
 
 mod check;
 mod engine;
@@ -22,7 +23,7 @@ use crate::template::Templates;
 use crate::workspace::{Component, Container, Flavour, PackagesFrom, Workspace};
 use values::{AptValues, Values, apt, environment, how_to, indexes, quoted_all, repositories};
 
-/// The templates, part of the program.
+/// The built-in templates.
 const TEMPLATES: [(&str, &str); 8] = [
     ("env.tera", include_str!("templates/env.tera")),
     ("fedora.tera", include_str!("templates/fedora.tera")),
@@ -34,19 +35,20 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("user.tera", include_str!("templates/user.tera")),
 ];
 
-/// Releases of Ubuntu by their Python. Source: the package `python3` of each release.
+/// Releases of Ubuntu by their version of Python. Source: the package `python3` of each release.
 const UBUNTU: [(&str, &str); 2] = [("3.12", "24.04"), ("3.14", "26.04")];
 
-/// AMD's image with vLLM that is known to work with another GPU's name (version 0.10.2rc1 with
-/// ROCm 7.1.1, as of 2025-12-06).
+/// AMD's image with vLLM that is known to work with another GPU's name (version 0.10.2rc1 with ROCm
+/// 7.1.1, as of 2025-12-06).
 const SPOOF_BASE: &str =
     "docker.io/rocm/vllm-dev@sha256:a92fa9cb915027468e85e147f4dd1c87f026d7974610280546a2a1f94a146889";
 
 /// Ollama's image for AMD GPUs; upstream moves the tag.
 const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
 
-/// Returns the name of a flavour's container file: `Containerfile.fedora43` for the chroot's own
-/// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` where no chroot takes part.
+/// Returns the name of a flavor's container file: `Containerfile.fedora43` for the chroot's own
+/// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` if the flavor does not
+/// depend on a chroot.
 pub fn file_name(chroot: &str, flavour: Flavour) -> String {
     let chroot = chroot.replace('-', "");
     match flavour {
@@ -56,13 +58,13 @@ pub fn file_name(chroot: &str, flavour: Flavour) -> String {
     }
 }
 
-/// Returns the name that the image of a flavour gets where nobody asks for another.
+/// Returns the default name of a flavor's image.
 pub fn image_name(stack: &Stack<'_>, flavour: Flavour) -> String {
     labels::title(&stack.workspace.manifest.name, flavour)
 }
 
-/// Renders the container file of a flavour for the workspace's chosen chroot. The same workspace
-/// gives the same bytes, whether or not anything was built.
+/// Renders the container file of a flavor for the workspace's chosen chroot. The output depends
+/// only on the workspace, not on what has been built.
 pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
     let workspace = stack.workspace;
     let settings = workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();
@@ -103,12 +105,12 @@ pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
         Flavour::Ubuntu => "ubuntu.tera",
         Flavour::Spoof | Flavour::Ollama => "others.tera",
     };
-    // Where one ends, the template that includes it ends the line.
+    // The including template ends the line after an included one.
     let templates = TEMPLATES.map(|(name, text)| (name.to_owned(), text.trim_end().to_owned()));
     Ok(Templates::parse(templates)?.render(template, &values)? + "\n")
 }
 
-/// Returns the labels that an image of a flavour has to have.
+/// Returns the labels that an image of a flavor must have.
 fn wanted_labels(stack: &Stack<'_>, flavour: Flavour) -> Result<BTreeMap<String, String>, Error> {
     let settings = stack.workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();
     let image = base(stack.workspace, flavour, &settings)?;
@@ -139,7 +141,8 @@ fn base(workspace: &Workspace, flavour: Flavour, settings: &Container) -> Result
     }
 }
 
-/// Returns an image as `FROM` takes it: engines refuse a tag beside a digest, which says more.
+/// Returns an image in the form that `FROM` accepts: engines reject a tag next to a digest, so only
+/// the digest is kept.
 fn from_line(image: &str) -> String {
     let Some((name, digest)) = image.split_once('@') else { return image.to_owned() };
     let (path, last) = name.rsplit_once('/').map_or(("", name), |(path, last)| (path, last));
@@ -147,7 +150,7 @@ fn from_line(image: &str) -> String {
     if path.is_empty() { format!("{last}@{digest}") } else { format!("{path}/{last}@{digest}") }
 }
 
-/// Says what one takes on with an image.
+/// Lists the risks of using an image.
 fn risks(flavour: Flavour, image: &str) -> Vec<String> {
     let mut risks: Vec<String> = match flavour {
         Flavour::Fedora => Vec::new(),
@@ -169,7 +172,7 @@ fn risks(flavour: Flavour, image: &str) -> Vec<String> {
     risks
 }
 
-/// Returns the components that an image holds, and the packages that bring them.
+/// Returns the components in an image, and the packages that provide them.
 fn packages<'w>(
     stack: &Stack<'w>,
     flavour: Flavour,
@@ -181,7 +184,7 @@ fn packages<'w>(
     };
     let vulkan = flavour == Flavour::Vulkan;
     let of = |c: &'w Component| if vulkan { &c.vulkan_packages } else { &c.container_packages };
-    // No wheels are made of what was generated for a closure.
+    // Members generated for a closure do not become wheels.
     let there = |c: &&'w Component| match flavour {
         Flavour::Vulkan => !of(c).is_empty(),
         Flavour::Ubuntu => c.generated.is_none(),
@@ -198,8 +201,8 @@ fn packages<'w>(
     Ok((components, packages))
 }
 
-/// Returns whether the chosen chroot can have an image of a flavour: something to put into it, an
-/// image to start from, and ROCm where it is wanted.
+/// Returns whether the chosen chroot supports a flavor: there are packages to install, a base
+/// image, and ROCm if the flavor needs it.
 pub fn is_possible(stack: &Stack<'_>, flavour: Flavour) -> bool {
     let workspace = stack.workspace;
     let settings = workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();

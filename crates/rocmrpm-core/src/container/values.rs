@@ -1,5 +1,5 @@
-//! What the templates of container files are filled with, quoted for where it stands: a shell,
-//! `LABEL`, `ENV`. Not which packages and labels an image gets.
+//! The values for the templates of container files, quoted for their context: a shell, `LABEL`,
+//! `ENV`. Does not choose the packages or the labels of an image.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,23 @@ use crate::workspace::{
     AptSource, Container, Flavour, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
 };
 
-/// dnf's priority of the stack's own repository: before every other.
+/// dnf's priority of the stack's own repository: ahead of every other.
 const OWN_PRIORITY: i64 = 10;
 
 #[derive(Serialize)]
 pub(super) struct Values<'a> {
     pub stack: &'a str,
-    /// Empty where the image holds nothing that we build.
+    /// Empty if the image contains nothing that rocmrpm builds.
     pub chroot: &'a str,
     pub flavour: &'a str,
     pub image: String,
     pub python: &'a str,
     pub risks: &'a [String],
     pub how_to: Vec<String>,
-    /// The build folder, where packages come from it.
+    /// The build folder, if packages come from it.
     pub local: Option<String>,
-    /// The key that the local repository is signed with, a file in it; empty if it is not.
+    /// The file in the local repository with the key that it is signed with; empty if it is not
+    /// signed.
     pub local_key: String,
     pub packages: Vec<&'a str>,
     pub repositories: Vec<RepositoryValues>,
@@ -41,10 +42,10 @@ pub(super) struct Values<'a> {
 #[derive(Serialize)]
 pub(super) struct RepositoryValues {
     pub id: String,
-    /// As it stands between single quotes of a shell, and so the key's.
+    /// Escaped for single quotes in a shell, like `gpg_key`.
     pub url: String,
     pub gpg_key: String,
-    /// Whether the metadata is signed, too.
+    /// Whether the metadata is signed as well.
     pub signed_metadata: bool,
     pub priority: i64,
 }
@@ -60,7 +61,7 @@ pub(super) struct AptValues {
 #[derive(Serialize)]
 pub(super) struct NameAndValue {
     pub name: String,
-    /// Quoted as a container file wants it.
+    /// Quoted for a container file.
     pub value: String,
 }
 
@@ -131,8 +132,8 @@ impl From<&AptSource> for AptValues {
     }
 }
 
-/// Returns pip's options for the indexes. What is installed has its digest in the lock, so that
-/// an outside index cannot put another file in the place of ours.
+/// Returns pip's options for the indexes. The lock has a digest for everything that is installed,
+/// so an outside index cannot substitute another file.
 pub(super) fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
     let outside = &workspace.manifest.outside;
     let own = local.then(|| "file:///run/rocmrpm/index/simple".to_owned());
@@ -152,13 +153,13 @@ pub(super) fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
 pub(super) fn environment(flavour: Flavour, settings: &Container) -> BTreeMap<String, String> {
     let mut env = settings.env.clone();
     if flavour == Flavour::Spoof {
-        // ROCr's override of what the GPU says it is: gfx1100 is 11.0.0.
+        // ROCr's override of the GPU's reported version: gfx1100 is 11.0.0.
         env.entry("HSA_OVERRIDE_GFX_VERSION".to_owned()).or_insert_with(|| "11.0.0".to_owned());
     }
     env
 }
 
-/// Returns the commands that lead from the file to a running container.
+/// Returns the commands that turn the file into a running container.
 pub(super) fn how_to(stack: &Stack<'_>, flavour: Flavour, file: &str, local: bool) -> Vec<String> {
     let name = image_name(stack, flavour);
     let chroot = &stack.workspace.chroot.name;
@@ -186,7 +187,7 @@ pub(super) fn quoted_all(values: &BTreeMap<String, String>) -> Vec<NameAndValue>
     values.iter().map(|(name, value)| NameAndValue { name: name.clone(), value: quoted(value) }).collect()
 }
 
-/// Writes a value so that it can stand between single quotes of a shell.
+/// Escapes a value for use between single quotes in a shell.
 fn in_quotes(value: &str) -> String {
     value.replace('\'', r"'\''")
 }

@@ -1,5 +1,5 @@
-//! The `copr` builder: the SRPM is made here, sent to COPR, waited for, and its packages are
-//! brought back. The gate behind this builder decides what is accepted and built on, `publish` what
+//! The `copr` builder: makes the SRPM on this machine, sends it to COPR, waits for the build, and
+//! fetches the packages. The gate behind this builder decides what is accepted, and `publish` what
 //! users get.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use crate::names::ComponentName;
 use crate::process::find_program;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
 
-/// Builds on COPR, for one chroot of the project.
+/// Builds on COPR, for one of the project's chroots.
 pub struct CoprBuilder<'w> {
     pub(super) client: &'w Client<'w>,
     pub(super) project: &'w CoprProject,
@@ -34,12 +34,12 @@ pub struct CoprBuilder<'w> {
     pub(super) workspace: &'w Workspace,
     pub(super) local: HostBuilder,
     pub(super) events: &'w dyn Events,
-    /// The builds that the project had at first, once they were asked for.
+    /// The builds that the project had at the time of the first request.
     present: OnceLock<BTreeSet<u64>>,
 }
 
 impl<'w> CoprBuilder<'w> {
-    /// Returns a builder for the workspace's chosen chroot, which must be one of the project's.
+    /// Returns a builder for the workspace's chosen chroot, which must belong to the project.
     pub fn new(
         client: &'w Client<'w>,
         project: &'w CoprProject,
@@ -55,8 +55,8 @@ impl<'w> CoprBuilder<'w> {
         Ok(Self { client, project, chroot, workspace, local, events, present: OnceLock::new() })
     }
 
-    /// Has the macros package built, where COPR does not have it, and puts it into the
-    /// chroot's build root. Builds that were sent before are none of its business.
+    /// Builds the macros package if COPR does not have it, and adds it to the chroot's build root.
+    /// Ignores builds that were sent earlier.
     pub fn provide_macros(&self, macros: &MacrosPackage, work: &Path) -> Result<(), BuildError> {
         let (client, chroot) = (self.client, &self.chroot.name.value);
         if !is_built(macros, chroot, &client.builds()?) {
@@ -106,7 +106,7 @@ impl<'w> CoprBuilder<'w> {
         Ok(())
     }
 
-    /// Waits for a build's end; `None` if it was deleted.
+    /// Waits for a build to finish; `None` if it was deleted.
     pub(super) fn watch(&self, build: u64, tell: &mut dyn FnMut(State)) -> Result<Option<State>, CoprError> {
         let mut looks = self.client.looks();
         let mut last = None;
@@ -128,7 +128,7 @@ impl<'w> CoprBuilder<'w> {
         sent.clone().settled().write(&self.workspace.build_dir(), parcel.name)
     }
 
-    /// Returns whether the project has a build, as of the first time that this was asked.
+    /// Returns whether the project has a build, as of the first call.
     fn has(&self, build: u64) -> Result<bool, CoprError> {
         let present = match self.present.get() {
             Some(present) => present,
@@ -141,7 +141,7 @@ impl<'w> CoprBuilder<'w> {
     }
 }
 
-/// Returns the settings that packages are built with.
+/// Returns the settings that affect how packages are built.
 fn settings_text(project: &CoprProject, chroot: &CoprChroot) -> String {
     let CoprProject { network, bootstrap, isolation, .. } = project;
     let CoprChroot { repositories, packages, .. } = chroot;
@@ -211,13 +211,13 @@ impl Builder for CoprBuilder<'_> {
         Ok(BuiltRpms { rpms, buildroot, ..BuiltRpms::default() })
     }
 
-    /// COPR has machines of its own; what runs there at the same time is COPR's decision.
+    /// COPR schedules builds on its own machines, so nothing is limited here.
     fn limits(&self) -> Limits {
         Limits { cores: usize::MAX, memory: u64::MAX }
     }
 
     fn build_roots(&self, _: &Job<'_>) -> Vec<String> {
-        // mock's, as COPR's builders use it.
+        // mock's folder, as COPR's builders use it.
         vec!["/builddir".to_owned()]
     }
 }

@@ -1,16 +1,17 @@
-//! The builder's decisions, without COPR: what it puts into a build root, and which log explains a failure.
+//! The builder's decisions that need no access to COPR: what to put into a build root, and which
+//! log explains a failure.
 
 use std::path::{Path, PathBuf};
 
 use super::macros::MacrosPackage;
 use super::results::BACKEND_LOG;
 
-/// What COPR's own log says when the build failed, and not COPR. Source: COPR,
+/// COPR's log message for a failure of the build, as opposed to one of COPR. Source: COPR,
 /// background_worker_build.py, `_check_build_success`.
 const BUILD_FAILED: &str = "No success file => build failure";
 
-/// Returns the packages of a build root with the macros package and without its other versions;
-/// `None` if it has the package already.
+/// Returns the packages of a build root with the macros package added and its other versions
+/// removed; `None` if the build root already has the package.
 pub(super) fn with_macros(present: &[&str], macros: &MacrosPackage) -> Option<Vec<String>> {
     let wanted = macros.in_build_root();
     if present.contains(&wanted.as_str()) {
@@ -20,8 +21,8 @@ pub(super) fn with_macros(present: &[&str], macros: &MacrosPackage) -> Option<Ve
     Some(others.map(ToString::to_string).chain([wanted]).collect())
 }
 
-/// Returns the log that explains most of a failure: that of rpmbuild if it ran, that of the build
-/// root if it was not even complete.
+/// Returns the log that best explains a failure: rpmbuild's if it ran, that of the build root if it
+/// could not be set up.
 pub(super) fn log_of_failure(logs: &[PathBuf], dir: &Path) -> PathBuf {
     let named = |name: &str| logs.iter().find(|log| log.ends_with(name)).cloned();
     let ran = |log: &PathBuf| {
@@ -33,7 +34,7 @@ pub(super) fn log_of_failure(logs: &[PathBuf], dir: &Path) -> PathBuf {
     log.unwrap_or_else(|| dir.join("build.log"))
 }
 
-/// Returns what failed on COPR's side, by its log: nothing if the build itself failed.
+/// Returns the failure on COPR's side according to its log; `None` if the build itself failed.
 pub(super) fn backend_failure(log: &str) -> Option<String> {
     let newest = log.lines().rev().find_map(|line| line.split_once("[ ERROR]")?.1.split_once("] "));
     let (_, error) = newest?;

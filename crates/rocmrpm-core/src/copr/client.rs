@@ -1,5 +1,6 @@
-//! Calls of copr-cli, and of curl for what copr-cli does not print. Each call is told apart
-//! by what came of it; what may succeed a little later is tried again, and that is told.
+//! Calls copr-cli, and curl for what copr-cli does not print. Sorts failures into kinds of errors,
+//! and retries those that may be temporary, with an event for each retry. Does not decide what to
+//! build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,29 +14,29 @@ use crate::events::{Event, Events};
 use crate::process::{Command, Finished, ProcessError, check_stop, find_program, last_lines, quote};
 use crate::sources;
 
-/// The frontend where copr-cli has no configuration. Source: python-copr,
-/// copr/v3/helpers.py, `config_from_file`.
+/// The frontend if copr-cli has no configuration. Source: python-copr, copr/v3/helpers.py,
+/// `config_from_file`.
 const DEFAULT_URL: &str = "https://copr.fedorainfracloud.org";
 
-/// Seconds between one try and the next.
+/// Seconds between retries.
 const PAUSES: &[u64] = &[2, 4, 8, 16, 32];
 
-/// The same for whoever waits for a build, which may take a day: half an hour in all.
+/// Seconds between retries while waiting for a build, which may take a day: half an hour in all.
 const PATIENT: &[u64] = &[2, 4, 8, 16, 32, 60, 120, 240, 480, 840];
 
-/// How long one call may take that sends nothing large: copr-cli itself would wait for ever.
+/// The timeout of a call that does not upload anything large. copr-cli itself has no timeout.
 const CALL: Duration = Duration::from_secs(600);
 
-/// What curl must not take as an answer of COPR: more than a list of all builds can be.
+/// The maximum size of an answer from COPR, in bytes: larger than any list of builds.
 const MOST: u64 = 64 << 20;
 
-/// The way to one project on COPR.
+/// A client for one project on COPR.
 pub struct Client<'e> {
     config: Option<PathBuf>,
     url: String,
     project: String,
     events: &'e dyn Events,
-    /// Takes the place of COPR.
+    /// Replaces COPR in tests.
     #[cfg(test)]
     answers: Option<Answers>,
 }
@@ -45,8 +46,8 @@ pub struct Client<'e> {
 pub(super) type Answers = Box<dyn Fn(&str) -> Result<String, CoprError> + Send + Sync>;
 
 impl<'e> Client<'e> {
-    /// Returns the way to `owner/project` on the frontend that copr-cli is configured with.
-    /// `config` is copr-cli's `--config`.
+    /// Returns a client for `owner/project` on the frontend from copr-cli's configuration. `config`
+    /// is copr-cli's `--config`.
     pub fn new(config: Option<&Path>, project: &str, events: &'e dyn Events) -> Result<Self, CoprError> {
         if find_program("copr-cli").is_none() {
             return Err(CoprError::NotInstalled);
@@ -66,20 +67,20 @@ impl<'e> Client<'e> {
         })
     }
 
-    /// Returns a client of a frontend that does not exist.
+    /// Returns a client for a frontend that does not exist.
     #[cfg(test)]
     pub(super) fn sample(project: &str, events: &'e dyn Events) -> Self {
         let (url, project) = ("https://copr.example".to_owned(), project.to_owned());
         Self { config: None, url, project, events, answers: None }
     }
 
-    /// Returns a client of a frontend that answers this.
+    /// Returns a client for a frontend with these answers.
     #[cfg(test)]
     pub(super) fn answering(project: &str, events: &'e dyn Events, answers: Answers) -> Self {
         Self { answers: Some(answers), ..Self::sample(project, events) }
     }
 
-    /// Returns the frontend's URL, without a slash at its end.
+    /// Returns the frontend's URL, without a trailing slash.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -94,7 +95,7 @@ impl<'e> Client<'e> {
         format!("{}/coprs/{}/", self.url, self.project.replace('@', "g/"))
     }
 
-    /// Begins to look at builds, from now on.
+    /// Starts polling builds, with the shortest pause.
     pub fn looks(&self) -> Looks {
         Looks(LOOKS.0)
     }
@@ -104,15 +105,15 @@ impl<'e> Client<'e> {
         format!("{}/coprs/build/{build}", self.url)
     }
 
-    /// Returns a command of copr-cli as a user can type it.
+    /// Returns a copr-cli command for the user to copy.
     pub fn command(&self, args: &[&str]) -> String {
         let config = self.config.as_ref().map(|path| format!("--config {} ", quote(&path.to_string_lossy())));
         let args: Vec<String> = args.iter().map(|arg| quote(arg)).collect();
         format!("copr-cli {}{}", config.unwrap_or_default(), args.join(" "))
     }
 
-    /// Runs copr-cli once and returns what it printed. `what` says what it is to do, as in
-    /// "cannot {what}".
+    /// Runs copr-cli once and returns its output. `what` describes the action, as in "cannot
+    /// {what}".
     pub fn once(&self, what: &str, args: &[String]) -> Result<String, CoprError> {
         self.call(what, args, None)
     }
@@ -139,13 +140,13 @@ impl<'e> Client<'e> {
         Err(self.explain(what, &done))
     }
 
-    /// Runs copr-cli, and again where its failure may pass: only for what does no harm if
-    /// it is done twice.
+    /// Runs copr-cli, and retries if the failure may be temporary. Only for calls that are safe to
+    /// repeat.
     pub fn cli(&self, what: &str, args: &[String]) -> Result<String, CoprError> {
         self.retried(|| self.call(what, args, Some(CALL)))
     }
 
-    /// Does something, and again after a growing pause while its failure may pass.
+    /// Runs `work`, and retries it after growing pauses while the failure may be temporary.
     pub fn retried<T>(&self, work: impl FnMut() -> Result<T, CoprError>) -> Result<T, CoprError> {
         self.retried_after(PAUSES, work)
     }
@@ -169,12 +170,12 @@ impl<'e> Client<'e> {
         }
     }
 
-    /// Reads a document of API v3 that copr-cli does not print; `None` where there is none.
+    /// Reads a document of API v3 that copr-cli does not print; `None` if it does not exist.
     pub fn api(&self, what: &str, path: &str, query: &[(&str, &str)]) -> Result<Option<Value>, CoprError> {
         self.retried(|| self.api_once(what, path, query))
     }
 
-    /// The same without another try.
+    /// Reads a document like [`Self::api`], without retries.
     pub(super) fn api_once(
         &self,
         what: &str,
@@ -211,8 +212,8 @@ impl<'e> Client<'e> {
         }
     }
 
-    /// Reads the builds of the project's packages, newest first. Those whose SRPM COPR has not
-    /// read yet are not among them.
+    /// Reads the builds of the project's packages, newest first. Leaves out those whose SRPM COPR
+    /// has not read yet.
     pub fn builds(&self) -> Result<Vec<Build>, CoprError> {
         #[derive(serde::Deserialize)]
         struct Package {
@@ -225,7 +226,7 @@ impl<'e> Client<'e> {
         Ok(builds)
     }
 
-    /// Reads the numbers and states of builds whose SRPM COPR has not read yet.
+    /// Reads the numbers and states of the builds whose SRPM COPR has not read yet.
     pub fn nameless(&self) -> Result<Vec<(u64, State)>, CoprError> {
         #[derive(serde::Deserialize)]
         struct Row {
@@ -238,8 +239,8 @@ impl<'e> Client<'e> {
         Ok(nameless.map(|row| (row.id, row.state)).collect())
     }
 
-    /// Reads the name of the file that a build was uploaded as; `None` if it was made otherwise. COPR
-    /// knows it from the first moment.
+    /// Reads the name of the file that a build was uploaded as; `None` if it was not uploaded. COPR
+    /// reports it immediately.
     pub(super) fn source_file(&self, build: u64) -> Result<Option<String>, CoprError> {
         let path = format!("build/source-build-config/{build}");
         let answer = self.api(&format!("ask what build {build} was made from"), &path, &[])?;
@@ -253,7 +254,7 @@ impl<'e> Client<'e> {
         self.api("read the project", "project", &[("ownername", owner), ("projectname", name)])
     }
 
-    /// Reads where the results of the project's chroots are: names, and URLs with a slash at their ends.
+    /// Reads the result URLs of the project's chroots by name. The URLs have a trailing slash.
     pub(super) fn chroots(&self) -> Result<BTreeMap<String, String>, CoprError> {
         let project = self.project_settings()?;
         let chroots = project.as_ref().and_then(|project| project.get("chroot_repos")?.as_object());
@@ -264,7 +265,8 @@ impl<'e> Client<'e> {
         Ok(chroots.into_iter().flatten().filter_map(chroot).collect())
     }
 
-    /// Lists a folder of results; empty if it does not exist. Names of folders end with a slash.
+    /// Lists a folder of results; empty if it does not exist. Names of folders have a trailing
+    /// slash.
     pub(super) fn files_at(&self, url: &str) -> Result<Vec<String>, CoprError> {
         require_https(RESULT_URL, url)?;
         let text = self.folder_page(url)?;
@@ -272,7 +274,7 @@ impl<'e> Client<'e> {
         Ok(links.map(|link| link.trim_start_matches("./").to_owned()).collect())
     }
 
-    /// Reads the page of a folder; empty if it does not exist.
+    /// Reads the page of a folder; empty if the folder does not exist.
     fn folder_page(&self, url: &str) -> Result<String, CoprError> {
         #[cfg(test)]
         if let Some(answers) = &self.answers {
@@ -293,9 +295,9 @@ impl<'e> Client<'e> {
         })
     }
 
-    /// Checks that COPR accepts the token, before anything is packed: `copr-cli whoami` only prints the
-    /// configuration, and this is the cheapest call of copr-cli that logs in. Whether the user may see
-    /// permissions does not matter.
+    /// Checks that COPR accepts the token, before packing anything. `copr-cli whoami` only prints
+    /// the configuration; this is the cheapest call of copr-cli that logs in. It passes even if the
+    /// user may not see permissions.
     pub fn check_login(&self) -> Result<(), CoprError> {
         match self.cli("log in", &["list-permissions".to_owned(), self.project.clone()]) {
             Err(CoprError::Forbidden { .. } | CoprError::Refused { .. }) => Ok(()),
@@ -308,7 +310,7 @@ impl<'e> Client<'e> {
         words.extend(["--output-format".to_owned(), "json".to_owned()]);
         words.extend(args.iter().map(|arg| (*arg).to_owned()));
         let text = self.cli("read the list of builds", &words)?;
-        // An empty list is printed as nothing at all.
+        // copr-cli prints nothing for an empty list.
         if text.trim().is_empty() {
             return Ok(Vec::new());
         }
@@ -316,7 +318,7 @@ impl<'e> Client<'e> {
             .map_err(|error| CoprError::Answer { asked: self.command(&[action]), why: error.to_string() })
     }
 
-    /// Reads a build's state, with patience; `None` if there is no such build.
+    /// Reads a build's state, retrying for half an hour; `None` if the build does not exist.
     pub fn state(&self, build: u64) -> Result<Option<State>, CoprError> {
         let args = ["status".to_owned(), build.to_string()];
         let what = format!("read the state of build {build}");
@@ -327,7 +329,7 @@ impl<'e> Client<'e> {
         }
     }
 
-    /// Turns copr-cli's exit code and words into an error. Source: copr-cli, main.py, `main`.
+    /// Turns copr-cli's exit code and messages into an error. Source: copr-cli, main.py, `main`.
     fn explain(&self, what: &str, done: &Finished) -> CoprError {
         let said = said(&String::from_utf8_lossy(&done.stderr));
         let url = self.url.clone();
@@ -360,7 +362,7 @@ impl<'e> Client<'e> {
     }
 }
 
-/// Picks copr-cli's own sentence out of what it wrote to stderr.
+/// Extracts copr-cli's error message from its stderr.
 fn said(stderr: &str) -> String {
     let from = stderr.rfind("Error: ").map_or(0, |at| at + "Error: ".len());
     let lines: Vec<&str> = stderr[from..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -371,7 +373,7 @@ fn said(stderr: &str) -> String {
     crate::text::visible(&text)
 }
 
-/// Refuses a URL that is not https. Traffic on this machine needs no encryption.
+/// Rejects a URL that is not https, unless it points to this machine.
 pub(super) fn require_https(what: &'static str, url: &str) -> Result<(), CoprError> {
     match url.starts_with("https://") || is_loopback(url) {
         true => Ok(()),
@@ -383,14 +385,14 @@ fn is_loopback(url: &str) -> bool {
     url.starts_with("http://") && !sources::is_unprotected(url)
 }
 
-/// Returns curl as it is called for COPR: it follows redirects to https only, and uses none of the
+/// Returns the curl command for COPR: it follows redirects only to https, and uses none of the
 /// user's credentials. An answer has at most `most` bytes.
 pub(super) fn curl(url: &str, most: u64) -> Command {
     let protocols = if is_loopback(url) { "=https,http" } else { "=https" };
     sources::curl(url, most).args(["--proto", protocols, "--proto-redir", "=https"]).arg(url)
 }
 
-/// Waits until `check_stop` fails.
+/// Waits for `time`, or until `check_stop` fails.
 fn wait(time: Duration, check_stop: fn() -> Result<(), ProcessError>) -> Result<(), CoprError> {
     let until = std::time::Instant::now() + time;
     loop {
@@ -401,16 +403,16 @@ fn wait(time: Duration, check_stop: fn() -> Result<(), ProcessError>) -> Result<
     }
 }
 
-/// How long to wait until the next look at a build: at first, and at most. copr-cli itself
-/// looks every 30 seconds.
+/// The first and the longest pause between polls of a build. copr-cli itself polls every 30
+/// seconds.
 const LOOKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Looks at builds, with growing pauses between them.
+/// Polls builds, with growing pauses.
 #[derive(Debug)]
 pub struct Looks(Duration);
 
 impl Looks {
-    /// Waits until the next look, unless we are asked to stop.
+    /// Waits until the next poll. Fails on an interrupt.
     pub fn wait(&mut self) -> Result<(), CoprError> {
         wait(self.0, check_stop)?;
         self.0 = (self.0 * 3 / 2).min(LOOKS.1);
@@ -418,8 +420,8 @@ impl Looks {
     }
 }
 
-/// Reads the frontend's URL, and nothing else, out of copr-cli's configuration: an INI file
-/// as Python's configparser reads it.
+/// Reads only the frontend's URL from copr-cli's configuration, an INI file as Python's
+/// configparser reads it.
 fn frontend(config: &str) -> Option<String> {
     let mut inside = false;
     for line in config.lines().map(str::trim) {

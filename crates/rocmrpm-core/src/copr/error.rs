@@ -1,25 +1,25 @@
-//! Why COPR does not do what it is asked, told apart by what the user can do about it.
+//! The errors of COPR, separated by what the user can do about each.
 
 use crate::build::{BuildError, RemoteError};
 use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::process::{ProcessError, own_program};
 use crate::rpms::signing::SigningError;
 
-/// What a COPR calls the folder of a build's results.
+/// COPR's name for the URL of a build's results.
 pub(super) const RESULT_URL: &str = "`result_url`";
 
-/// Why COPR does not do what it is asked.
+/// Why a request to COPR failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CoprError {
     /// The workspace has no project on COPR.
     #[error("the workspace has no copr/project.toml")]
     NoProjectFile,
-    /// The chosen chroot is none of the project's.
+    /// The chosen chroot does not belong to the project.
     #[error("the chroot `{chroot}` is none of the COPR project's")]
     NotInProject {
         /// The chroot's name in mock-configs/.
         chroot: String,
-        /// Those of the project.
+        /// The project's chroots.
         known: Vec<String>,
     },
     /// copr-cli is not installed.
@@ -28,7 +28,7 @@ pub enum CoprError {
     /// copr-cli cannot read its configuration.
     #[error("copr-cli cannot use its configuration: {said}")]
     Config {
-        /// copr-cli's words.
+        /// copr-cli's message.
         said: String,
         /// The frontend.
         url: String,
@@ -39,24 +39,24 @@ pub enum CoprError {
         /// The frontend.
         url: String,
     },
-    /// The token is not valid, or not any more.
+    /// The token is invalid or expired.
     #[error("{url} does not accept the token: it expired, or is not valid")]
     Expired {
         /// The frontend.
         url: String,
     },
-    /// Only administrators of COPR itself may do this.
+    /// Only COPR's administrators may do this.
     #[error("COPR lets only its own administrators set `auto-prune = false`")]
     AutoPrune,
-    /// The user may not do this.
+    /// The user does not have permission.
     #[error("COPR does not allow it: {said}")]
     Forbidden {
-        /// COPR's words.
+        /// COPR's message.
         said: String,
         /// The project's page.
         page: String,
     },
-    /// The project is not there.
+    /// The project does not exist.
     #[error("there is no project `{project}` on {url}")]
     NoProject {
         /// `owner/project`.
@@ -64,25 +64,25 @@ pub enum CoprError {
         /// The frontend.
         url: String,
     },
-    /// COPR refuses what it was asked for.
+    /// COPR rejects the request.
     #[error("COPR refuses to {what}: {said}")]
     Refused {
-        /// What it was to do.
+        /// The action.
         what: String,
-        /// COPR's words.
+        /// COPR's message.
         said: String,
     },
-    /// The server fails, or cannot be reached. Worth another try.
+    /// The server fails or is unreachable. A retry may succeed.
     #[error("cannot {what} on {url}: {said}")]
     Server {
-        /// What it was to do.
+        /// The action.
         what: String,
         /// The frontend.
         url: String,
-        /// What was said of it.
+        /// The error message.
         said: String,
     },
-    /// The answer is not what COPR answers.
+    /// The answer cannot be parsed.
     #[error("cannot understand COPR's answer to `{asked}`: {why}")]
     Answer {
         /// The call.
@@ -90,14 +90,14 @@ pub enum CoprError {
         /// What is wrong with it.
         why: String,
     },
-    /// What was brought back is not whole.
+    /// A fetched file is incomplete.
     #[error("`{file}` of build {build} did not arrive whole: {why}")]
     Damaged {
         /// The file.
         file: String,
         /// The build's number.
         build: u64,
-        /// How that shows.
+        /// What is wrong with it.
         why: String,
     },
     /// A package is not signed with the project's key.
@@ -109,13 +109,13 @@ pub enum CoprError {
         build: u64,
         /// The URL of the key.
         key: String,
-        /// rpm's words.
+        /// rpm's output.
         words: Vec<String>,
     },
     /// The connection would not be encrypted.
     #[error("{what} is {url}, which is not https")]
     NotEncrypted {
-        /// What has the URL.
+        /// Where the URL comes from.
         what: &'static str,
         /// The URL.
         url: String,
@@ -123,16 +123,16 @@ pub enum CoprError {
     /// The project's key cannot be used.
     #[error(transparent)]
     Key(#[from] SigningError),
-    /// The file system refuses.
+    /// A file operation failed.
     #[error("cannot keep what COPR answered")]
     Io(#[from] std::io::Error),
-    /// A program is missing, or we were asked to stop.
+    /// A program is missing, or the run was interrupted.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
 
 impl CoprError {
-    /// Returns whether the same call may succeed a little later.
+    /// Returns whether a retry may succeed.
     pub(super) fn passes(&self) -> bool {
         matches!(self, Self::Server { .. } | Self::Damaged { .. })
     }

@@ -1,4 +1,4 @@
-//! Why a build on COPR failed, as far as its logs show it.
+//! Explains from its logs why a build on COPR failed. Does not retry anything.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +12,26 @@ use crate::build::{BuildError, Failure, Job};
 use crate::error::Kind;
 use crate::process::last_lines;
 
-/// What COPR writes into a log when it ends a build that took too long. Sources: COPR,
+/// COPR's log messages when it ends a build that took too long. Sources: COPR,
 /// rpmbuild/copr_rpmbuild/helpers.py and backend/copr_backend/background_worker_build.py.
 const TIMEOUTS: &[&str] = &["!! Copr timeout => sending", "Build timeouted"];
 
-/// How many lines of a log of COPR's own are shown.
+/// The number of lines shown of COPR's own logs.
 const LINES: usize = 5;
 
 /// The logs of a failed build.
 pub(super) struct Logs {
-    /// The one that explains most.
+    /// The log that explains the most.
     pub log: PathBuf,
-    /// Whether COPR ended the build because of its time.
+    /// Whether COPR ended the build because it took too long.
     timed_out: bool,
-    /// What failed on COPR's side, not in the build.
+    /// The failure on COPR's side, if any.
     backend: Option<String>,
-    /// Whether COPR did not come further than reading the SRPM.
+    /// Whether COPR got no further than reading the SRPM.
     source: bool,
 }
 
-/// A cause that COPR gives, not rpmbuild.
+/// A cause reported by COPR rather than by rpmbuild.
 struct Cause {
     kind: Kind,
     text: String,
@@ -39,8 +39,8 @@ struct Cause {
 }
 
 impl CoprBuilder<'_> {
-    /// Fetches a failed build's logs: those of the chroot, or if it never got there, those of the step
-    /// that reads the SRPM.
+    /// Fetches a failed build's logs: those of the chroot, or if the build never got there, those
+    /// of the step that reads the SRPM.
     pub(super) fn logs(&self, build: u64, dir: &Path) -> Result<Logs, CoprError> {
         let remote = Remote::find(self.client, build, &self.chroot.name.value)?;
         let mut logs = remote.map(|remote| remote.logs(dir)).transpose()?.unwrap_or_default();
@@ -54,7 +54,7 @@ impl CoprBuilder<'_> {
         Ok(Logs { log: log_of_failure(&logs, dir), timed_out, backend, source })
     }
 
-    /// Explains a build that ended without packages.
+    /// Explains a build that finished without packages.
     pub(super) fn failed(
         &self,
         job: &Job<'_>,
@@ -64,7 +64,7 @@ impl CoprBuilder<'_> {
         let name = job.component.name.as_str();
         let logs = self.logs(sent.build, &job.logs)?;
         let spec = job.sources.join(&job.spec.file_name);
-        // What is installed on COPR's machines is Fedora's: help for another system does not apply.
+        // COPR's builders run Fedora, so help for other systems does not apply.
         let mut failure = Failure::from_log(name, &logs.log, (&spec, &job.spec.text), &job.retry);
         failure.help = failure.help.take().and_then(|help| without_debian(&help));
         if let Some(cause) = cause(sent.build, state, &logs) {
@@ -75,13 +75,13 @@ impl CoprBuilder<'_> {
     }
 }
 
-/// Returns whether COPR ended the build because of its time, by what it wrote into one of the logs.
+/// Returns whether one of the logs shows that COPR ended the build because it took too long.
 fn timed_out(logs: &[PathBuf]) -> bool {
     logs.iter().map(|log| text_of(log)).any(|text| TIMEOUTS.iter().any(|words| text.contains(words)))
 }
 
-/// Replaces what a log seems to say of a failure by the cause that COPR gives. The lines of the build
-/// stay if it ran.
+/// Replaces the cause found in the log with the one that COPR reports. Keeps the lines of the build
+/// if it ran.
 fn blame_copr(failure: &mut Failure, Cause { kind, text, help }: Cause, logs: &Logs) {
     "COPR".clone_into(&mut failure.phase);
     if logs.source || logs.backend.is_some() {
@@ -118,7 +118,7 @@ fn cause(build: u64, state: Option<State>, logs: &Logs) -> Option<Cause> {
     }
 }
 
-/// Leaves out the part of the help that is for Debian.
+/// Removes the parts of a help text that only apply to Debian.
 fn without_debian(help: &str) -> Option<String> {
     let parts: Vec<&str> = help.split("; ").filter(|part| !part.contains("(Debian)")).collect();
     (!parts.is_empty()).then(|| parts.join("; "))

@@ -1,5 +1,5 @@
-//! The macros package: COPR lets a project set no rpm macros, so a small package carries
-//! those of the chroot's definition into every build root.
+//! The macros package: COPR does not let a project set rpm macros, so a small package adds the
+//! macros of the chroot's definition to every build root. It contains nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -10,24 +10,23 @@ use crate::process::Command;
 use crate::spec::History;
 use crate::workspace::Workspace;
 
-/// The spec of the package of macros for one chroot.
+/// The spec of the macros package for one chroot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MacrosPackage {
     /// Its name: `<stack>-rpm-macros`.
     pub name: String,
-    /// Its version and release. The version counts the commits to what it is made from; the
-    /// release is the beginning of its content's digest.
+    /// Its version and release. The version is the number of commits to its inputs; the release is
+    /// the beginning of the digest of its contents.
     pub version_release: String,
-    /// The dist tag in it.
+    /// The dist tag in the release.
     pub dist: String,
     spec: String,
-    /// The workspace's folder, whose code rpm runs when it expands the macros.
+    /// The workspace's folder: rpm runs code from it when it expands the macros.
     root: PathBuf,
 }
 
 impl MacrosPackage {
-    /// Returns the package for the workspace's chosen chroot; `None` where there is no
-    /// macro to set.
+    /// Returns the package for the workspace's chosen chroot; `None` if the chroot sets no macros.
     pub fn new(workspace: &Workspace, history: &History) -> Option<Self> {
         let (chroot, provider) = (&workspace.chroot, &workspace.provider);
         let targets: Vec<&str> = workspace.manifest.gpu_targets.iter().map(|t| t.as_str()).collect();
@@ -37,14 +36,13 @@ impl MacrosPackage {
         if macros.is_empty() {
             return None;
         }
-        // A build root has a name for its macro files, which users do not meet.
         let lines: Vec<String> = macros.iter().map(|(name, value)| format!("%{name} {value}")).collect();
         let stack = &workspace.manifest.name;
         let name = Self::name_of(workspace);
         let digest = Sha256::of_bytes(lines.join("\n")).to_string();
         let (version, release) = (history.shared_commits().max(1), &digest[..8]);
-        // /etc/rpm comes last of rpm's own places, so that what is here wins over Fedora's
-        // packages of macros (rpm-config(5)).
+        // rpm reads /etc/rpm last, so these macros override those of Fedora's packages
+        // (rpm-config(5)).
         let file = format!("%{{_sysconfdir}}/rpm/macros.zz-{stack}");
         let spec = format!(
             "Name: {name}\nVersion: {version}\nRelease: {release}%{{?dist}}\n\
@@ -60,7 +58,7 @@ impl MacrosPackage {
         Some(Self { name, version_release, spec, dist: chroot.dist.clone(), root: workspace.root.clone() })
     }
 
-    /// Returns a package without content.
+    /// Returns an empty package.
     #[cfg(test)]
     pub(super) fn sample(name: &str, version_release: &str) -> Self {
         let (name, version_release) = (name.to_owned(), version_release.to_owned());
@@ -72,18 +70,17 @@ impl MacrosPackage {
         format!("{}-rpm-macros", workspace.manifest.name)
     }
 
-    /// Returns what names exactly this package in a build root.
+    /// Returns the entry that names exactly this package in a build root.
     pub fn in_build_root(&self) -> String {
         format!("{}-{}", self.name, self.version_release)
     }
 
-    /// Returns whether a package of a build root's list is a package of these macros, of
-    /// whatever version.
+    /// Returns whether a package of a build root is any version of this macros package.
     pub fn is_one(&self, package: &str) -> bool {
         package.strip_prefix(&self.name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 
-    /// Makes its SRPM in a folder.
+    /// Builds its SRPM in a folder.
     pub fn srpm(&self, dir: &Path) -> Result<PathBuf, CoprError> {
         fs_err::create_dir_all(dir)?;
         let spec = dir.join(format!("{}.spec", self.name));

@@ -1,7 +1,7 @@
-//! COPR as a place to build in: the project made what `copr/project.toml` says, builds sent
-//! there and brought back, their states read. All through the official copr-cli and the
-//! user's own configuration of it; what copr-cli does not print is read by curl, without
-//! credentials. What passes and what does not is `build`'s business.
+//! Builds on COPR: applies `copr/project.toml` to the project, sends builds, fetches their results,
+//! and reads their states. It uses the official copr-cli with the user's own configuration, and
+//! curl without credentials for what copr-cli does not print. `build` decides whether a result is
+//! accepted.
 
 mod builder;
 mod choose;
@@ -31,7 +31,7 @@ pub use record::Sent;
 pub use state::{Build, State};
 pub use status::{Row, package, rows};
 
-/// Returns the JSON Schemas of its documents.
+/// Returns the JSON Schemas of this module's documents.
 #[cfg(feature = "schema")]
 pub(crate) fn documents() -> Vec<serde_json::Value> {
     use crate::document::schema_of;

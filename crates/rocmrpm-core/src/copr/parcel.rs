@@ -1,6 +1,7 @@
-//! What a component is sent to COPR as. COPR keeps any number of builds of one version and release, and
-//! dnf takes the oldest of them; so each build that is sent has a release of its own. The name of the
-//! uploaded file shows later runs what the build was made from.
+//! What a component is uploaded to COPR as. COPR keeps any number of builds with the same version
+//! and release, and dnf takes the oldest of them, so every uploaded build gets its own release. The
+//! name of the uploaded file shows later runs what the build was made from. Uploading is up to
+//! `sending`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,32 +9,30 @@ use std::time::Duration;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 
-/// How many digits of the key are in the name of the uploaded file.
+/// The number of digits of the key in the name of the uploaded file.
 const DIGITS: usize = 16;
 const SUFFIX: &str = ".src.rpm";
 
-/// A source package on its way.
+/// A source package to upload.
 pub(super) struct Parcel<'p> {
     /// The component; `None` for the macros package.
     pub component: Option<&'p ComponentName>,
     /// The source package's name.
     pub name: &'p str,
-    /// Version and release.
     pub version_release: String,
-    /// The digest of all that makes the build what it is: sources and settings.
+    /// The digest of everything that determines the build: sources and settings.
     pub key: Sha256,
-    /// The file.
     pub srpm: &'p Path,
-    /// How long its build may take.
+    /// The timeout of its build.
     pub timeout: Option<Duration>,
-    /// The newest build that cannot be this one: an earlier one of the package, or one of a package
-    /// that it requires.
+    /// The newest build that cannot be this one: an earlier build of the package, or a build of a
+    /// package that it requires.
     pub after: u64,
 }
 
 impl Parcel<'_> {
-    /// Returns the name that it is uploaded with. COPR shows it at once, and the package's name and
-    /// version only after it has read the SRPM. Source: COPR, builds_logic.py,
+    /// Returns the name to upload it with. COPR shows this name immediately, but the package's name
+    /// and version only after it has read the SRPM. Source: COPR, builds_logic.py,
     /// `create_new_from_upload`.
     pub fn file_name(&self) -> String {
         let text = format!("{}-{}", self.name, self.version_release);
@@ -41,7 +40,7 @@ impl Parcel<'_> {
     }
 }
 
-/// Returns whether a file was uploaded for this key.
+/// Returns whether a file was uploaded with this key.
 pub(super) fn has_key(file: &str, key: &Sha256) -> bool {
     file.ends_with(&suffix(key))
 }
@@ -50,13 +49,14 @@ fn suffix(key: &Sha256) -> String {
     format!(".{}{SUFFIX}", &key.to_string()[..DIGITS])
 }
 
-/// Replaces what COPR drops from the name of an uploaded file (werkzeug's `secure_filename`).
+/// Replaces the characters that COPR drops from the name of an uploaded file (werkzeug's
+/// `secure_filename`).
 fn plain(text: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     text.chars().map(keep).collect()
 }
 
-/// The version and release of a spec, from which releases are derived that the project does not have.
+/// The version and release of a spec, the base for releases that the project does not have yet.
 pub(super) struct Base<'b> {
     name: &'b str,
     /// Version and release, without the dist tag.
@@ -71,14 +71,14 @@ impl<'b> Base<'b> {
         Self { name, text: format!("{version}-{release}"), dist }
     }
 
-    /// Returns which build of this version and release another one is: 1 has the spec's own release,
-    /// 2 has `.2` at its end, before the dist tag. `None` if it is another release.
+    /// Returns the number of a build among those of this version and release: 1 has the spec's own
+    /// release, 2 has `.2` at the end, before the dist tag. `None` if it is a different release.
     pub fn number(&self, version_release: &str) -> Option<u32> {
         let version = version_release.split_once(':').map_or(version_release, |(_, rest)| rest);
         number(&self.text, version.strip_suffix(self.dist).unwrap_or(version))
     }
 
-    /// Returns version and release of the build with this number.
+    /// Returns the version and release of the build with this number.
     pub fn numbered(&self, number: u32) -> String {
         match number {
             1 => format!("{}{}", self.text, self.dist),
@@ -86,7 +86,7 @@ impl<'b> Base<'b> {
         }
     }
 
-    /// Returns the number of an uploaded file, whose package COPR may not have read yet.
+    /// Returns the number of an uploaded file. COPR may not have read its package yet.
     pub fn number_of_file(&self, file: &str) -> Option<u32> {
         let stem = file.strip_suffix(SUFFIX)?.rsplit_once('.')?.0;
         let stem = stem.strip_suffix(self.dist).unwrap_or(stem);
@@ -101,8 +101,8 @@ fn number(base: &str, text: &str) -> Option<u32> {
     }
 }
 
-/// Gives a spec the release of a later build of the same version and release: rpm takes `5.2.fc43` for
-/// newer than `5.fc43`, and for older than `6.fc43`. `None` if the spec has no `Release:`.
+/// Gives a spec the release of a later build of the same version and release: rpm treats `5.2.fc43`
+/// as newer than `5.fc43` and older than `6.fc43`. `None` if the spec has no `Release:`.
 pub(super) fn numbered(spec: &str, number: u32) -> Option<String> {
     let is_release = |line: &str| line.get(..8).is_some_and(|tag| tag.eq_ignore_ascii_case("release:"));
     let (mut text, mut found) = (String::new(), false);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(numbered(spec, 2).unwrap(), "Name: lib\nRelease:  5~dirty.2%{?dist}\n%prep\n");
         assert_eq!(numbered("release: 7\n", 3).unwrap(), "release: 7.3\n");
         assert_eq!(numbered("Name: x\n", 2), None);
-        // A subpackage can have a release of its own.
+        // A subpackage can have its own release.
         let spec = "Release: 5\n%package devel\nRelease: 9\n";
         assert_eq!(numbered(spec, 2).unwrap(), "Release: 5.2\n%package devel\nRelease: 9\n");
     }

@@ -1,5 +1,5 @@
-//! The project on COPR, held against `copr/project.toml`: what differs, and the calls that
-//! make it so.
+//! Compares the project on COPR with `copr/project.toml`, and makes the calls that fix the
+//! differences. Does not build anything.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::document::At;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
 
-/// COPR's word for a chroot that leaves a setting to the project.
+/// COPR's value for a chroot that uses the project's setting.
 const UNCHANGED: &str = "unchanged";
 
-/// One chroot of the project with what belongs to it.
+/// One chroot of the project and what belongs to it.
 pub struct Place<'a> {
     /// The chroot on COPR.
     pub chroot: &'a CoprChroot,
     /// The workspace with this chroot chosen.
     pub workspace: &'a Workspace,
-    /// The macros package, if there is a macro to set.
+    /// The macros package, if the chroot sets macros.
     pub macros: Option<MacrosPackage>,
 }
 
@@ -48,26 +48,26 @@ pub struct Change {
     arguments: Vec<String>,
 }
 
-/// What is to be done to make the project what the workspace says.
+/// The differences between the project and the workspace.
 #[derive(Debug)]
 pub struct Sync {
-    /// Whether the project is there.
+    /// Whether the project exists.
     pub exists: bool,
-    /// What differs.
+    /// The differences.
     pub changes: Vec<Change>,
-    /// Things worth knowing that are no difference.
+    /// Notes for the user that are not differences.
     pub notes: Vec<String>,
     bootstrap: String,
-    /// The chroots that the project has and keeps.
+    /// The chroots that exist and stay in the project.
     chroots: Vec<String>,
 }
 
-/// The texts of a project, rendered.
+/// The rendered texts of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
-    /// What the project is.
+    /// The description of the project.
     pub description: String,
-    /// How it is used.
+    /// The instructions for its users.
     pub instructions: String,
 }
 
@@ -77,7 +77,7 @@ struct Values<'a> {
     project: &'a str,
     stack: &'a str,
     gpu_targets: Vec<&'a str>,
-    /// The versions of all pins of the set, with `_` for `-`.
+    /// The versions of all pins of the set; their names have `_` instead of `-`.
     versions: BTreeMap<String, &'a str>,
     chroots: Vec<ChrootValues<'a>>,
 }
@@ -100,7 +100,7 @@ struct RepositoryValues<'a> {
     priority: i64,
 }
 
-/// Renders description and instructions with the current pins.
+/// Renders the description and the instructions with the current pins.
 pub fn rendered(project: &CoprProject, places: &[Place<'_>]) -> Result<Texts, Error> {
     let Some(first) = places.first() else { return Err(CoprError::NoProjectFile.into()) };
     let Workspace { manifest, pins, .. } = first.workspace;
@@ -143,8 +143,8 @@ pub fn rendered(project: &CoprProject, places: &[Place<'_>]) -> Result<Texts, Er
     })
 }
 
-/// One setting of the project: the key of `copr/project.toml`, COPR's name of it, what it
-/// should be, and copr-cli's option.
+/// One setting of the project: the key in `copr/project.toml`, COPR's name for it, the wanted
+/// value, and copr-cli's option.
 struct Setting {
     key: &'static str,
     field: &'static str,
@@ -152,9 +152,9 @@ struct Setting {
     option: Option<&'static str>,
 }
 
-/// Lists what the workspace says of the project. What COPR takes and does not tell again
-/// (`delete-after-days`, `multilib`, `fedora-review`) is left out:
-/// no difference could be shown. Source: COPR, apiv3_projects.py, `to_dict`.
+/// Lists the settings of the project in the workspace. Leaves out those that COPR accepts but does
+/// not report (`delete-after-days`, `multilib`, `fedora-review`), because they cannot be compared.
+/// Source: COPR, apiv3_projects.py, `to_dict`.
 fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
     let chroots: Vec<&str> = project.chroots.iter().map(|chroot| &*chroot.name.value).collect();
     let setting = |key, field, wanted, option| Setting { key, field, wanted, option };
@@ -162,7 +162,7 @@ fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
         setting("chroots", "chroot_repos", json!(chroots), Some("chroot")),
         setting("description", "description", json!(texts.description), Some("description")),
         setting("instructions", "instructions", json!(texts.instructions), Some("instructions")),
-        // Each chroot has its own.
+        // Each chroot has its own repositories.
         setting("repositories", "additional_repos", json!([]), Some("repo")),
         setting("network", "enable_net", json!(project.network), Some("enable-net")),
         setting("unlisted", "unlisted_on_hp", json!(project.unlisted), Some("unlisted-on-hp")),
@@ -175,9 +175,8 @@ fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
         ),
         setting("bootstrap", "bootstrap", json!(project.bootstrap), Some("bootstrap")),
         setting("isolation", "isolation", json!(project.isolation), Some("isolation")),
-        // Where COPR makes the metadata only when it is asked to, builds still see all that was
-        // built before, in a repository of their own. Source: COPR, complex_logic.py,
-        // `generate_build_config`.
+        // If COPR only creates the metadata on request, builds still see everything built so far,
+        // in a separate repository. Source: COPR, complex_logic.py, `generate_build_config`.
         setting("publish", "devel_mode", json!(project.publish), Some("disable_createrepo")),
     ];
     if let Some(priority) = project.priority {
@@ -191,8 +190,8 @@ fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
     settings
 }
 
-/// Brings a value of COPR's into the form of ours: texts without the line ends of a web
-/// form, lists sorted, chroots by name.
+/// Normalizes a value from COPR for the comparison: texts without the CRLF of a web form, lists
+/// sorted, chroots by name.
 fn normal(key: &str, value: Option<&Value>) -> Value {
     match value {
         Some(Value::Bool(devel)) if key == "publish" => {
@@ -214,8 +213,8 @@ fn sorted(mut list: Vec<&str>) -> Value {
     json!(list)
 }
 
-/// Writes a setting as copr-cli takes it. A value is part of its option, so that one which
-/// begins with `-` is none itself.
+/// Returns copr-cli's arguments for a setting. The value is part of the option, so that a value
+/// that starts with `-` is not taken for an option.
 fn arguments(option: &str, wanted: &Value) -> Vec<String> {
     match wanted {
         Value::Array(list) if list.is_empty() => vec![format!("--{option}=")],
@@ -231,7 +230,7 @@ fn arguments(option: &str, wanted: &Value) -> Vec<String> {
     }
 }
 
-/// What a chroot of the project should have.
+/// What a chroot of the project should contain.
 struct WantedChroot {
     repositories: Vec<String>,
     packages: Vec<String>,
@@ -265,7 +264,7 @@ pub(super) fn is_built(macros: &MacrosPackage, chroot: &str, builds: &[Build]) -
 }
 
 impl Sync {
-    /// Reads the project and finds what differs.
+    /// Reads the project and finds the differences.
     pub fn find(client: &Client<'_>, project: &CoprProject, places: &[Place<'_>]) -> Result<Self, Error> {
         let texts = rendered(project, places)?;
         let remote = client.project_settings()?;
@@ -296,7 +295,7 @@ impl Sync {
         Ok(sync)
     }
 
-    /// Compares the repositories that users get together with the project's.
+    /// Compares the repositories that users get in addition to the project's own.
     fn compare_repositories(
         &mut self,
         client: &Client<'_>,
@@ -343,7 +342,7 @@ impl Sync {
         let lists = [
             ("repositories", "additional_repos", "repos", wanted.repositories),
             ("packages", "additional_packages", "packages", wanted.packages),
-            // What changes builds and is said nowhere in the workspace.
+            // Settings that affect builds and that the workspace does not have.
             ("modules", "additional_modules", "modules", Vec::new()),
             ("rpmbuild --with", "with_opts", "rpmbuild-with", Vec::new()),
             ("rpmbuild --without", "without_opts", "rpmbuild-without", Vec::new()),
@@ -357,14 +356,14 @@ impl Sync {
             if let Some(macros) = macros
                 && !wanted.iter().any(|package| macros.is_one(package))
             {
-                // Until the new macros are built, the build root keeps those that it has.
+                // Until the new macros are built, the build root keeps the current ones.
                 wanted.extend(old.iter().filter(|package| macros.is_one(package)).map(|p| (*p).to_owned()));
                 let package = macros.in_build_root();
                 self.notes.push(format!(
                     "{name}: `{package}` is not built yet; `copr push` builds it and puts it into the build root"
                 ));
             }
-            // The order of packages means nothing; that of repositories does not either to dnf.
+            // The order has no meaning for packages, nor for repositories in dnf.
             let (old, new) = (sorted(old), sorted(wanted.iter().map(String::as_str).collect()));
             if old != new {
                 let arguments = match wanted.is_empty() {
@@ -375,7 +374,7 @@ impl Sync {
                 self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
             }
         }
-        // A chroot's own isolation wins over the project's.
+        // A chroot's own isolation overrides the project's.
         let isolation = remote.get("isolation").and_then(Value::as_str).unwrap_or(UNCHANGED);
         if isolation != UNCHANGED {
             let (chroot, key, arguments) =
@@ -386,7 +385,7 @@ impl Sync {
         Ok(())
     }
 
-    /// Makes the project what the workspace says, as far as copr-cli can.
+    /// Applies the workspace's settings to the project, as far as copr-cli can.
     pub fn apply(&self, client: &Client<'_>) -> Result<(), CoprError> {
         let is_refused = |change: &Change| change.key == "auto-prune" && change.new == json!(false);
         if self.changes.iter().any(is_refused) {
@@ -397,12 +396,13 @@ impl Sync {
         let action = if self.exists { "modify" } else { "create" };
         if !self.exists || !arguments.is_empty() {
             let mut args = vec![action.to_owned(), client.project().to_owned()];
-            // Without it, copr-cli sets it to `default` (main.py, `BOOTSTRAP_MAP`).
+            // By default, copr-cli sets it to `default` (main.py, `BOOTSTRAP_MAP`).
             args.push(format!("--bootstrap={}", self.bootstrap));
             args.extend(arguments);
             client.cli(&format!("{action} the project"), &args)?;
         }
-        // COPR does not show a chroot's own bootstrap, which wins over the project's: it is always reset.
+        // A chroot's own bootstrap overrides the project's, and COPR does not show it: always reset
+        // it.
         let reset = |chroot: &String| (chroot.clone(), vec![format!("--bootstrap={UNCHANGED}")]);
         let mut chroots: BTreeMap<String, Vec<String>> = self.chroots.iter().map(reset).collect();
         for change in &self.changes {
@@ -418,14 +418,14 @@ impl Sync {
         Ok(())
     }
 
-    /// Returns whether COPR would publish all that it has as soon as this is applied.
+    /// Returns whether COPR would publish everything immediately once this is applied.
     pub fn publishes_all(&self) -> bool {
         let publish = self.changes.iter().find(|change| change.key == "publish");
         publish.is_some_and(|change| change.old == json!(AFTER_INSPECTION))
     }
 }
 
-/// Returns whether a new project has a value by itself.
+/// Returns whether a new project has a value by default.
 fn is_nothing(wanted: &Value) -> bool {
     match wanted {
         Value::Array(list) => list.is_empty(),

@@ -1,6 +1,7 @@
-//! When the project's repository may show what was built: COPR makes the metadata that users see only
-//! when asked to, and then of all packages in its folders, whatever became of the builds that left them
-//! there. So it is asked once no build that was sent from here and not accepted has packages.
+//! Decides when to publish the project's repository. COPR creates the metadata that users see only
+//! on request, and then for all packages in its folders, including those of failed builds. So
+//! rocmrpm requests it only once no build that it sent has packages that were not accepted.
+//! Inspecting builds is up to the gate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use super::state::Build;
 use crate::document::Document;
 use crate::files;
 
-/// Among a result's logs: the build on COPR that it came from.
+/// The file in a result's logs that names the build on COPR that it came from.
 const ORIGIN: &str = "copr.json";
 const SCHEMA: &str = "rocmrpm/copr-origin/2";
 
@@ -36,35 +37,35 @@ impl Document for Origin {
     const SCHEMA: &'static str = SCHEMA;
 }
 
-/// Records which build the packages came from, beside their logs.
+/// Records in the logs which build the packages came from.
 pub(super) fn write_origin(client: &Client<'_>, logs: &Path, build: u64) -> std::io::Result<()> {
     let (schema, project) = (SCHEMA.to_owned(), client.project().to_owned());
     let origin = Origin { schema, project, build, url: client.build_page(build) };
     files::write_atomically(&logs.join(ORIGIN), serde_json::to_vec_pretty(&origin)?)
 }
 
-/// Returns the build of the project that results came from.
+/// Returns the build of the project that a result came from.
 pub(super) fn origin(results: &Path, project: &str) -> Option<u64> {
     let bytes = fs_err::read(results.join("logs").join(ORIGIN)).ok()?;
     let origin: Origin = serde_json::from_slice(&bytes).ok()?;
     (origin.schema == SCHEMA && origin.project == project).then_some(origin.build)
 }
 
-/// Returns the builds of the project that the accepted results of a build folder came from.
+/// Returns the builds of the project that the accepted results in a build folder came from.
 pub(super) fn accepted(build_dir: &Path, project: &str) -> BTreeSet<u64> {
     let results = build_dir.join("results");
     let names = files::names_in(&results).unwrap_or_default();
     names.iter().filter_map(|name| origin(&results.join(name), project)).collect()
 }
 
-/// The builds of one chroot, as they are known here.
+/// What this machine knows about the builds of one chroot.
 #[derive(Debug, Default)]
 struct Known {
     /// Inspected and accepted.
     accepted: BTreeSet<u64>,
-    /// Sent from here, whatever came of them, with the package's name.
+    /// Sent from here, whatever the outcome, with the package's name.
     sent: BTreeMap<u64, String>,
-    /// All that the project had when it was last asked to publish.
+    /// All builds that the project had at the last request to publish.
     published: BTreeSet<u64>,
 }
 
@@ -72,7 +73,7 @@ impl Known {
     fn read(build_dir: &Path, project: &str, macros: &str) -> Self {
         let mut sent = BTreeMap::new();
         for (name, record) in Sent::all(build_dir, project) {
-            // The macros package sets what others are built with; it has nothing to inspect.
+            // The macros package only configures other builds; there is nothing to inspect.
             if name != macros {
                 let all = record.before.iter().chain([&record.build]);
                 sent.extend(all.map(|build| (*build, name.clone())));
@@ -85,44 +86,43 @@ impl Known {
         Self { accepted: accepted(build_dir, project), sent, published }
     }
 
-    /// Returns whether users see all accepted builds of those that the project has, and none that it
-    /// does not have any more.
+    /// Returns whether users see all accepted builds that the project still has, and none that it
+    /// no longer has.
     fn is_published(&self, present: &BTreeSet<u64>) -> bool {
         let gone = self.published.difference(present).next();
         gone.is_none() && self.accepted.intersection(present).all(|build| self.published.contains(build))
     }
 }
 
-/// The project, and the builds that it had when COPR was last asked to publish them.
+/// The file with the project and the builds that it had at the last request to publish.
 fn marker(build_dir: &Path) -> PathBuf {
     build_dir.join(FOLDER).join("published")
 }
 
-/// What keeps the project's repository from being made anew.
+/// A build that keeps the project's repository from being published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     /// The package.
     pub package: String,
-    /// The build that did not pass inspection, or was not inspected yet.
+    /// The build that failed inspection or was not inspected yet.
     pub build: u64,
-    /// Whether COPR is done with it: it neither builds nor deletes it.
+    /// Whether COPR is done with it, neither building nor deleting it.
     pub over: bool,
 }
 
-/// What came of the wish to publish.
+/// The outcome of a request to publish.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Published {
-    /// All that was accepted is published already.
+    /// Everything that was accepted is already published.
     Already,
     /// COPR was asked to publish.
     Asked,
-    /// It was not, because of these builds.
+    /// Nothing was requested because of these builds.
     Not(Vec<Obstacle>),
 }
 
-/// Lets COPR publish what was accepted. `macros` is the name of the macros package;
-/// `build_root` is the workspace's folder with a build folder for each chroot, all of which
-/// COPR publishes together.
+/// Asks COPR to publish what was accepted. `macros` is the name of the macros package. `build_root`
+/// is the workspace's folder with one build folder per chroot; COPR publishes all chroots together.
 pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<Published, CoprError> {
     let read = |name: &String| {
         let dir = build_root.join(name);
@@ -150,17 +150,17 @@ pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<P
     Ok(Published::Asked)
 }
 
-/// Returns the builds that COPR would publish although nothing was accepted of them. `build_root` and
-/// `macros` are those of `publish`.
+/// Returns the builds that COPR would publish although they were not accepted. `build_root` and
+/// `macros` are those of [`publish`].
 pub fn unaccepted(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<Vec<Obstacle>, CoprError> {
     let names = files::names_in(build_root).unwrap_or_default();
     let known = names.iter().map(|name| Known::read(&build_root.join(name), client.project(), macros));
     obstacles(client, &client.builds()?, known.collect::<Vec<_>>().iter())
 }
 
-/// Returns the builds that were sent from here and not accepted, and that have packages or may get some.
-/// The folders show it, not the states: a build that failed after its packages were made keeps them, and
-/// COPR's backend finishes a build that was canceled while it was being signed.
+/// Returns the builds that were sent from here and not accepted, and that have packages or may
+/// still get some. This goes by the folders, not the states: a build that failed after making its
+/// packages keeps them, and COPR's backend finishes a build that was canceled during signing.
 fn obstacles<'k>(
     client: &Client<'_>,
     builds: &[Build],
@@ -179,7 +179,7 @@ fn obstacles<'k>(
     over.retain(|build, over| !*over && open.contains_key(build));
     let rest = open.keys().filter(|build| !over.contains_key(build)).copied().collect();
     for (build, done) in with_packages(client, &rest)? {
-        // A build that is not listed any more is being deleted.
+        // A build that is no longer listed is being deleted.
         over.insert(build, done && builds.iter().any(|other| other.id == build));
     }
     let obstacle = |(build, over)| Obstacle { package: open[&build].clone(), build, over };
@@ -204,7 +204,7 @@ mod tests {
             (&[1][..], &[1, 2][..], true),
             (none, none, true),
             (&[2][..], &[1][..], false),
-            // Deleted on COPR: users would get 404.
+            // Deleted on COPR: users would get a 404.
             (&[1][..], &[1, 7][..], false),
             (&[1, 7][..], &[1, 2][..], true),
         ] {

@@ -1,5 +1,6 @@
-//! Which builds of COPR components were sent as. The number of a build is recorded as soon as COPR shows
-//! it, so that a later run waits for that build and sends nothing twice.
+//! Records which builds on COPR components were sent as. A build's number is recorded as soon as
+//! COPR shows it, so that a later run waits for that build instead of sending it twice. Accepted
+//! results are recorded elsewhere, in `publish`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use crate::files;
 
 const SCHEMA: &str = "rocmrpm/copr-build/2";
 
-/// Where the records are, in a chroot's build folder.
+/// The folder of the records in a chroot's build folder.
 pub(super) const FOLDER: &str = "copr";
 
 /// A file in `copr/` of a build folder: a build that was sent to COPR.
@@ -42,7 +43,7 @@ impl Document for Sent {
 }
 
 impl Sent {
-    /// Returns a record of a build that was just sent, or found.
+    /// Returns a record of a build that was just sent or found.
     pub fn new(project: &str, build: u64, key: Sha256, version_release: &str) -> Self {
         let (project, version_release) = (project.to_owned(), version_release.to_owned());
         Self {
@@ -56,33 +57,34 @@ impl Sent {
         }
     }
 
-    /// Returns the record of the same build, its end known.
+    /// Returns the record with the build marked as finished.
     #[must_use]
     pub fn settled(mut self) -> Self {
         self.settled = true;
         self
     }
 
-    /// Reads the record of a component, if there is one of our format for this project.
+    /// Reads the record of a component; `None` if there is none in the current format for this
+    /// project.
     pub fn read(build_dir: &Path, project: &str, name: &str) -> Option<Self> {
         let sent: Self = serde_json::from_slice(&fs_err::read(path(build_dir, name)).ok()?).ok()?;
         (sent.schema == SCHEMA && sent.project == project).then_some(sent)
     }
 
-    /// Returns the packages' names of builds that COPR has not named yet.
+    /// Returns the package names of builds that COPR has not named yet.
     pub fn names(build_dir: &Path, project: &str) -> BTreeMap<u64, String> {
         let records = Self::all(build_dir, project).into_iter();
         records.map(|(name, sent)| (sent.build, name)).collect()
     }
 
-    /// Reads the records of all components by name.
+    /// Reads the records of all components, by name.
     pub fn all(build_dir: &Path, project: &str) -> BTreeMap<String, Self> {
         let files = files::names_in(&build_dir.join(FOLDER)).unwrap_or_default();
         let names = files.iter().filter_map(|file| file.strip_suffix(".json"));
         names.filter_map(|name| Some((name.to_owned(), Self::read(build_dir, project, name)?))).collect()
     }
 
-    /// Writes the record of a component, in the place of an older one.
+    /// Writes the record of a component, replacing an older one.
     pub fn write(&self, build_dir: &Path, name: &str) -> std::io::Result<()> {
         let path = path(build_dir, name);
         fs_err::create_dir_all(path.parent().unwrap_or(build_dir))?;
@@ -96,8 +98,8 @@ fn path(build_dir: &Path, name: &str) -> PathBuf {
     build_dir.join(FOLDER).join(format!("{name}.json"))
 }
 
-/// Returns the digest of what a folder of sources holds, names included. For the spec, its `text` counts:
-/// the file may have another release.
+/// Returns the digest of the names and contents in a folder of sources. For the spec, it uses
+/// `text`, because the file may have another release.
 pub(super) fn content_of(dir: &Path, spec: &str, text: &str) -> std::io::Result<Sha256> {
     let mut list = String::new();
     for name in files::names_in(dir)? {

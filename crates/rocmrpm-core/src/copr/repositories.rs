@@ -1,5 +1,6 @@
-//! Repositories beside a project's own: what builds see, by chroot, and what `dnf copr enable` enables
-//! for users, of which COPR has one list for all chroots.
+//! Repositories besides a project's own: those that builds see, per chroot, and those that
+//! `dnf copr enable` enables for users, for which COPR has a single list for all chroots. Does not
+//! change the project.
 
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::error::{Error, Problem, Problems};
 use crate::workspace::CoprProject;
 use crate::workspace::copr::refused_url;
 
-/// Returns what builds for a chroot see.
+/// Returns the repositories that builds for a chroot see.
 pub(super) fn of_chroot(place: &Place<'_>) -> Result<Vec<String>, Error> {
     let Place { chroot, workspace, .. } = place;
     let derived = || workspace.chroot.repositories.iter().map(|r| r.url.clone()).collect();
@@ -34,9 +35,9 @@ pub(super) fn of_chroot(place: &Place<'_>) -> Result<Vec<String>, Error> {
     Ok(repositories)
 }
 
-/// Returns what users of a project need: the repositories of all its chroots. One that only some have
-/// is left out with a note. On the other releases it would offer packages in place of the release's:
-/// of two providers of a library dnf may take either.
+/// Returns the repositories that users of a project need: those that all its chroots share. One
+/// that only some chroots have is left out with a note. On the other releases it would offer
+/// packages in place of the release's: dnf may pick either of two providers of a library.
 pub(super) fn of_users(places: &[Place<'_>]) -> Result<(Vec<String>, Vec<String>), Error> {
     let lists = places.iter().map(of_chroot).collect::<Result<Vec<_>, _>>()?;
     let (mut shared, mut notes) = (Vec::new(), Vec::new());
@@ -59,8 +60,8 @@ pub(super) fn of_users(places: &[Place<'_>]) -> Result<(Vec<String>, Vec<String>
     Ok((shared, notes))
 }
 
-/// Reads what users get together with the project's repository. COPR answers as it does to dnf5,
-/// up to two minutes late; the project itself does not show it. Source: COPR,
+/// Reads the repositories that users get along with the project's own. COPR's answer is the one for
+/// dnf5, up to two minutes old; the project itself does not show it. Source: COPR,
 /// views/apiv3_ns/apiv3_rpmrepo.py.
 pub(super) fn read(
     client: &Client<'_>,
@@ -79,13 +80,13 @@ pub(super) fn read(
     };
     let mut there: Vec<String> = list.iter().filter_map(dependency).collect();
     if wanted.iter().any(|url| url.starts_with("copr://")) {
-        // COPR lists what other projects bring in their turn, too.
+        // COPR also lists the repositories of those other projects.
         there.retain(|url| wanted.contains(url));
     }
     Ok(there)
 }
 
-/// Returns a dependency as it was set.
+/// Returns a dependency in the form in which it was set.
 fn dependency(entry: &Value) -> Option<String> {
     let data = entry.get("data")?;
     let text = |key: &str| data.get(key).and_then(Value::as_str);

@@ -1,4 +1,5 @@
-//! What a build left on COPR, fetched: its packages, each whole and signed by the project, and its logs.
+//! Fetches the results of a build on COPR: its packages, which must be complete and signed by the
+//! project, and its logs. Does not inspect the packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -14,31 +15,31 @@ use crate::rpms;
 use crate::rpms::signing::RpmKeys;
 use crate::text::{AsciiSet, SEGMENT, percent_encode};
 
-/// The logs of a build that are worth having. Source: COPR, backend's result folders.
+/// The logs of a build to fetch. Source: COPR, backend's result folders.
 const LOGS: &[&str] =
     &["builder-live.log", "build.log", "root.log", "state.log", "installed_pkgs.log", BACKEND_LOG];
 
-/// What COPR's own side wrote. The backend packs it when it is done with a build. Source: COPR,
+/// The log of COPR's backend, which compresses it when it is done with a build. Source: COPR,
 /// background_worker_build.py, `handle_task`.
 pub(super) const BACKEND_LOG: &str = "backend.log";
 
-/// A file that a builder leaves when it made packages.
+/// The file that a builder leaves if it made packages.
 const SUCCESS: &str = "success";
 
-/// What a log may unpack to; the rest is cut off.
+/// The maximum size of an unpacked log, in bytes; the rest is cut off.
 const MOST_OF_A_LOG: u64 = 1 << 30;
 
-/// Upper bound on a package, far above the largest of a stack.
+/// The maximum size of a package, in bytes: far above the largest in a stack.
 const MOST_OF_A_PACKAGE: u64 = 32 << 30;
 
 /// The project's public key, in the folder above those of its chroots. Source: COPR, backend,
 /// copr_backend/sign.py, `get_pubkey`.
 const KEY: &str = "pubkey.gpg";
 
-/// Upper bound on a public key.
+/// The maximum size of a public key, in bytes.
 const MOST_OF_A_KEY: u64 = 1 << 20;
 
-/// The bytes of a file's name that are percent-encoded: COPR's own links have these three as is.
+/// The bytes to percent-encode in file names: COPR's own links leave these three as is.
 const FILE_NAME: &AsciiSet = &SEGMENT.remove(b'+').remove(b'@').remove(b':');
 
 /// The results of one build for one chroot.
@@ -46,13 +47,13 @@ pub(super) struct Remote<'c, 'e> {
     client: &'c Client<'e>,
     build: u64,
     chroot: String,
-    /// The URL of the folder, with a slash at its end.
+    /// The URL of the folder, with a trailing slash.
     url: String,
 }
 
-/// Returns which of these builds have packages in the folders of the project's chroots, and whether the
-/// backend is done with them. One that it is not done with may still get some. A COPR that moves packages
-/// to Pulp leaves the file that marks a success.
+/// Returns which of these builds have packages in the folders of the project's chroots, and whether
+/// the backend is done with them. While the backend is not done, a build may still get packages. A
+/// COPR that moves packages to Pulp leaves the file that marks a success.
 pub(super) fn with_packages(
     client: &Client<'_>,
     builds: &BTreeSet<u64>,
@@ -93,7 +94,7 @@ impl Package {
 }
 
 impl<'c, 'e> Remote<'c, 'e> {
-    /// Asks where the results of a build are; `None` if there are none.
+    /// Looks up where the results of a build are; `None` if there are none.
     pub fn find(client: &'c Client<'e>, build: u64, chroot: &str) -> Result<Option<Self>, CoprError> {
         let id = build.to_string();
         let query = [("build_id", &*id), ("chrootname", chroot)];
@@ -105,8 +106,8 @@ impl<'c, 'e> Remote<'c, 'e> {
         Ok(Some(Self { client, build, chroot: chroot.to_owned(), url }))
     }
 
-    /// Finds the results of a build's first step, which reads the SRPM; `None` if there are none.
-    /// The frontend answers 500 for a build that has no log yet.
+    /// Looks up the results of a build's first step, which reads the SRPM; `None` if there are
+    /// none. The frontend answers 500 for a build that has no log yet.
     pub fn find_source(client: &'c Client<'e>, build: u64) -> Result<Option<Self>, CoprError> {
         let asked = format!("ask for the source build of build {build}");
         let answer = client.api_once(&asked, &format!("build/source-chroot/{build}"), &[]);
@@ -121,9 +122,8 @@ impl<'c, 'e> Remote<'c, 'e> {
         Ok(Some(Self { client, build, chroot: "srpm-builds".to_owned(), url }))
     }
 
-    /// Fetches all packages of the build into a folder, source packages left out, and returns
-    /// them sorted. What arrived before stays, if it is whole. Each must be signed with the key of
-    /// the project.
+    /// Fetches all binary packages of the build into a folder and returns them sorted. Keeps
+    /// complete packages from an earlier fetch. Each must be signed with the project's key.
     pub fn packages(&self, dir: &Path) -> Result<Vec<PathBuf>, CoprError> {
         let id = self.build.to_string();
         let query = [("build_id", &*id), ("chrootname", &*self.chroot)];
@@ -157,7 +157,7 @@ impl<'c, 'e> Remote<'c, 'e> {
         Ok(files)
     }
 
-    /// Removes and refuses packages that the project's key did not sign.
+    /// Removes and rejects packages that are not signed with the project's key.
     fn check_signatures(&self, files: &[PathBuf]) -> Result<(), CoprError> {
         let Some((folder, _)) = self.url.split_once(&format!("/{}/", self.chroot)) else {
             let why = format!("the results are not in a folder of {}", self.chroot);
@@ -178,13 +178,13 @@ impl<'c, 'e> Remote<'c, 'e> {
         Ok(())
     }
 
-    /// Brings the logs that there are into a folder, unpacked; a log that cannot be had is no
-    /// failure of the build. Returns those that came.
+    /// Fetches the available logs into a folder, unpacked. A missing log is not an error. Returns
+    /// the logs that were fetched.
     pub fn logs(&self, dir: &Path) -> Result<Vec<PathBuf>, CoprError> {
         let mut logs = Vec::new();
         for name in LOGS {
             let (to, packed) = (dir.join(name), dir.join(format!("{name}.gz")));
-            // Once packed, the log of a running build is not there any more.
+            // Compressing a log removes the plain one of the running build.
             let came = self.fetch(&format!("{name}.gz"), &packed, MOST_OF_A_LOG).is_ok()
                 && unpack(&packed, &to).is_ok();
             let _ = fs_err::remove_file(&packed);
@@ -196,13 +196,13 @@ impl<'c, 'e> Remote<'c, 'e> {
         Ok(logs)
     }
 
-    /// Fetches one file. What is not whole never has the file's name.
+    /// Fetches one file. An incomplete file never gets the file's name.
     fn fetch(&self, file: &str, to: &Path, most: u64) -> Result<(), CoprError> {
         self.fetch_from(&self.url, file, to, most)
     }
 
-    /// Fetches a package from where a COPR that stores packages in Pulp has those that are not
-    /// published. Source: copr-cli, main.py, `action_download_build`.
+    /// Fetches a package from where a COPR that stores packages in Pulp keeps unpublished ones.
+    /// Source: copr-cli, main.py, `action_download_build`.
     fn fetch_unpublished(&self, file: &str, to: &Path) -> Result<(), CoprError> {
         let (published, chroot) = (format!("/{}/", self.chroot), format!("/{}-devel/", self.chroot));
         self.fetch_from(&self.url.replace(&published, &chroot), file, to, MOST_OF_A_PACKAGE)
@@ -222,8 +222,8 @@ impl<'c, 'e> Remote<'c, 'e> {
         Ok(())
     }
 
-    /// Proves that a package is whole: a header that can be read, and rpm's digests over all
-    /// of it. A package that is not is taken away.
+    /// Verifies that a package is complete: a readable header, and rpm's digests over all of it.
+    /// Removes a package that is not.
     fn whole(&self, path: &Path) -> Result<(), CoprError> {
         let proof = rpms::header(path).map_err(|error| error.to_string()).and_then(|_| {
             let rpm = Command::new("rpm").args(["-K", "--nosignature"]).arg(path).env("LC_ALL", "C");
@@ -239,7 +239,7 @@ impl<'c, 'e> Remote<'c, 'e> {
     }
 }
 
-/// Unpacks a log. A server may have unpacked it already on its way.
+/// Unpacks a log. The server may already have unpacked it in transit.
 fn unpack(from: &Path, to: &Path) -> std::io::Result<()> {
     let mut bytes = fs_err::read(from)?;
     if bytes.starts_with(&[0x1f, 0x8b]) {

@@ -1,4 +1,5 @@
-//! How a source package gets to COPR exactly once, with a release that the project does not have yet.
+//! Sends a source package to COPR exactly once, with a release that the project does not have yet.
+//! Waiting for the build is up to `builder`.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -21,12 +22,13 @@ use crate::workspace::copr::MAX_TIMEOUT;
 /// A build that an earlier run sent.
 struct Found {
     build: u64,
-    /// The file that it was uploaded as.
+    /// The name of the file that it was uploaded as.
     file: String,
 }
 
 impl<'w> CoprBuilder<'w> {
-    /// Makes the SRPM; if the project has a build of this version and release, with another release.
+    /// Makes the SRPM, with a new release if the project already has a build of this version and
+    /// release.
     pub(super) fn numbered_srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
         let srpm = self.local.srpm(job)?;
         let header = header(&srpm)?;
@@ -43,7 +45,7 @@ impl<'w> CoprBuilder<'w> {
         }
     }
 
-    /// Returns what a component is sent as.
+    /// Returns the parcel to send for a component.
     pub(super) fn parcel<'p>(
         &self,
         job: &Job<'p>,
@@ -52,7 +54,7 @@ impl<'w> CoprBuilder<'w> {
     ) -> Result<Parcel<'p>, BuildError> {
         let (build_dir, project) = (self.workspace.build_dir(), self.client.project());
         let results = |name: &str| origin(&build_dir.join("results").join(name), project);
-        // COPR counts builds up, so what was built with a package has a higher number than that.
+        // COPR's build numbers increase, so a build that used this package has a higher number.
         let required = job.component.requires.iter().filter_map(|name| results(&name.value)).max();
         let earlier = Sent::read(&build_dir, project, &header.name).map(|sent| sent.build);
         Ok(Parcel {
@@ -66,13 +68,13 @@ impl<'w> CoprBuilder<'w> {
         })
     }
 
-    /// Returns the digest of sources and of all settings that they are built with.
+    /// Returns the digest of the sources and all settings of the build.
     pub(super) fn key(&self, content: Sha256) -> Sha256 {
         Sha256::of_bytes(key_text(content, &self.identity(), self.workspace))
     }
 
-    /// Returns the number that the build has among those of its version and release: that of an
-    /// earlier try, or the lowest that is higher than all.
+    /// Returns the number of the build among those of its version and release: that of an earlier
+    /// try, or the lowest that is higher than all others.
     pub(super) fn number(&self, base: &Base<'_>, parcel: &Parcel<'_>) -> Result<u32, CoprError> {
         if let Some(sent) = self.resumed(parcel)? {
             return Ok(base.number(&sent.version_release).unwrap_or(1));
@@ -91,14 +93,14 @@ impl<'w> CoprBuilder<'w> {
             let file = self.client.source_file(id)?;
             unnamed = unnamed.max(file.and_then(|file| base.number_of_file(&file)));
         }
-        // A build that was deleted may be installed somewhere.
+        // A build that was deleted on COPR may still be installed somewhere.
         let record = Sent::read(&self.workspace.build_dir(), self.client.project(), parcel.name);
         let record = record.and_then(|sent| base.number(&sent.version_release));
         Ok(named.max(unnamed).max(record).map_or(1, |number| number + 1))
     }
 
-    /// Returns the build that was recorded for the same key and whose end was not seen. If it was
-    /// canceled, a push is to build it again.
+    /// Returns the unfinished build recorded for the same key. A canceled build does not count,
+    /// because a push should build it again.
     fn resumed(&self, parcel: &Parcel<'_>) -> Result<Option<Sent>, CoprError> {
         let sent = Sent::read(&self.workspace.build_dir(), self.client.project(), parcel.name);
         let Some(sent) = sent.filter(|sent| !sent.settled && sent.key == parcel.key) else { return Ok(None) };
@@ -106,8 +108,9 @@ impl<'w> CoprBuilder<'w> {
         Ok(state.is_some_and(|state| state != State::Canceled).then_some(sent))
     }
 
-    /// Finds a build that an earlier run sent for the same key, and that is not known to have failed.
-    /// Only builds that `could_be` it are asked for, and those whose SRPM COPR has not read.
+    /// Finds a build that an earlier run sent for the same key and that is not known to have
+    /// failed. Only asks about builds that `could_be` accepts, and those whose SRPM COPR has not
+    /// read.
     fn find(
         &self,
         parcel: &Parcel<'_>,
@@ -133,13 +136,14 @@ impl<'w> CoprBuilder<'w> {
         Ok(None)
     }
 
-    /// Returns the build that this is sent as: one that an earlier run sent, or a new one.
+    /// Returns the build for this parcel: one that an earlier run sent, or a new one.
     pub(super) fn find_or_send(&self, parcel: &Parcel<'_>) -> Result<Sent, CoprError> {
         if let Some(sent) = self.resumed(parcel)? {
             return Ok(sent);
         }
-        // COPR may have accepted an upload that it answered with an error. Earlier runs' uploads were
-        // found when the release was chosen, which the macros package's never is.
+        // COPR may have accepted an upload that it answered with an error. Choosing the release
+        // already found the uploads of earlier runs, but not for the macros package, whose release
+        // is fixed.
         let mut search = parcel.component.is_none();
         let build = self.client.retried(|| {
             let is_same = |build: &Build| build.is_of(&parcel.version_release, &self.workspace.chroot.dist);
@@ -152,7 +156,7 @@ impl<'w> CoprBuilder<'w> {
         Ok(self.record(parcel, build, &parcel.version_release)?)
     }
 
-    /// Records which build a component was sent as.
+    /// Records the build that a component was sent as.
     fn record(&self, parcel: &Parcel<'_>, build: u64, version_release: &str) -> std::io::Result<Sent> {
         let (build_dir, project) = (self.workspace.build_dir(), self.client.project());
         let mut sent = Sent::new(project, build, parcel.key, version_release);
@@ -198,7 +202,6 @@ fn key_text(content: Sha256, builder: &str, workspace: &Workspace) -> String {
     json!([content.to_string(), builder, chroot.macros, provider.gpu_macros, targets, packages]).to_string()
 }
 
-/// Reads an SRPM's header.
 pub(super) fn header(srpm: &Path) -> Result<rpms::Header, BuildError> {
     rpms::header(srpm).map_err(|error| BuildError::Environment {
         message: format!("cannot read the SRPM `{}`: {error}", srpm.display()),

@@ -1,4 +1,4 @@
-//! A build as COPR tells of it.
+//! A build as COPR describes it. Does not query COPR.
 
 use serde::Deserialize;
 
@@ -33,12 +33,12 @@ pub enum State {
 }
 
 impl State {
-    /// Reads the word that copr-cli prints.
+    /// Parses the word that copr-cli prints.
     pub fn parse(word: &str) -> Self {
         serde_json::from_value(serde_json::Value::from(word)).unwrap_or(Self::Unknown)
     }
 
-    /// Returns whether nothing more will happen.
+    /// Returns whether the build is finished.
     pub fn is_over(self) -> bool {
         self.is_good() || matches!(self, Self::Failed | Self::Canceled | Self::Skipped)
     }
@@ -69,44 +69,43 @@ impl State {
 /// One build of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Build {
-    /// Its number, which rises from build to build.
+    /// Its number; later builds have higher numbers.
     pub id: u64,
-    /// What has become of it.
+    /// Its state.
     pub state: State,
-    /// COPR's chroots that it is for.
+    /// The COPR chroots that it is for.
     #[serde(default)]
     pub chroots: Vec<String>,
-    /// What it builds.
+    /// The source package.
     #[serde(default)]
     pub source_package: SourcePackage,
 }
 
-/// What a build is made from, once COPR has read the SRPM.
+/// The source package of a build, once COPR has read the SRPM.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct SourcePackage {
     /// The package's name.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its version and release, with the epoch where there is one.
+    /// Its version and release, with the epoch if it has one.
     #[serde(default)]
     pub version: Option<String>,
 }
 
 impl Build {
-    /// Returns whether it is a build of this package.
+    /// Returns whether this is a build of the package.
     pub fn is_called(&self, package: &str) -> bool {
         self.source_package.name.as_deref() == Some(package)
     }
 
-    /// Returns version and release, with the epoch where there is one; empty if COPR does not know them
-    /// yet.
+    /// Returns the version and release, with the epoch if there is one; empty if COPR does not know
+    /// them yet.
     pub fn version(&self) -> &str {
         self.source_package.version.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether it is of this version and release. COPR usually leaves the dist tag out of what
-    /// it tells, since one build may be for several releases (rpmbuild/copr_rpmbuild: `dist`
-    /// is nil there).
+    /// Returns whether the build has this version and release. COPR usually omits the dist tag,
+    /// because one build may be for several releases (rpmbuild/copr_rpmbuild: `dist` is nil there).
     pub fn is_of(&self, version_release: &str, dist: &str) -> bool {
         let version = self.version().split_once(':').map_or(self.version(), |(_, rest)| rest);
         version == version_release || Some(version) == version_release.strip_suffix(dist)

@@ -1,4 +1,4 @@
-//! What COPR has of each component, beside what the workspace wants.
+//! Compares what COPR has of each component with what the workspace wants. Does not send builds.
 
 use serde::Serialize;
 
@@ -32,8 +32,8 @@ pub struct Row {
     pub reasons: Vec<String>,
 }
 
-/// Puts a plan beside the newest builds of a project for a chroot. `nameless` are the builds of
-/// which COPR does not know the package yet.
+/// Combines a plan with the newest builds of a project for a chroot. `nameless` are the builds
+/// whose package COPR does not know yet.
 pub fn rows(
     client: &Client<'_>,
     builds: &[Build],
@@ -82,7 +82,7 @@ pub fn rows(
     rows
 }
 
-/// Reads the source package's name out of a rendered spec.
+/// Extracts the source package's name from a rendered spec; `None` if it contains a macro.
 pub fn package(spec: &str) -> Option<String> {
     let line =
         spec.lines().find(|line| line.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case("name:")))?;

@@ -1,4 +1,4 @@
-//! What the builder decides, with a COPR that is a list of builds.
+//! Tests the builder's decisions against a fake COPR that is a list of builds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,24 +24,24 @@ use crate::workspace::testing::sample;
 const RESULTS: &str = "https://results.example/alice/lab/fedora-43-x86_64";
 const CHROOT: &str = "fedora-43-x86_64";
 
-/// A build as COPR lists it: number, state, name and version if it has read them, uploaded file.
+/// A build as COPR lists it: number, state, name and version if COPR has read them, uploaded file.
 type Listed = (u64, &'static str, Option<(&'static str, &'static str)>, String);
 
-/// A COPR with one project.
+/// A fake COPR with one project.
 #[derive(Default)]
 struct Copr {
     builds: Vec<Listed>,
-    /// The chroot of its builds, if that is another one.
+    /// The chroot of its builds, if it differs from the default.
     chroot: Option<&'static str>,
     /// The packages in the chroot's build root.
     packages: Vec<&'static str>,
-    /// Answers to `copr-cli status`, first to last; then the state in `builds`.
+    /// Answers to `copr-cli status` in order; after that, the state in `builds`.
     states: Vec<&'static str>,
-    /// Answers to uploads, each accepted or lost after COPR accepted it; then a number.
+    /// Answers to uploads, each accepted or lost after COPR accepted it; after that, a number.
     uploads: Vec<Listed>,
     /// The calls that changed something.
     calls: Vec<String>,
-    /// The files in folders of results, by their builds.
+    /// The files in the result folders, by build.
     results: BTreeMap<u64, &'static str>,
 }
 
@@ -108,7 +108,7 @@ impl Copr {
     }
 }
 
-/// Calls `work` with a builder for this COPR, and returns what COPR is then.
+/// Calls `work` with a builder for this COPR, and returns COPR's state afterwards.
 fn with<T>(workspace: &Workspace, copr: Copr, work: impl FnOnce(&CoprBuilder<'_>) -> T) -> (T, Copr) {
     let copr = Arc::new(Mutex::new(copr));
     let answers = {
@@ -134,7 +134,7 @@ fn parcel<'p>(workspace: &'p Workspace, version_release: &str) -> Parcel<'p> {
     }
 }
 
-/// Returns the file that the parcel, or one with another key, is uploaded as.
+/// Returns the file name that the parcel, or one with another key, is uploaded as.
 fn file(workspace: &Workspace, version_release: &str, same: bool) -> String {
     let key = Sha256::of_bytes(if same { "key" } else { "other" });
     Parcel { key, ..parcel(workspace, version_release) }.file_name()
@@ -148,7 +148,7 @@ fn sends_what_is_new_and_resumes_what_an_earlier_run_sent() {
     let same = |version_release: &str| file(&workspace, version_release, true);
     let other = |version_release: &str| file(&workspace, version_release, false);
     let ours = Some(("one", "1.0-1"));
-    // Which number it gets, and the build that it is found as.
+    // The number that it gets, and the build that is found for it.
     for (what, builds, after, expected, found) in [
         ("no builds", vec![], 0, 1, None),
         ("its own", vec![(5, "running", ours, same("1.0-1.fc43"))], 0, 1, Some(5)),
@@ -178,7 +178,7 @@ fn sends_what_is_new_and_resumes_what_an_earlier_run_sent() {
         let sent = Sent::read(&workspace.build_dir(), "alice/lab", "one").map(|sent| sent.build);
         assert_eq!(sent, found, "{what}");
 
-        // What was found is not sent again.
+        // A build that was found is not sent again.
         let (sent, copr) = with(&workspace, Copr { builds, ..Copr::default() }, |builder| {
             builder.find_or_send(&parcel).unwrap().build
         });
@@ -234,7 +234,7 @@ fn an_upload_that_copr_accepted_with_an_error_is_not_sent_twice() {
     let (sent, copr) = with(&workspace, copr, |builder| builder.find_or_send(&parcel).unwrap());
     assert_eq!(sent.build, 8);
     let [call] = &copr.calls[..] else { panic!("{:?}", copr.calls) };
-    // COPR refuses a longer timeout.
+    // COPR rejects a longer timeout.
     let expected = format!("build --nowait --chroot={CHROOT} --timeout=108000 alice/lab /");
     assert!(call.starts_with(&expected) && call.ends_with(&parcel.file_name()), "{call}");
 }
@@ -336,7 +336,7 @@ fn publishes_once_no_build_that_was_not_accepted_has_packages() {
     // Nothing is accepted, so there is nothing to publish.
     assert_eq!(ask(copr(builds(), &[(7, packages)])), Published::Already);
     accept(7);
-    // What failed may have left packages; of the packages of others COPR decides itself.
+    // A failed build may have left packages. COPR itself handles other packages.
     assert_eq!(ask(copr(builds(), &[(5, packages), (7, packages), (9, packages)])), not(5, true));
     assert_eq!(ask(copr(builds(), &[(5, "success")])), not(5, true));
     assert_eq!(ask(copr(builds(), &[(5, "backend.log"), (7, packages)])), not(5, false));
@@ -344,11 +344,11 @@ fn publishes_once_no_build_that_was_not_accepted_has_packages() {
     assert_eq!(ask(copr(running(), &[])), not(5, false));
     let unread = vec![(5, "importing", None, String::new()), listed(7, "succeeded", "one")];
     assert_eq!(ask(copr(unread, &[])), not(5, false));
-    // A build that is being deleted is listed no more.
+    // A build that is being deleted is no longer listed.
     assert_eq!(ask(copr(vec![listed(7, "succeeded", "one")], &[(5, packages)])), not(5, false));
     assert_eq!(ask(copr(builds(), &[(5, logs), (7, packages)])), Published::Asked);
     assert_eq!(ask(copr(builds(), &[(5, logs), (7, packages)])), Published::Already);
-    // Users would get 404 for a build that was deleted.
+    // Users would get a 404 for a deleted build.
     assert_eq!(ask(copr(vec![listed(7, "succeeded", "one")], &[(7, packages)])), Published::Asked);
 }
 

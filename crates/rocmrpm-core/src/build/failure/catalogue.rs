@@ -1,5 +1,5 @@
-//! The catalogue of known causes of failed builds, which is data (`failures.toml`), and the choice
-//! of the cause that a text tells. What a log consists of is not known here.
+//! The catalogue of known causes of failed builds, which is data (`failures.toml`), and the search
+//! for a cause in lines of text. Splitting a log into phases is up to `log`.
 
 use std::sync::LazyLock;
 
@@ -11,13 +11,14 @@ use crate::error::Kind;
 /// The catalogue's text.
 const CATALOGUE: &str = include_str!("../failures.toml");
 
-/// How near to the end a general cause must be told: what was said long before was no reason to stop.
+/// A general cause must be within this many lines of the end: earlier messages did not stop the
+/// build.
 const NEAR: usize = 40;
 
-/// How many names of a list are told.
+/// The maximum number of names that are listed.
 const MOST: usize = 8;
 
-/// Commands that scripts end with after another one has failed.
+/// Commands that scripts end with after another command has failed.
 const LAST_WORDS: &[&str] = &["+ cat", "+ echo", "+ exit", "+ false"];
 
 /// A part of a build, or a program around it, that a cause belongs to.
@@ -48,7 +49,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns the phase that a failure names, such as `%build`; `None` where it names none.
+    /// Returns the phase that a failure names, such as `%build`; `None` if the name is unknown.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "the spec" => Self::Spec,
@@ -126,40 +127,40 @@ impl From<CauseKind> for Kind {
     }
 }
 
-/// One entry of the catalogue.
+/// An entry of the catalogue.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// Its name, as `rocmrpm explain` takes it.
+    /// Its name, as passed to `rocmrpm explain`.
     pub id: String,
-    /// What is to be changed.
+    /// What has to change.
     pub kind: CauseKind,
-    /// Where it applies; everywhere where empty.
+    /// The phases that it applies to; all if empty.
     #[serde(default)]
     pub phases: Vec<Phase>,
-    /// Whether it only holds where nothing more exact is known, and near the end.
+    /// Whether it only applies if no more specific cause does, and near the end.
     #[serde(default)]
     pub general: bool,
-    /// Whether every line that tells it has a name to tell, not only the last one.
+    /// Whether to list the names from every matching line, not only from one.
     #[serde(default)]
     pub every: bool,
-    /// What a line of a log looks like that tells it.
+    /// What the log lines look like.
     pub patterns: Vec<Pattern>,
-    /// What went wrong; `{1}` stands for what the pattern has in its place.
+    /// What went wrong; `{1}` stands for what the pattern matched in its place.
     pub cause: String,
     /// How to fix it.
     pub help: String,
-    /// Where it was seen.
+    /// Where the messages come from.
     pub seen: String,
 }
 
 impl Cause {
-    /// Returns what the patterns find in the first of these lines.
+    /// Returns what the patterns match at the first of these lines.
     fn find(&self, lines: &[String]) -> Option<Vec<String>> {
         self.patterns.iter().find_map(|pattern| pattern.find(lines))
     }
 
-    /// Returns the first of what the patterns find in each line, as a list.
+    /// Returns the first match of the patterns in each line, as a list.
     fn find_every(&self, lines: &[String]) -> String {
         let mut names = Vec::new();
         for at in 0..lines.len() {
@@ -176,7 +177,7 @@ impl Cause {
         self.phases.is_empty() || phase.is_none_or(|phase| self.phases.contains(&phase))
     }
 
-    /// What explains other messages comes first, what is told of anything comes last.
+    /// Ranks causes that explain other messages first, and general ones last.
     fn rank(&self) -> u8 {
         match self {
             Self { general: true, .. } => 0,
@@ -191,10 +192,10 @@ struct Catalogue {
     cause: Vec<Cause>,
 }
 
-/// Returns the catalogue, the more exact cause before the more general one.
+/// Returns the catalogue, more specific causes first.
 pub fn causes() -> &'static [Cause] {
     static CAUSES: LazyLock<Vec<Cause>> = LazyLock::new(|| {
-        // The catalogue is part of the program; a test reads it.
+        // The catalogue is part of the program; a test parses it.
         toml::from_str::<Catalogue>(CATALOGUE).map(|catalogue| catalogue.cause).unwrap_or_default()
     });
     &CAUSES
@@ -205,10 +206,10 @@ pub fn cause(id: &str) -> Option<&'static Cause> {
     causes().iter().find(|cause| cause.id == id)
 }
 
-/// A known cause, as a text tells it.
+/// A known cause, filled in from a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// Its name in the catalogue.
+    /// Its ID in the catalogue.
     pub id: &'static str,
     /// What went wrong.
     pub cause: String,
@@ -219,7 +220,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Fills what a pattern has found into a cause.
+    /// Fills what a pattern matched into a cause.
     pub(super) fn of(cause: &'static Cause, found: &[String]) -> Self {
         let filled = |text: &str| {
             let numbered = found.iter().enumerate();
@@ -235,13 +236,13 @@ impl Known {
     }
 }
 
-/// Finds the cause that the lines of a failed phase tell, and the line that tells it. `None` as
-/// phase stands for any.
+/// Finds the cause of a failure in the lines of the failed phase, and the line that shows it.
+/// `None` as the phase matches any.
 ///
-/// rpm's scripts end at the first command that fails (`sh -e`) and show each one as `+ command`, so
-/// that what was said before the last of them was tolerated. A cause is looked for there first: one
-/// that explains other messages, such as a full disk, before others, and then the one nearest to
-/// the end. Only an exact one is looked for in what came before.
+/// rpm's scripts stop at the first command that fails (`sh -e`) and show each one as `+ command`,
+/// so messages from before the last command did not stop the build. The search therefore starts
+/// there, with causes that explain other messages, such as a full disk, ahead of the rest, and then
+/// the one nearest to the end. Only specific causes are searched for in the lines before.
 pub(super) fn find(lines: &[String], phase: Option<Phase>) -> Option<(usize, Known)> {
     let is_command =
         |line: &String| line.starts_with("+ ") && !LAST_WORDS.iter().any(|w| line.starts_with(w));

@@ -1,5 +1,6 @@
-//! What a build's log consists of: phases, the lines that matter, the mistakes in a spec that rpm
-//! names. Logs are written by strangers and can have any size and any bytes.
+//! Splits a build's log into its parts: phases, the relevant lines, and the errors in a spec that
+//! rpm reports. Logs are untrusted and can have any size and any bytes. Causes are up to
+//! `catalogue`.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -7,22 +8,22 @@ use std::path::Path;
 use crate::error::Problem;
 use crate::text::visible;
 
-/// How many lines of a log are shown.
+/// The number of log lines shown.
 const SHOWN: usize = 12;
 
-/// Only so much of a log's end is read, in bytes: what ended a build stands there.
+/// The number of bytes read from the end of a log, where the reason for a failure is.
 const END: u64 = 2 * 1024 * 1024;
 
-/// A longer line is cut, in bytes; and before it is shown, in characters.
+/// The maximum length of a line, in bytes, and of a line for display, in characters.
 const LONGEST: usize = 4096;
 const WIDEST: usize = 300;
 
-/// What rpmbuild says when a script has failed, and before it repeats its errors. Source: rpm,
+/// rpmbuild's messages after a script fails, and before it repeats its errors. Source: rpm,
 /// build/build.c.
 const BAD_EXIT: &str = "error: Bad exit status from";
 const SUMMARY: &str = "RPM build errors";
 
-/// Words of lines that tell what went wrong, in lower case.
+/// Words that mark error lines, in lower case.
 const WORDS: &[&str] = &[
     "error:",
     "error ",
@@ -51,7 +52,7 @@ impl Log {
             file.seek(SeekFrom::Start(start))?;
             let mut bytes = Vec::new();
             file.take(END).read_to_end(&mut bytes)?;
-            // The first line is whole only at the beginning of the file.
+            // The first line is complete only at the start of the file.
             let whole = bytes.iter().position(|byte| *byte == b'\n').filter(|_| start > 0);
             bytes.drain(..whole.map_or(0, |at| at + 1));
             std::io::Result::Ok(bytes)
@@ -59,12 +60,12 @@ impl Log {
         Self::of(&end().unwrap_or_default())
     }
 
-    /// Makes lines of a text, of which only the end counts.
+    /// Splits a text into lines; only the end of the text counts.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let bytes = &bytes[bytes.len().saturating_sub(END as usize)..];
         let mut lines: Vec<String> = bytes.split(|byte| *byte == b'\n').map(plain).collect();
-        // mock reads rpmbuild's stdout and stderr apart from each other: this line of stdout may stand
-        // before what a script said to stderr, where it ends nothing.
+        // mock reads rpmbuild's stdout and stderr separately, so this line of stdout may come
+        // before a script's stderr, where it does not end anything.
         let ended = lines.iter().rposition(|line| line.starts_with(BAD_EXIT));
         let summary = lines.iter().rposition(|line| line.starts_with(SUMMARY));
         if let (Some(ended), Some(summary)) = (ended, summary)
@@ -75,17 +76,16 @@ impl Log {
         Self { lines }
     }
 
-    /// Returns the lines.
     pub(in crate::build) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// Returns the last lines that say something, fit for a terminal.
+    /// Returns the last lines that are not blank, safe to print on a terminal.
     pub(in crate::build) fn last(&self, count: usize) -> Vec<String> {
         shown_lines(&self.lines, count)
     }
 
-    /// Reads the phase out of rpmbuild's last words.
+    /// Extracts the phase from rpmbuild's last messages.
     pub(super) fn phase(&self) -> String {
         let bad_exit = self.lines.iter().rev().find(|line| line.contains("Bad exit status from"));
         if let Some((_, rest)) = bad_exit.and_then(|line| line.rsplit_once('(')) {
@@ -101,8 +101,8 @@ impl Log {
         "rpmbuild".into()
     }
 
-    /// Returns the lines of what failed: of the last script up to rpm's word that it failed, or
-    /// all that follows it. What went well before has no part in a failure.
+    /// Returns the lines of the failed part: those of the last script up to rpm's message that it
+    /// failed, or to the end of the log. Parts that succeeded are left out.
     pub(super) fn failed_part(&self) -> &[String] {
         last_script(&self.lines[..self.bad_exit().unwrap_or(self.lines.len())])
     }
@@ -114,13 +114,13 @@ impl Log {
         exact.or_else(|| said.iter().rposition(|l| l.contains("Bad exit status from")))
     }
 
-    /// Picks the lines to show: around the one that tells the cause, or around the last one that
+    /// Selects the lines to show: around the one that shows the cause, or around the last one that
     /// looks like an error, or the last ones before rpm's own summary.
     pub(super) fn relevant(&self, cause: Option<usize>) -> Vec<String> {
         let lines = &self.lines;
         let summary = lines.iter().rposition(|l| l.starts_with(SUMMARY)).unwrap_or(lines.len());
         let end = self.bad_exit().unwrap_or(summary);
-        // rpm 6 repeats its warnings before it says how the script ended.
+        // rpm 6 repeats its warnings before it reports how the script ended.
         let repeated = lines[..end].iter().rposition(|l| l.starts_with("RPM build warnings"));
         let is_repeated = |line: &String| line.trim().is_empty() || line.starts_with("    ");
         let end = repeated.filter(|start| lines[start + 1..end].iter().all(is_repeated)).unwrap_or(end);
@@ -132,7 +132,7 @@ impl Log {
         let tail = body.len().saturating_sub(SHOWN);
         let start = match (cause, body.iter().rposition(looks_bad)) {
             (Some(cause), _) if cause < body.len() => cause.saturating_sub(SHOWN / 2).min(tail),
-            // What looked bad long before the end was no reason to stop.
+            // Lines long before the end that look like errors did not stop the build.
             (_, Some(bad)) if bad >= tail => bad.saturating_sub(SHOWN / 2),
             _ => tail,
         };
@@ -168,14 +168,14 @@ impl Log {
     }
 }
 
-/// Returns what the last of rpm's scripts said.
+/// Returns the output of the last of rpm's scripts.
 fn last_script(lines: &[String]) -> &[String] {
     let begin = lines.iter().rposition(|l| l.starts_with("Executing(%")).map_or(0, |at| at + 1);
     &lines[begin..]
 }
 
-/// Makes a line of bytes plain text: without colours, without what a progress bar has overwritten,
-/// and not longer than anybody reads.
+/// Decodes a line as plain text: without colors, without text that a progress bar overwrote, and
+/// cut to `LONGEST` bytes.
 fn plain(bytes: &[u8]) -> String {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let bytes = bytes.rsplit(|byte| *byte == b'\r').next().unwrap_or(bytes);
@@ -183,7 +183,7 @@ fn plain(bytes: &[u8]) -> String {
     if !text.contains('\u{1b}') {
         return text.into_owned();
     }
-    // Control sequences end with a letter or one of a few signs (ECMA-48, section 5.4).
+    // Control sequences end with a letter or one of a few symbols (ECMA-48, section 5.4).
     let mut out = String::with_capacity(text.len());
     let mut rest = &*text;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
@@ -194,7 +194,7 @@ fn plain(bytes: &[u8]) -> String {
     out + rest
 }
 
-/// Returns the last of some lines that say something, fit for a terminal.
+/// Returns the last lines that are not blank, safe to print on a terminal.
 pub(in crate::build) fn shown_lines(lines: &[impl AsRef<str>], count: usize) -> Vec<String> {
     let said = lines.iter().map(AsRef::as_ref).rev().filter(|line: &&str| !line.trim().is_empty());
     let mut shown: Vec<String> = said.take(count).map(shown_line).collect();
@@ -202,7 +202,7 @@ pub(in crate::build) fn shown_lines(lines: &[impl AsRef<str>], count: usize) -> 
     shown
 }
 
-/// Makes a line fit for a terminal.
+/// Makes a line safe to print on a terminal.
 fn shown_line(line: &str) -> String {
     let line = visible(line.replace('\t', "    ").trim_end());
     match line.char_indices().nth(WIDEST) {
@@ -230,7 +230,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let file = std::fs::File::create(&path).unwrap();
-        // A hole: it takes no space on the disk.
+        // A sparse file takes no space on the disk.
         file.set_len(8 << 30).unwrap();
         let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
         std::io::Write::write_all(&mut file, b"\nerror: the end\n").unwrap();

@@ -1,9 +1,10 @@
-//! Patterns of log lines: whole lines, in which `*` stands for any characters, and `{1}`, `{2}` and
-//! so on for any that are to be told. A pattern of several lines matches lines that follow each other.
+//! Patterns of log lines. A pattern matches a whole line, with `*` for any characters, and `{1}`,
+//! `{2}` and so on for any characters to report. A pattern of several lines matches consecutive
+//! lines. The patterns themselves are in `failures.toml`.
 
 use serde::Deserialize;
 
-/// More than this of what a pattern has found is not repeated.
+/// The maximum length of a match in a message, in characters.
 const LONGEST: usize = 160;
 
 /// A pattern of one or more lines.
@@ -16,9 +17,9 @@ pub struct Pattern {
 
 #[derive(Debug)]
 enum Part {
-    /// Exactly this.
+    /// Literal text.
     Text(String),
-    /// Any characters; the number under which they are told, from 1.
+    /// Any characters; if they are reported, their number, from 1.
     Any(Option<usize>),
 }
 
@@ -42,13 +43,13 @@ impl TryFrom<String> for Pattern {
 }
 
 impl Pattern {
-    /// Returns the pattern as it is written.
+    /// Returns the pattern's source text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns what the pattern finds where the first of these lines, and as many after it as the
-    /// pattern has, match.
+    /// Returns the reported matches if the lines start with as many matching lines as the pattern
+    /// has.
     pub(super) fn find(&self, lines: &[String]) -> Option<Vec<String>> {
         let mut found = Vec::new();
         for (at, parts) in self.lines.iter().enumerate() {
@@ -59,7 +60,7 @@ impl Pattern {
     }
 }
 
-/// Takes a pattern of one line apart.
+/// Parses a pattern of one line.
 fn parts(pattern: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = pattern;
@@ -79,8 +80,8 @@ fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// Matches one whole line. Each text between stars is looked for once, from where the one before
-/// it ended; the last one must end the line.
+/// Matches one whole line. Searches once for each text between wildcards, starting where the
+/// previous one ended; the last one must end the line.
 fn line_matches(parts: &[Part], line: &str, found: &mut Vec<(usize, String)>) -> Option<()> {
     let mut rest = line.trim_end();
     let mut pending: Option<Option<usize>> = None;
@@ -111,7 +112,7 @@ fn line_matches(parts: &[Part], line: &str, found: &mut Vec<(usize, String)>) ->
     Some(())
 }
 
-/// Cuts what was found to a length that can be told in a sentence.
+/// Cuts a match to a length that fits into a sentence.
 fn told(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(LONGEST) {

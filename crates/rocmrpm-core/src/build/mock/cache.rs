@@ -1,13 +1,13 @@
-//! mock's cache of the build root, which all components of a chroot share: one build fills
-//! it while the others wait. mock itself lets each that finds none install the whole root
-//! and write the cache over that of the others.
+//! Coordinates mock's cache of the build root, which all components of a chroot share: one build
+//! fills it while the others wait. Without this, every mock that finds no cache installs the whole
+//! root and overwrites the cache of the others. The cache itself is mock's.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::process::stop_requested;
 
-/// How often one who waits looks whether we are asked to stop.
+/// How often a waiting build checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,23 +17,24 @@ enum State {
     There,
 }
 
-/// What this run knows of the cache.
+/// The state of the cache during this run.
 pub(super) struct RootCache {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// The duty of the one who fills the cache; dropped without success, another gets it.
+/// Held by the build that fills the cache. If it is dropped without success, another build takes
+/// over.
 pub(super) struct Filling<'c>(&'c RootCache);
 
 impl RootCache {
-    /// Returns that nothing is known.
+    /// Returns a cache in an unknown state.
     pub fn unknown() -> Self {
         Self { state: Mutex::new(State::Unknown), changed: Condvar::new() }
     }
 
-    /// Returns at once the duty to fill the cache if nobody has it; waits while somebody
-    /// does.
+    /// Returns the task of filling the cache if no build has it; waits while another build fills
+    /// it. `None` once the cache is filled.
     pub fn fill_or_wait(&self) -> Option<Filling<'_>> {
         let mut state = self.lock();
         loop {
@@ -58,7 +59,7 @@ impl RootCache {
 }
 
 impl Filling<'_> {
-    /// Says that the cache is there.
+    /// Marks the cache as filled.
     pub fn done(&self) {
         *self.0.lock() = State::There;
         self.0.changed.notify_all();

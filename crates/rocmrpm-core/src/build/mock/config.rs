@@ -1,5 +1,5 @@
-//! The mock config of a chroot: values for `mock-configs/mock.cfg.tera`, and that file
-//! rendered. What a single build adds to it goes onto mock's command line.
+//! Renders the mock config of a chroot from `mock-configs/mock.cfg.tera`. Options for a single
+//! build go on mock's command line instead.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::template::Templates;
 use crate::text::file_url;
 use crate::workspace::{Repository, Workspace};
 
-/// Where the template of the mock config is, in the workspace.
+/// The path of the mock config's template in the workspace.
 pub(super) const TEMPLATE: &str = "mock-configs/mock.cfg.tera";
 
-/// dnf's priority of what this workspace built: before every other repository.
+/// dnf's priority of the packages that this workspace built: ahead of every other repository.
 const LOCAL_PRIORITY: i64 = 10;
 
-/// The first line of a key that dnf reads (RFC 9580, section 6.2).
+/// The first line of a key in the format that dnf reads (RFC 9580, section 6.2).
 const KEY_BEGINS: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 
 #[derive(Serialize)]
@@ -45,21 +45,21 @@ struct MacroValues<'a> {
     value: &'a str,
 }
 
-/// A key that lies in a file of this machine.
+/// A key in a file on this machine.
 #[derive(Serialize)]
 struct KeyFile {
     path: String,
     text: String,
 }
 
-/// Renders the mock config. All components of a chroot share it, and with it mock's
-/// cache of the build root.
+/// Renders the mock config. All components of a chroot share it, and with it mock's cache of the
+/// build root.
 pub(super) fn render(workspace: &Workspace, repository: &Path) -> Result<String, BuildError> {
     let chroot = &workspace.chroot;
     let text = fs_err::read_to_string(workspace.root.join(TEMPLATE))?;
     let mut repositories = vec![RepositoryValues {
         id: "rocmrpm-local",
-        // dnf splits a base URL at spaces and commas, and takes `$` for the beginning of a variable.
+        // dnf splits a base URL at spaces and commas, and expands variables at `$`.
         url: file_url(repository),
         gpg_key: String::new(),
         priority: LOCAL_PRIORITY,
@@ -86,22 +86,22 @@ pub(super) fn render(workspace: &Workspace, repository: &Path) -> Result<String,
     Ok(Templates::parse([(TEMPLATE.to_owned(), text)])?.render(TEMPLATE, &values)?)
 }
 
-/// Returns the name of the build roots and of their cache: of this workspace alone, because
-/// another checkout of it may have other definitions.
+/// Returns the name of the build roots and of their cache. It is unique to this workspace, because
+/// another checkout may have other definitions.
 fn root_name(workspace: &Workspace) -> String {
     let folder = fs_err::canonicalize(&workspace.root).unwrap_or_else(|_| workspace.root.clone());
     let digest = Sha256::of_bytes(folder.as_os_str().as_encoded_bytes()).to_string();
     format!("{}-{}-{}", workspace.manifest.name, workspace.chroot.name, &digest[..8])
 }
 
-/// Returns the URL of a repository's key; notes the text of one that lies in a file.
+/// Returns the URL of a repository's key, and collects the text of a key that is in a file.
 fn key_url(
     workspace: &Workspace,
     repository: &Repository,
     files: &mut Vec<KeyFile>,
 ) -> Result<String, BuildError> {
     let key = &repository.gpg_key;
-    // What the package distribution-gpg-keys brings is in the bootstrap root, too.
+    // The package distribution-gpg-keys is in the bootstrap root as well.
     let seen_everywhere = key.starts_with("file:///usr/share/distribution-gpg-keys/");
     if key.is_empty() || seen_everywhere || key.contains("://") && !key.starts_with("file://") {
         return Ok(key.clone());

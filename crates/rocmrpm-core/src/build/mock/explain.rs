@@ -1,5 +1,5 @@
-//! Why mock failed: which of its logs tells it, and what its exit codes mean where none does.
-//! What the logs say is the catalogue's business, in `failure`.
+//! Explains why mock failed: picks the log that shows the reason, and falls back to mock's exit
+//! codes. Finding the cause in a log is up to `failure`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::process::{Finished, ProcessError, says_full};
 /// mock's exit code for a build that took too long.
 const TIMEOUT: i32 = 11;
 
-/// What mock's exit codes mean. Source: mock, `mockbuild/exception.py`.
+/// The meanings of mock's exit codes. Source: mock, `mockbuild/exception.py`.
 #[rustfmt::skip]
 const EXITS: &[(i32, Kind, &str, &str)] = &[
     (1, Kind::Environment, "mock failed", "its log says more"),
@@ -42,12 +42,12 @@ const EXITS: &[(i32, Kind, &str, &str)] = &[
     (143, Kind::Interrupted, "mock was asked to end", "run the same command again"),
 ];
 
-/// Turns mock's exit code and logs into an error. `in_memory` tells that the build root was
-/// a tmpfs, which ends with mock.
+/// Turns mock's exit code and logs into an error. `in_memory` is true if the build root was a
+/// tmpfs, which is gone when mock exits.
 pub(super) fn explain(job: &Job<'_>, results: &Path, done: &Finished, in_memory: bool) -> BuildError {
     let mock_log = results.join("mock.log");
     let said = Said::read(&mock_log);
-    // Where a command failed, mock hands on that command's exit code: rpmbuild's 1.
+    // If a command fails, mock passes on that command's exit code: 1 for rpmbuild.
     let code = match done.code {
         Some(code) if said.command.contains("rpmbuild") && code != TIMEOUT => Some(10),
         code => code,
@@ -95,7 +95,7 @@ pub(super) fn explain(job: &Job<'_>, results: &Path, done: &Finished, in_memory:
     failure.lines.extend(shown_lines(&lost, SHOWN));
     failure.problems = Vec::new();
     (failure.cause, failure.help, failure.id) = (None, None, None);
-    // What dnf says while it fills the root is in root.log; the rest of that file is no cause.
+    // dnf's output while it fills the root is in root.log; nothing else in that file is a cause.
     let of_dnf = || Known::in_log(&results.join("root.log"), Some(Phase::Dnf)).filter(|_| code != Some(1));
     let of_lost = || Known::in_text(lost.join("\n").as_bytes(), Some(Phase::Dnf));
     let known = Known::in_log(&mock_log, Some(Phase::Mock)).or_else(of_dnf).or_else(of_lost);

@@ -1,9 +1,9 @@
-//! Builds in exactly the packages of an earlier build, as its `buildroot_lock.json` has them:
-//! they are fetched into a repository below the cache, and mock is given that and no other.
+//! Builds with exactly the packages of an earlier build, as listed in its `buildroot_lock.json`:
+//! fetches them into a repository below the cache, and gives mock that repository and no other.
 //!
 //! mock's own `--hermetic-build` needs a bootstrap image that is ready, and its
-//! `mock-hermetic-repo` fetches neither `file://` URLs, which the packages of the stack's own
-//! repository have, nor checks what it fetched. Source: mock, `docs/feature-hermetic-builds.md`,
+//! `mock-hermetic-repo` neither fetches `file://` URLs, which the packages of the stack's own
+//! repository have, nor verifies what it fetched. Source: mock, `docs/feature-hermetic-builds.md`,
 //! `py/mock-hermetic-repo.py`, `process_hermetic_build_config` in `py/mockbuild/config.py`; of the
 //! lock, `docs/buildroot-lock-schema-1.1.0.json`.
 
@@ -29,16 +29,16 @@ use crate::template::python_literal;
 use crate::text::file_url;
 
 /// The digest of header and payload in an RPM's signature header (rpm, `rpmtag.h`,
-/// `RPMSIGTAG_MD5`), which the lock has as `sigmd5`.
+/// `RPMSIGTAG_MD5`), called `sigmd5` in the lock.
 const SIGNATURE_MD5: u32 = 1004;
 
-/// What the folders begin with in which a repository is made.
+/// The prefix of the folders in which a repository is being made.
 const STAGING: &str = ".staging-";
 
-/// What rpm writes, and mock after it, where a package has no such digest.
+/// The placeholder of rpm, and so of mock, for a package without such a digest.
 const NONE: &str = "(none)";
 
-/// What a build root was made of.
+/// The contents of a build root.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 struct Lock {
     version: String,
@@ -88,11 +88,11 @@ impl Package {
         self.sigmd5.as_deref().filter(|md5| !md5.is_empty() && *md5 != NONE)
     }
 
-    /// Returns the name of what is kept of it: two packages of one name may differ.
+    /// Returns the package's name in the cache: two packages with one file name may differ.
     fn key(&self, ground: &str) -> Sha256 {
         let origin = match self.md5() {
             Some(md5) => md5.to_owned(),
-            // rpm 6 packages have no such digest: where it comes from must do.
+            // rpm 6 packages have no such digest: use their origin instead.
             None if self.is_local() => format!("{} {ground}", self.url),
             None => self.url.clone(),
         };
@@ -104,16 +104,16 @@ impl Package {
     }
 }
 
-/// Why a build cannot happen in the packages of an earlier one.
+/// Why a hermetic build is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum HermeticError {
     /// Earlier builds left no lock.
     #[error("there is no {BUILDROOT_LOCK} of {}", components.join(", "))]
     NoLock {
-        /// The components that have none.
+        /// The components without a lock.
         components: Vec<String>,
     },
-    /// The lock is of another format, or damaged.
+    /// The lock has another format or is damaged.
     #[error("{}: {reason}", path.display())]
     Unreadable {
         /// The lock.
@@ -121,14 +121,14 @@ pub enum HermeticError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A package of the lock cannot be had any more.
+    /// A package of the lock is no longer available.
     #[error("`{package}` of the build root cannot be had any more: {reason}")]
     Gone {
         /// The package's file name.
         package: String,
         /// Why not.
         reason: String,
-        /// Whether this machine should have it, and not the network.
+        /// Whether the package should be on this machine rather than on the network.
         local: bool,
     },
     /// The cache cannot be used.
@@ -163,12 +163,12 @@ impl Diagnose for HermeticError {
     }
 }
 
-/// The lock of a component's accepted results.
+/// Returns the path of the lock in a component's accepted results.
 pub(super) fn lock_of(build_dir: &Path, component: &ComponentName) -> PathBuf {
     Results::of(build_dir, Stage::Rpm, component).dir().join(BUILDROOT_LOCK)
 }
 
-/// Tells which of these components no lock allows to be built hermetically.
+/// Fails if one of these components has no lock for a hermetic build.
 pub fn check_locks<'c>(
     build_dir: &Path,
     components: impl IntoIterator<Item = &'c ComponentName>,
@@ -178,8 +178,8 @@ pub fn check_locks<'c>(
     if components.is_empty() { Ok(()) } else { Err(HermeticError::NoLock { components }) }
 }
 
-/// What mock is told beyond the usual config: Python that makes a build root of exactly the lock's
-/// packages. Fetches what is not in the cache.
+/// Returns the Python to append to the usual mock config, so that the build root has exactly the
+/// lock's packages. Fetches packages that are not in the cache.
 pub(super) fn settings(
     cache: &Cache,
     offline: bool,
@@ -194,13 +194,13 @@ pub(super) fn settings(
     Ok(overrides(&lock, &repository))
 }
 
-/// The packages of the stack's own that were in the build root: two builds of one may have the
-/// same name, but not the same key.
+/// The stack's own packages in the build root. Two builds of a component may have packages of the
+/// same name, but never the same key.
 #[derive(Debug, Default)]
 struct Ground {
-    /// The keys that the required components had, as one text.
+    /// The keys of the required components, as one text.
     keys: String,
-    /// The first of them that has another key now.
+    /// The first required component whose key has changed since.
     changed: Option<String>,
 }
 
@@ -239,19 +239,20 @@ fn read(path: &Path) -> Result<(Lock, Sha256), HermeticError> {
     Ok((lock, Sha256::of_bytes(&bytes)))
 }
 
-/// Returns whether a text can be the name of an image or its digest (OCI Distribution Specification,
-/// "Pulling manifests"): podman gets it as an argument, and mock evaluates what looks like Jinja.
+/// Returns whether a text can be the name of an image or its digest (OCI Distribution
+/// Specification, "Pulling manifests"): podman gets it as an argument, and mock evaluates it as a
+/// Jinja template.
 fn is_image(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/:@+".contains(c))
 }
 
-/// Returns whether a text can be an RPM's file name: `~` and `^` are in versions.
+/// Returns whether a text can be an RPM's file name, which may have `~` and `^` in its version.
 fn is_name(text: &str) -> bool {
     is_plain(&text.replace(['~', '^'], "."))
 }
 
-/// Returns the folder of the repository with exactly the lock's packages. It appears in one step.
+/// Returns the folder of the repository with exactly the lock's packages. It is created atomically.
 fn repository(
     cache: &Cache,
     offline: bool,
@@ -261,13 +262,13 @@ fn repository(
 ) -> Result<PathBuf, BuildError> {
     let above = cache.dir().join("buildroots");
     let dir = above.join(Sha256::of_bytes(format!("{digest}\n{}", ground.keys)).to_string());
-    // One at a time: build roots have most of their packages in common.
+    // One at a time: build roots share most of their packages.
     let _lock = cache.lock("buildroots").map_err(HermeticError::from)?;
     if dir.is_dir() {
         return Ok(dir);
     }
     fs_err::create_dir_all(&above)?;
-    // A killed run leaves its own.
+    // Remove what killed runs left.
     for name in files::names_in(&above)?.iter().filter(|name| name.starts_with(STAGING)) {
         files::remove_dir_if_there(&above.join(name))?;
     }
@@ -289,26 +290,26 @@ fn repository(
         files::link_or_copy(&kept, &staging.path().join(package.file_name()))?;
     }
     make_metadata(staging.path(), EPOCH_1980, None).map_err(HermeticError::from)?;
-    // mock reads it as root, and its users as others.
+    // mock reads it as root, and the build user through the permissions for others.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs_err::set_permissions(staging.path(), open)?;
     fs_err::rename(staging.keep(), &dir)?;
     Ok(dir)
 }
 
-/// Fetches a package and makes sure that it is the one.
+/// Fetches a package and verifies that it is the locked one.
 fn obtain(package: &Package, offline: bool, to: &Path) -> Result<(), BuildError> {
     let local = package.is_local();
     let gone = |reason: String| HermeticError::Gone { package: package.file_name(), reason, local };
     if offline && !local {
         return Err(gone("it is not in the cache, and `--offline` forbids the network".into()).into());
     }
-    // Servers take `+` for a space, or not; nobody mistakes its escape.
+    // Some servers decode `+` as a space; its escape is unambiguous.
     let url = match package.url.rsplit_once('/') {
         Some((folder, name)) if !local => format!("{folder}/{}", name.replace('+', "%2B")),
         _ => package.url.clone(),
     };
-    // A device or a pipe has no end.
+    // Reading a device or a pipe might never end.
     if local && !crate::text::path_of_file_url(&url).is_some_and(|path| path.is_file()) {
         return Err(gone(format!("{} is not there", crate::text::visible(&url))).into());
     }
@@ -330,7 +331,7 @@ fn obtain(package: &Package, offline: bool, to: &Path) -> Result<(), BuildError>
     }
 }
 
-/// Returns what a package calls itself, its epoch, and its digest.
+/// Returns a package's file name according to its header, its epoch, and its digest.
 fn identity(path: &Path) -> Result<(String, u32, Option<String>), RpmError> {
     let header = rpms::header(path)?;
     let md5 = match Tags::read_signatures(path)?.0.remove(&SIGNATURE_MD5) {
@@ -341,7 +342,7 @@ fn identity(path: &Path) -> Result<(String, u32, Option<String>), RpmError> {
     Ok((name, header.epoch, md5))
 }
 
-/// Returns what stands behind the usual config.
+/// Returns what to append to the usual config.
 fn overrides(lock: &Lock, repository: &Path) -> String {
     let url = python_literal(&file_url(repository));
     let mut text = format!(
@@ -363,7 +364,7 @@ fn overrides(lock: &Lock, repository: &Path) -> String {
             Config { bootstrap_image: Some(image), bootstrap_image_ready: true },
             Bootstrap { pull_digest: Some(digest), image_digest },
         ) => {
-            // podman takes a tag or a digest, and a registry may have a port.
+            // podman takes either a tag or a digest, and a registry may have a port.
             let tag = image.rfind(':').filter(|at| !image[*at..].contains('/'));
             let image = format!("{}@{digest}", &image[..tag.unwrap_or(image.len())]);
             text += &format!(
@@ -378,7 +379,7 @@ fn overrides(lock: &Lock, repository: &Path) -> String {
                 text += &format!("config_opts['bootstrap_image_assert_digest'] = {digest}\n");
             }
         }
-        // A bootstrap root of packages would come from the network: this machine's dnf does it.
+        // A bootstrap root made of packages would need the network: use this machine's dnf instead.
         _ => text += "config_opts['use_bootstrap'] = False\n",
     }
     text
@@ -428,7 +429,7 @@ mod tests {
         let made = repository(&cache, true, &read, &digest, &Ground::default()).unwrap();
         let rpms = ["a-1.0-2.fc43.noarch.rpm", "b++-1.0-2.fc43.noarch.rpm", "repodata"];
         assert_eq!(files::names_in(&made).unwrap(), rpms);
-        // What is in the cache need not be anywhere else any more.
+        // Packages in the cache are not needed anywhere else.
         fs_err::remove_dir_all(dir.path().join("local")).unwrap();
         assert_eq!(repository(&cache, true, &read, &digest, &Ground::default()).unwrap(), made);
         fs_err::remove_dir_all(&made).unwrap();
@@ -445,7 +446,7 @@ mod tests {
             let cache = Cache::at(dir.path().join("cache"));
             let (read, digest) = read(&lock(dir.path(), &[entry], serde_json::json!({}))).unwrap();
             let error = repository(&cache, true, &read, &digest, &Ground::default()).unwrap_err();
-            // Nothing half-made stays.
+            // No incomplete repository remains.
             assert!(
                 files::names_in(&cache.dir().join("buildroots"))
                     .unwrap()

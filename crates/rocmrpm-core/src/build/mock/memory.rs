@@ -1,36 +1,36 @@
-//! Build roots in memory: how much of the machine's memory they may take, and which build
-//! has a part of it. Mounting is mock's business (its plugin `tmpfs`).
+//! Build roots in memory: how much of the machine's memory they may use, and which build gets a
+//! share of it. mock itself mounts them (its plugin `tmpfs`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The memory that build roots may take together. It is taken away from what compile jobs
-/// share, so that both fit at the same time.
+/// The memory that all build roots may use together. It is subtracted from what compile jobs share,
+/// so that both fit at the same time.
 pub(super) struct Pool {
     whole: u64,
     free: Mutex<u64>,
 }
 
-/// A part of the pool that one build root has; dropped, it goes back.
+/// The part of the pool that one build root uses; returned to the pool on drop.
 pub(super) struct Lease<'p> {
     pool: &'p Pool,
     bytes: u64,
 }
 
 impl Pool {
-    /// Returns the pool of a machine with so much memory to give. `spaces` are what build
-    /// roots take: together, but no more than half of the memory.
+    /// Returns the pool of a machine with this much memory available. Its size is the sum of
+    /// `spaces`, what the build roots need, but at most half of the memory.
     pub fn new(memory: u64, spaces: impl Iterator<Item = u64>) -> Self {
         let fitting = spaces.filter(|space| *space <= memory / 2);
         let whole = fitting.fold(0, u64::saturating_add).min(memory / 2);
         Self { whole, free: Mutex::new(whole) }
     }
 
-    /// Returns how much it is in the whole, in bytes.
+    /// Returns the size of the pool, in bytes.
     pub fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// Takes so much for a build root, if that much is free.
+    /// Reserves memory for a build root; `None` if not enough is free.
     pub fn lease(&self, bytes: u64) -> Option<Lease<'_>> {
         let mut free = self.free();
         *free = free.checked_sub(bytes)?;
@@ -43,12 +43,12 @@ impl Pool {
 }
 
 impl Lease<'_> {
-    /// Returns the arguments that make mock keep the build root in memory. The size is a
-    /// limit, not what is taken at once: tmpfs(5).
+    /// Returns the arguments that make mock keep the build root in memory. The size is a limit;
+    /// memory is allocated only as needed: tmpfs(5).
     pub fn options(&self) -> Vec<String> {
         vec![
             "--enable-plugin=tmpfs".to_owned(),
-            // Whether there is enough is decided here.
+            // The pool has already checked that there is enough.
             "--plugin-option=tmpfs:required_ram_mb=0".to_owned(),
             format!("--plugin-option=tmpfs:max_fs_size={}m", self.bytes.div_ceil(1 << 20)),
         ]

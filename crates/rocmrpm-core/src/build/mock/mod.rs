@@ -1,5 +1,5 @@
-//! The `mock` builder: a clean chroot per component, with a mock config rendered
-//! from the chroot's definition. Runs as an ordinary user; never needs to be root.
+//! The `mock` builder: one clean chroot per component, with a mock config rendered from the
+//! chroot's definition. Runs as an ordinary user and never needs root.
 
 mod cache;
 mod config;
@@ -35,18 +35,18 @@ use memory::{Lease, Pool};
 use root::config_path;
 use state::{Follower, Step};
 
-/// How often mock's logs are looked at.
+/// How often mock's logs are polled.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long mock has to end by itself when we are asked to stop: the terminal's Ctrl-C
-/// reaches it, too.
+/// How long mock may take to stop by itself after an interrupt: the terminal's Ctrl-C reaches mock
+/// as well.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How large the compilers' cache may become. Objects of PyTorch with GPU code alone are
-/// more than ccache's own 5 GB; `CCACHE_MAXSIZE` wins, as it does for ccache(1).
+/// The maximum size of the compiler cache. The objects of PyTorch with GPU code exceed ccache's own
+/// default of 5 GB; `CCACHE_MAXSIZE` overrides this, as it does for ccache(1).
 const CCACHE_SIZE: &str = "20G";
 
-/// Who may run mock. Source: mock, `mock.py`, `groupcheck`.
+/// The group whose members may run mock. Source: mock, `mock.py`, `groupcheck`.
 const GROUP: &str = "mock";
 
 /// Builds with mock.
@@ -54,13 +54,13 @@ pub struct MockBuilder<'w> {
     workspace: &'w Workspace,
     ccache: Option<PathBuf>,
     root_cache: RootCache,
-    /// What this machine has for builds: jobs and build roots.
+    /// The memory on this machine for builds: jobs and build roots.
     memory: u64,
     roots_in_memory: Pool,
     hermetic: Option<Hermetic>,
 }
 
-/// Where the packages of build roots are kept, and whether others may be fetched.
+/// The cache of the build roots' packages, and whether downloads are forbidden.
 struct Hermetic {
     cache: Cache,
     offline: bool,
@@ -82,14 +82,14 @@ impl<'w> MockBuilder<'w> {
         }
     }
 
-    /// Lets compilers keep a cache in this folder.
+    /// Enables a compiler cache in this folder.
     #[must_use]
     pub fn with_ccache(mut self, dir: PathBuf) -> Self {
         self.ccache = Some(dir);
         self
     }
 
-    /// Builds in exactly the packages of each component's last build, as its lock has them.
+    /// Builds with exactly the packages of each component's last build, as listed in its lock.
     #[must_use]
     pub fn hermetic(mut self, cache: Cache, offline: bool) -> Self {
         self.hermetic = Some(Hermetic { cache, offline });
@@ -111,12 +111,12 @@ impl<'w> MockBuilder<'w> {
             return Ok(config);
         }
         let config = config_path(self.workspace);
-        // mock throws its cache away when a config is newer.
+        // mock discards its cache if a config is newer.
         files::write_if_changed(&config, self.config(&job.repository)?)?;
         Ok(config)
     }
 
-    /// Runs mock; returns the folder of the RPMs it made and that of its logs.
+    /// Runs mock; returns the folders of the RPMs and of the logs.
     fn mock(
         &self,
         job: &Job<'_>,
@@ -149,12 +149,12 @@ impl<'w> MockBuilder<'w> {
         Ok((made, results))
     }
 
-    /// Returns the options that differ from run to run, or from component to component,
-    /// and are therefore not in the config.
+    /// Returns the options that depend on the run or on the component and therefore do not belong
+    /// in the config.
     fn options(&self, job: &Job<'_>, lease: Option<&Lease<'_>>) -> Vec<String> {
         let mut options = vec!["--define".to_owned(), format!("_smp_ncpus_max {}", job.jobs)];
         options.extend(gpu_defines(&self.workspace.provider.gpu_macros, job.gpu_targets));
-        // Of rpmbuild alone: that it waited for a mirror is not the build's fault.
+        // A timeout of rpmbuild only: waiting for a mirror is not the build's fault.
         options.extend(job.timeout.map(|limit| format!("--rpmbuild_timeout={}", limit.as_secs().max(1))));
         options.extend(lease.iter().flat_map(|lease| lease.options()));
         if let Some(dir) = &self.ccache {
@@ -166,8 +166,8 @@ impl<'w> MockBuilder<'w> {
         options
     }
 
-    /// Runs mock and tells what it does. The first build of a run makes the others wait
-    /// until the build root is there: mock does not mind that several fill its cache.
+    /// Runs mock and reports its steps. The first build of a run makes the others wait until the
+    /// build root exists, because mock lets several builds fill its cache.
     fn follow(
         &self,
         job: &Job<'_>,
@@ -175,12 +175,12 @@ impl<'w> MockBuilder<'w> {
         root: &BuildRoot,
         command: Command,
     ) -> Result<Finished, ProcessError> {
-        // Hermetic build roots have no cache.
+        // Hermetic build roots are not cached.
         let shared = self.hermetic.is_none().then_some(&self.root_cache);
         let filling = shared.and_then(RootCache::fill_or_wait);
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // Without it, nothing would end mock when the user asks to stop.
+            // Without this thread, nothing would stop mock on an interrupt.
             let watching = parallel::builder().spawn_scoped(scope, || {
                 let mut watch = Watch { job, root, building: false, asked: None };
                 let mut logs = Follower::new(results);
@@ -224,9 +224,9 @@ impl Watch<'_> {
         }
     }
 
-    /// Ends what runs in the build root if we are asked to stop and mock goes on. While it
-    /// sets the root up it is left alone: a scriptlet that is killed there would spoil the
-    /// cache for the builds to come.
+    /// Kills the processes in the build root after an interrupt if mock keeps running. Does nothing
+    /// while mock sets up the root: killing a scriptlet there would corrupt the cache for later
+    /// builds.
     fn end_if_asked(&mut self) {
         if !stop_requested() || !self.building {
             return;
@@ -234,14 +234,14 @@ impl Watch<'_> {
         let asked = *self.asked.get_or_insert_with(Instant::now);
         if asked.elapsed() > PATIENCE {
             self.asked = Some(Instant::now());
-            // It may have ended by itself in the meantime; if not, we try again.
+            // mock may have stopped by itself in the meantime; otherwise this is retried.
             let _ = self.root.end_all().run_to_stop();
         }
     }
 }
 
-/// Refuses a build folder that cannot be in mock's configuration: it evaluates what looks
-/// like an expression of Jinja or of Python's `%` in the paths that it is given.
+/// Rejects a build folder whose path cannot be in mock's configuration: mock expands Jinja and
+/// Python `%` expressions in it.
 fn refuse_path(dir: &Path) -> Result<(), BuildError> {
     let text = dir.to_string_lossy();
     match text.chars().find(|c| matches!(c, '{' | '%')) {
@@ -259,7 +259,7 @@ impl Builder for MockBuilder<'_> {
     }
 
     fn identity(&self) -> String {
-        // What is the chroot's own is in its definition; the rest is in the template.
+        // The chroot's own settings are in its definition; everything else is in the template.
         let template = Sha256::of_file(&self.workspace.root.join(TEMPLATE));
         format!(
             "mock, template {}",
@@ -280,7 +280,7 @@ impl Builder for MockBuilder<'_> {
                 "run as an ordinary user in the group `mock`: `usermod -aG mock USER`",
             );
         }
-        // Groups are those of this login, not what /etc/group says by now.
+        // The groups of this login, which may be older than /etc/group.
         let groups = Command::new("id").arg("-Gn").text()?;
         if !groups.split_whitespace().any(|group| group == GROUP) {
             return refused(
@@ -314,7 +314,7 @@ impl Builder for MockBuilder<'_> {
             list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
         buildroot.sort();
         let rpms = rpms.into_iter().filter(|p| !p.to_string_lossy().ends_with(".src.rpm")).collect();
-        // A hermetic build root is that of the lock that is there already.
+        // A hermetic build root has the lock that already exists.
         let lock = match self.hermetic {
             None => results.join(BUILDROOT_LOCK),
             Some(_) => hermetic::lock_of(&self.workspace.build_dir(), &job.component.name),

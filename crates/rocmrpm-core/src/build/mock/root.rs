@@ -1,4 +1,5 @@
-//! One component's build root, and the commands of mock that are about it.
+//! The build root of one component, and the mock commands that work on it. Builds themselves start
+//! in `mock`.
 
 use std::path::PathBuf;
 
@@ -10,10 +11,10 @@ use crate::workspace::Workspace;
 /// `backend.py`.
 const BUILD_FOLDER: &str = "/builddir/build/BUILD";
 
-/// The build root that a component has, or would have, in mock.
+/// The build root of a component in mock, whether or not it exists yet.
 pub struct BuildRoot {
-    /// The workspace's folder. mock runs its config, which is Python, as the user and outside of the
-    /// build root.
+    /// The workspace's folder. mock executes its config, which is Python, as the user and outside
+    /// of the build root.
     root: PathBuf,
     config: PathBuf,
     component: String,
@@ -29,44 +30,44 @@ impl BuildRoot {
         Self { root: workspace.root.clone(), config, component: component.to_string() }
     }
 
-    /// Returns mock with the component's own build root: the name's first part is the
-    /// cache's, which all components share.
+    /// Returns mock with the component's own build root. The first part of the root's name is that
+    /// of the cache, which all components share.
     pub(super) fn mock(&self) -> Command {
         let mock = Command::new("mock").runs_code_of(&self.root);
         mock.arg("-r").arg(&self.config).arg("--uniqueext").arg(&self.component)
     }
 
-    /// Returns where the root is, if a build left one.
+    /// Returns the path of the root, if a build left one.
     pub fn path(&self) -> Result<Option<PathBuf>, ProcessError> {
         if !self.config.exists() {
             return Ok(None);
         }
         let said = self.mock().arg("--print-root-path").text()?;
         let path = said.lines().next_back().map(|line| PathBuf::from(line.trim()));
-        // mock's own mark of a root that it has set up.
+        // mock creates this file in a root that it has set up.
         Ok(path.filter(|path| path.join(".initialized").exists()))
     }
 
-    /// Returns the command that runs a shell, or a command, where the build ran: as its
-    /// user, and as cut off from the network.
+    /// Returns the command that runs a shell, or a command, where the build ran: as the same user,
+    /// and equally cut off from the network.
     pub fn shell(&self, command: &[String]) -> Command {
         let mock = self.mock().args(["--quiet", "--unpriv", "--cwd", BUILD_FOLDER, "--shell"]);
         if command.is_empty() {
             return mock;
         }
-        // mock joins the words and hands them to a shell.
+        // mock joins the words and passes them to a shell.
         let line = command.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
         mock.arg("--").arg(line)
     }
 
-    /// Returns the command that ends what runs inside the root: mock runs as root and
-    /// cannot be signalled by us, but does that for us.
+    /// Returns the command that kills all processes inside the root: mock runs them as root, so
+    /// rocmrpm cannot signal them itself.
     pub(super) fn end_all(&self) -> Command {
         self.mock().args(["--quiet", "--orphanskill"])
     }
 }
 
-/// Returns where a chroot's mock config is.
+/// Returns the path of a chroot's mock config.
 pub(super) fn config_path(workspace: &Workspace) -> PathBuf {
     workspace.build_dir().join("mock.cfg")
 }

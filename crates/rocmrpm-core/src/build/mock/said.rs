@@ -1,16 +1,16 @@
-//! mock's own words: the last error of its output. And dnf's, from its own log: mock may
-//! lose what a command says last.
+//! Extracts the last error from mock's own output, and dnf's errors from its log, because mock may
+//! lose the last lines of a command. Does not interpret them.
 
 use std::path::Path;
 
 use crate::build::failure::{Log, shown_lines};
 
-/// What mock itself said of a failure.
+/// mock's own error message.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    /// The command that failed, if it was one.
+    /// The command that failed, if any.
     pub command: String,
-    /// The message, with what the command wrote where mock repeats it.
+    /// The message, including the command's output if mock repeats it.
     pub lines: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ impl Said {
     pub fn read(log: &Path) -> Self {
         let log = Log::read(log);
         let lines = log.lines();
-        // The first of mock's errors only names the SRPM.
+        // The first error that mock prints only names the SRPM.
         let is_error = |line: &String| line.starts_with("ERROR: ") && !line.starts_with("ERROR: Exception(");
         let Some(start) = lines.iter().rposition(is_error) else {
             return Self { command: String::new(), lines: log.last(SHOWN) };
@@ -37,9 +37,9 @@ impl Said {
     }
 }
 
-/// Returns the errors of dnf's last run in the build root. mock stops to read when stdout
-/// has ended, and loses what stderr still has; dnf's own log is copied out of the root by
-/// mock's plugin `chroot_scan`, to the same path below a folder of that name.
+/// Returns the errors of dnf's last run in the build root. mock stops reading when stdout ends, and
+/// loses the rest of stderr. mock's plugin `chroot_scan` copies dnf's own log out of the root, to
+/// the same path below a folder of that name.
 pub(super) fn errors_of_dnf(results: &Path) -> Vec<String> {
     let copied = walkdir::WalkDir::new(results.join("chroot_scan")).sort_by_file_name();
     let mut logs = copied.into_iter().filter_map(Result::ok).filter(|entry| entry.file_name() == DNF_LOG);
@@ -60,8 +60,8 @@ pub(super) fn errors_of_dnf(results: &Path) -> Vec<String> {
     run.collect()
 }
 
-/// Takes a line of dnf's log apart, such as `2026-11-22T00:37:28+0000 [210] ERROR No match`:
-/// process, level, message. Source: dnf5, libdnf5/logger/logger.cpp, `Logger::write`.
+/// Splits a line of dnf's log, such as `2026-11-22T00:37:28+0000 [210] ERROR No match`, into
+/// process, level and message. Source: dnf5, libdnf5/logger/logger.cpp, `Logger::write`.
 fn dnf_line(line: &str) -> Option<(&str, &str, &str)> {
     let (time, rest) = line.split_once(" [")?;
     let (run, rest) = rest.split_once("] ")?;
@@ -69,10 +69,10 @@ fn dnf_line(line: &str) -> Option<(&str, &str, &str)> {
     (time.contains('T') && run.parse::<u32>().is_ok()).then_some((run, level, message))
 }
 
-/// What dnf5 calls its log.
+/// The name of dnf5's log.
 const DNF_LOG: &str = "dnf5.log";
 
-/// How many lines of either's words are shown.
+/// The number of lines shown of either log.
 pub(super) const SHOWN: usize = 12;
 
 #[cfg(test)]

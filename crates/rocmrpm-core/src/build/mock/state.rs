@@ -1,20 +1,20 @@
-//! What mock is doing, read from its logs while it runs: `state.log` for its own steps,
-//! `build.log` for the scripts that rpmbuild executes.
+//! Follows mock through its logs while it runs: `state.log` for its own steps, `build.log` for the
+//! scripts that rpmbuild executes. Does not explain failures.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How much of a log is read at a time, and how long a line may be.
+/// The number of bytes read from a log at a time, and the maximum length of a line.
 const CHUNK: usize = 64 * 1024;
 
-/// A step of mock that is worth telling.
+/// A step of mock that is reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It began something, in words for the terminal.
+    /// A step started; the text is for the terminal.
     Began(String),
-    /// rpmbuild runs: what happens now happens inside the build root.
+    /// rpmbuild is running inside the build root.
     Building,
-    /// The build root is there, and its cache with it.
+    /// The build root and its cache exist.
     RootReady,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Returns a follower of the logs in mock's result folder, from what they have now.
+    /// Returns a follower of the logs in mock's result folder, starting at their current end.
     pub fn new(results: &Path) -> Self {
         Self {
             state: Tail::new(results.join("state.log")),
@@ -35,7 +35,7 @@ impl Follower {
         }
     }
 
-    /// Reads what is new, and hands each step to `tell`.
+    /// Reads what is new, and passes each step to `tell`.
     pub fn read(&mut self, mut tell: impl FnMut(Step)) {
         let last = &mut self.last;
         let mut began = |what: String, tell: &mut dyn FnMut(Step)| {
@@ -82,7 +82,7 @@ fn change_in(line: &str) -> Option<Change<'_>> {
     start.or_else(|| text.strip_prefix("Finish: ").map(Change::Finish))
 }
 
-/// Returns what a step of mock is called at the terminal; nothing for those that take no
+/// Returns the description of one of mock's steps for the terminal; `None` for steps that take no
 /// time. Source: `state.start` in mock's sources.
 fn words_of(step: &str) -> Option<String> {
     let words = match step {
@@ -100,7 +100,7 @@ fn words_of(step: &str) -> Option<String> {
     Some(words.to_owned())
 }
 
-/// A file that grows, read line by line.
+/// A growing file, read line by line.
 struct Tail {
     path: PathBuf,
     offset: u64,
@@ -113,9 +113,9 @@ impl Tail {
         Self { path, offset, partial: Vec::new() }
     }
 
-    /// Hands over every line that is complete; of longer ones the beginning alone.
+    /// Passes on every complete line, cutting long ones.
     fn lines(&mut self, mut line: impl FnMut(&str)) {
-        // It may not be there yet.
+        // The file may not exist yet.
         let Ok(mut file) = std::fs::File::open(&self.path) else { return };
         if file.seek(SeekFrom::Start(self.offset)).is_err() {
             return;

@@ -1,12 +1,13 @@
-//! `[[closure.accept]]`: which findings a packager accepts, and until when.
+//! `[[closure.accept]]`: applies the findings that a packager accepts, each until a day. Does not
+//! look for findings.
 
 use jiff::civil::Date;
 
 use super::{Finding, Status, What};
 use crate::workspace::{AcceptRule, YANKED};
 
-/// Marks what is accepted on this day; returns warnings of rules that match nothing, if all was
-/// looked at.
+/// Marks the findings that are accepted on this day. Returns warnings about rules that match
+/// nothing, if the audit is complete.
 pub(super) fn apply(
     rules: &[AcceptRule],
     findings: &mut [Finding],
@@ -16,7 +17,7 @@ pub(super) fn apply(
     let mut used = vec![false; rules.len()];
     for finding in findings.iter_mut().filter(|finding| finding.status == Status::Open) {
         let matching = rules.iter().enumerate().filter(|(_, rule)| covers(rule, finding));
-        // Of several rules one that still holds counts.
+        // Of several rules, the one that lasts longest counts.
         let mut chosen: Option<&AcceptRule> = None;
         for (at, rule) in matching {
             used[at] = true;

@@ -1,4 +1,4 @@
-//! Why a closure could not be audited.
+//! The errors of auditing a closure. Findings are not errors.
 
 use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::osv::OsvError;
@@ -15,7 +15,7 @@ pub enum AuditError {
     /// A wheel or a page of the index could not be fetched.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A wheel's SBOM cannot be read.
+    /// A wheel's SBOM cannot be parsed.
     #[error("the SBOM in `{file}` of `{member}` cannot be used: {}", visible(wrong))]
     Sbom {
         /// The member.
@@ -25,10 +25,10 @@ pub enum AuditError {
         /// What is wrong.
         wrong: String,
     },
-    /// The user asked to stop.
+    /// The run was interrupted.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The file system refuses.
+    /// A file operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }

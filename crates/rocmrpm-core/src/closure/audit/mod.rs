@@ -1,5 +1,5 @@
-//! The known vulnerabilities and yanked files of a closure, and which of them a packager accepts.
-//! Where advisories come from is `osv`'s business.
+//! Finds known vulnerabilities and yanked files in a closure, and applies what a packager accepts.
+//! Fetching advisories is up to `osv`.
 
 mod accept;
 mod error;
@@ -24,36 +24,36 @@ pub use error::AuditError;
 use scope::Scope;
 pub use vulnerability::{Part, Vulnerability};
 
-/// What to audit, and by which advisories.
+/// What to audit, and the source of the advisories.
 pub struct Request<'a> {
     /// The closure.
     pub closure: &'a Closure,
-    /// The version of the component that it is of.
+    /// The version of the component whose closure it is.
     pub version: &'a str,
-    /// What is accepted.
+    /// The rules for accepted findings.
     pub accepts: &'a [AcceptRule],
-    /// Whether to look at what is the release's, too.
+    /// Whether to audit the release's packages as well.
     pub system: bool,
-    /// The exports to read; the service is asked if there are none.
+    /// The exports to read; if empty, the service is queried.
     pub exports: &'a [PathBuf],
     /// The service.
     pub service: Service<'a>,
-    /// Whether the index may not be asked which files are yanked.
+    /// Whether querying the index for yanked files is forbidden.
     pub offline: bool,
     /// The time of the audit.
     pub now: Timestamp,
 }
 
-/// Whose package brings a distribution to users.
+/// Which package provides a distribution to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
     /// A component of the stack.
     Stack,
-    /// An RPM of its own.
+    /// A separate RPM.
     Rpm,
     /// The private prefix.
     Private,
-    /// The release, which fixes its own packages.
+    /// The release, whose maintainers fix its packages.
     System,
 }
 
@@ -69,42 +69,42 @@ impl Holder {
     }
 }
 
-/// What came of an audit.
+/// The result of an audit.
 #[derive(Debug)]
 pub struct Audit {
-    /// Where the advisories come from.
+    /// The source of the advisories.
     pub source: Source,
-    /// How many packages were looked at.
+    /// The number of packages audited.
     pub packages: usize,
-    /// How many components of SBOMs were looked at.
+    /// The number of SBOM components audited.
     pub components: usize,
-    /// How many wheels have an SBOM.
+    /// The number of wheels with an SBOM.
     pub wheels: usize,
-    /// How many packages of the release were passed over.
+    /// The number of the release's packages that were skipped.
     pub passed_over: usize,
-    /// What was found: by package, the most severe first.
+    /// The findings, by package, most severe first.
     pub findings: Vec<Finding>,
-    /// What could not be looked at, and other things that should be known.
+    /// What could not be audited, and other warnings.
     pub warnings: Vec<String>,
 }
 
-/// Where advisories come from.
+/// The source of the advisories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// The service at this address.
+    /// The service at this URL.
     Service(String),
-    /// Exports, each with the day of its newest advisory.
+    /// Exports, each with the date of its newest advisory.
     Exports(Vec<(PathBuf, Date)>),
 }
 
-/// Something found in a package.
+/// A finding in a package.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The distribution's normalized name.
     pub package: String,
     /// Its version.
     pub version: String,
-    /// Whose package brings it.
+    /// Which package provides it.
     pub holder: Holder,
     /// What was found.
     pub what: What,
@@ -112,35 +112,35 @@ pub struct Finding {
     pub status: Status,
 }
 
-/// What was found.
+/// The kind of finding.
 #[derive(Debug, Clone)]
 pub enum What {
     /// A known vulnerability.
     Vulnerable(Vulnerability),
-    /// Files that upstream took back (PEP 592).
+    /// Files that upstream yanked (PEP 592).
     Yanked(Vec<String>),
 }
 
 /// Whether a finding is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// It is not.
+    /// It is not accepted.
     Open,
-    /// It is, with a reason, until a day.
+    /// It is accepted with a reason, until a day.
     Accepted(String, Date),
-    /// It was until a day that has passed.
+    /// It was accepted until a day that has passed.
     Expired(String, Date),
-    /// It is the release's to fix.
+    /// It is up to the release to fix it.
     OfRelease,
 }
 
 impl Audit {
-    /// Returns whether nothing is left that is ours and is not accepted.
+    /// Returns whether no finding is left open.
     pub fn is_clean(&self) -> bool {
         self.open().next().is_none()
     }
 
-    /// Returns the findings that are ours and are not accepted.
+    /// Returns the findings in the stack's own packages that are not accepted.
     pub fn open(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| matches!(finding.status, Status::Open | Status::Expired(..)))
     }
@@ -160,7 +160,7 @@ pub fn audit(request: &Request<'_>, fetcher: &Fetcher<'_>) -> Result<Audit, Audi
     }
     findings.sort_by_cached_key(Finding::order);
     let today = request.now.to_zoned(TimeZone::UTC).date();
-    // What could not be looked at may be what is accepted.
+    // Rules may accept findings in what could not be audited.
     let complete = scope.complete && covered && !request.offline;
     warnings.extend(accept::apply(request.accepts, &mut findings, today, complete));
     Ok(Audit {
@@ -174,8 +174,8 @@ pub fn audit(request: &Request<'_>, fetcher: &Fetcher<'_>) -> Result<Audit, Audi
     })
 }
 
-/// Returns what is known of packages, where that comes from, and whether it is about all of their
-/// ecosystems.
+/// Returns the advisories for packages, their source, and whether the source covers all ecosystems
+/// of the packages.
 fn ask(
     request: &Request<'_>,
     packages: &[Package],
@@ -207,7 +207,7 @@ fn ask(
 }
 
 impl Finding {
-    /// Sorts by package, yanked files first, then by falling severity.
+    /// Sorts by package, then yanked files before vulnerabilities, then by decreasing severity.
     fn order(&self) -> (String, u8, String, String) {
         let (rank, part, id) = match &self.what {
             What::Yanked(_) => (0, String::new(), String::new()),

@@ -1,5 +1,5 @@
-//! What an audit looks at: the members of a closure that reach users by our packages, and what
-//! the SBOMs in their wheels list.
+//! The scope of an audit: the members of a closure that the stack's packages provide to users, and
+//! the components in the SBOMs of their wheels. Does not look for advisories.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::sources::{Fetcher, SourceError, normalized};
 use crate::wheel::{Purl, Sboms, sboms_in};
 use crate::workspace::{Pin, Place, Source};
 
-/// How many wheels are read at the same time: most of the time goes into fetching.
+/// How many wheels are read concurrently: most of the time is spent downloading.
 const AT_ONCE: usize = 8;
 
-/// A package to look at.
+/// A package to audit.
 pub(super) struct Target {
     /// The distribution's normalized name.
     pub name: String,
     pub version: String,
     pub holder: Holder,
-    /// What is looked for in the distribution's place: a component in its wheel.
+    /// The component in its wheel to audit instead of the distribution itself.
     pub part: Option<Part>,
 }
 
 impl Target {
-    /// Returns the package whose advisories are of interest.
+    /// Returns the package to query advisories for.
     pub fn package(&self) -> Package {
         match &self.part {
             Some(part) => part.package.clone(),
@@ -41,10 +41,10 @@ impl Target {
 
 pub(super) struct Scope<'a> {
     pub targets: Vec<Target>,
-    /// The members whose files we lock and ship.
+    /// The members whose files are locked and shipped by the stack.
     pub ours: Vec<&'a Member>,
     pub passed_over: usize,
-    /// How many wheels have an SBOM.
+    /// The number of wheels with an SBOM.
     pub wheels: usize,
     /// Whether every SBOM could be read.
     pub complete: bool,
@@ -88,13 +88,13 @@ impl<'a> Scope<'a> {
         Ok(scope)
     }
 
-    /// Returns the packages to ask for, each once.
+    /// Returns the packages to query, without duplicates.
     pub fn packages(&self) -> Vec<Package> {
         let packages: BTreeSet<Package> = self.targets.iter().map(Target::package).collect();
         packages.into_iter().collect()
     }
 
-    /// Adds what the SBOMs in wheels list.
+    /// Adds the components in the SBOMs of wheels.
     fn add_parts(&mut self, fetcher: &Fetcher<'_>) -> Result<(), AuditError> {
         let read = parallel::try_map(&self.ours, AT_ONCE, |member| sboms(member, fetcher))?;
         let (mut unread, mut unknown, mut other) = (Vec::new(), 0, Vec::new());
@@ -151,16 +151,16 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// What came of reading a member's wheel.
+/// The result of reading a member's wheel.
 enum Read {
     /// It has no wheel.
     NoWheel,
-    /// The wheel of this name is not in the cache, and nothing may be fetched.
+    /// The wheel of this name is not in the cache, and downloads are forbidden.
     NotCached(String),
     Sboms(String, Sboms),
 }
 
-/// Reads the SBOMs in a member's wheel, which is fetched at most once.
+/// Reads the SBOMs in a member's wheel, downloading it at most once.
 fn sboms(member: &Member, fetcher: &Fetcher<'_>) -> Result<Read, AuditError> {
     let Some(node) = &member.node else { return Ok(Read::NoWheel) };
     let Origin::Index { wheel: Some(LockedFile { name: file, sha256, .. }), .. } = &node.locked.origin else {

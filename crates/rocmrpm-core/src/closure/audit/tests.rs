@@ -1,4 +1,4 @@
-//! What becomes of advisories about the members of a closure.
+//! Tests of how advisories about the members of a closure become findings.
 
 use super::vulnerability::findings;
 use super::*;
@@ -25,7 +25,7 @@ fn advisory(id: &str, aliases: &[&str], severity: &str) -> Hit {
     Hit { advisory: Advisory::read(text.to_string().as_bytes()).unwrap(), fixed: Some("9".into()) }
 }
 
-/// Returns what is found in the sample closure if each package has these hits.
+/// Returns the findings in the sample closure if every package has these hits.
 fn found(system: bool, hits: &[Hit]) -> (Vec<Finding>, usize) {
     let (closure, ..) = sample();
     let dir = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ fn the_releases_packages_are_looked_at_only_when_asked() {
     assert_eq!(names(&findings)[4..], ["starlette 1.0 rpm", "torch 2.11.0 stack", "xgrammar 0.1.9 private"]);
     assert_eq!(passed_over, 2);
     let (findings, passed_over) = found(true, &hits);
-    // The version is the release's, not the locked one.
+    // This is the release's version, not the locked one.
     assert!(names(&findings).contains(&"numpy 2.3.4 system".to_owned()), "{:?}", names(&findings));
     let of_release = findings.iter().filter(|one| one.status == Status::OfRelease).count();
     assert_eq!((of_release, passed_over), (2, 0));
@@ -98,13 +98,13 @@ fn acceptance_ends_on_its_day_and_needs_a_match() {
     let hub = [rule("cve-1", Some("hub"), "2027-01-31")];
     assert_eq!(status(&hub, "2027-01-31"), (6, 1, 0, vec![]));
     assert_eq!(status(&hub, "2027-02-01"), (6, 0, 1, vec![]));
-    // A rule that still holds wins over one that does not.
+    // A rule that is still valid wins over an expired one.
     let both = [rule("GHSA-1", None, "2027-03-01"), rule("CVE-1", None, "2027-01-31")];
     assert_eq!(status(&both, "2027-02-15"), (0, 7, 0, vec![]));
     let none = [rule("CVE-2", None, "2027-01-31"), rule(crate::workspace::YANKED, Some("hub"), "2027-01-31")];
     let (open, _, _, warnings) = status(&none, "2026-01-01");
     assert_eq!((open, warnings.len()), (7, 2));
     assert!(warnings[1].contains("the acceptance of `yanked` of `hub`"), "{warnings:?}");
-    // What was not looked at may be what is accepted.
+    // Rules may accept findings in what could not be audited.
     assert!(accept::apply(&none, &mut all.clone(), "2026-01-01".parse().unwrap(), false).is_empty());
 }

@@ -1,4 +1,5 @@
-//! The locked files that upstream took back (PEP 592), by the pages of the index.
+//! Finds the locked files that upstream yanked (PEP 592), using the pages of the index. Does not
+//! replace them.
 
 use super::scope::Scope;
 use super::{AuditError, Finding, Holder, Status, What};
@@ -6,7 +7,7 @@ use crate::closure::{LockedFile, Origin};
 use crate::sources::Fetcher;
 use crate::workspace::Place;
 
-/// Returns what is yanked; warns of files that the index no longer has.
+/// Returns the yanked files, and warns about files that the index no longer has.
 pub(super) fn findings(
     scope: &Scope<'_>,
     fetcher: &Fetcher<'_>,

@@ -1,4 +1,5 @@
-//! Why a closure's members cannot become packages: all members that stand against it.
+//! The errors of turning a closure's members into packages; all affected members are reported
+//! together.
 
 use crate::error::{Diagnose, Diagnosis, Error, Kind};
 use crate::process::ProcessError;
@@ -11,31 +12,31 @@ pub struct Refused {
     pub member: String,
     /// What is wrong with it.
     pub problem: String,
-    /// What one can do.
+    /// How to fix it.
     pub help: String,
 }
 
 /// Why the members of a closure cannot become packages.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// Something is wrong with members.
+    /// Some members cannot become packages.
     #[error("{}", match members.as_slice() {
         [one] => format!("`{}` cannot become a package: {}", one.member, one.problem),
         all => format!("{} members of the closure cannot become packages", all.len()),
     })]
     Refused {
-        /// The component.toml where members are decided.
+        /// The component.toml with the decisions about members.
         file: String,
         /// The members.
         members: Vec<Refused>,
     },
-    /// A file of a member cannot be had.
+    /// A file of a member is unavailable.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The machine cannot be asked for its libraries.
+    /// The machine's libraries could not be listed.
     #[error(transparent)]
     Machine(#[from] ProcessError),
-    /// A member's wheel is not what its name says.
+    /// A member's wheel does not match its name.
     #[error("`{member}`: the wheel {file} cannot be taken: {reason}")]
     Wheel {
         /// The member.
@@ -45,7 +46,7 @@ pub enum GenerateError {
         /// Why.
         reason: String,
     },
-    /// What is written for an earlier release cannot be read.
+    /// The files written for an earlier release cannot be read.
     #[error("{0}")]
     Earlier(Error),
 }

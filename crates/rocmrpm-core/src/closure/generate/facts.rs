@@ -1,5 +1,5 @@
-//! What a package needs to know of a member: what it is built from, its licence, what its wheel
-//! holds, what its source asks for. Texts are made of it elsewhere.
+//! Gathers the facts about a member that its package needs: what it is built from, its license, the
+//! contents of its wheel, and the needs of its source. Does not generate any files.
 
 use std::collections::BTreeSet;
 use std::fs::{File, FileType};
@@ -21,8 +21,8 @@ use crate::sources::{CargoProject, Fetcher, SourceError, Tree, normalized, sourc
 use crate::wheel::{self, Contents};
 use crate::workspace::{BuiltFrom, MemberRule, Pin, Place, Source};
 
-/// The build backends whose source distributions of pure Python build without more ado:
-/// Fedora's own guidelines build all of them by `%pyproject_wheel`.
+/// The build backends whose pure Python source distributions build without extra steps: Fedora's
+/// guidelines build all of them with `%pyproject_wheel`.
 const PLAIN_BACKENDS: &[&str] = &[
     "flit_core.buildapi",
     "hatchling.build",
@@ -32,72 +32,68 @@ const PLAIN_BACKENDS: &[&str] = &[
     "setuptools.build_meta:__legacy__",
 ];
 
-/// Files of a source that hold its licence, by their beginning in lower case.
+/// Prefixes of the names of license files, in lower case.
 const LICENSE_FILES: &[&str] = &["copying", "licence", "license", "notice"];
 
-/// What is known of a member.
+/// The facts about a member.
 pub(super) struct Facts {
-    /// What it is built from.
     pub built_from: Built,
-    /// Why that, in a sentence.
+    /// The reason for that choice, as a sentence.
     pub reason: String,
-    /// Its licence as an SPDX expression.
+    /// Its license as an SPDX expression.
     pub license: String,
-    /// Whether it is for any architecture.
+    /// Whether it works on any architecture.
     pub pure: bool,
 }
 
 /// What a package is built from.
 pub(super) enum Built {
-    /// A wheel.
     Wheel(WheelFacts),
-    /// A source distribution.
     Sdist(SdistFacts),
 }
 
-/// What a wheel holds.
+/// The contents of a wheel.
 pub(super) struct WheelFacts {
     pub file: LockedFile,
-    /// Whether its metadata name license files.
+    /// Whether its metadata lists license files.
     pub names_licenses: bool,
-    /// What is in it.
     pub contents: Contents,
-    /// What is bundled in it, as `Provides:` has it.
+    /// What is bundled in it, in the syntax of `Provides:`.
     pub bundled: BTreeSet<String>,
 }
 
-/// What is kept in the cache of a wheel: reading a large one takes seconds.
+/// What is cached about a wheel: reading a large one takes seconds.
 #[derive(Serialize, Deserialize)]
 struct Looked {
     contents: Contents,
     traces: Traces,
 }
 
-/// What a source distribution is.
+/// The facts about a source distribution.
 pub(super) struct SdistFacts {
     pub file: LockedFile,
-    /// The project's name as it stands in the pin.
+    /// The project's name as it is written in the pin.
     pub project: String,
-    /// Its top folder, where that does not follow from its name.
+    /// Its top folder, if it does not follow from its name.
     pub top_folder: Option<String>,
-    /// The normalized names of what builds it.
+    /// The normalized names of its build dependencies.
     pub build_requires: BTreeSet<String>,
-    /// The packages that a packager knows the build to need beside those.
+    /// The packages that, according to a packager, the build needs in addition.
     pub packages: Vec<String>,
-    /// What is written in Rust, where it has a `Cargo.lock`.
+    /// Its Rust project, if it has a `Cargo.lock`.
     pub rust: Option<CargoProject>,
-    /// Whether it has a toolchain file that rustup would follow.
+    /// The toolchain files in it that rustup would follow.
     pub toolchain_files: Vec<String>,
-    /// Whether it has the source of a module in C, C++ or Cython. setup.py and other backends know
-    /// only when they run.
+    /// Whether it contains the source of an extension module in C, C++ or Cython. setup.py and
+    /// other backends only know this when they run.
     pub extensions: bool,
-    /// Its licence files, from the top folder on.
+    /// Its license files, relative to the top folder.
     pub license_files: Vec<String>,
 }
 
 #[cfg(test)]
 impl SdistFacts {
-    /// Returns those of `x-1.tar.gz`, which has nothing special.
+    /// Returns the facts about `x-1.tar.gz`, which has nothing special.
     pub fn sample() -> Self {
         let name = "x-1.tar.gz".to_owned();
         Self {
@@ -120,7 +116,7 @@ impl SdistFacts {
 }
 
 impl Facts {
-    /// Looks at a member.
+    /// Gathers the facts about a member.
     pub fn of(
         member: &Member,
         rule: Option<&MemberRule>,
@@ -178,7 +174,7 @@ impl Facts {
             let pure = pure && !compiled;
             let private = member.place == Place::Private;
             let license = match (&facts.rust, wheel) {
-                // The private package has one source for each member.
+                // The private package has one source per member.
                 (Some(_), Some(wheel)) if private => {
                     return of_wheel(wheel, "it is private, and its source is written in Rust".into());
                 }
@@ -203,7 +199,8 @@ impl Facts {
             Ok(Self { built_from: Built::Sdist(facts), reason, license, pure })
         };
         match (asked, wheel, sdist) {
-            // Nobody builds against what is private, and one package cannot have everyone's tools.
+            // No other package builds against private members, and one package cannot have the
+            // build tools of all members.
             (None, Some(wheel), _) if member.place == Place::Private => {
                 of_wheel(wheel, "it is private".into())
             }
@@ -262,7 +259,7 @@ fn no_name(name: &str) -> GenerateError {
 }
 
 impl WheelFacts {
-    /// Also returns what its binaries show.
+    /// Returns the facts and the traces in its binaries.
     fn of(
         name: &str,
         version: &Version,
@@ -299,7 +296,7 @@ fn open(path: &Path) -> Result<File, String> {
     File::open(path).map_err(|error| format!("it cannot be read: {error}"))
 }
 
-/// Returns a wheel's METADATA, which must be of this distribution.
+/// Returns a wheel's METADATA, which must belong to this distribution.
 fn metadata(path: &Path, name: &str, version: &Version) -> Result<String, String> {
     let metadata = wheel::metadata_in(open(path)?)?;
     let (stated, of) = wheel::name_and_version(&metadata)?;
@@ -309,12 +306,13 @@ fn metadata(path: &Path, name: &str, version: &Version) -> Result<String, String
     Ok(metadata)
 }
 
-/// Returns whether METADATA name license files (PEP 639), which RPM then marks as such.
+/// Returns whether METADATA lists license files (PEP 639), which rpm then marks as such.
 fn names_licenses(metadata: &str) -> bool {
     wheel::header_fields(metadata).any(|field| field.is("License-File"))
 }
 
-/// Reads what is in a wheel. Upstream's slips in other files do not matter: pip installs it.
+/// Reads the contents of a wheel. Ignores mistakes in other files, because pip installs the wheel
+/// anyway.
 fn look(path: &Path) -> Result<Looked, String> {
     let file = open(path)?;
     let length = file.metadata().map_err(|error| format!("it cannot be read: {error}"))?.len();
@@ -323,14 +321,14 @@ fn look(path: &Path) -> Result<Looked, String> {
     Ok(Looked { contents, traces })
 }
 
-/// What builds a source distribution.
+/// How a source distribution is built.
 struct Build {
     backend: String,
     requires: Vec<String>,
 }
 
 impl Build {
-    /// Reads the table `[build-system]` of pyproject.toml (PEP 517, PEP 518); without one it is
+    /// Reads the table `[build-system]` of pyproject.toml (PEP 517, PEP 518); the default is
     /// setuptools.
     fn read(tree: &Tree) -> Result<Result<Self, String>, SourceError> {
         let legacy = || Self {
@@ -356,7 +354,7 @@ impl Build {
         Ok(Ok(Self { backend, requires }))
     }
 
-    /// Returns whether the release can build it without more ado; if not, why.
+    /// Checks that the release can build it without extra steps; the error is the reason why not.
     fn plain(&self, offers: &Offers) -> Result<(), String> {
         if !PLAIN_BACKENDS.contains(&self.backend.as_str()) {
             return Err(format!("its source is built by {}", self.backend));
@@ -385,7 +383,7 @@ impl Build {
 }
 
 impl SdistFacts {
-    /// Also returns what builds it, or why that is not known.
+    /// Returns the facts and how it is built, or why that is unknown.
     fn of(
         name: &str,
         version: &Version,
@@ -417,7 +415,8 @@ impl SdistFacts {
     }
 }
 
-/// Returns whether an sdist has sources of extension modules: Cython's, or what setup.py compiles.
+/// Returns whether an sdist contains sources of extension modules: those of Cython, or what
+/// setup.py compiles.
 fn has_extensions(dir: &Path) -> bool {
     let setup = fs_err::read(dir.join("setup.py")).unwrap_or_default();
     let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
@@ -426,8 +425,7 @@ fn has_extensions(dir: &Path) -> bool {
         || names.any(|path| path.extension().is_some_and(|extension| extension == "pyx"))
 }
 
-/// Returns the licence files among these in the top folder; where there are none, those one
-/// folder below.
+/// Returns the license files in the top folder or, if there are none, those one folder below.
 fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceError> {
     let plain = |name: &str| {
         !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
@@ -448,7 +446,7 @@ fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceErro
     Ok(found)
 }
 
-/// Returns what is of a kind in a folder, sorted.
+/// Returns the names of entries of one type in a folder, sorted.
 fn names_in(dir: &Path, kind: fn(&FileType) -> bool) -> Result<Vec<String>, SourceError> {
     let action = || IoError::doing("read an unpacked source");
     let mut names = BTreeSet::new();

@@ -1,6 +1,7 @@
-//! Where the libraries that wheels link to come from, and what that makes of the requirements
-//! that rpm finds in ELF files: those that no package provides are excluded, and what is behind
-//! them is required. Read from the wheels, not from names.
+//! Finds out where the libraries that wheels link to come from, and corrects the requirements that
+//! rpm derives from ELF files: those that no package provides are excluded, and the actual
+//! libraries are required instead. This uses the contents of the wheels, not their names.
+//! Requirements between distributions are up to `requires`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +14,22 @@ use crate::inspect::{System, soname_of_file};
 use crate::text::visible;
 use crate::workspace::Upstreams;
 
-/// What differs from the requirements that rpm finds in a package's ELF files.
+/// The corrections of the requirements that rpm derives from a package's ELF files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Linked {
-    /// Libraries that are not required: in the package itself, in the package of a member that
-    /// is required by name, or under a file name that no package provides.
+    /// Libraries that are not required: those in the package itself, those in the package of a
+    /// member that is required by name, and those with a file name that no package provides.
     excluded: BTreeSet<String>,
     /// SONAMEs that are required instead.
     required: BTreeSet<String>,
-    /// Libraries that are required as rpm finds them.
+    /// Libraries that are required as rpm derives them.
     found: BTreeSet<String>,
-    /// The members that have libraries which it links to.
+    /// The members whose libraries it links to.
     members: BTreeSet<String>,
 }
 
 impl Linked {
-    /// Adds what holds for another part of the same package.
+    /// Adds the corrections of another part of the same package.
     pub fn extend(&mut self, other: &Self) {
         self.excluded.extend(other.excluded.iter().cloned());
         self.required.extend(other.required.iter().cloned());
@@ -36,8 +37,8 @@ impl Linked {
         self.members.extend(other.members.iter().cloned());
     }
 
-    /// Returns the line of component.toml that has it built and inspected after the components
-    /// of other members which it links to; those of `package` are its own.
+    /// Returns the line of component.toml that orders its build and inspection after the components
+    /// of other members that it links to. The members in `package` are its own.
     pub fn required_components(&self, package: &BTreeSet<&str>) -> String {
         let others = self.members.iter().filter(|name| !package.contains(name.as_str()));
         let names: Vec<String> = others.map(|name| quoted(name)).collect();
@@ -49,15 +50,15 @@ impl Linked {
         }
     }
 
-    /// Returns a regular expression for `__requires_exclude`, as a spec has it, that matches all
-    /// of a requirement on an excluded library, whatever its symbol version.
+    /// Returns a regular expression for `__requires_exclude`, as written in a spec, that matches a
+    /// whole requirement on an excluded library, with any symbol version.
     pub fn pattern(&self) -> Option<String> {
         let names: Vec<String> = self.excluded.iter().map(|name| escaped(name)).collect();
         (!names.is_empty()).then(|| format!("({})\\\\([^()]*\\\\)(\\\\(64bit\\\\))?$", names.join("|")))
     }
 
-    /// Returns what the package requires by name: also what one file finds in the package and
-    /// another one does not.
+    /// Returns what the package requires by name, including libraries that one file finds in the
+    /// package and another one does not.
     pub fn requires(&self) -> impl Iterator<Item = String> {
         let hidden = self.found.intersection(&self.excluded);
         let all: BTreeSet<&String> = self.required.iter().chain(hidden).collect();
@@ -65,7 +66,7 @@ impl Linked {
     }
 }
 
-/// Works out where the libraries come from that members' wheels link to; also what nothing has.
+/// Finds the origins of the libraries that members' wheels link to, and those that have none.
 pub(super) fn resolve(
     closure: &Closure,
     members: &[(&Member, Facts)],
@@ -88,7 +89,8 @@ pub(super) fn resolve(
         for (library, file) in &contents.outside {
             let in_wheel = |wheel: &WheelFacts| wheel.contents.libraries.contains(library);
             let loaded = upstreams.is_loaded_with(library, &reached);
-            // What the wheel has beside the file's search path can also be meant to be the release's.
+            // A library in the wheel but outside the file's search path may be meant to be the
+            // release's.
             if loaded || (in_wheel(wheel) && system.package(library).is_none()) {
                 linked.excluded.insert(library.clone());
             } else if let Some((other, _)) = others().find(|(_, wheel)| in_wheel(wheel)) {
@@ -144,7 +146,7 @@ fn nothing_has(
     Refused { member: member.to_owned(), problem, help }
 }
 
-/// Returns what a member requires, and what that requires in turn.
+/// Returns what a member requires, directly and indirectly.
 fn reached<'c>(closure: &'c Closure, from: &str) -> BTreeSet<&'c str> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<&str> = vec![from];

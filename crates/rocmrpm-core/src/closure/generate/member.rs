@@ -1,5 +1,5 @@
-//! The component of a member that becomes an RPM of its own: component.toml, spec template,
-//! pin. What is known of the member is gathered elsewhere.
+//! Generates the component of a member that becomes a separate RPM: component.toml, spec template
+//! and pin. The facts about the member come from `facts`.
 
 use super::facts::{Built, Facts, SdistFacts, WheelFacts};
 use super::linked::Linked;
@@ -23,7 +23,7 @@ pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Par
             .get(&member.name)
             .map(|linked| linked.required_components(&[].into()))
             .unwrap_or_default(),
-        // Whether upstream's libraries are for GPUs is not decided by anybody here.
+        // Whether upstream's libraries contain device code is unknown here.
         "\n[inspect]\ndevice-code = false\n",
     );
     let spec = spec(context, member, facts);
@@ -48,12 +48,12 @@ fn pin(member: &Member, facts: &Facts) -> String {
     text
 }
 
-/// Returns a key of a TOML file.
+/// Quotes a key for a TOML file, if necessary.
 pub(super) fn quoted_key(name: &str) -> String {
     toml_edit::Key::new(name).to_string()
 }
 
-/// Returns the lines of a pin that say where a member's source comes from.
+/// Returns the lines of a pin that describe a member's source.
 pub(super) fn source(built: &Built) -> String {
     match built {
         Built::Wheel(WheelFacts { file, .. }) => {
@@ -113,7 +113,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
         Built::Wheel(wheel) => from_wheel(wheel),
         Built::Sdist(sdist) => from_sdist(sdist),
     };
-    // The build root has what builds it, not what it requires.
+    // The build root has the build dependencies, not the runtime ones.
     if !context.closure.graph.edges.iter().any(|edge| edge.from == *name) {
         out += "\n%check\n%pyproject_check_import -t\n";
     }
@@ -139,12 +139,12 @@ fn about_license(built: &Built) -> &'static str {
     }
 }
 
-/// Returns a line of a spec's header.
+/// Returns a tag line of a spec.
 fn tag(tag: &str, value: &str) -> String {
     format!("{:<15} {value}\n", format!("{tag}:"))
 }
 
-/// Returns the requirements that have to be written.
+/// Returns the explicit requirements of a spec.
 fn written(corrections: &Corrections) -> String {
     if corrections.written.is_empty() {
         return String::new();
@@ -155,7 +155,7 @@ fn written(corrections: &Corrections) -> String {
     out
 }
 
-/// Returns what a spec defines before its header.
+/// Returns the definitions before a spec's tags.
 fn globals(corrections: &Corrections, facts: &Facts, linked: Option<&Linked>) -> String {
     let mut out = String::new();
     let mut excluded: Vec<String> = corrections.pattern().into_iter().collect();
@@ -214,7 +214,7 @@ fn description(said: &str, name: &str, facts: &Facts) -> String {
     text
 }
 
-/// Makes links of the other names of libraries in packages made of wheels.
+/// A script that replaces the copies of libraries in packages made from wheels by links.
 pub(super) const LINKS: &str = r#"# Wheels hold no links: a library's other names are copies, which a process could load beside it.
 %{__python3} - %{buildroot} <<'END'
 import filecmp, pathlib, re, sys
@@ -289,7 +289,7 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     out
 }
 
-/// Returns the options of the macros for licences, which are those of cargo-rpm-macros.
+/// Returns the options of the license macros from cargo-rpm-macros.
 fn options(project: &CargoProject) -> String {
     let mut options = String::new();
     if project.no_default_features {
@@ -304,18 +304,18 @@ fn options(project: &CargoProject) -> String {
     options
 }
 
-/// Returns the name under which a licence file is installed: without its folder two could be
-/// called the same.
+/// Returns the name that a license file is installed under. It includes the folder, because two
+/// files may have the same name.
 fn flat(path: &str) -> String {
     path.replace('/', "-")
 }
 
-/// Returns the folder of its manifest, from the top folder on.
+/// Returns the folder of the project's manifest, relative to the top folder.
 fn folder(project: &CargoProject) -> &str {
     project.manifest.strip_suffix("Cargo.toml").unwrap_or_default().trim_end_matches('/')
 }
 
-/// Returns the lines of `%files` for licences that the metadata need not name.
+/// Returns the lines of `%files` for licenses that the metadata may not list.
 fn license_lines(sdist: &SdistFacts) -> String {
     let mut out: String =
         sdist.license_files.iter().map(|path| format!("%license {}\n", flat(path))).collect();

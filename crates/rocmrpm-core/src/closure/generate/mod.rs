@@ -1,6 +1,6 @@
-//! What brings the members of a closure as packages: the components and pins that
-//! `rocmrpm closure --write` writes, as texts by path. Where a member belongs is decided
-//! before; that a file is written, afterwards.
+//! Generates the packages for the members of a closure: the components and pins that
+//! `rocmrpm closure --write` writes, as texts by path. Choosing the place of a member comes before,
+//! and writing the files afterwards.
 
 mod error;
 mod facts;
@@ -29,40 +29,40 @@ use linked::Linked;
 use requires::{Corrections, corrections};
 pub(super) use text::package;
 
-/// How many members are looked at at the same time: it is the index that is waited for.
+/// How many members are processed concurrently: most of the time is spent waiting for the index.
 const AT_ONCE: usize = 4;
 
-/// What `rocmrpm closure --write` writes beside the lock.
+/// The files that `rocmrpm closure --write` writes besides the lock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Generated {
-    /// The texts of files, by their paths in the workspace.
+    /// The contents of files, by their paths in the workspace.
     pub files: BTreeMap<String, String>,
-    /// Files that an earlier closure had and this one has not, sorted.
+    /// The files of an earlier closure that this one no longer has, sorted.
     pub gone: Vec<String>,
 }
 
-/// What all texts of a closure share.
+/// What all generated files of a closure share.
 struct Context<'a> {
     closure: &'a Closure,
     component: &'a Component,
     /// The version of the component.
     version: &'a str,
-    /// The architecture of the chroot, as rpm calls it.
+    /// The architecture of the chroot, in rpm's spelling.
     arch: &'a str,
-    /// What members' wheels link to, by member.
+    /// The libraries that the members' wheels link to, by member.
     linked: &'a BTreeMap<String, Linked>,
 }
 
-/// A generated component: its files by name, and its table among the pins.
+/// A generated component: its files by name, and its pin.
 struct Part {
     name: String,
     files: Vec<(String, String)>,
     pin: String,
 }
 
-/// Returns the files that bring the members of a closure which the release does not have, and
-/// those that say so where it has them all. Looks into their wheels and source distributions,
-/// which the fetcher keeps.
+/// Returns the generated files for the members of a closure that the release does not have; if the
+/// release has them all, the files state that. Reads their wheels and source distributions, which
+/// the fetcher caches.
 pub fn files(
     workspace: &Workspace,
     closure: &Closure,
@@ -74,7 +74,7 @@ pub fn files(
         let origin = member.node.as_ref().map(|node| &node.locked.origin);
         matches!(origin, Some(Origin::Index { .. })) && matches!(member.place, Place::Rpm | Place::Private)
     };
-    // Of the host no definition says it.
+    // The definition of the host does not state its architecture.
     let arch = if workspace.chroot.is_host() { std::env::consts::ARCH } else { &workspace.chroot.arch };
     let members: Vec<&Member> = closure.members.values().filter(from_index).collect();
     let looked = parallel::map(&members, AT_ONCE, |member| {
@@ -127,8 +127,8 @@ pub fn files(
         found.into_iter().partition(|(member, _)| member.place == Place::Rpm);
     let mut parts: Vec<Part> =
         rpms.iter().map(|(member, facts)| member::part(&context, member, facts)).collect();
-    // The first one's pin has the version of the component, by which a source distribution would
-    // be looked for.
+    // The first pin has the version of the component, which would be wrong for finding a source
+    // distribution.
     if let Some(at) = private.iter().position(|(_, facts)| matches!(facts.built_from, Built::Wheel(_))) {
         private[..=at].rotate_right(1);
         parts.push(runtime::part(&context, &private));
@@ -147,13 +147,13 @@ pub fn files(
     Ok(laid_out(workspace, &parts, &written))
 }
 
-/// Returns what the spec of the component itself is rendered with.
+/// Returns the values for rendering the spec of the component itself.
 fn written(closure: &Closure, private: Vec<String>, obsoletes: Vec<String>) -> WrittenClosure {
     let Corrections { never, extras, written } = corrections(closure, &closure.graph.root, true);
     WrittenClosure { private, not_required: never, no_extras: extras, requires: written, obsoletes }
 }
 
-/// Gives each text its path, and finds what an earlier closure left there.
+/// Assigns a path to each file, and finds the files that an earlier closure left there.
 fn laid_out(workspace: &Workspace, parts: &[Part], written: &WrittenClosure) -> Generated {
     let stem = workspace.closure_stem();
     let folder = format!("specs-templates/{GENERATED}/{stem}");
@@ -174,7 +174,7 @@ fn laid_out(workspace: &Workspace, parts: &[Part], written: &WrittenClosure) -> 
     generated
 }
 
-/// Returns the files of the folders in a folder of the workspace.
+/// Returns the paths of all entries in a folder of the workspace and in its direct subfolders.
 fn files_below(root: &std::path::Path, folder: &str) -> Vec<String> {
     let names = |dir: &str| -> Vec<String> {
         let entries = std::fs::read_dir(root.join(dir)).into_iter().flatten().flatten();

@@ -1,6 +1,6 @@
-//! What rpm's own generator of requirements gets wrong for a package of a closure, and what has
-//! to stand there instead: requirements on extras, which packages do not provide, and on what
-//! is private or dropped.
+//! Corrects what rpm's own generator of requirements gets wrong for packages of a closure:
+//! requirements on extras, which packages do not provide, and on private or dropped members.
+//! Requirements on libraries are up to `linked`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,19 @@ use crate::closure::{Closure, Edge, version};
 use crate::spec::requires_pattern;
 use crate::workspace::Place;
 
-/// What differs from the automatic requirements of a distribution.
+/// The corrections of a distribution's automatic requirements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Corrections {
-    /// Distributions that are not required at all, whatever extras are asked for, sorted.
+    /// Distributions that are not required at all, with or without extras, sorted.
     pub never: Vec<String>,
-    /// Distributions of which no extras are required, sorted.
+    /// Distributions whose extras are not required, sorted.
     pub extras: Vec<String>,
-    /// Requirements that have to be written, sorted.
+    /// Requirements that must be written explicitly, sorted.
     pub written: Vec<String>,
 }
 
-/// Returns what has to be corrected for the distribution `from`. What is private is no
-/// requirement of those that `private` is true for: the component itself, which runs where it
-/// finds them.
+/// Returns the corrections for the distribution `from`. If `private` is set, it does not require
+/// private members: the component itself runs where it finds them.
 pub(super) fn corrections(closure: &Closure, from: &str, private: bool) -> Corrections {
     let (mut never, mut extras) = (BTreeSet::new(), BTreeSet::new());
     let mut wanted: BTreeMap<&str, Vec<&VersionSpecifiers>> = BTreeMap::new();
@@ -34,7 +33,7 @@ pub(super) fn corrections(closure: &Closure, from: &str, private: bool) -> Corre
             }
             Some(Place::Private) if private => {
                 never.insert(edge.to.clone());
-                // What its extras ask for is its own business: the runtime's.
+                // The runtime package requires what the extras need.
             }
             Some(_) if has_extras(edge) => {
                 extras.insert(edge.to.clone());
@@ -48,7 +47,7 @@ pub(super) fn corrections(closure: &Closure, from: &str, private: bool) -> Corre
     Corrections { never: never.into_iter().collect(), extras: extras.into_iter().collect(), written }
 }
 
-/// Returns what a set of distributions requires that is not among them, as requirements.
+/// Returns the requirements of a set of distributions on others.
 pub(super) fn of_all(closure: &Closure, members: &BTreeSet<&str>) -> Vec<String> {
     let mut wanted: BTreeMap<&str, Vec<&VersionSpecifiers>> = BTreeMap::new();
     for member in members {
@@ -64,9 +63,8 @@ pub(super) fn of_all(closure: &Closure, members: &BTreeSet<&str>) -> Vec<String>
     wanted.iter().map(|(name, specifiers)| requirement(name, specifiers)).collect()
 }
 
-/// Adds what a distribution requires with the extras that the closure wants of it. Which of its
-/// requirements are those of extras, the graph does not say; the others are there with it
-/// anyway.
+/// Adds what a distribution requires with the extras that the closure requests. The graph does not
+/// record which extra a requirement belongs to, but all of these extras are requested anyway.
 fn behind_extras<'c>(
     closure: &'c Closure,
     of: &str,
@@ -77,7 +75,7 @@ fn behind_extras<'c>(
     if !seen.insert(of.to_owned()) {
         return;
     }
-    // What it requires in any case, its package requires itself.
+    // The distribution's own package has the requirements that do not depend on extras.
     for edge in edges(closure, of).filter(|edge| edge.extra) {
         match place(closure, &edge.to) {
             None | Some(Place::Dropped) => continue,
@@ -103,8 +101,8 @@ fn has_extras(edge: &Edge) -> bool {
     edge.text.contains('[')
 }
 
-/// Returns a requirement on a distribution as rpm writes it. Of several lower bounds the greatest
-/// counts, of several upper ones the least.
+/// Returns a requirement on a distribution in rpm's syntax. Uses the highest of several lower
+/// bounds and the lowest of several upper bounds.
 fn requirement(name: &str, specifiers: &[&VersionSpecifiers]) -> String {
     let name = format!("python3dist({name})");
     let all: Vec<&VersionSpecifier> = specifiers.iter().flat_map(|all| all.iter()).collect();
@@ -125,12 +123,12 @@ fn requirement(name: &str, specifiers: &[&VersionSpecifiers]) -> String {
     }
 }
 
-/// Returns the bounds that a version specifier stands for, as python-rpm-generators'
-/// pythondistdeps.py writes them.
+/// Returns the bounds of a version specifier, as python-rpm-generators' pythondistdeps.py writes
+/// them.
 fn bounds(name: &str, specifier: &VersionSpecifier) -> Vec<String> {
     let at = specifier.version();
     let plain = version::to_rpm(at);
-    // The first version after all that begin with these numbers.
+    // The first version after all that start with these numbers.
     let next = |numbers: usize| {
         let mut release: Vec<u64> = at.release().iter().copied().take(numbers.max(1)).collect();
         if let Some(last) = release.last_mut() {
@@ -155,8 +153,8 @@ fn bounds(name: &str, specifier: &VersionSpecifier) -> Vec<String> {
 }
 
 impl Corrections {
-    /// Returns a regular expression for `__requires_exclude` that is true of exactly what rpm
-    /// shall not require, as it stands in a spec; `None` where there is nothing.
+    /// Returns a regular expression for `__requires_exclude`, as written in a spec, that matches
+    /// exactly what rpm must not require; `None` if there is nothing to exclude.
     pub fn pattern(&self) -> Option<String> {
         requires_pattern(&self.never, &self.extras)
     }

@@ -1,5 +1,6 @@
-//! The component that holds the private members of a closure: a virtual environment's folders
-//! below one prefix, where the system's packages are seen and its own come first.
+//! Generates the component with the private members of a closure: the folders of a virtual
+//! environment below one prefix, which sees the system's packages but prefers its own. Members with
+//! separate RPMs are up to `member`.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use super::text::{component_header, quoted, spec_header, wrapped};
 use super::{Context, Part};
 use crate::closure::{Member, license, version};
 
-/// Returns the component of the private members, of which there is at least one.
+/// Returns the component of the private members, of which there must be at least one.
 pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part {
     let component = context.component.name.as_str();
     let name = context.component.runtime_name();
@@ -33,7 +34,7 @@ pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part 
     for (at, (member, facts)) in members.iter().enumerate() {
         let table = quoted_key(&name);
         let (table, version) = match at {
-            // The package has the version of what it is for.
+            // The package has the version of the component that it is for.
             0 => (table, context.version.to_owned()),
             _ => (format!("\n[{table}.sources.{}]", quoted_key(&member.name)), version_of(member)),
         };
@@ -55,7 +56,7 @@ fn names<'m>(members: &[(&'m Member, Facts)]) -> BTreeSet<&'m str> {
     members.iter().map(|(member, _)| member.name.as_str()).collect()
 }
 
-/// Returns where all of their libraries come from.
+/// Returns the library corrections of all members together.
 fn linked(context: &Context<'_>, members: &[(&Member, Facts)]) -> Linked {
     let mut linked = Linked::default();
     let each = members.iter().filter_map(|(member, _)| context.linked.get(&member.name));
@@ -90,7 +91,7 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     out += &tag("License", &license::all(members.iter().map(|(_, facts)| facts.license.as_str())));
     out += &tag("URL", "https://packaging.python.org/en/latest/specifications/virtual-environments/");
     out += "<{ source_lines }>\n";
-    // Also where all is pure: %{_libdir} is another folder in packages for all architectures.
+    // Even if everything is pure: %{_libdir} differs in noarch packages.
     out += &tag("ExclusiveArch", context.arch);
     out += "\n";
     out += &tag("BuildRequires", "python3-devel");
@@ -149,7 +150,7 @@ fn has_copies(facts: &Facts) -> bool {
     matches!(&facts.built_from, Built::Wheel(wheel) if wheel.contents.copies)
 }
 
-/// Returns what builds the members that have no wheel.
+/// Returns the build dependencies of the members without a wheel.
 fn build_requires(members: &[(&Member, Facts)]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (_, facts) in members {
@@ -163,14 +164,14 @@ fn build_requires(members: &[(&Member, Facts)]) -> BTreeSet<String> {
     all
 }
 
-/// Returns the numbers of the sources that are wheels, and of those that are none.
+/// Returns the numbers of the sources that are wheels, and of those that are not.
 fn by_kind(members: &[(&Member, Facts)]) -> (Vec<usize>, Vec<usize>) {
     let is_wheel = |at: &usize| matches!(members[*at].1.built_from, Built::Wheel(_));
     (0..members.len()).partition(is_wheel)
 }
 
-/// How the prefix is made. Programs of the members are left out, with their lines of RECORD: a
-/// virtual environment's have its path in their first line, and nobody looks for them there.
+/// The install script of the prefix. It leaves out the members' programs and their lines in RECORD:
+/// programs of a virtual environment have its path in their first line, and are not on PATH.
 const INSTALL: &str = r#"
 %install
 mkdir -p %{buildroot}%{prefix}/bin %{buildroot}%{site}
@@ -213,7 +214,7 @@ licenses.mkdir(exist_ok=True)
 END
 "#;
 
-/// Bytecode and modes.
+/// The script for bytecode and file modes.
 const BYTECODE: &str = r#"# Bytecode that is valid whatever the times of the files are. Some wheels have templates and tests
 # that are called .py and are not Python; they are listed, and nothing else may fail.
 %{__python3} - %{buildroot}%{prefix} %{buildroot} <<'END'

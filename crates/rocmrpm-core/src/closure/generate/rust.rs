@@ -1,5 +1,4 @@
-//! What a package needs to know of a source distribution with Rust in it. What follows for its
-//! spec is decided elsewhere.
+//! Gathers the facts about the Rust parts of a source distribution. Does not generate the spec.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,9 +6,9 @@ use std::path::Path;
 use crate::closure::license;
 use crate::sources::{CargoProject, LinkedCrate, read_inside};
 
-/// Returns what cargo makes of a source distribution with these files in its top folder, as
-/// maturin or setuptools-rust asks it; `None` without a `Cargo.lock`, in the top folder or beside
-/// the manifest.
+/// Returns the cargo project of a source distribution with these files in its top folder, as
+/// maturin or setuptools-rust would build it; `None` without a `Cargo.lock` in the top folder or
+/// next to the manifest.
 ///
 /// Sources: Maturin User Guide, "Configuration" and "Project Layout"; setuptools-rust,
 /// "pyproject.toml".
@@ -38,10 +37,11 @@ pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
     };
     let lists = maturin("features").into_iter().chain(parts.iter().filter_map(|part| part.get("features")));
     let features = lists.filter_map(toml::Value::as_array).flatten();
-    // A table is for some Pythons alone. Those count too: better a licence too many.
+    // A table applies only to some versions of Python. Include it anyway: an unneeded license is
+    // better than a missing one.
     let named =
         |value: &toml::Value| value.as_str().or_else(|| value.get("feature")?.as_str()).map(str::to_owned);
-    // Others cargo refuses.
+    // cargo rejects other names.
     let features: BTreeSet<String> = features.filter_map(named).filter(|name| is_feature(name)).collect();
     let is_set = |key: &str| maturin(key).and_then(toml::Value::as_bool) == Some(true);
     Some(CargoProject {
@@ -53,7 +53,7 @@ pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
     })
 }
 
-/// Returns whether a path leads to a manifest in the source, and is plain enough for a spec.
+/// Returns whether a path names a manifest inside the source, and is safe to use in a spec.
 fn is_inside(path: &str) -> bool {
     let plain = |part: &str| {
         !matches!(part, "" | "..")
@@ -63,13 +63,15 @@ fn is_inside(path: &str) -> bool {
     (path == "Cargo.toml" || path.ends_with("/Cargo.toml")) && path.split('/').all(plain)
 }
 
-/// Source: The Cargo Book, "Features": letters, digits, `_`, `-`, `+`, `.`; `/` after a dependency.
+/// Returns whether a name is that of a feature. Source: The Cargo Book, "Features": letters,
+/// digits, `_`, `-`, `+`, `.`; `/` after a dependency.
 fn is_feature(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-+./?".contains(&b);
     !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
 }
 
-/// Returns the licence of what is linked from these crates too, or what is wrong with theirs.
+/// Combines a license with those of the crates that are linked in; the error names a crate whose
+/// license is missing or not allowed.
 pub(super) fn with_crates(license: &str, crates: &[LinkedCrate]) -> Result<String, String> {
     let mut all = vec![license.to_owned()];
     for LinkedCrate { name, version, license } in crates {

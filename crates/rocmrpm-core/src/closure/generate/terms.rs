@@ -1,6 +1,6 @@
-//! What a package made of a wheel states of the software in it: its license and what is
-//! bundled. From the wheel's SBOMs, the reviewed tables and the traces in its binaries; a
-//! wheel for which these are no complete answer is an error.
+//! Determines what a package made from a wheel states about the software in it: its license and
+//! what is bundled. Uses the wheel's SBOMs, the reviewed tables and the traces in its binaries.
+//! Fails if these are incomplete. Does not read the wheel itself.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::sources::normalized;
 use crate::text::visible;
 use crate::wheel::Contents;
 
-/// What a package states.
+/// What a package states about its contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// The license of all that is in the wheel, as an SPDX expression.
+    /// The license of everything in the wheel, as an SPDX expression.
     pub license: String,
-    /// What is bundled, as `Provides:` has it.
+    /// What is bundled, in the syntax of `Provides:`.
     pub bundled: BTreeSet<String>,
 }
 
-/// A wheel, and what is known of it.
+/// A wheel and the facts about it.
 pub(super) struct Wheel<'a> {
     /// The normalized name of the distribution.
     pub name: &'a str,
@@ -31,11 +31,11 @@ pub(super) struct Wheel<'a> {
     pub license: &'a str,
     pub contents: &'a Contents,
     pub traces: &'a Traces,
-    /// What the packager states to be bundled, where that is decided.
+    /// What is bundled according to the packager, if the packager decided that.
     pub decided: Option<&'a [String]>,
 }
 
-/// Returns what a package made of a wheel states; the error names what is unknown or refused.
+/// Returns what a package made from a wheel states; the error names what is unknown or not allowed.
 pub(super) fn of(wheel: &Wheel<'_>) -> Result<Terms, String> {
     if let Some(decided) = wheel.decided {
         let bundled = decided.iter().map(|text| decided_line(text)).collect();
@@ -58,7 +58,7 @@ pub(super) fn of(wheel: &Wheel<'_>) -> Result<Terms, String> {
     Ok(Terms { license, bundled: found.bundled })
 }
 
-/// Returns a line of `bundled` in component.toml as `Provides:` has it.
+/// Returns an entry of `bundled` in component.toml in the syntax of `Provides:`.
 fn decided_line(text: &str) -> String {
     match text.split_once('=') {
         Some((name, version)) => format!("bundled({}) = {}", name.trim(), version.trim()),
@@ -66,8 +66,8 @@ fn decided_line(text: &str) -> String {
     }
 }
 
-/// Checks that an SBOM is that of the wheel. A crate may be called otherwise than the
-/// distribution that is made of it.
+/// Checks that an SBOM belongs to the wheel. A crate may have a different name than the
+/// distribution that is made from it.
 fn check_subject(wheel: &Wheel<'_>, sbom: &Sbom) -> Result<(), String> {
     let Some(subject) = &sbom.subject else { return Ok(()) };
     let named = normalized(&subject.name) == wheel.name;
@@ -86,11 +86,11 @@ fn check_subject(wheel: &Wheel<'_>, sbom: &Sbom) -> Result<(), String> {
 struct Found {
     licenses: Vec<String>,
     bundled: BTreeSet<String>,
-    /// Crates and libraries that something lists.
+    /// Crates and libraries that an SBOM or a table lists.
     names: BTreeSet<String>,
-    /// Whether something lists what is compiled into the wheel.
+    /// Whether an SBOM or a table lists what is compiled into the wheel.
     listed: bool,
-    /// Whether something lists the libraries that were copied into it.
+    /// Whether an SBOM or a table lists the libraries that were copied into it.
     copies: bool,
 }
 
@@ -99,13 +99,13 @@ impl Found {
         self.listed |= !sbom.of_copies;
         self.copies |= sbom.of_copies;
         for component in &sbom.components {
-            // Lists of what was copied can be of more than what remained.
+            // A list of copied libraries may contain some that were not kept.
             if component.is_system() && wheel.contents.copied.is_empty() {
                 continue;
             }
             self.add_component(component)?;
         }
-        // A crate that the wheel is made of can have other terms than the metadata have.
+        // The license of the wheel's main crate may differ from that in the metadata.
         if let Some(license) = sbom.subject.as_ref().and_then(|subject| subject.license.as_ref()) {
             self.licenses.push(acceptable(license, "it")?);
         }
@@ -128,7 +128,7 @@ impl Found {
         Ok(())
     }
 
-    /// Adds what the reviewed table lists.
+    /// Adds the entry of the reviewed table.
     fn add_inventory(&mut self, wheel: &Wheel<'_>) {
         let Some(inventory) = tables().wheel.get(wheel.name) else { return };
         (self.listed, self.copies) = (true, true);
@@ -162,7 +162,7 @@ impl Found {
         Ok(())
     }
 
-    /// Checks that all of it is known.
+    /// Checks that everything in the wheel is listed.
     fn check(&self, wheel: &Wheel<'_>) -> Result<(), String> {
         if !self.listed {
             return Err("it is compiled, and neither an SBOM nor a reviewed table lists what is in it".into());
@@ -186,7 +186,7 @@ impl Found {
     }
 }
 
-/// Returns a license of an SBOM that Fedora allows.
+/// Returns a license from an SBOM, if Fedora allows it.
 fn acceptable(stated: &str, of: &str) -> Result<String, String> {
     let license = license::of_crate(stated);
     match license::refused(&license) {

@@ -1,15 +1,16 @@
-//! Pieces of generated files that several of them share: headers, quoting, wrapped text.
+//! Parts that several generated files share: headers, quoting, wrapped text. Does not decide what
+//! is generated.
 
 use pep440_rs::Version;
 
 use crate::workspace::WrittenClosure;
 
-/// The beginning of the generated pins.
+/// The header of the generated pins.
 pub(super) const PINS_HEADER: &str = "\
 # Written by `rocmrpm closure --write`: the pins of what a Python closure brings with it. Review
 # its changes; do not edit it.";
 
-/// Returns the beginning of a generated component.toml.
+/// Returns the header of a generated component.toml.
 pub(super) fn component_header(component: &str) -> String {
     format!(
         "# Written by `rocmrpm closure --write`; do not edit it. What can be decided stands in the\n\
@@ -17,7 +18,7 @@ pub(super) fn component_header(component: &str) -> String {
     )
 }
 
-/// Returns the beginning of a generated spec.
+/// Returns the header of a generated spec.
 pub(super) fn spec_header(component: &str) -> String {
     format!(
         "# Rendered by rocmrpm; do not edit. `rocmrpm closure --write` generates it; what can be\n\
@@ -25,7 +26,7 @@ pub(super) fn spec_header(component: &str) -> String {
     )
 }
 
-/// Returns the file that the spec of the component itself is rendered with.
+/// Returns the file with the values for rendering the spec of the component itself.
 pub(super) fn closure_file(closure: &WrittenClosure) -> String {
     let list = |key: &str, values: &[String]| {
         let lines: String = values.iter().map(|value| format!("    {},\n", quoted(value))).collect();
@@ -47,13 +48,13 @@ pub(super) fn closure_file(closure: &WrittenClosure) -> String {
     .join("\n")
 }
 
-/// Returns a value of a TOML file.
+/// Quotes a value for a TOML file.
 pub(super) fn quoted(value: &str) -> String {
     toml_edit::Value::from(value).to_string()
 }
 
-/// Returns a text of upstream's as it may stand in a template: on one line, no macro of rpm, no
-/// delimiter of the template engine.
+/// Returns an upstream text that is safe to use in a template: on one line, without rpm macros and
+/// without delimiters of the template engine.
 pub(super) fn literal(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ").replace('%', "%%");
@@ -62,8 +63,8 @@ pub(super) fn literal(text: &str) -> String {
     })
 }
 
-/// Returns a summary as rpmlint wants it: no dot at its end, no more than 79 characters, a
-/// capital letter first.
+/// Returns a summary in the form that rpmlint expects: no dot at the end, at most 79 characters,
+/// and an initial capital letter.
 pub(super) fn summary(text: &str, name: &str) -> String {
     let text = literal(text);
     let text = text.trim_end_matches('.').trim();
@@ -86,7 +87,7 @@ pub(super) fn summary(text: &str, name: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// Returns a text in lines of at most 79 characters.
+/// Wraps a text into lines of at most 79 characters.
 pub(super) fn wrapped(text: &str) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_whitespace() {
@@ -102,8 +103,8 @@ pub(super) fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns what `Version:` of a spec says: what the template fills in, or the literal that sorts
-/// before the release of a pre-release.
+/// Returns the value of `Version:` in a spec: the variable that the template fills in, or for a
+/// pre-release the literal that sorts before the release.
 pub(super) fn version(version: &Version) -> String {
     if !version.any_prerelease() {
         return "<{ version }>".into();
@@ -111,7 +112,7 @@ pub(super) fn version(version: &Version) -> String {
     crate::closure::version::of_spec(version)
 }
 
-/// Returns a URL that may stand in a spec.
+/// Returns a URL that is safe to use in a spec.
 pub(super) fn url(home: Option<&str>) -> Option<String> {
     let home = home?.trim();
     let plain = home.starts_with("https://") || home.starts_with("http://");
@@ -119,18 +120,17 @@ pub(super) fn url(home: Option<&str>) -> Option<String> {
     (plain && safe && !home.contains('@')).then(|| home.to_owned())
 }
 
-/// Returns the package of a distribution: Fedora's guidelines leave a `python-` out that the
-/// name begins with.
+/// Returns the name of a distribution's package: Fedora's guidelines drop a leading `python-`.
 pub(in crate::closure) fn package(name: &str) -> String {
     format!("python3-{}", stem(name))
 }
 
-/// Returns the name of a distribution without what its package adds again.
+/// Returns the name of a distribution without the prefix that its package's name adds again.
 pub(super) fn stem(name: &str) -> &str {
     name.strip_prefix("python-").filter(|rest| !rest.is_empty()).unwrap_or(name)
 }
 
-/// Makes a text stand for itself in a regular expression, as it stands in a spec.
+/// Escapes a text for a regular expression in a spec.
 pub(super) fn escaped(text: &str) -> String {
     text.chars().map(|c| if ".+".contains(c) { format!("\\\\{c}") } else { c.to_string() }).collect()
 }

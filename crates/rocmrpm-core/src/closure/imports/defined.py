@@ -8,18 +8,19 @@ import sys
 import zipfile
 import zlib
 
-# What `ast.parse` and the zip reader raise for files that are not what they should be.
+# What `ast.parse` and the zip reader raise for invalid files.
 UNREADABLE = (
     SyntaxError, ValueError, LookupError, RecursionError, MemoryError, OSError, EOFError,
     NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
 )
-# What every module has without defining it.
+# Names that every module has without defining them.
 IMPLICIT = {
     "__builtins__", "__cached__", "__dict__", "__doc__", "__file__", "__loader__", "__name__",
     "__package__", "__path__", "__spec__",
 }
-# Names that the `_LazyModule` of transformers 5 finds under others: `XImageProcessor` for
-# `XImageProcessorFast`, and tokenizers by their converters (its utils/import_utils.py).
+# Suffixes of names that the `_LazyModule` of transformers 5 resolves to other names:
+# `XImageProcessor` to `XImageProcessorFast`, and tokenizers to their converters (its
+# utils/import_utils.py).
 ALIASED = ("Fast", "Tokenizer")
 
 
@@ -49,7 +50,7 @@ class Files:
         self.roots = [""]
         if os.path.isdir(path):
             self.folder = path
-            # Where source distributions have their packages.
+            # The folders of packages in source distributions.
             self.roots = ["", "src/", "lib/", "python/"]
             self.names = {
                 os.path.relpath(os.path.join(folder, name), path)
@@ -59,11 +60,12 @@ class Files:
         else:
             self.archive = zipfile.ZipFile(path)
             self.names = {name for name in self.archive.namelist() if not name.endswith("/")}
-            # Files that an installer puts beside the others (binary distribution format, "The .data directory").
+            # Files that an installer puts next to the others (binary distribution format,
+            # "The .data directory").
             data = {name.split("/", 2)[0] for name in self.names if ".data/" in name}
             self.roots += [f"{one}/{lib}/" for one in data for lib in ("purelib", "platlib")]
         self.folders = set()
-        # A compiled module by its path without what stands behind the first dot.
+        # Compiled modules by path, up to the first dot of the file name.
         self.compiled = set()
         for name in self.names:
             at = name.rfind("/")
@@ -91,7 +93,7 @@ class Files:
     def read(self, name):
         if self.archive is None:
             path = os.path.join(self.folder, name)
-            # Links may lead anywhere.
+            # Symbolic links may lead anywhere.
             if not os.path.realpath(path).startswith(os.path.realpath(self.folder) + "/"):
                 raise ValueError("it is a link that leads out of the source")
             opened = open(path, "rb")
@@ -109,16 +111,16 @@ class Module:
 
     def __init__(self, tree, package):
         self.tree = tree
-        # The package that relative imports are relative to.
+        # The package that relative imports start from.
         self.package = package
         self.names = set()
-        # Bound for type checkers only.
+        # Names that are bound for type checkers only.
         self.typing = set()
         self.stars = []
         self.all = None
-        # Whether `__all__` has more than its literals.
+        # Whether `__all__` has entries besides its literals.
         self.all_open = False
-        # Whether it answers for names that it does not bind, and whether all of these are known.
+        # Whether it provides names that it does not bind, and whether all of these are known.
         self.lazy = self.closed = False
         self.block(tree.body, self.names)
         self.lazy = self.lazy or "__getattr__" in self.names
@@ -180,7 +182,7 @@ class Module:
         for target in targets:
             if is_modules_item(target) and last_name(target.slice) == "__name__":
                 self.lazy = True
-                # All that it has is in its import structure, or imported for type checkers.
+                # All its names are in its import structure, or imported for type checkers.
                 self.closed = isinstance(node.value, ast.Call) and last_name(node.value.func) == "_LazyModule"
             elif last_name(target) == "__all__":
                 self.add_to_all(node.value)

@@ -1,5 +1,5 @@
-//! Which modules and names the locked files of a distribution define. Answers are kept by the
-//! digest of the file.
+//! Finds the modules and names that the locked files of a distribution define. Caches answers by
+//! the digest of the file. Does not decide whether a missing name matters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,28 +16,28 @@ use crate::workspace::{Pin, Source};
 
 const SCRIPT: &str = include_str!("defined.py");
 
-/// The names that are wanted of modules.
+/// The names to check, by module.
 pub(super) type Modules = BTreeMap<String, BTreeSet<String>>;
 
-/// What is known of a module or of a name in it; of several answers the least counts.
+/// The state of a module or of a name in it; of several answers the smallest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum State {
-    /// It is there.
+    /// It is defined.
     #[serde(rename = "defined")]
     Defined,
-    /// A compiled module has it, or not.
+    /// Unknown: it may be in a compiled module.
     #[serde(rename = "compiled")]
     Compiled,
-    /// Code that runs on import makes it, or not.
+    /// Unknown: code that runs on import may define it.
     #[serde(rename = "dynamic")]
     Dynamic,
-    /// A file that cannot be read has it, or not.
+    /// Unknown: a file cannot be parsed.
     #[serde(rename = "unread")]
     Unread,
-    /// The module is there, and the name is not.
+    /// The module exists, but does not define the name.
     #[serde(rename = "missing")]
     Missing,
-    /// The module is not there.
+    /// The module does not exist.
     #[serde(rename = "no-module")]
     NoModule,
 }
@@ -45,7 +45,7 @@ pub(super) enum State {
 /// The script's answer for one file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Answer {
-    /// Why nothing of it can be read.
+    /// Why the file cannot be read at all.
     pub unread: Option<String>,
     #[serde(default)]
     modules: BTreeMap<String, ModuleAnswer>,
@@ -66,7 +66,7 @@ struct Question<'a> {
     modules: &'a Modules,
 }
 
-/// The locked file of a distribution that is read.
+/// The locked file of a distribution to read.
 pub(super) struct Files<'a> {
     locked: &'a Locked,
     file: &'a LockedFile,
@@ -74,7 +74,8 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Returns the wheel, else the source distribution; `None` if a component of the stack makes it.
+    /// Returns the wheel, or else the source distribution; `None` if a component of the stack makes
+    /// it.
     pub fn of(locked: &'a Locked) -> Option<Self> {
         let Origin::Index { wheel, sdist } = &locked.origin else { return None };
         let file = wheel.as_ref().or(sdist.as_ref())?;
@@ -99,7 +100,7 @@ impl<'a> Files<'a> {
         Ok(path)
     }
 
-    /// Returns the top-level modules that it installs.
+    /// Returns the top-level modules that the file installs.
     pub fn top_level(&self, fetcher: &Fetcher<'_>) -> Result<BTreeSet<String>, ClosureError> {
         let recipe = format!("top-level modules 1\n{}\n", self.file.sha256);
         if let Some(known) = fetcher.remembered(&recipe)? {
@@ -123,7 +124,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Asks for modules and names in them.
+    /// Checks modules and names in them.
     pub fn ask(&self, modules: &Modules, fetcher: &Fetcher<'_>) -> Result<Answer, ClosureError> {
         let wrong = |error: serde_json::Error| ClosureError::Python(error.to_string());
         let wanted = serde_json::to_string(modules).map_err(wrong)?;
@@ -136,13 +137,13 @@ impl<'a> Files<'a> {
         let path = self.path(fetcher)?;
         let question = Question { path: &path, limit: python::MAX_FILE, modules };
         let mut answer: Answer = python::ask(SCRIPT, &question)?;
-        // The build of a source distribution may add modules.
+        // Building a source distribution may add modules.
         for module in answer.modules.values_mut().filter(|_| !self.is_wheel) {
             if module.module == State::NoModule {
                 module.module = State::Compiled;
             }
         }
-        // Another Python may read what this one cannot.
+        // Do not cache what another version of Python may be able to parse.
         if answer.unread.is_none() && answer.modules.values().all(|module| module.module != State::Unread) {
             fetcher.remember(&recipe, &serde_json::to_string(&answer).map_err(wrong)?)?;
         }
@@ -151,7 +152,7 @@ impl<'a> Files<'a> {
 }
 
 impl Answer {
-    /// Returns what is known of a module, or of a name in it.
+    /// Returns the state of a module, or of a name in it.
     pub fn state(&self, module: &str, name: Option<&str>) -> State {
         let Some(found) = self.modules.get(module) else { return State::Unread };
         match name {
@@ -162,7 +163,7 @@ impl Answer {
         }
     }
 
-    /// Returns why files cannot be read.
+    /// Returns why files cannot be parsed.
     pub fn reasons(&self) -> impl Iterator<Item = &str> {
         let modules = self.modules.values().filter_map(|module| module.reason.as_deref());
         self.unread.as_deref().into_iter().chain(modules)
@@ -183,7 +184,7 @@ fn top_of_member(path: &str) -> Option<String> {
     }
 }
 
-/// Returns the name of the module that a file is, if it is one.
+/// Returns the name of the module in a file, if it is one.
 fn module_of(file: &str) -> Option<String> {
     let stem = match file.strip_suffix(".so") {
         Some(stem) => stem.split('.').next().unwrap_or(stem),
@@ -192,7 +193,7 @@ fn module_of(file: &str) -> Option<String> {
     (!stem.is_empty()).then(|| stem.to_owned())
 }
 
-/// Returns the modules in the folders where source distributions have them.
+/// Returns the modules in the usual folders of a source distribution.
 fn names_in_tree(dir: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for root in ["", "src", "lib", "python"] {

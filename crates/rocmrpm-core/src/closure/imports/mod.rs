@@ -1,5 +1,5 @@
-//! Whether the locked files define what a component imports. Python files are parsed, never
-//! executed; what is written is not decided here.
+//! Checks whether the locked files define what a component imports. Parses Python files, but never
+//! executes them.
 
 mod defined;
 mod python;
@@ -17,25 +17,26 @@ use crate::parallel;
 use crate::sources::Fetcher;
 use crate::workspace::{Component, ImportRule, Workspace};
 
-/// How many distributions are fetched and read at the same time.
+/// How many distributions are fetched and read concurrently.
 const AT_ONCE: usize = 4;
 
-/// What the check found.
+/// The result of the check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imports {
-    /// The component's own top-level module; `None` if its source has none, and nothing was checked.
+    /// The component's own top-level module; `None` if its source has none, and nothing was
+    /// checked.
     pub own: Option<String>,
     /// Imports that fail, by file and line.
     pub missing: Vec<Missing>,
-    /// Names that code makes on import, such as `six.moves.range`: they are not checked.
+    /// Names that code defines on import, such as `six.moves.range`; they are not checked.
     pub dynamic: Vec<Unchecked>,
     /// Files that cannot be parsed.
     pub unread: Vec<Unread>,
-    /// The numbers.
+    /// The counts.
     pub counts: Counts,
-    /// Distributions of which the release has another version than the one that was checked.
+    /// Distributions for which the release has another version than the one that was checked.
     pub other_versions: Vec<OtherVersion>,
-    /// Rules of component.toml that no import needs.
+    /// Rules of component.toml that no import matches.
     pub needless: Vec<String>,
 }
 
@@ -48,9 +49,11 @@ pub struct Missing {
     pub line: usize,
     /// The dotted name of what is missing.
     pub name: String,
-    /// What should define it, with its version; `None` if no member has the top-level module.
+    /// The distribution that should define it, with its version; `None` if no member has the
+    /// top-level module.
     pub distribution: Option<(String, Version)>,
-    /// Whether only a part of the component fails: one behind a condition, or in a function.
+    /// Whether only a part of the component fails: the import is behind a condition or in a
+    /// function.
     pub partly: bool,
     /// Why component.toml accepts it.
     pub accepted: Option<String>,
@@ -72,16 +75,16 @@ pub struct Unchecked {
 pub struct Unread {
     /// The distribution; `None` for the component.
     pub distribution: Option<String>,
-    /// The file and why.
+    /// The file and the reason.
     pub reason: String,
 }
 
-/// Numbers of imports.
+/// Counts of imports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Imports of names and modules of the closure that were checked.
+    /// Imports of the closure's names and modules that were checked.
     pub checked: usize,
-    /// The modules that they are from.
+    /// The modules of these imports.
     pub modules: usize,
     /// Imports from compiled modules, whose names are not checked.
     pub compiled: usize,
@@ -89,20 +92,20 @@ pub struct Counts {
     pub unread: usize,
     /// Imports from components of the stack, which are not checked.
     pub stack: usize,
-    /// Imports that fail where that is caught, or that only type checkers see.
+    /// Imports that fail, but are caught or only for type checkers.
     pub optional: usize,
-    /// Imports of what no member has, behind a condition or in a function.
+    /// Imports that no member provides, behind a condition or in a function.
     pub absent: usize,
 }
 
-/// A distribution of which the release has another version than the locked one.
+/// A distribution for which the release has another version than the locked one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherVersion {
     /// The distribution.
     pub name: String,
     /// The version that was checked.
     pub locked: Version,
-    /// The version that the release has, if that is known.
+    /// The release's version, if it is known.
     pub release: Option<Version>,
 }
 
@@ -165,7 +168,7 @@ fn top_level(module: &str) -> &str {
     module.split('.').next().unwrap_or(module)
 }
 
-/// Returns the top-level modules of the stack's components, which are called as they are.
+/// Returns the top-level modules of the stack's components, which have the components' names.
 fn top_level_of_stack(workspace: &Workspace) -> BTreeSet<String> {
     let components = workspace.components.values().filter(|component| component.generated.is_none());
     components.map(|component| component.name.as_str().replace('-', "_")).collect()
@@ -176,7 +179,7 @@ fn files_of<'c>(closure: &'c Closure, name: &str) -> Option<(&'c Locked, Files<'
     Some((locked, Files::of(locked)?))
 }
 
-/// Returns the distributions that have each top-level module.
+/// Returns the distributions that provide each top-level module.
 fn providers<'c>(
     closure: &'c Closure,
     fetcher: &Fetcher<'_>,
@@ -193,7 +196,7 @@ fn providers<'c>(
     Ok(providers)
 }
 
-/// Returns what is asked of each distribution.
+/// Returns what to check in each distribution.
 fn questions<'c>(
     imports: &[&Import],
     providers: &BTreeMap<String, Vec<&'c str>>,
@@ -208,7 +211,7 @@ fn questions<'c>(
     questions
 }
 
-/// Sorts the imports by what is known of them.
+/// Sorts the imports by their state.
 fn judge(
     imports: &mut Imports,
     wanted: &[&Import],
@@ -240,7 +243,7 @@ fn judge(
             }
             continue;
         };
-        // Several distributions may share a top-level module; what one of them has is there.
+        // Several distributions may share a top-level module; one that defines the name suffices.
         let state = |provider: &str| answers[provider].state(&import.module, import.name.as_deref());
         let best = candidates.iter().min_by_key(|provider| (state(provider), *provider));
         let Some((provider, found)) = best.map(|provider| (*provider, state(provider))) else { continue };
@@ -268,7 +271,7 @@ fn judge(
     imports.counts.modules = modules.len();
 }
 
-/// Accepts what component.toml accepts, and finds the rules that accept nothing.
+/// Marks the imports that component.toml accepts, and finds the rules that match nothing.
 fn accept(imports: &mut Imports, component: &Component, version: &str) {
     let rules = component.closure.iter().flat_map(|rules| &rules.imports);
     for rule in rules.filter(|rule| rule.versions.holds(version)) {
@@ -283,13 +286,13 @@ fn accept(imports: &mut Imports, component: &Component, version: &str) {
     }
 }
 
-/// Returns whether a rule is about a dotted name: it or what it begins with.
+/// Returns whether a rule covers a dotted name: the name itself or a prefix of it.
 fn covers(rule: &ImportRule, name: &str) -> bool {
     let rest = name.strip_prefix(rule.name.value.as_str());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Returns the distributions that come from the release in another version than the locked one.
+/// Returns the distributions whose version in the release differs from the locked one.
 fn other_versions(closure: &Closure, names: &[&str]) -> Vec<OtherVersion> {
     let other = |name: &&str| {
         let member = closure.members.get(*name)?;

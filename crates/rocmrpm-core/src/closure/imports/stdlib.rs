@@ -1,4 +1,4 @@
-//! The top-level modules of Python's standard library, as a table.
+//! The top-level modules of Python's standard library, from a table. Does not cover submodules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -21,7 +21,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         .unwrap_or_else(|error| unreachable!("a test reads stdlib.toml: {error}"))
 });
 
-/// Whether a Python such as `3.14` has a top-level module of this name in its standard library.
+/// Returns whether the standard library of a Python such as `3.14` has a top-level module of this
+/// name.
 pub(super) fn has(module: &str, python: &str) -> bool {
     let bound = |table: &BTreeMap<String, String>| table.get(module).and_then(|version| pair(version));
     let Some(python) = pair(python) else { return TABLE.modules.contains(module) };

@@ -53,7 +53,7 @@ def suppresses(node):
     )
 
 
-# How an import is reached; of nested ones the greatest counts.
+# How an import is reached; of nested ones, the highest value counts.
 PLAIN, CONDITIONAL, LAZY, OPTIONAL, TYPING = range(5)
 
 
@@ -84,7 +84,7 @@ def imports(body):
             elif isinstance(node, (ast.Try, getattr(ast, "TryStar", ast.Try))):
                 guarded = max(how, OPTIONAL) if is_guarded(node) else how
                 open_ += [(node.body, guarded), (node.orelse, how), (node.finalbody, how)]
-                # What a handler imports stands in for what is missing.
+                # Imports in a handler replace the missing ones.
                 open_ += [(handler.body, max(how, OPTIONAL)) for handler in node.handlers]
             elif isinstance(node, (ast.With, ast.AsyncWith)):
                 open_.append((node.body, max(how, OPTIONAL) if suppresses(node) else how))

@@ -1,4 +1,5 @@
-//! What a component's source imports by absolute names, and how each import is reached.
+//! Finds the absolute imports in a component's source, and how each import is reached. Does not
+//! check them.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,21 +14,21 @@ use crate::{machine, parallel};
 
 const SCRIPT: &str = include_str!("wanted.py");
 
-/// Where a source may have its packages.
+/// The folders in which a source may have its packages.
 const ROOTS: [&str; 4] = ["", "src", "lib", "python"];
 
 /// How an import is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum How {
-    /// When its module is imported, whatever happens.
+    /// Whenever its module is imported.
     Plain,
-    /// When its module is imported, under a condition.
+    /// When its module is imported, depending on a condition.
     Conditional,
     /// When a function is called.
     Lazy,
-    /// Where a failure is caught.
+    /// In code that handles a failure.
     Optional,
-    /// By type checkers only.
+    /// Only by type checkers.
     Typing,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Import {
     pub file: String,
     pub line: usize,
     pub module: String,
-    /// What is imported from the module; `None` where that is the module itself.
+    /// The name imported from the module; `None` for the module itself.
     pub name: Option<String>,
     pub how: How,
 }
@@ -52,7 +53,7 @@ pub(super) struct Wanted {
     pub unread: Vec<Unread>,
 }
 
-/// A row of the script's answer: file, line, module, name, and how as a number.
+/// A row of the script's answer: file, line, module, name, and the number for how it is reached.
 type Row = (String, usize, String, Option<String>, u8);
 
 #[derive(Serialize, Deserialize)]
@@ -72,12 +73,12 @@ struct Question<'a> {
 struct File {
     name: String,
     path: String,
-    /// The text after the component's edits, if it has some for the file.
+    /// The text after the component's edits, if there are edits for the file.
     text: Option<String>,
 }
 
 impl Wanted {
-    /// Reads the imports of a component whose distribution has this normalized name.
+    /// Reads the imports of a component. `distribution` is its normalized distribution name.
     pub fn of(
         workspace: &Workspace,
         component: &Component,
@@ -95,7 +96,7 @@ impl Wanted {
             Some(answer) => answer,
             None => {
                 let answer = ask(&files)?;
-                // Another Python may read what this one cannot.
+                // Do not cache what another version of Python may be able to parse.
                 if answer.unread.is_empty() {
                     let text = serde_json::to_string(&answer);
                     fetcher.remember(&recipe, &text.map_err(|e| ClosureError::Python(e.to_string()))?)?;
@@ -110,7 +111,7 @@ impl Wanted {
     }
 }
 
-/// Returns the Python files below a folder of a source, those with edits as the edits leave them.
+/// Returns the Python files below a folder of a source, with the component's edits applied.
 fn files(source: &Edited<'_>, folder: &str) -> Result<Vec<File>, ClosureError> {
     let top = &source.tree.dir;
     let mut files = Vec::new();
@@ -130,7 +131,7 @@ fn files(source: &Edited<'_>, folder: &str) -> Result<Vec<File>, ClosureError> {
     Ok(files)
 }
 
-/// Returns what decides over the answer.
+/// Returns everything that determines the answer.
 fn recipe(source: &Edited<'_>, files: &[File]) -> String {
     let script = Sha256::of_bytes(SCRIPT);
     let mut recipe = format!("imports wanted\n{script}\n{}\n", source.tree.fetched.sha256);
@@ -142,7 +143,7 @@ fn recipe(source: &Edited<'_>, files: &[File]) -> String {
     recipe
 }
 
-/// Asks several scripts at once, each for a part of the files.
+/// Runs several scripts concurrently, each with a part of the files.
 fn ask(files: &[File]) -> Result<Answer, ClosureError> {
     let cores = machine::cores();
     let parts: Vec<&[File]> = files.chunks(files.len().div_ceil(cores).max(1)).collect();
@@ -167,7 +168,7 @@ fn imports(rows: Vec<Row>) -> Result<Vec<Import>, ClosureError> {
             4 => How::Typing,
             _ => return Err(ClosureError::Python(format!("`{how}` is not a way to import"))),
         };
-        // A star binds what there is.
+        // `import *` binds whatever exists.
         Ok(Import { file, line, module, name: name.filter(|name| name != "*"), how })
     };
     rows.into_iter().map(import).collect()
