@@ -11,7 +11,7 @@ mod context;
 mod copr;
 mod doctor;
 #[cfg(test)]
-mod documents;
+mod documents_tests;
 mod enter_shell;
 mod explain;
 mod index;

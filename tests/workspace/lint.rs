@@ -223,7 +223,7 @@ fn repositories_are_asked() {
     let document = workspace.run(&["lint", "--live", "--json"]).exits(1).document("rocmrpm/lint/2");
     assert_eq!(missing(&document), 1, "{document:#}");
     workspace.write("mock-configs/c.toml", &with("file:///nonexistent"));
-    workspace.run(&["lint", "--live"]).exits(20).says(&["dnf", "without `--live` the package tables"]);
+    workspace.run(&["lint", "--live"]).exits(20).says(&["dnf", "without `--live`, the package tables"]);
 }
 
 /// The tables that the repository brings.

@@ -162,7 +162,7 @@ fn checks_a_set_against_declared_files() {
     let xla = stack.repository("xla");
     stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).says(&[
         "warning: pins/stable.toml:",
-        "jax 0.9.0 has xla in [LAB]/upstream/xla, and the set takes it from the repository of other versions",
+        "jax 0.9.0 has xla in [HOLDER]/upstream/xla, and the set takes it from the repository of other versions",
     ]);
     stack.check_with(&git(&xla), &git("https://h/mirror")).exits(0).says(&["0 errors, 0 warnings"]);
     stack
