@@ -87,7 +87,7 @@ fn what_copr_built_passes_the_same_gate() {
     let results = stack.workspace.path("build/fedora-43/results/lib");
     assert!(!results.exists(), "{}", results.display());
 
-    // After the fix, it is built again; the rejected build is never published.
+    // After the fix, it is built again, but nothing is published while the rejected build exists.
     stack.copr.control(&json!({}));
     let refused = stack.copr.builds().iter().find(|build| build["package"] == "lib").unwrap()["id"].clone();
     let delete = format!("copr-cli delete-build {refused}");

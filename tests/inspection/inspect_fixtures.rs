@@ -368,8 +368,8 @@ fn rpms_wheels_and_folders_give_the_same_facts() {
     let paths: Vec<_> = of_wheel.subjects[0].files.iter().map(|f| f.path.as_str()).collect();
     assert_eq!(paths, ["../k/evil.so", "k/lib/libk.so"]);
     assert_eq!(of_wheel.subjects[0].device[0].count, 2);
-    // In a wheel, one entry leads to modules of another wheel, which may be installed; the other
-    // starts outside of all modules and leads nowhere.
+    // In the wheel, the entry leads from `k` to modules of another wheel, which may be installed;
+    // from the file outside of all modules, it leads nowhere.
     assert_eq!(ids(&of_wheel), ["path-outside", "runpath-unresolved"]);
     let (a, b) = (&of_rpm.subjects[0].files[0], &of_wheel.subjects[0].files[1]);
     assert_eq!(serde_json::to_value(&a.elf).unwrap(), serde_json::to_value(&b.elf).unwrap());

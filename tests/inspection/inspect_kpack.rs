@@ -47,7 +47,7 @@ impl Lab {
             .unwrap_or_else(|error| panic!("{line}: {error} (Debian packages: clang-19 lld-19 llvm-19)"));
     }
 
-    /// Builds a library whose code is in archives identified by its kernel name and path.
+    /// Builds a library whose code is in archives, identified by a search path and a kernel name.
     fn library(&self) -> Vec<u8> {
         fs_err::write(self.path("host.c"), HOST).unwrap();
         let mut reference = Vec::new();

@@ -163,7 +163,7 @@ impl<'w> Closure<'w> {
 
     /// Returns facts about the release's packages that the tables lack: libraries, files,
     /// distributions that cannot be derived from names, and requirements on other packages of the
-    /// release. These are the requirements of the locked versions without bounds.
+    /// release. The requirements are those of the locked versions, without bounds.
     fn known(&self) -> Value {
         let mut known: BTreeMap<String, Known> = BTreeMap::new();
         for (name, member) in &self.members {

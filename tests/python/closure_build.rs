@@ -254,7 +254,7 @@ impl Lab {
         };
         compile(&deep, &library, &["-Wl,-soname,libdeep-0123abcd.so.1"]);
         let (include, link) = (format!("-I{}", include.trim()), library.to_string_lossy().into_owned());
-        // Both packages contain the library in an adjacent folder with their name.
+        // Both packages contain the library in an adjacent folder that is named after the package.
         let paths = "-Wl,-rpath,$ORIGIN/../native.libs:$ORIGIN/../hidden.libs";
         compile(&fast, &module, &[&include, &link, paths]);
         compile(&deep, &runtime, &["-Wl,-soname,libcudart.so.12"]);

@@ -77,7 +77,8 @@ pub(crate) fn compile(
         .cwd(folder)
         .env("UV_PYTHON_DOWNLOADS", "never")
         .stdin(requirements);
-    // Everything else that could add indexes or versions. UV_TORCH_BACKEND selects CUDA builds.
+    // Remove everything else that could add indexes or versions. UV_TORCH_BACKEND selects CUDA
+    // builds.
     for name in [
         "UV_INDEX",
         "UV_DEFAULT_INDEX",

@@ -199,7 +199,8 @@ fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
     let second = second.replace("\"43\"", "\"44\"").replace(".fc43", ".fc44").replace("\"t\"", "\"u\"");
     lab.workspace.write("mock-configs/d.toml", second);
     let table = "mock-configs/packages/u.tsv";
-    // A higher version would hide it; an equal or unknown version does not.
+    // Our RPM must not be newer than the later release's, which it would hide; an equal, newer or
+    // unknown version there is fine.
     for (later, place) in [("0.9", "private"), ("1.0", "rpm"), ("1.1", "rpm")] {
         lab.workspace.write(table, format!("python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t{later}\n"));
         assert_eq!(lab.members(&server)["only"].1, place, "{later}");

@@ -1,6 +1,5 @@
 //! Tests the link modes: wheels of compiled libraries that find ROCm in AMD's wheels, installed
-//! with pip and imported. Fakes replace AMD's wheels and behave like them as far as ours are
-//! concerned.
+//! with pip and imported. Test doubles imitate the parts of AMD's wheels that ours use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -107,7 +106,7 @@ impl Stack {
         self.dir.path().join("out")
     }
 
-    /// Creates fakes of AMD's wheels for ROCm 7.14.0.
+    /// Creates test doubles of AMD's wheels for ROCm 7.14.0.
     fn sdk(&self) -> Vec<PathBuf> {
         let info = |name: &str, more: &str| {
             let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: 7.14.0\n{more}\n");

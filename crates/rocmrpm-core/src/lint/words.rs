@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Larger files are treated as data, in bytes.
+/// Maximum size of a text file, in bytes. Larger files are data.
 const MAX_FILE: u64 = 4 << 20;
 
 /// Uppercase names that occur in a source.

@@ -41,7 +41,7 @@ pub(super) enum Verdict {
     Affected(Option<String>),
     /// The package is not affected.
     Clear,
-    /// The advisory contains this version, which cannot be compared.
+    /// A version that is relevant for the decision cannot be compared.
     Unclear(String),
 }
 

@@ -104,7 +104,8 @@ pub fn check<'p>(
     Ok(findings)
 }
 
-/// Returns files in packages of `of` whose content differs between packages of `all`.
+/// Returns the files in packages of `of` that another package in `all` contains with different
+/// content.
 fn conflicts<'p>(of: impl IntoIterator<Item = &'p Relations>, all: &[&Relations]) -> Vec<Conflict> {
     let mut owners: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
     for package in all {

@@ -1,5 +1,5 @@
-//! Proves that the packages of a stack can be installed: another package of the stack, or the
-//! chroot's release or ROCm provider, satisfies every requirement in the RPM headers. Components
+//! Proves that the packages of a stack can be installed: every requirement in the RPM headers is
+//! satisfied by a package of the stack, or of the chroot's release or ROCm provider. Components
 //! that are not built are packed from locked wheels or represented by their specs. It does not
 //! install anything.
 

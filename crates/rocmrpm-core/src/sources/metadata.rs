@@ -122,8 +122,8 @@ impl Fetcher<'_> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns the cached METADATA of a distribution; prefers those read from the distribution over
-    /// those provided by the index.
+    /// Returns the cached METADATA of a distribution. Prefers METADATA read from the distribution
+    /// over METADATA provided by the index.
     fn known(&self, one: &Distribution) -> Result<Option<String>, SourceError> {
         if let Some(digest) = one.metadata.filter(|digest| self.cache().path_of(digest).is_file()) {
             return self.text_of(&digest);
@@ -137,7 +137,7 @@ impl Fetcher<'_> {
             self.remember(&one.recipe(), &text)?;
             return Ok(Some(text));
         }
-        // Without an index, nothing was provided by one.
+        // Without a configured index, there is nothing to look up.
         match self.index_url() {
             Ok(index) => self.remembered(&one.recipe_of(index)),
             Err(_) => Ok(None),

@@ -530,9 +530,9 @@ fn closure_values(workspace: &Workspace, component: &Component) -> ClosureValues
     }
 }
 
-/// Returns the first lines of a module with dependencies in a private prefix, which reject the
-/// system Python because it has other versions of them. Wheels and virtual environments are
-/// unaffected.
+/// Returns the first lines of a module whose dependencies are in a private prefix. They reject the
+/// system Python, which has other versions of these dependencies. Wheels and virtual environments
+/// are unaffected.
 fn guard(component: &str, prefix: &str) -> String {
     format!(
         "import os as _os\nimport sys as _sys\n\n\

@@ -110,8 +110,8 @@ impl Plan {
                 reasons => Verdict::Inspect(reasons),
             },
             (_, Some(old)) => match old.reasons_to_inspect(&inspection) {
-                // The user runs it again without changing a rule, so something unknown to the key
-                // has changed, such as a package of this machine.
+                // If the user runs it again with the same rules, something unknown to the key must
+                // have changed, such as a package of this machine.
                 reasons if reasons.is_empty() => {
                     Verdict::Stale(vec!["it did not pass inspection".to_owned()])
                 }
