@@ -96,8 +96,7 @@ def only_owner(project, user):
         raise ApiError(403, "Only owners and admins may update their projects.")
 
 
-# -- the rest of this file follows the order of the frontend's files
-# --------------------------------
+# -- the rest of this file follows the order of the frontend's files --------------------------------
 
 
 @route("GET", "/")
@@ -559,8 +558,7 @@ def build_chroot_config(state, request):
     }
 
 
-# -- packages, monitor, requests by dnf
-# -------------------------------------------------------------
+# -- packages, monitor, requests by dnf -------------------------------------------------------------
 
 
 def package_dict(state, request, project, name):
