@@ -1,5 +1,6 @@
-//! Users and dependents get exactly the packages that passed inspection, whatever else COPR has. These
-//! tests run with the server of the tests and, by `make copr-test`, with COPR's own frontend.
+//! Users and dependents get exactly the packages that passed inspection, regardless of other builds
+//! on COPR. These tests run with the test server and, in `make copr-test`, with COPR's own
+//! frontend.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::stack::{CHROOT, PROJECT, PROJECT_TOML, Stack};
 use crate::support::names_in;
 
-/// Waits longer than other tests: COPR's own frontend takes its time.
+/// Waits longer than other tests because COPR's own frontend is slow.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -17,7 +18,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Changes what a component installs.
+/// Changes the installed files of a component.
 fn change(stack: &Stack, component: &str, text: &str) {
     let spec = crate::support::template(component);
     stack.workspace.replace(&spec, "%install\n", &format!("%install\n# {text}\n"));
@@ -28,7 +29,7 @@ fn build_of(stack: &Stack, state: &str) -> String {
     stack.copr.builds()[at]["id"].to_string()
 }
 
-/// Deletes a build, and waits until COPR's backend has.
+/// Deletes a build and waits until COPR's backend has deleted it.
 fn delete(stack: &Stack, build: &str) {
     stack.copr.cli(&["delete-build", build]).exits(0);
     let chroot = stack.copr.path("server/results").join(PROJECT).join(CHROOT);
@@ -42,7 +43,7 @@ fn a_changed_package_has_a_release_that_dnf_takes() {
     stack.push().exits(0);
     stack.assert_users_get(&["lib", "app", "other"]);
     let first = stack.accepted_packages("lib");
-    // No commit, so the workspace's release is the same.
+    // There is no commit, so the workspace's release stays the same.
     change(&stack, "lib", "changed");
     stack.push().exits(0);
     stack.assert_dependents_get(&["lib", "app"]);
@@ -97,7 +98,7 @@ fn packages_of_a_canceled_build_are_not_published() {
     stack.run(&["copr", "cancel"]).exits(0);
     push.finish().exits(130);
     assert_eq!(stack.copr.states(), ["other canceled"]);
-    // COPR's backend has not finished with it yet.
+    // COPR's backend is still processing it.
     let asks = |build: u32| format!("GET /api_3/build/{build} 200");
     stack.copr.control(&json!({"hold": {"other": "signing"}}));
     let push = stack.start(&["copr", "push", "other"]);
@@ -123,7 +124,7 @@ fn a_deleted_build_is_built_again_and_its_metadata_renewed() {
     let reason = format!("build {deleted} is no longer on COPR");
     assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other build"]);
     assert!(stack.run(&["copr", "status"]).stdout.contains(&reason));
-    // Even a push of something else takes it out of what users see.
+    // Even pushing another component hides it from users.
     stack.run(&["copr", "push", "lib"]).exits(0).says(["Published"]);
     wait_until("it is gone", || stack.published().len() == 2);
     stack.push().exits(0).says(["1 built, 2 fresh", "Published"]);

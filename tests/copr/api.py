@@ -38,7 +38,7 @@ def answer(state, request):
         if not match:
             continue
         known = True
-        # The first is the method of today, another one still works (deprecated_route_method_type).
+        # The first method is current; others still work (deprecated_route_method_type).
         if request.method not in methods:
             continue
         if login:
@@ -96,7 +96,7 @@ def only_owner(project, user):
         raise ApiError(403, "Only owners and admins may update their projects.")
 
 
-# -- the rest of this file is in the order of the frontend's files ----------------------------------
+# -- the rest of this file follows the order of the frontend's files --------------------------------
 
 
 @route("GET", "/")
@@ -257,7 +257,7 @@ def editable(state, request, owner, name):
 @route("PUT POST", "/project/regenerate-repos/<owner>/<name>", login=True)
 def regenerate_repos(state, request, owner, name):
     project = editable(state, request, owner, name)
-    # What users get, whatever the project's mode is (devel=False).
+    # The repository that users see, regardless of the project's mode (devel=False).
     request.createrepos(project, False)
     return state.project_dict(project)
 
@@ -440,8 +440,8 @@ def build_list(state, request):
 @route("GET", "/build/source-chroot/<number:int>")
 def source_chroot(state, request, number):
     build = state.build(number)
-    # The frontend takes the folder of a log that may have no address yet. A build that is
-    # starting has none either (_compressed_log_variant).
+    # The frontend uses the folder of a log that may not have an address yet. A starting build has
+    # none either (_compressed_log_variant).
     if not build["source_dir"] or build["source_state"] == "starting":
         raise ApiError(500, "Request wasn't successful, there is probably a bug in the Copr code.")
     return {"state": build["source_state"], "result_url": state.source_url(build)}
@@ -558,7 +558,7 @@ def build_chroot_config(state, request):
     }
 
 
-# -- packages, monitor, what dnf asks for -----------------------------------------------------------
+# -- packages, monitor, requests by dnf -------------------------------------------------------------
 
 
 def package_dict(state, request, project, name):
@@ -616,7 +616,7 @@ def monitor(state, request):
                 "pkg_version": build["version"],
             }
             for field in set(fields) & set(logs):
-                # While it is written a log has its own name, afterwards it is compressed.
+                # A log has its own name while it is being written, and is compressed afterwards.
                 suffix = "" if chroot["state"] in ("starting", "running") else ".gz"
                 url = state.result_url(build, name)
                 of_package[name][field] = url and url + logs[field] + suffix
@@ -652,7 +652,7 @@ def dependencies(state, project):
                     external.append(url)
                 continue
             found = state.projects.get(tuple(url.removeprefix("copr://").split("/")[:2]))
-            # One that does not exist is left out.
+            # Nonexistent projects are omitted.
             if found and found is not project and found not in internal:
                 internal.append(found)
                 todo.append(found)

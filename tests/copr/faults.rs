@@ -1,4 +1,4 @@
-//! A COPR that fails and recovers, and tokens that expire.
+//! Tests a failing and recovering COPR, and expired tokens.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn a_server_that_answers_500_and_recovers_costs_no_build() {
     assert!(stack.accepted("app"));
 }
 
-/// The pauses take a minute, so other faults are tried meanwhile.
+/// The pauses take a minute, so the test tries other faults in the meantime.
 #[test]
 fn a_server_that_stays_away_is_given_up() {
     let stack = Stack::synced();

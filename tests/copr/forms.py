@@ -16,7 +16,7 @@ class Form:
 
     def __init__(self, state, data):
         self.state, self.errors = state, {}
-        # Fields without a value are as those that were not sent (json2form.py).
+        # Fields without a value count as not sent (json2form.py).
         self.data = {key: value for key, value in data.items() if value is not None}
 
     def error(self, field, message):

@@ -46,12 +46,12 @@ FAS_LOGIN = True
     os.environ.update(COPRS_ENVIRON_UNITTEST="1", COPR_CONFIG=str(folder / "copr.conf"))
     for name in ("storage", "whooshee", "results", "uploads"):
         (folder / name).mkdir(exist_ok=True)
-    # The frontend imports these, and needs them for modules and LDAP alone.
+    # The frontend imports these, but needs them only for modules and LDAP.
     for name in ("ldap", "modulemd_tools", "modulemd_tools.yaml"):
         stub = types.ModuleType(name)
         stub.__getattr__ = lambda _: None
         sys.modules[name] = stub
-    # The distribution's lxml, html5-parser and rpm, after what the virtual environment has.
+    # The distribution's lxml, html5-parser and rpm, after the packages of the virtual environment.
     ask = [sys._base_executable, "-c", "import json, sys; print(json.dumps(sys.path))"]
     sys.path += json.loads(subprocess.run(ask, stdout=subprocess.PIPE, check=True).stdout)
     path = checkout / "frontend/coprs_frontend"
@@ -93,7 +93,7 @@ class Front:
     def __call__(self, environ, start_response):
         from werkzeug.wrappers import Response
         what = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
-        # The frontend names results without `/backend`, which server.py and the tests have.
+        # The frontend omits `/backend` from result addresses; server.py and the tests include it.
         place = environ["PATH_INFO"].removeprefix("/backend")
         if place.startswith("/results/"):
             return self.results(place)(environ, start_response)

@@ -1,4 +1,4 @@
-//! Runs that end early: COPR goes on, and the next run finds what it did.
+//! Tests interrupted runs: COPR continues, and the next run finds its results.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use serde_json::json;
 use crate::stack::{Stack, assert_no_token};
 use crate::support::{Ran, wait_until};
 
-/// A push that waits for a build that runs, ended by a signal.
+/// Interrupts a push with a signal while it waits for a running build.
 fn interrupted(stack: &Stack, signal: &str) -> Ran {
     stack.copr.control(&json!({"hold": {"other": "running"}}));
     let push = stack.start(&["copr", "push", "other"]);
     wait_until("it runs", || stack.copr.states() == ["other running"]);
-    // The answer to the upload has arrived, too: the build is asked for.
+    // The upload was answered too: the push polls the build.
     let asks = "GET /api_3/build/1 200";
     wait_until("it is waited for", || stack.copr.requests().iter().any(|request| request == asks));
     push.signal(signal);
@@ -72,7 +72,7 @@ fn what_is_under_way_is_cancelled_on_request() {
     stack.run(&["copr", "cancel"]).exits(0);
     assert_eq!(stack.copr.states(), ["other canceled"]);
     stack.run(&["copr", "cancel"]).exits(0).says(["no build is under way"]);
-    // Who pushes again wants it built.
+    // Pushing again builds it again.
     stack.copr.control(&json!({}));
     stack.run(&["copr", "push", "other"]).exits(0);
     assert_eq!(stack.copr.states(), ["other canceled", "other succeeded"]);

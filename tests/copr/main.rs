@@ -1,6 +1,5 @@
-//! COPR: the server of these tests as the real copr-cli sees it, and `rocmrpm copr` with both.
-//! Needs rpmbuild, createrepo_c, curl, openssl, venv, and the pip index that this machine's pip is
-//! configured with.
+//! Tests COPR: the test server against the real copr-cli, and `rocmrpm copr` against both. Needs
+//! rpmbuild, createrepo_c, curl, openssl, venv, and the index configured for pip.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
 

@@ -1,4 +1,4 @@
-//! `rocmrpm copr push`: in order, through the gate, and only what is stale.
+//! Tests `rocmrpm copr push`: build order, the gate, and that it builds only stale components.
 
 use std::process::Command;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn builds_in_waves_and_brings_the_packages_back() {
         states.sort();
         states == ["lib running", "other succeeded"]
     });
-    // What depends on lib is not sent while COPR builds that.
+    // Dependents of lib are not uploaded while COPR builds it.
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(stack.copr.uploads(), 2);
     let status = stack.run(&["copr", "status"]);
@@ -43,7 +43,7 @@ fn builds_in_waves_and_brings_the_packages_back() {
     }
     wait_until("all is published", || stack.published().len() == 3);
 
-    // There is nothing to do, here and in a second workspace of the same content.
+    // There is nothing to do, here and in a second workspace with the same content.
     assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other fresh"]);
     stack.push().exits(0);
     assert_eq!(stack.copr.uploads(), 3);
@@ -66,7 +66,7 @@ fn a_failure_in_the_middle_stops_what_depends_on_it() {
     assert_eq!(states, ["lib failed", "other succeeded"]);
     assert_eq!((stack.accepted("lib"), stack.accepted("other")), (false, true));
 
-    // Fixed, it goes on from there.
+    // After the fix, it resumes.
     stack.copr.control(&json!({}));
     stack.push().exits(0);
     assert_eq!(stack.copr.uploads(), 4);
@@ -87,7 +87,7 @@ fn what_copr_built_passes_the_same_gate() {
     let results = stack.workspace.path("build/fedora-43/results/lib");
     assert!(!results.exists(), "{}", results.display());
 
-    // Fixed, it is built again; the refused build is published with nothing.
+    // After the fix, it is built again, but nothing is published while the rejected build exists.
     stack.copr.control(&json!({}));
     let refused = stack.copr.builds().iter().find(|build| build["package"] == "lib").unwrap()["id"].clone();
     let delete = format!("copr-cli delete-build {refused}");
@@ -112,7 +112,7 @@ fn macros_come_as_a_package_of_the_build_root() {
     let project = stack.copr.state()["projects"]["alice/rocm"].clone();
     let packages = project["chroots"]["fedora-43-x86_64"]["additional_packages"].clone();
     assert!(packages[0].as_str().unwrap().starts_with("test-rpm-macros-"), "{packages}");
-    // It is built once, and stays where it is.
+    // It is built only once and stays in place.
     stack.run(&["copr", "sync"]).exits(0).says(["Unchanged"]);
     stack.run(&["copr", "push"]).exits(0);
     assert_eq!(stack.copr.states().iter().filter(|s| s.starts_with("test-rpm-macros")).count(), 1);

@@ -207,7 +207,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             packed = place.with_name(place.name + ".gz")
             if place.name in ("builder-live.log", "backend.log") and packed.exists():
-                # As lighttpd is set up in front of COPR's results (_compress_logs).
+                # Like the lighttpd configuration for COPR's results (_compress_logs).
                 return self.send(302, "text/html", b"", [("Location", path + ".gz")])
             return self.send(404, "text/html", PROXY.format(404).encode())
         if place.is_dir():
@@ -251,7 +251,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.folder, self.submitted, self.writing, self.gone = folder, [], threading.Lock(), None
         super().__init__(("127.0.0.1", 0), Handler)
         context, self.ca = certificate(folder)
-        # The handshake is done by the thread of the request.
+        # The request's thread performs the handshake.
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"https://127.0.0.1:{self.server_address[1]}"
         self.control = Control(folder / "control.json")

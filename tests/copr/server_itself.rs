@@ -1,4 +1,4 @@
-//! The server of these tests, asked by the real copr-cli.
+//! Tests the test server with the real copr-cli.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::support::{names_in, ran, wait_until};
 const CHROOT: &str = "fedora-43-x86_64";
 const PROJECT: &str = "alice/rocm";
 
-/// A source package, made in the folder of the site.
+/// Creates a source package in the site's folder.
 fn srpm(copr: &Copr, name: &str, build: &str) -> PathBuf {
     let spec = copr.path(&format!("{name}.spec"));
     let text = format!(
@@ -28,7 +28,7 @@ fn srpm(copr: &Copr, name: &str, build: &str) -> PathBuf {
     copr.path(&format!("rpmbuild/SRPMS/{name}-1.0-1.fc43.src.rpm"))
 }
 
-/// A server with a project, and a source package that builds.
+/// Starts a server with a project, and returns a source package that builds.
 fn project() -> (Copr, String) {
     let copr = Copr::start();
     copr.cli(&["create", PROJECT, "--chroot", CHROOT]).exits(0);
@@ -85,7 +85,7 @@ fn builds_and_serves_the_results() {
     let built = copr.cli(&["build", "--nowait", "--timeout", "600", PROJECT, &srpm]);
     assert!(built.exits(0).stdout.contains("Created builds: 1"), "{built}");
     wait_for(&copr, &["hello running"]);
-    // The source build holds the same state first: it has no package yet.
+    // The source build holds the same state before it has a package.
     copr.control(&json!({}));
     wait_for(&copr, &["hello succeeded"]);
     assert_eq!(copr.cli(&["status", "1"]).stdout, "succeeded\n");
@@ -139,7 +139,7 @@ fn fails_cancels_and_goes_on_after_a_failure() {
         |more: &[&str], srpm: &str| copr.cli(&[&["build", "--nowait"], more, &[PROJECT, srpm]].concat());
     copr.control(&json!({"hold": {"bad": "running"}}));
     build(&[], bad.to_str().unwrap()).exits(0);
-    // A batch follows the one before it whatever becomes of that.
+    // A batch starts after the previous one, even if that fails.
     build(&["--after-build-id", "1"], &good).exits(0);
     wait_for(&copr, &["bad running", "? pending"]);
     copr.control(&json!({}));
@@ -163,7 +163,7 @@ fn fails_cancels_and_goes_on_after_a_failure() {
         .says(["Project alice/none does not exist."]);
     assert_eq!(copr.uploads(), 3);
 
-    // What was cancelled while it ran stays so, and so does a build that takes too long.
+    // A build canceled while running stays canceled, and so does one that times out.
     let slow = srpm(&copr, "slow", "sleep 30");
     build(&[], slow.to_str().unwrap()).exits(0);
     wait_until("it runs", || copr.states().last().unwrap() == "slow running");

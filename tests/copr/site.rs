@@ -1,4 +1,4 @@
-//! A COPR of its own for a test, and copr-cli as its user has it. The COPR is tests/copr/server.py or, if
+//! Runs a COPR per test, with a configured copr-cli. The server is tests/copr/server.py or, if
 //! `ROCMRPM_COPR` names a checkout of COPR, its own frontend (`make copr-test`).
 
 use std::io::BufRead as _;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::support::{Ran, ran};
 use crate::tools;
 
-/// What alice, whose projects the tests have, shows to be herself (tests/copr/state.py).
+/// The token of alice, who owns the tests' projects (tests/copr/state.py).
 pub const TOKEN: &str = "alice-token-of-30-characters";
 
-/// The server, and the home folder of its user. Ended when dropped.
+/// The server and its user's home folder. Stopped when dropped.
 pub struct Copr {
     holder: tempfile::TempDir,
     server: Child,
@@ -26,7 +26,7 @@ impl Copr {
         Self::with(&[])
     }
 
-    /// Starts a server with further arguments.
+    /// Starts a server with additional arguments.
     pub fn with(args: &[&str]) -> Self {
         let holder = tempfile::Builder::new().prefix("rocmrpm-copr-").tempdir().unwrap();
         for name in ["server", "home/.config", "trust"] {
@@ -57,14 +57,14 @@ impl Copr {
         });
         let site = Self { holder, server, url: said["url"].as_str().unwrap().to_owned() };
         site.log_in("alice", TOKEN);
-        // Session.send, by which python-copr's pagination.py asks for further pages, does not
-        // look at REQUESTS_CA_BUNDLE: certifi's list has to be this one.
+        // Session.send, which python-copr's pagination.py uses for further pages, ignores
+        // REQUESTS_CA_BUNDLE, so replace certifi's list.
         let trust = format!(
             "try:\n    import certifi\n    certifi.where = lambda: {:?}\nexcept ImportError:\n    pass\n",
             site.ca()
         );
         std::fs::write(site.path("trust/sitecustomize.py"), trust).unwrap();
-        // rocmrpm gives no tool the user's PYTHONPATH.
+        // rocmrpm does not pass the user's PYTHONPATH to tools.
         let cli = tools::environment("copr-cli", include_str!("tools.txt")).join("bin/copr-cli");
         let wrapper = format!(
             "#!/bin/sh\nPYTHONPATH='{}' exec '{}' \"$@\"\n",
@@ -86,7 +86,7 @@ impl Copr {
         self.path("server/ca.pem")
     }
 
-    /// Writes copr-cli's configuration, as COPR's page /api shows it.
+    /// Writes copr-cli's configuration in the format of COPR's page /api.
     pub fn log_in(&self, user: &str, token: &str) {
         let config = format!(
             "[copr-cli]\nlogin = {user}-login\nusername = {user}\ntoken = {token}\ncopr_url = {}\n\
@@ -98,31 +98,31 @@ impl Copr {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// Says what goes wrong from now on, see the head of server.py.
+    /// Sets the faults from now on; see the header of server.py.
     pub fn control(&self, says: &Value) {
         let part = self.path("server/control.part");
         std::fs::write(&part, says.to_string()).unwrap();
         std::fs::rename(part, self.path("server/control.json")).unwrap();
     }
 
-    /// What the server knows.
+    /// Returns the server's state.
     pub fn state(&self) -> Value {
         let text = std::fs::read_to_string(self.path("server/state.json")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Its builds, oldest first.
+    /// Returns all builds, oldest first.
     pub fn builds(&self) -> Vec<Value> {
         self.state()["builds"].as_array().cloned().unwrap_or_default()
     }
 
-    /// `package state` of its builds, oldest first.
+    /// Returns `package state` of all builds, oldest first.
     pub fn states(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
         self.builds().iter().map(|b| format!("{} {}", text(&b["package"]), text(&b["state"]))).collect()
     }
 
-    /// The requests that it answered, as `METHOD /path status`.
+    /// Returns the answered requests as `METHOD /path status`.
     pub fn requests(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path("server/requests.jsonl")).unwrap_or_default();
         let line = |line: &str| {
@@ -132,12 +132,12 @@ impl Copr {
         text.lines().map(line).collect()
     }
 
-    /// How many source packages were taken.
+    /// Returns the number of accepted source packages.
     pub fn uploads(&self) -> usize {
         self.requests().iter().filter(|r| *r == "POST /api_3/build/create/upload 200").count()
     }
 
-    /// Gives a command copr-cli, its user's home folder, and trust in this server.
+    /// Configures a command with copr-cli, its user's home folder, and trust in this server.
     pub fn settle(&self, command: &mut Command) {
         let path = std::env::var("PATH").unwrap_or_default();
         command
@@ -152,7 +152,7 @@ impl Copr {
         }
     }
 
-    /// Makes a source package that is not the workspace's.
+    /// Creates a source package that does not belong to the workspace.
     pub fn srpm(&self, name: &str) -> PathBuf {
         let spec = self.path(&format!("{name}.spec"));
         let text = format!(
@@ -165,7 +165,6 @@ impl Copr {
         self.path(&format!("rpmbuild/SRPMS/{name}-1.0-1.src.rpm"))
     }
 
-    /// Runs the real copr-cli.
     pub fn cli(&self, args: &[&str]) -> Ran {
         let mut command = Command::new("copr-cli");
         command.args(args).current_dir(self.path("home")).stdin(Stdio::null());
@@ -173,7 +172,7 @@ impl Copr {
         ran(&mut command)
     }
 
-    /// Fetches what the server has at an address.
+    /// Downloads a URL from the server.
     pub fn fetch(&self, url: &str, to: &Path) -> Ran {
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--fail", "--output"]).arg(to).arg(url);
@@ -184,7 +183,7 @@ impl Copr {
 
 impl Drop for Copr {
     fn drop(&mut self) {
-        // It ends with its standard input, and its children before it.
+        // The server stops its children and exits when its stdin is closed.
         drop(self.server.stdin.take());
         let _ = self.server.wait();
     }

@@ -1,4 +1,4 @@
-//! A small workspace for COPR: `app` requires `lib`, `other` stands alone.
+//! A small workspace for COPR: `app` requires `lib`; `other` is independent.
 
 use serde_json::Value;
 
@@ -10,18 +10,18 @@ pub const PROJECT: &str = "alice/rocm";
 pub const CHROOT: &str = "fedora-43-x86_64";
 pub const PROJECT_TOML: &str = "copr/project.toml";
 
-/// The definition of Fedora 43 as far as these packages need it.
+/// A minimal definition of Fedora 43 for these packages.
 const FEDORA: &str = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
                       rocm-provider = \"host\"\nbase-config = \"fedora-43-x86_64.cfg\"\n";
 
-/// A workspace and the COPR that it is built on.
+/// A workspace and the COPR that builds it.
 pub struct Stack {
     pub copr: Copr,
     pub workspace: Workspace,
 }
 
 impl Stack {
-    /// Makes both; there is no project yet.
+    /// Creates both, without a project.
     pub fn new() -> Self {
         let (copr, workspace) = (Copr::start(), Workspace::new());
         workspace.write("mock-configs/fedora-43.toml", FEDORA);
@@ -32,7 +32,7 @@ impl Stack {
         );
         workspace.write(PROJECT_TOML, project);
         for (name, toml) in [("lib", ""), ("app", "requires = [\"lib\"]\n"), ("other", "")] {
-            // Where a macro `broken` is defined the package has a file that cannot be right.
+            // If the macro `broken` is defined, the package contains an invalid file.
             let install = format!(
                 "install -Dpm 644 hello %{{buildroot}}%{{_datadir}}/{name}/hello\n\
                  %{{?broken:printf '\\177ELF\\2\\1\\1' > %{{buildroot}}%{{_datadir}}/{name}/lib{name}.so}}"
@@ -42,14 +42,14 @@ impl Stack {
         Self { copr, workspace }
     }
 
-    /// Makes both, and the project.
+    /// Creates both, and the project.
     pub fn synced() -> Self {
         let stack = Self::new();
         stack.run(&["copr", "sync"]).exits(0);
         stack
     }
 
-    /// Commits the workspace: a release then names what was committed.
+    /// Commits the workspace so that releases reflect the commit.
     pub fn commit(&self) {
         let git = "git -c user.name=T -c user.email=t@example.com -c commit.gpgsign=false";
         let line =
@@ -57,7 +57,7 @@ impl Stack {
         self.workspace.shell(&line).exits(0);
     }
 
-    /// Runs rocmrpm to its end; whatever it says, it never shows the token.
+    /// Runs rocmrpm and checks that its output never contains the token.
     pub fn run(&self, args: &[&str]) -> Ran {
         let mut command = self.workspace.command(args);
         self.copr.settle(&mut command);
@@ -70,12 +70,12 @@ impl Stack {
         self.run(&["copr", "push"])
     }
 
-    /// Starts rocmrpm and leaves it running.
+    /// Starts rocmrpm without waiting for it.
     pub fn start(&self, args: &[&str]) -> Running {
         self.workspace.start_with(args, |command| self.copr.settle(command))
     }
 
-    /// `component plan` of what a push would do.
+    /// Returns `component plan` for everything that a push would do.
     pub fn plan(&self) -> Vec<String> {
         let document = self.run(&["copr", "push", "--dry-run", "--json"]).json();
         let steps = document["chroots"][0]["steps"].as_array().unwrap().clone();
@@ -83,7 +83,7 @@ impl Stack {
         steps.iter().map(|step| format!("{} {}", text(step, "component"), text(step, "plan"))).collect()
     }
 
-    /// The packages that users of the project get, as the metadata tells them.
+    /// Returns the packages in the metadata that users see.
     pub fn published(&self) -> Vec<String> {
         let repository = self.copr.path("server/results").join(PROJECT).join(CHROOT);
         let repodata = repository.join("repodata");
@@ -102,19 +102,19 @@ impl Stack {
         files
     }
 
-    /// The packages of a component that passed inspection.
+    /// Returns the packages of a component that passed inspection.
     pub fn accepted_packages(&self, component: &str) -> Packages {
         assert!(self.accepted(component), "{component}");
         packages_in(&self.workspace.path("build/fedora-43/results").join(component))
     }
 
-    /// Checks that dnf takes the accepted packages from what users see, byte for byte.
+    /// Checks that users get exactly the accepted packages with dnf, byte for byte.
     #[track_caller]
     pub fn assert_users_get(&self, components: &[&str]) {
         self.assert_from("", components);
     }
 
-    /// The same for the build root of a component that requires these.
+    /// Checks the same for the build root of a component that requires these.
     #[track_caller]
     pub fn assert_dependents_get(&self, components: &[&str]) {
         self.assert_from("devel/", components);
@@ -125,7 +125,7 @@ impl Stack {
         let url = format!("{}/backend/results/{PROJECT}/{CHROOT}/{folder}", self.copr.url);
         let expected: Packages = components.iter().flat_map(|name| self.accepted_packages(name)).collect();
         assert!(expected.len() >= components.len());
-        // COPR makes metadata by and by.
+        // COPR generates metadata asynchronously.
         let mut got = Packages::new();
         for _ in 0..50 {
             got = downloads(&url, &self.copr.ca(), components);
@@ -138,7 +138,7 @@ impl Stack {
         panic!("dnf takes {:?}, accepted are {:?}", names(&got), names(&expected));
     }
 
-    /// Whether a component's results are here, inspected and accepted.
+    /// Returns whether a component's results exist, inspected and accepted.
     pub fn accepted(&self, component: &str) -> bool {
         let results = self.workspace.path("build/fedora-43/results").join(component);
         results.join("build.json").exists() && results.join("inspection.json").exists()

@@ -17,7 +17,7 @@ FINISHED = ("succeeded", "skipped", "failed", "canceled")
 # Frontend's config.py: BUILD_TIMEOUT in seconds, BUILD_MEMORY in MB.
 DEFAULT_TIMEOUT, MIN_TIMEOUT, MAX_TIMEOUT = 3600 * 5, 0, 108000
 DEFAULT_MEMORY = 2048
-# The days that a disabled chroot's results remain, as the frontend counts them.
+# The number of days that a disabled chroot's results remain, as counted by the frontend.
 DELETE_AFTER_DAYS = 6
 
 

@@ -1,4 +1,4 @@
-//! `rocmrpm copr sync`: the difference first, then none.
+//! Tests `rocmrpm copr sync`: first a difference, then none.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn changed(copr: &Copr) -> usize {
     copr.requests().iter().filter(|request| changes.iter().any(|change| request.starts_with(change))).count()
 }
 
-/// The keys that a dry run finds different.
+/// Returns the keys that a dry run reports as different.
 fn differences(stack: &Stack) -> Vec<String> {
     let document = stack.run(&["copr", "sync", "--dry-run", "--json"]).json();
     let changes = document["changes"].as_array().unwrap().clone();
@@ -36,13 +36,13 @@ fn shows_the_difference_then_makes_it_so() {
     assert_eq!(project["follow_fedora_branching"], false);
     assert!(project["chroots"].get(CHROOT).is_some());
 
-    // What COPR does not show is set each time, in one call.
+    // Settings that COPR does not show are set each time, in one call.
     let calls = changed(&stack.copr) + 1;
     sync(&stack).exits(0).says(["Unchanged"]);
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert_eq!((dry.exits(0).stdout.as_str(), changed(&stack.copr)), ("", calls));
 
-    // Another version is another description, and only that.
+    // Another version changes only the description.
     stack.workspace.replace("pins/stable.toml", "[lib]\nversion = \"1.0\"", "[lib]\nversion = \"1.1\"");
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert!(dry.exits(1).stdout.contains("-lib 1.0\n+lib 1.1"), "{dry}");
@@ -82,7 +82,7 @@ fn restores_changed_settings_and_keeps_the_rest() {
     assert_eq!(stack.copr.state()["projects"][PROJECT], at_first);
 }
 
-/// What dnf5 gets of a project that is not its own packages.
+/// Returns the repositories that dnf5 gets for a project besides its own.
 fn dependencies(stack: &Stack, project: &str) -> Vec<String> {
     let file = stack.copr.path("rpmrepo.json");
     let url = format!("{}/api_3/rpmrepo/{project}/fedora-43", stack.copr.url);
@@ -108,7 +108,7 @@ fn users_get_the_repositories_of_all_chroots_with_the_project() {
         ["modify", PROJECT, "--bootstrap", "default", "--runtime-repo-dependency", "https://example.com/x"];
     stack.copr.cli(&other).exits(0);
     assert_eq!(differences(&stack), ["runtime-repositories"]);
-    // It changes no build.
+    // It affects no build.
     stack.push().exits(0);
     let ran = sync(&stack);
     let change = "runtime-repositories: https://example.com/x → https://example.org/gpu/$basearch\n";
@@ -128,7 +128,7 @@ fn a_repository_of_one_chroot_needs_a_project_of_its_own() {
     stack.workspace.write("mock-configs/fedora-44.toml", definition.replace("43", "44"));
     stack.workspace.write("mock-configs/fedora-43.toml", definition + REPOSITORY);
     stack.workspace.replace(PROJECT_TOML, "chroots = [", "chroots = [\"fedora-44-x86_64\", ");
-    // On Fedora 44 dnf could take a library from it that Fedora has.
+    // On Fedora 44, dnf could install a library from it instead of Fedora's.
     let said = "users have to add https://example.org/gpu/$basearch themselves";
     sync(&stack).exits(0).says([said, "[chroot.fedora-43-x86_64]"]);
     assert_eq!(dependencies(&stack, PROJECT), [""; 0]);
@@ -151,7 +151,7 @@ fn a_repository_of_one_chroot_needs_a_project_of_its_own() {
     assert_eq!(dependencies(&stack, "alice/rocm-43"), ["https://example.org/gpu/$basearch"]);
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert_eq!(dry.exits(0).stdout, "");
-    // Its builds are sent there.
+    // Its builds go there.
     stack.run(&["copr", "push", "other", "--chroot", "fedora-43"]).exits(0);
     let builds = stack.copr.builds();
     let of: Vec<&str> = builds.iter().map(|build| build["project"].as_str().unwrap()).collect();

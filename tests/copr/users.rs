@@ -1,4 +1,4 @@
-//! What dnf takes from a repository of COPR's, as a user and as a build root.
+//! Gets packages from a COPR repository with dnf, as a user and as a build root.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use crate::support::{names_in, ran};
 
-/// Packages by file name, with their bytes.
+/// Package contents by file name.
 pub type Packages = BTreeMap<String, Vec<u8>>;
 
-/// Lets dnf choose and download packages from one repository alone. Its server's certificate is
-/// verified with this authority.
+/// Selects and downloads packages with dnf from a single repository. Verifies the server's
+/// certificate with this CA.
 pub fn downloads(url: &str, ca: &Path, names: &[&str]) -> Packages {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
@@ -36,7 +36,7 @@ pub fn downloads(url: &str, ca: &Path, names: &[&str]) -> Packages {
     packages_in(&path("packages"))
 }
 
-/// Reads the packages of a folder, source packages left out.
+/// Reads the packages in a folder, except source packages.
 pub fn packages_in(dir: &Path) -> Packages {
     let names =
         names_in(dir).into_iter().filter(|name| name.ends_with(".rpm") && !name.ends_with(".src.rpm"));

@@ -41,7 +41,7 @@ class Worker:
         self.state, self.control, self.changed = state, control, changed
         self.uploads, self.results = folder / "uploads", folder / "results"
         self.running = set()
-        # One createrepo_c at a time, as the backend takes turns.
+        # Runs only one createrepo_c at a time, like the backend.
         self.repodata = threading.Lock()
         self.keys, self.keyring = threading.Lock(), folder / "gnupg"
 
@@ -52,7 +52,7 @@ class Worker:
         """Ends the children of this server, which have sessions of their own."""
         for child in list(self.running):
             kill(child)
-        # Nothing writes metadata any more.
+        # From here on, nothing writes metadata.
         self.repodata.acquire(timeout=10)
         if self.keyring.exists():
             subprocess.run(["gpgconf", "--kill", "all"], env=self.keyring_environment(), check=False)
@@ -202,11 +202,12 @@ class Worker:
         srpm = self.uploads / build["source"]["tmp"] / build["source"]["pkg"]
         with tempfile.TemporaryDirectory(prefix="worker-") as top, live.open("w") as log:
             owner, project = build["project"].split("/")
-            # What copr-rpmbuild defines (helpers.py, macros_for_task), and the chroot's %dist.
+            # The macros that copr-rpmbuild defines (helpers.py, macros_for_task), and the chroot's
+            # %dist.
             define = {"_topdir": top, "dist": dist_of(chroot), "buildtag": f".copr{build['id']}"}
             define.update(copr_username=owner, copr_projectname=project, **self.control.define(build["package"]))
             definitions = [part for key, value in define.items() for part in ("--define", f"{key} {value}")]
-            # COPR builds from its dist-git: the source package of the results is made anew too.
+            # COPR builds from its dist-git, so the source package in the results is rebuilt too.
             subprocess.run(["rpm", "-i", "--dbpath", top, *definitions, srpm], stdout=log, stderr=log, check=False)
             command = ["rpmbuild", "-ba", "--nodeps", *definitions, *pathlib.Path(top, "SPECS").iterdir()]
             child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -258,7 +259,7 @@ class Worker:
     def finish(self, folder, packages):
         """What a builder leaves: mock's own logs, packed there."""
         live = folder / "builder-live.log"
-        # mock's build.log is what of the live log is rpmbuild's.
+        # mock's build.log is the part of the live log written by rpmbuild.
         text = live.read_text() if live.exists() else ""
         logs = {"build.log": text, "root.log": "", "state.log": "", "hw_info.log": "CPU info\n"}
         for name, content in logs.items():

@@ -1,6 +1,5 @@
-//! What inspection says of ELF files, compared with readelf: libraries of the machine
-//! on which the test runs, and files that a compiler made for it, of both classes and
-//! both byte orders, with and without section headers.
+//! Compares the inspection of ELF files with readelf: system libraries, and compiled files of both
+//! classes and both byte orders, with and without section headers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rocmrpm::inspect::{Depth, ElfFacts, ElfKind, Expectations, Relro, inspect};
 use rocmrpm::process::Command;
 
-/// What both say of a file.
+/// Facts about a file that both report.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     needed: Vec<String>,
@@ -73,7 +72,7 @@ fn ours(path: &Path) -> Said {
     }
 }
 
-/// Reads what readelf writes, section by section of its output.
+/// Parses readelf's output section by section.
 fn readelf(path: &Path) -> Said {
     let args = ["-hdlnVSW", "--dyn-syms", path.to_str().unwrap()];
     let text = run(Path::new("/"), "readelf", &args);
@@ -137,8 +136,8 @@ fn readelf(path: &Path) -> Said {
     said
 }
 
-/// A line of readelf's symbol table: number, value, size, type, binding, visibility,
-/// perhaps something in brackets, index, name with version.
+/// Parses a line of readelf's symbol table: number, value, size, type, binding, visibility,
+/// optional text in brackets, index, name with version.
 fn symbol(line: &str, said: &mut Said) {
     let line = match (line.find('['), line.find(']')) {
         (Some(from), Some(to)) if from < to => format!("{}{}", &line[..from], &line[to + 1..]),
@@ -159,8 +158,7 @@ fn symbol(line: &str, said: &mut Said) {
     }
 }
 
-/// Compares field by field, so that a failure names the field and not ten thousand
-/// symbols.
+/// Compares field by field so that a failure names the field instead of ten thousand symbols.
 fn compare(path: &Path) -> Said {
     let (ours, theirs) = (ours(path), readelf(path));
     let name = path.display();
@@ -172,7 +170,7 @@ fn compare(path: &Path) -> Said {
     ours
 }
 
-/// The folder of this machine's libraries: where its libc is.
+/// Returns a selection of this machine's libraries, from the folder that contains libc.
 fn system_libraries() -> Vec<PathBuf> {
     let maps = fs_err::read_to_string("/proc/self/maps").unwrap();
     let libc =
@@ -185,7 +183,7 @@ fn system_libraries() -> Vec<PathBuf> {
             let library = entry.file_name().to_string_lossy().contains(".so.");
             (library && entry.file_type().unwrap().is_file()).then(|| entry.path())
         })
-        // readelf takes seconds for the symbols of the largest.
+        // readelf takes seconds for the symbols of the largest files.
         .filter(|path| fs_err::metadata(path).unwrap().len() < 8 << 20)
         .collect();
     files.sort();
@@ -223,7 +221,7 @@ __attribute__((visibility("hidden"))) int third(int x) { return x; }
 
 const MAP: &str = "V_1 { global: first; local: third; };\nV_2 { global: second; shared; } V_1;\n";
 
-/// A folder in which fixtures are compiled.
+/// A folder for compiling fixtures.
 struct Lab(tempfile::TempDir);
 
 impl Lab {
@@ -244,7 +242,7 @@ impl Lab {
         run(self.0.path(), "clang-19", &args.split_whitespace().collect::<Vec<_>>());
     }
 
-    /// Compiles and links a library against another one with a version.
+    /// Compiles a library and links it against another one with a symbol version.
     fn library(&self, target: &str, flags: &str) -> PathBuf {
         let base = format!("{target} -nostdlib -fuse-ld=lld-19 -fPIC -shared -g0");
         self.clang(&format!(
@@ -315,7 +313,7 @@ fn other_classes_and_byte_orders_are_as_readelf_reads_them() {
     }
 }
 
-/// Takes the section headers away and expects the same facts.
+/// Strips the section headers and expects the same facts.
 fn without_sections(lab: &Lab, path: &Path, what: &str) {
     let with = facts(path, Depth::Deep);
     let stripped = lab.path("stripped.so");
@@ -344,7 +342,7 @@ fn programs_objects_and_debugging_data_are_told_apart() {
     assert_eq!(program.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
     assert!(program.has_debug_info && program.has_symbols);
     assert_eq!(facts(&lab.path("m"), Depth::Quick).header_faults, []);
-    // GNU ld's hash table of a program that defines nothing does not count symbols.
+    // GNU ld's hash table for a program without definitions does not count symbols.
     lab.clang("-O1 m.c -o g -pie -fuse-ld=bfd -Wl,--hash-style=gnu");
     compare(&lab.path("g"));
     without_sections(&lab, &lab.path("g"), "GNU ld");

@@ -1,6 +1,5 @@
-//! Device code in all the places where compilers put it, in files that two releases
-//! of clang made, against LLVM's own tools. Needs no ROCm: the kernels use builtins
-//! alone, and libamdhip64 is a stub.
+//! Compares device code in all places where two releases of clang store it with LLVM's own tools.
+//! Needs no ROCm: the kernels only use builtins, and libamdhip64 is a stub.
 
 use std::path::Path;
 
@@ -21,7 +20,7 @@ fn file(report: &Report) -> &FileFacts {
     &report.subjects[0].files[0]
 }
 
-/// Target, storage, compression, code object version, count, kernels.
+/// Returns target, storage, compression, code object version, count and kernels.
 fn code(report: &Report) -> Vec<String> {
     let codes = file(report).device.iter().map(|c| {
         let compression = c.compression.map(|c| format!(" {c}")).unwrap_or_default();
@@ -71,7 +70,7 @@ fn compressed_bundles_are_decoded_and_their_hashes_verified() {
         let path = lab.path("libk.so");
         let wanted = ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v5 2 4"));
         assert_eq!(deep(&path), wanted);
-        // A quick look has the same targets and sizes, from the tables alone.
+        // A quick inspection gets the same targets and sizes from the tables only.
         let (quick, full) = (report(&path, Depth::Quick), report(&path, Depth::Deep));
         let wanted = ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v- 2 -"));
         assert_eq!(code(&quick), wanted);
@@ -79,7 +78,7 @@ fn compressed_bundles_are_decoded_and_their_hashes_verified() {
         assert_eq!((bytes(&quick), file(&quick).bundles), (bytes(&full), 2));
         assert_eq!(full.findings, []);
 
-        // Another hash in the header is found by a deep look alone.
+        // Only a deep inspection detects a wrong hash in the header.
         let mut changed = fs_err::read(&path).unwrap();
         let at = changed.windows(4).position(|window| window == b"CCOB").unwrap();
         changed[at + if format.starts_with("ccob3") { 24 } else { 16 }] ^= 1;
@@ -98,13 +97,13 @@ fn relocatable_device_code_is_one_bundle_of_many_units() {
     for name in ["twice", "thrice"] {
         lab.compile(name, "--offload-arch=gfx1151 -fgpu-rdc", &format!("{name}.o"), &[]);
     }
-    // Before it is linked, there is bitcode for the target, in object files and archives.
+    // Before linking, object files and archives contain bitcode for the target.
     lab.run("llvm-ar", "rcs librdc.a twice.o thrice.o");
     for (name, count) in [("twice.o", 1), ("librdc.a", 2)] {
         let object = report(&lab.path(name), Depth::Deep);
         let found = (code(&object), &file(&object).damage[..]);
         assert_eq!(found, (vec![format!("gfx1151 bitcode v- {count} -")], &[][..]), "{name}");
-        // It is GPU code, and code for this GPU.
+        // The bitcode counts as code for this GPU.
         assert_eq!(object.findings, []);
         assert_eq!(object.verdicts()[0].to_string(), "served exactly");
     }
@@ -145,7 +144,7 @@ fn kernels_without_code_are_found_by_their_size() {
     let targets = "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-arch=gfx90a";
     for compress in ["", "--offload-compress"] {
         lab.compile("twice", &format!("{targets} {compress}"), "k.o", &[]);
-        // Its kernels are empty for gfx1151 only.
+        // The kernels are empty for gfx1151 only.
         lab.compile("stub", &format!("{targets} {compress} -DSTUB=__gfx1151__"), "s.o", &[]);
         lab.link("k.o -o whole.so");
         lab.link("s.o -o stub.so");

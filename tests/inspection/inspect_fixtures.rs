@@ -1,6 +1,5 @@
-//! Inspection of files that a real compiler and linker made, compared with what
-//! LLVM's own tools say of them. Needs no ROCm: the kernels use builtins alone,
-//! and libamdhip64 is a stub.
+//! Inspects files from a real compiler and linker, and compares the result with LLVM's own tools.
+//! Needs no ROCm: the kernels only use builtins, and libamdhip64 is a stub.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -31,7 +30,7 @@ int __hipRegisterFunction(void) { return 0; }
 int __hipUnregisterFatBinary(void) { return 0; }
 ";
 
-/// Runs a tool and returns what it wrote to stdout.
+/// Runs a tool and returns its stdout.
 fn run(dir: &Path, program: &str, args: &[&str]) -> String {
     let command = Command::new(program).args(args).cwd(dir);
     let line = command.line();
@@ -40,7 +39,7 @@ fn run(dir: &Path, program: &str, args: &[&str]) -> String {
     })
 }
 
-/// A folder with the stub library in which fixtures are compiled.
+/// A folder with the stub library for compiling fixtures.
 struct Lab(tempfile::TempDir);
 
 impl Lab {
@@ -79,7 +78,7 @@ impl Lab {
         self.path(output)
     }
 
-    /// A shared library with one kernel for the targets.
+    /// Builds a shared library with one kernel for the targets.
     fn library(&self, targets: &[&str], compile: &str, link: &str) -> PathBuf {
         self.compile("twice", targets, compile, "twice.o");
         self.link(&["twice.o"], link, "libk.so")
@@ -113,8 +112,7 @@ fn only_file(report: &Report) -> &FileFacts {
     file
 }
 
-/// Each target of the file with how many code objects and bytes it has, and
-/// how they are compressed.
+/// Returns each target of the file with its number of code objects, total size and compression.
 fn device(report: &Report) -> Vec<(String, u64, String)> {
     let codes = only_file(report).device.iter();
     codes
@@ -122,7 +120,7 @@ fn device(report: &Report) -> Vec<(String, u64, String)> {
         .collect()
 }
 
-/// The bytes of `.hip_fatbin`, cut out by LLVM.
+/// Returns the content of `.hip_fatbin`, extracted by LLVM.
 fn carve(lab: &Lab, library: &Path) -> PathBuf {
     let carved = lab.path("carved");
     let dump = format!("--dump-section=.hip_fatbin={}", carved.display());
@@ -130,7 +128,7 @@ fn carve(lab: &Lab, library: &Path) -> PathBuf {
     carved
 }
 
-/// What the bundler reads out of a single bundle.
+/// Returns the targets that the bundler lists for a single bundle.
 fn bundler_list(lab: &Lab, bundle: &Path) -> BTreeSet<String> {
     let input = format!("--input={}", bundle.display());
     let ids = run(lab.0.path(), "clang-offload-bundler-19", &["--list", "--type=o", &input]);
@@ -153,7 +151,7 @@ fn one_target_with_all_facts_as_llvm_reads_them() {
     let build_id = elf.build_id.as_ref().unwrap();
     assert!(notes.contains(&format!("Build ID: {build_id}")), "{notes}");
 
-    // The code object that the bundler takes out has the same size and flags.
+    // The code object extracted by the bundler has the same size and flags.
     let carved = carve(&lab, &library);
     assert_eq!(bundler_list(&lab, &carved), BTreeSet::from(["gfx1151".to_owned()]));
     let args = [
@@ -255,7 +253,7 @@ fn rpath_and_runpath_are_told_apart() {
 #[test]
 fn a_needed_path_is_an_error() {
     let lab = Lab::new();
-    // A library without SONAME is needed by the path it was linked by.
+    // A library without SONAME is recorded in NEEDED by the path given to the linker.
     let args = "-shared -fPIC -nostdlib -fuse-ld=lld-19 stub.c -o nosoname.so";
     run(lab.0.path(), "clang-19", &args.split(' ').collect::<Vec<_>>());
     let stub = lab.path("nosoname.so");
@@ -363,26 +361,26 @@ fn rpms_wheels_and_folders_give_the_same_facts() {
     assert_eq!((subject.kind, subject.name.as_str()), (SubjectKind::Rpm, "k-1.0-1.fc43.x86_64"));
     assert_eq!(subject.size, Some(fs_err::metadata(&package).unwrap().len()));
     assert_eq!(subject.files[0].path, "/usr/lib64/libk.so");
-    // In a package $ORIGIN is known, so that the entry is seen through.
+    // In a package, $ORIGIN is known, so the entry can be resolved.
     assert_eq!(ids(&of_rpm), ["runpath-in-build-folder"]);
 
     let of_wheel = report(&wheel, &expectations);
     let paths: Vec<_> = of_wheel.subjects[0].files.iter().map(|f| f.path.as_str()).collect();
     assert_eq!(paths, ["../k/evil.so", "k/lib/libk.so"]);
     assert_eq!(of_wheel.subjects[0].device[0].count, 2);
-    // In a wheel it leads to modules of another wheel, which may be there; from outside
-    // of all modules it leads nowhere.
+    // In the wheel, the entry leads from `k` to modules of another wheel, which may be installed;
+    // from the file outside of all modules, it leads nowhere.
     assert_eq!(ids(&of_wheel), ["path-outside", "runpath-unresolved"]);
     let (a, b) = (&of_rpm.subjects[0].files[0], &of_wheel.subjects[0].files[1]);
     assert_eq!(serde_json::to_value(&a.elf).unwrap(), serde_json::to_value(&b.elf).unwrap());
     assert_eq!(a.device, b.device);
 
-    // A folder's packages are subjects of their own; its other files are one.
+    // Each package in a folder is a separate subject; all other files form one subject.
     let folder = report(lab.0.path(), &expectations);
     let kinds: Vec<_> = folder.subjects.iter().map(|s| s.kind).collect();
     assert_eq!(kinds, [SubjectKind::Folder, SubjectKind::Wheel, SubjectKind::Rpm]);
 
-    // One document, the same each time, with its schema.
+    // The output is one deterministic document with its schema.
     let json = serde_json::to_string(&of_rpm).unwrap();
     assert_eq!(json, serde_json::to_string(&report(&package, &expectations)).unwrap());
     assert!(json.starts_with(r#"{"schema":"rocmrpm/inspection/4","depth":"deep","#), "{json}");
@@ -420,7 +418,7 @@ fn paths_and_archives_that_cannot_be_read_are_errors_that_name_them() {
         fs_err::write(lab.path("cut.whl"), &whole[..length]).unwrap();
         fails("cut.whl");
     }
-    // One byte of the library's own compressed content.
+    // Change one byte of the library's compressed content.
     let mut corrupt = whole;
     let middle = corrupt.len() / 2;
     corrupt[middle] ^= 0xff;

@@ -1,7 +1,6 @@
-//! Inspection of libraries whose GPU code was moved to kpack archives, in RPMs, wheels
-//! and folders: real libraries with the section and the wrappers that the splitter
-//! leaves, real code objects, and archives written as `shared/kpack` of
-//! ROCm/rocm-systems writes them.
+//! Inspects libraries whose GPU code was moved to kpack archives, in RPMs, wheels and folders: real
+//! libraries with the section and wrappers that the splitter leaves, real code objects, and
+//! archives in the format of `shared/kpack` in ROCm/rocm-systems.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -48,7 +47,7 @@ impl Lab {
             .unwrap_or_else(|error| panic!("{line}: {error} (Debian packages: clang-19 lld-19 llvm-19)"));
     }
 
-    /// A library whose code was moved to archives that its kernel name and path tell.
+    /// Builds a library whose code is in archives, identified by a search path and a kernel name.
     fn library(&self) -> Vec<u8> {
         fs_err::write(self.path("host.c"), HOST).unwrap();
         let mut reference = Vec::new();
@@ -65,7 +64,7 @@ impl Lab {
         fs_err::read(self.path("split.so")).unwrap()
     }
 
-    /// A code object as the compiler makes it.
+    /// Returns a code object from the compiler.
     fn code(&self, target: &str) -> Vec<u8> {
         fs_err::write(self.path("k.hip"), KERNEL).unwrap();
         let arch = format!("--offload-arch={target}");
@@ -100,7 +99,7 @@ impl Lab {
     }
 }
 
-/// An archive for `target` with two pieces of code of `lib/libk.so`.
+/// Returns an archive for `target` with two code objects of `lib/libk.so`.
 fn archive(target: &str, code: &[u8], compressed: bool) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     let mut blobs = Vec::new();
@@ -127,7 +126,7 @@ fn archive(target: &str, code: &[u8], compressed: bool) -> Vec<u8> {
         write_str(toc, key).unwrap();
         write_uint(toc, value).unwrap();
     };
-    // Seven keys and the table, or what is left out where nothing is compressed.
+    // Seven keys and the table; uncompressed archives omit two keys.
     write_map_len(toc, if compressed { 8 } else { 6 }).unwrap();
     number(toc, "format_version", 1);
     for (key, value) in [("group_name", "k_lib"), ("gfx_arch_family", target)] {
@@ -172,7 +171,7 @@ fn report(paths: &[PathBuf], depth: Depth) -> Report {
     inspect(paths, &expectations, depth).unwrap()
 }
 
-/// The errors: in which subject, in which file, by which rule.
+/// Returns the subject, file and rule of every error.
 fn errors(report: &Report) -> Vec<String> {
     let errors = report.errors().map(|finding| {
         let name = |path: &Option<String>| {
@@ -232,7 +231,7 @@ fn a_wheel_that_lost_its_hidden_folder_is_told_alone_and_beside_its_rpm() {
 fn an_archive_with_the_code_of_another_target_is_told() {
     let lab = Lab::new();
     let (library, other) = (lab.library(), lab.code("gfx1100"));
-    // Named, listed and filled for another target each.
+    // Archives that are named, listed and filled for different targets.
     let named = archive("gfx1100", &other, true);
     let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1100.kpack", &named)]);
     let id = "python3-k-rocm-1.0-1.fc43.x86_64.rpm";

@@ -1,5 +1,5 @@
-//! Where libraries come from, in RPMs and wheels of libraries that a real compiler
-//! and linker made. Needs no ROCm: its libraries are stubs.
+//! Tests where libraries are found, in RPMs and wheels of libraries from a real compiler and
+//! linker. Needs no ROCm: its libraries are stubs.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ impl Lab {
         self.0.path().join(name)
     }
 
-    /// Links a library of this source; `flags` name what it needs.
+    /// Links a library from this source; `flags` name its dependencies.
     fn library(&self, name: &str, source: &str, flags: &[&str]) -> Vec<u8> {
         fs_err::write(self.path("source.cpp"), source).unwrap();
         let soname = format!("-Wl,-soname,{name}");
@@ -75,7 +75,7 @@ fn needs(report: &Report) -> Vec<String> {
     report.needs.iter().map(|n| format!("{} {} {} {}", n.file, n.library, n.origin, by(&n.by))).collect()
 }
 
-/// The findings of these rules.
+/// Returns the findings of these rules.
 fn found(report: &Report, ids: &[&str]) -> Vec<String> {
     let findings = report.findings.iter().filter(|f| ids.contains(&f.id.as_str()));
     findings.map(|f| format!("{} {}: {}", f.file.as_deref().unwrap_or("-"), f.id, f.found)).collect()
@@ -114,7 +114,7 @@ fn each_needed_library_has_one_of_four_origins() {
     );
     let ids: Vec<&str> = report.errors().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids, ["rocm-majors-mixed", "library-foreign", "library-foreign"]);
-    // A name that a table may lack is no error.
+    // A name that is missing from the tables is not an error.
     let unknown = "/usr/lib64/libuser.so library-unknown: NEEDED `libnobody.so.1`, which no table knows";
     assert_eq!(found(&report, &["library-unknown"]), [unknown]);
 }

@@ -1,6 +1,6 @@
-//! GPU code in every place and format in which compilers, linkers and packers leave it:
-//! the same facts, at both depths, of a file, of a member of an RPM and of a member of
-//! a wheel, and those that LLVM's tools tell.
+//! Inspects GPU code in every place and format that compilers, linkers and packers use: files,
+//! members of RPMs and members of wheels give the same facts at both depths, and the facts match
+//! LLVM's tools.
 
 mod fixtures;
 
@@ -13,8 +13,8 @@ use rocmrpm::inspect::{Depth, Expectations, FileFacts, Report, inspect};
 
 const DEPTHS: [Depth; 2] = [Depth::Quick, Depth::Deep];
 
-/// From this size on members are not kept in memory, and a quick look leaves out what
-/// it does not read.
+/// From this size, members are not kept in memory, and a quick inspection skips data it does not
+/// need.
 const LARGE: usize = 16 << 20;
 
 fn report(path: &Path, depth: Depth) -> Report {
@@ -50,15 +50,15 @@ fn rows(facts: &FileFacts) -> Vec<Row> {
     rows
 }
 
-/// What a quick look tells of it: no kernels, and nothing of what it does not
-/// decompress but the table.
+/// Returns the facts of a quick inspection: no kernels, and only the table of data that it does not
+/// decompress.
 fn quick(row: &Row) -> Row {
     // Bundles of version 1 end where their content ends.
     let decoded = row.compression.is_empty() || row.compression.starts_with("ccob1");
     Row { kernels: None, version: row.version.filter(|_| decoded), ..row.clone() }
 }
 
-/// Facts as one value, but for the name.
+/// Returns the facts as one value without the name.
 fn all_of(facts: &FileFacts) -> serde_json::Value {
     let mut value = serde_json::to_value(facts).unwrap();
     value["path"].take();
@@ -139,7 +139,7 @@ fn as_members(shop: &Workshop) {
 }
 
 fn judged(shop: &Workshop) {
-    // Code that no runtime loads serves no target, nor do texts.
+    // Neither code that no runtime loads nor text counts for a target.
     for absent in ["handlers.so", "text.so"] {
         let report = report(&shop.lab.path(absent), Depth::Deep);
         let ids: Vec<_> = report.errors().map(|finding| finding.id.as_str()).collect();
@@ -159,12 +159,12 @@ fn judged(shop: &Workshop) {
     }
 }
 
-/// A quick look leaves out of large members what it does not read of files.
+/// For large members, a quick inspection skips data that it does not read from files.
 fn as_large_members(shop: &Workshop) {
     let dir = tempfile::tempdir().unwrap();
     for (index, fixture) in shop.made.iter().enumerate() {
         let mut bytes = fs_err::read(&fixture.path).unwrap();
-        // Behind the last header nothing is read of an ELF file.
+        // Nothing after the last header of an ELF file is read.
         bytes.resize(bytes.len().max(LARGE), 0);
         let path = dir.path().join(name(fixture));
         fs_err::write(&path, &bytes).unwrap();

@@ -1,6 +1,5 @@
-//! Inspection of real wheels, fact by fact: every ELF file of five wheels from the pip
-//! index that this machine's pip is configured with, against what GNU readelf and
-//! LLVM's tools say of it. Fetches 260 MB once.
+//! Inspects real wheels and compares the facts of every ELF file in five wheels with GNU readelf
+//! and LLVM's tools. Downloads 260 MB once from the index configured for pip.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -13,7 +12,7 @@ use rocmrpm::inspect::{
     Depth, DeviceCode, ElfFacts, Expectations, FileFacts, Storage, Subject, SubjectKind, inspect,
 };
 
-/// What differs from the truth, all of it, so that one run tells everything.
+/// Collects all differences so that one run reports everything.
 #[derive(Default)]
 struct Differences(Vec<String>);
 
@@ -25,7 +24,7 @@ impl Differences {
         }
     }
 
-    /// Compares sets and tells only what is in one of them alone.
+    /// Compares sets and reports only the elements that differ.
     fn apart<T: Ord + Debug>(&mut self, place: &str, field: &str, ours: &BTreeSet<T>, truth: &BTreeSet<T>) {
         let (more, fewer): (Vec<_>, Vec<_>) =
             (ours.difference(truth).collect(), truth.difference(ours).collect());
@@ -35,7 +34,7 @@ impl Differences {
     }
 }
 
-/// What a wheel is known to hold, so that a comparison of nothing fails.
+/// The known content of a wheel, so that an empty comparison fails.
 struct Known {
     elf_files: usize,
     bundles: usize,
@@ -50,7 +49,7 @@ fn subject(path: &Path, depth: Depth, kind: SubjectKind) -> Subject {
     subject
 }
 
-/// Returns the ELF files in a folder with their paths in it, sorted.
+/// Returns the ELF files in a folder with their relative paths, sorted.
 fn elf_files(dir: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for entry in walkdir::WalkDir::new(dir).sort_by_file_name() {
@@ -65,15 +64,15 @@ fn elf_files(dir: &Path) -> Vec<(String, PathBuf)> {
 
 fn head(path: &Path) -> [u8; 4] {
     let mut head = [0; 4];
-    // A shorter file leaves zeros.
+    // For a shorter file, the remaining bytes stay zero.
     let _ = std::io::Read::read(&mut fs_err::File::open(path).unwrap(), &mut head).unwrap();
     head
 }
 
-/// Compares all that is said of a wheel with the truth.
+/// Compares all facts of a wheel with the truth.
 fn compare(distribution: &str, known: &Known) {
     let wheel = fetch::wheel(distribution);
-    // Not in `/tmp`, which may lie in memory.
+    // `/tmp` may be in memory.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let content = dir.path().join("content");
     fetch::unpack(&wheel, &content);
@@ -121,7 +120,7 @@ fn compare(distribution: &str, known: &Known) {
     assert!(number == 0, "{number} differences:\n{}", differences.0.join("\n"));
 }
 
-/// The same must be said of an archive and of what was unpacked from it.
+/// An archive and its unpacked content must have the same facts.
 fn archive(packed: &Subject, unpacked: &Subject, differences: &mut Differences) {
     let place = packed.name.clone();
     let names = |subject: &Subject| subject.files.iter().map(|f| f.path.clone()).collect::<Vec<_>>();
@@ -157,12 +156,12 @@ fn linkage(place: &str, elf: &ElfFacts, truth: &Readelf, depth: Depth, differenc
     let provided: BTreeSet<String> = elf.versions_provided.iter().cloned().collect();
     differences.compare(place, "versions_provided", provided, truth.versions_provided.clone());
 
-    // Weak undefined ones are left to nobody.
+    // Weak undefined symbols are not required from any library.
     differences.compare(place, "defined_symbols", elf.defined_symbols, truth.defined.len() as u64);
     differences.compare(place, "undefined_symbols", elf.undefined_symbols, truth.undefined.len() as u64);
     let names = |names: &[Box<str>]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
     let truly = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
-    // A quick look only counts those that are defined.
+    // A quick inspection only counts defined symbols.
     let defined = if depth == Depth::Deep { truly(&truth.defined) } else { BTreeSet::new() };
     differences.apart(place, "symbols.defined", &names(&elf.symbols.defined), &defined);
     differences.apart(place, "symbols.undefined", &names(&elf.symbols.undefined), &truly(&truth.undefined));
@@ -192,7 +191,7 @@ fn hygiene(place: &str, elf: &ElfFacts, truth: &Readelf, path: &Path, difference
     let relro = format!("{:?}", elf.relro).to_lowercase();
     differences.compare(place, "relro", relro.as_str(), truth.relro);
     differences.compare(place, "build_id", elf.build_id.clone(), truth.build_id.clone());
-    // All these files are loaded every day.
+    // All of these files load successfully in practice.
     let fatal: Vec<_> = elf.header_faults.iter().filter(|fault| fault.fatal).collect();
     differences.compare(place, "fatal header_faults", fatal, Vec::new());
     if elf.mentioned_paths.is_empty() {
@@ -208,9 +207,9 @@ fn hygiene(place: &str, elf: &ElfFacts, truth: &Readelf, path: &Path, difference
     }
 }
 
-/// Target, compression and code object version (where the depth tells it).
+/// Target, compression, and code object version (if the depth includes it).
 type Key = (String, String, Option<u8>);
-/// Code objects, bytes, kernels (where the depth tells them).
+/// Number of code objects, bytes, and kernels (if the depth includes them).
 type Sum = (u64, u64, Option<u64>);
 
 fn device(
@@ -225,7 +224,7 @@ fn device(
     differences.apart(place, "device", &ours(&facts.device, depth), &truth(objects, depth));
     for code in &facts.device {
         differences.compare(place, "storage", code.storage, Storage::HipFatbin);
-        // What a quick look does not decompress has no version.
+        // A quick inspection has no version for data that it does not decompress.
         let told = depth == Depth::Deep || code.compression.is_none();
         differences.compare(place, &format!("has a version: {code:?}"), code.version.is_some(), told);
     }

@@ -1,4 +1,4 @@
-//! Inspection of real and made-up files, by the library and by `rocmrpm inspect`.
+//! Tests the inspection of real and synthetic files, by the library and by `rocmrpm inspect`.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -1,6 +1,6 @@
-//! A workspace whose wheels find ROCm in AMD's `rocm-sdk-*` wheels, from the packages to the
-//! proof. Offline; needs rpmbuild, createrepo_c, unshare and gcc. What pip makes of such
-//! wheels is `wheel_index`'s.
+//! Tests a workspace whose wheels find ROCm in AMD's `rocm-sdk-*` wheels, from packages to
+//! verification. Offline; needs rpmbuild, createrepo_c, unshare and gcc. `wheel_index` tests the
+//! installation of such wheels with pip.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::support::{Parts, Workspace, names_in, template};
 use rocmrpm::wheel;
 use serde_json::Value;
 
-/// A library with HIP's SONAME, and one for Python's stable ABI that needs it.
+/// A library with HIP's SONAME, and a stable-ABI Python module that needs it.
 const BUILD: &str = "\
 echo 'int hip_answer(void) { return 42; }' > hip.c
 gcc -shared -fPIC -o libamdhip64.so.7 -Wl,-soname,libamdhip64.so.7 hip.c
@@ -24,10 +24,10 @@ printf 'Metadata-Version: 2.1\\nName: <{ name }>\\nVersion: <{ version }>\\n' > 
 printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: false\\nTag: cp38-abi3-linux_x86_64\\n' > $info/WHEEL
 ";
 
-/// The machine that runs the test has an older ROCm: Debian 12 has 5.2, Fedora 43 has 6.4.
+/// The machine that runs the test may have an older ROCm: Debian 12 has 5.2, Fedora 43 has 6.4.
 const WAIVER: &str = "\n[[inspect.waive]]\nrule = \"library-foreign\"\nreason = \"a stand-in\"\n";
 
-/// Adds a component that needs HIP, with this `__init__.py` and these lines of METADATA.
+/// Adds a component that needs HIP, with this `__init__.py` and these METADATA lines.
 fn add(workspace: &Workspace, name: &str, toml: &str, init: &str, metadata: &str) {
     let install = format!(
         "{INSTALL}printf '{init}' > $site/<{{ name }}>/__init__.py\nprintf '{metadata}' >> $info/METADATA"
@@ -36,7 +36,7 @@ fn add(workspace: &Workspace, name: &str, toml: &str, init: &str, metadata: &str
         name,
         &Parts {
             toml: &format!("{toml}{WAIVER}"),
-            // No file of this machine has to have the library.
+            // No package of this machine needs to provide the library.
             preamble: "# arch\nAutoReq: no\n",
             build: BUILD,
             install: &install,
@@ -69,7 +69,7 @@ fn a_stack_for_amds_wheels_is_made_proved_and_made_anew() {
     workspace.write("rocmrpm.toml", format!("{manifest}\n[wheels]\nrocm = \"rocm-sdk\"\n"));
     let init = "from . import _rocm_init\\n_rocm_init.initialize()\\n";
     add(&workspace, "base", "", init, "");
-    // Its library is found only because the other package has loaded it.
+    // Its library is only found because the other package has loaded it.
     add(&workspace, "above", "requires = [\"base\"]\n", "import base\\n", "Requires-Dist: base >= 1\\n");
     workspace.build().exits(0);
 
@@ -97,8 +97,8 @@ fn a_stack_for_amds_wheels_is_made_proved_and_made_anew() {
     workspace.run(&["wheel"]).exits(0).never_says("Wheel");
     assert_eq!(std::fs::metadata(&base.path).unwrap().modified().unwrap(), before);
 
-    // A damaged wheel is a difference of its own and none of those that rely on it; what a
-    // failed run has left is none.
+    // A damaged wheel only affects itself and not the wheels that depend on it; leftovers of a
+    // failed run are ignored.
     let whole = std::fs::read(&base.path).unwrap();
     std::fs::write(&base.path, vec![b'x'; whole.len()]).unwrap();
     std::fs::create_dir(workspace.built("wheels/.new-base")).unwrap();
@@ -114,7 +114,7 @@ fn a_stack_for_amds_wheels_is_made_proved_and_made_anew() {
     assert!(std::fs::read(&base.path).unwrap() == whole, "it is another one");
     assert!(!workspace.built("wheels/.new-base").exists());
 
-    // Without the requirement nothing has loaded the library, and the old wheel stays.
+    // Without the requirement, nothing loads the library, and the old wheel remains.
     workspace.replace(&template("above"), "Requires-Dist: base >= 1", "Requires-Dist: numpy");
     let run = workspace.build();
     run.says(["above/_C.abi3.so: needs libamdhip64.so.7: nothing loads it (`amdhip64`)"]);

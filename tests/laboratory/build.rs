@@ -1,5 +1,5 @@
-//! The small workspace built by rpmbuild in the laboratory, once for all tests: what it
-//! takes on a machine whose packages are RPMs, and what is in the packages.
+//! Builds the small workspace with rpmbuild in the laboratory, once for all tests: the
+//! prerequisites on an RPM-based machine, and the contents of the packages.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -9,15 +9,15 @@ use super::support::{Ran, Workspace, names_in, text_of};
 
 const BUILD: [&str; 5] = ["build", "--chroot", "fedora-43", "--builder", "host"];
 
-/// Makes the key that the packages and the metadata are signed with.
+/// Creates the key that signs packages and metadata.
 const KEY: &str = "install -d -m 700 $GNUPGHOME; gpg --batch --quiet --passphrase '' \
      --quick-generate-key 'Laboratory <laboratory@example.org>' rsa3072 sign never";
 
-/// The workspace, and what the three runs said that its build took.
+/// The workspace, and the output of the three build runs.
 pub struct Small {
     pub workspace: Workspace,
     runs: [Ran; 3],
-    /// Keeps another test program out of the folder.
+    /// Locks the folder against other test programs.
     _lock: std::fs::File,
 }
 
@@ -28,8 +28,8 @@ impl Small {
     }
 }
 
-/// Returns the built workspace. The host builder installs nothing: where a component needs
-/// packages of another one, it stops, and what it says is done here.
+/// Returns the built workspace. The host builder does not install anything: if a component needs
+/// packages of another one, it stops, and this function follows its help.
 pub fn small() -> &'static Small {
     static SMALL: OnceLock<Small> = OnceLock::new();
     SMALL.get_or_init(|| {
@@ -49,7 +49,8 @@ pub fn small() -> &'static Small {
     })
 }
 
-/// Returns the command that a failed run says installs what is missing, for root.
+/// Returns the command, for root, that the help of a failed run gives for installing missing
+/// packages.
 #[track_caller]
 fn installing(failed: &Ran) -> String {
     let help = failed.exits(10).help("to install them");
@@ -73,7 +74,7 @@ fn the_small_workspace_is_built_by_rpm_6() {
     assert!(rpms("vecsum-python").contains(&"python3-vecsum-0.3.0-1.fc43.x86_64.rpm".to_owned()));
     assert_eq!(rpms("vecsum-report"), ["python3-vecsum-report-2.0.1-1.fc43.noarch.rpm"]);
 
-    // What rpm itself says of them.
+    // rpm's own description of the packages.
     let asked = lab::root(
         workspace,
         "cd build/fedora-43/results && rpm -qp --qf '%{NAME} by rpm %{RPMVERSION}\\n' */*.rpm\n\

@@ -1,6 +1,6 @@
-//! A small component whose Python closure has all four places, from the laboratory's own
-//! repository to a program that runs: computed, built, installed by dnf5, run without a network.
-//! Needs the pip index of this machine's pip.
+//! Tests a small component whose Python closure uses all four places, from the laboratory's
+//! repository to a running program: resolved, built, installed with dnf5, and run without a
+//! network. Needs the index configured for pip.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,11 +11,10 @@ use super::lab;
 use super::support::{Workspace, copy, ran, text_of};
 use super::tools;
 
-/// The built workspace.
 struct Greeter {
     workspace: Workspace,
     closure: serde_json::Value,
-    /// Keeps another test program out of the folder.
+    /// Locks the folder against other test programs.
     _lock: std::fs::File,
 }
 
@@ -30,8 +29,8 @@ fn greeter() -> &'static Greeter {
     })
 }
 
-/// Returns a workspace with the greeter and uv beside it, and the lock that keeps other test
-/// programs out of its folder.
+/// Returns a workspace with the greeter and uv, and the lock that protects its folder from other
+/// test programs.
 pub fn prepared(name: &str) -> (Workspace, std::fs::File) {
     let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let lock = std::fs::File::create(store.join(format!("{name}.lock"))).unwrap();
@@ -44,19 +43,19 @@ pub fn prepared(name: &str) -> (Workspace, std::fs::File) {
     copy(&repository.join("tests/laboratory/greeter"), &workspace.root());
     let programs = "specs-templates/_shared/private-programs.tera";
     workspace.write(programs, std::fs::read(repository.join(programs)).unwrap());
-    // What dnf is asked is the laboratory's repository, and not Fedora's.
+    // Make dnf query the laboratory's repository instead of Fedora's.
     let chroot = "mock-configs/fedora-43.toml";
     workspace.replace(chroot, "\"fedora-43-x86_64.cfg\"", "\"laboratory.cfg\"");
     let repository = "\n[[repositories]]\nid = \"laboratory\"\nurl = \"file:///lab/fedora\"\n";
     workspace.write(chroot, workspace.read(chroot) + repository);
     let environment = tools::environment("python-tools", include_str!("../support/tools.txt"));
-    // A program without libraries of its own: it runs there as it does here.
+    // uv only needs the C library, so it runs there too.
     std::fs::copy(environment.join("bin/uv"), workspace.holder().join("uv")).unwrap();
     (workspace, lock)
 }
 
-/// Runs rocmrpm as the laboratory's ordinary user, with uv on the path, which trusts whom this
-/// machine trusts when it is told.
+/// Runs rocmrpm as the laboratory's ordinary user with uv in the path. uv needs SSL_CERT_FILE to
+/// trust this machine's certificates.
 #[track_caller]
 fn rocmrpm(workspace: &Workspace, args: &str) -> super::support::Ran {
     lab::script(
@@ -80,11 +79,11 @@ fn each_member_of_a_closure_has_its_place_and_stays_there() {
     let expected =
         [("colorama", "dropped"), ("idna", "private"), ("iniconfig", "rpm"), ("packaging", "system")];
     assert_eq!(places, expected.map(|(name, place)| (name.into(), place.into())).into(), "{closure}");
-    // Nothing is resolved or written anew, without a network.
+    // Offline, nothing is resolved again or rewritten.
     rocmrpm(workspace, "closure --live --offline --check").exits(0);
 }
 
-/// dnf5 for an empty root, with the laboratory's repository and the stack's.
+/// dnf5 for an empty root with the repositories of the laboratory and the stack.
 pub const DNF: &str = "root=/mnt/root\n\
      dnf5 -y --installroot=$root --releasever=43 --use-host-config --setopt=reposdir=/nonexistent \
      --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache --setopt=gpgcheck=0 \
@@ -119,7 +118,7 @@ fn it_runs_with_its_private_members_and_the_system_keeps_its_own() {
     assert!(!said.contains("python3.14dist(idna)"), "{ran}");
 }
 
-/// What users do to add a package: here the one that greeter was packaged without.
+/// Follows the users' steps to add a package, here the one that greeter was packaged without.
 #[test]
 fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
     let Greeter { workspace, .. } = greeter();
@@ -129,7 +128,7 @@ fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
         .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"])
         .arg(&wheels);
     ran(fetch.args(["colorama==0.4.6", "idna==3.9"])).exits(0);
-    // Debian's ensurepip, which Fedora's python3 has, is in the tools of the laboratory.
+    // The laboratory's tools include Debian's ensurepip, which Fedora's python3 contains.
     let script = format!(
         "{DNF} install python3-greeter mock-needs lab-tools >&2\n\
          cp -r /home/builder/test/wheels $root/wheels\n\

@@ -1,5 +1,5 @@
-//! The rendered container file, built by the real buildah on the laboratory's base image,
-//! which has the name of Fedora's.
+//! Builds the rendered container file with the real buildah on the laboratory's base image, which
+//! has the name of Fedora's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,8 +8,8 @@ use super::build::{Small, small};
 use super::lab;
 use super::support::{Ran, ran};
 
-/// buildah with a storage of its own. As root, since the base image's files have owners;
-/// removed as root, too.
+/// buildah with a separate storage. Runs as root because the files of the base image have owners;
+/// root also removes the storage.
 struct Buildah(PathBuf);
 
 impl Buildah {
@@ -33,7 +33,7 @@ impl Buildah {
         ran(Self::command("buildah").args(self.storage()).args(args))
     }
 
-    /// Makes the base image, with Fedora's name.
+    /// Builds the base image with the name of Fedora's.
     #[track_caller]
     fn make_base(&self) {
         let lab = format!("ROCMRPM_LAB={}", lab::folder().display());

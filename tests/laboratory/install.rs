@@ -1,11 +1,11 @@
-//! dnf5 installs what was built into a root with nothing in it, and it runs there; and
-//! where the HIP runtime cannot be had, dnf5 says so.
+//! Tests that dnf5 installs the built packages into an empty root, that they run there, and that
+//! dnf5 reports an unavailable HIP runtime.
 
 use super::build::{Small, small};
 use super::lab;
 use super::support::Workspace;
 
-/// dnf5 for an empty root, with the repositories that are named besides, and no other.
+/// dnf5 for an empty root with only the given repositories.
 const DNF: &str = "root=/mnt/root\n\
      install() { repositories=$1; shift; dnf5 -y --installroot=$root --releasever=43 --use-host-config \
      --setopt=reposdir=/nonexistent --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache \
@@ -19,7 +19,7 @@ fn dnf5_installs_it_into_an_empty_root_where_it_runs() {
     it_installs_and_runs(workspace, true);
 }
 
-/// Installs the small workspace's packages into an empty root, and runs what they bring.
+/// Installs the small workspace's packages into an empty root and runs their programs.
 pub fn it_installs_and_runs(workspace: &Workspace, signed: bool) {
     let signed = u8::from(signed);
     let script = format!(
@@ -40,7 +40,7 @@ pub fn it_installs_and_runs(workspace: &Workspace, signed: bool) {
     assert!(said.contains("/usr/lib64/python3.14/site-packages/vecsum/__init__.py 1.2.0"), "{said}");
     let report = "library 1.2.0 1.2.0\nvecsum 0.3.0\nvecsum-report 2.0.1\n";
     if std::path::Path::new("/dev/kfd").exists() {
-        // With a GPU, whose kernels may be others: it answers.
+        // With a GPU, possibly with other kernels, it also answers.
         assert!(said.contains(&format!("{report}GPUs ")) || said.contains("HIP says "), "{said}");
     } else {
         let end = "HIP says 100: no ROCm-capable device is detected\nended with 3\n";
@@ -51,7 +51,7 @@ pub fn it_installs_and_runs(workspace: &Workspace, signed: bool) {
 #[test]
 fn without_the_hip_runtime_dnf5_says_what_is_missing() {
     let Small { workspace, .. } = small();
-    // All that is needed, but for the package with libamdhip64.so.6.
+    // All dependencies except the package with libamdhip64.so.6.
     let script = format!(
         "mkdir /mnt/repository\n\
          for rpm in /lab/fedora/*.rpm /lab/fedora/*/*.rpm; do case $rpm in *'*'* | */rocm-hip-[0-9]*) ;; \

@@ -1,23 +1,22 @@
-//! Running things in the laboratory: rocmrpm as an ordinary user, scripts as root, each in
-//! namespaces of its own. What they are to do is the tests' business.
+//! Runs commands in the laboratory: rocmrpm as an ordinary user, scripts as root, each in separate
+//! namespaces. It contains no tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::support::{Ran, Workspace, ran};
 
-/// Where a test's workspace is in the laboratory, and where its cache is.
+/// Paths of a test's workspace and cache inside the laboratory.
 pub const WORKSPACE: &str = "/home/builder/test/workspace";
 const CACHE: &str = "/home/builder/test/cache";
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
-/// Where the program and our scripts are in the laboratory: /run there is empty at first.
+/// Paths of the program and scripts inside the laboratory, where /run is empty at first.
 pub const PROGRAM: &str = "/run/rocmrpm/rocmrpm";
 const SCRATCH: &str = "/run/rocmrpm/scratch";
-/// Where the script is that asks dnf5's solver.
+/// Path of the script that runs dnf5's solver.
 pub const SOLVER: &str = "/run/rocmrpm/solver.py";
 
-/// Returns the laboratory's folder.
 pub fn folder() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("ROCMRPM_LAB").unwrap_or_else(|| {
@@ -43,7 +42,7 @@ fn enter(workspace: &Workspace, user: &str) -> Command {
     command
 }
 
-/// Runs a command that was made by [`enter`].
+/// Runs a command created by [`enter`].
 #[track_caller]
 fn run(command: &mut Command) -> Ran {
     let ran = ran(command);
@@ -51,7 +50,7 @@ fn run(command: &mut Command) -> Ran {
     ran
 }
 
-/// Gives the laboratory's ordinary user a workspace that root has made.
+/// Makes the laboratory's ordinary user the owner of a workspace created by root.
 pub fn hand_over(workspace: &Workspace) {
     if rustix::process::geteuid().is_root() {
         let users = std::fs::read_to_string(folder().join("host/etc/passwd")).unwrap_or_else(|error| {
@@ -75,7 +74,7 @@ pub fn script(workspace: &Workspace, script: &str) -> Ran {
     run(enter(workspace, "builder").args(["bash", "-euo", "pipefail", "-c", script]))
 }
 
-/// Runs rocmrpm as that user after a script of root's, which may install packages.
+/// Runs rocmrpm as that user after a script by root, which may install packages.
 #[track_caller]
 pub fn rocmrpm_after(workspace: &Workspace, script: &str, args: &[&str]) -> Ran {
     run(enter(workspace, "root").args(["bash", SCRATCH, script, "builder", PROGRAM]).args(args))
@@ -87,7 +86,7 @@ pub fn root(workspace: &Workspace, script: &str) -> Ran {
     run(enter(workspace, "root").args(["bash", "-euo", "pipefail", "-c", script]))
 }
 
-/// Runs a shell script as the ordinary user after one of root's.
+/// Runs a shell script as the ordinary user after one by root.
 #[track_caller]
 pub fn script_after(workspace: &Workspace, prepare: &str, script: &str) -> Ran {
     let shell = ["bash", "-euo", "pipefail", "-c", script];

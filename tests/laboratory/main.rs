@@ -1,6 +1,6 @@
-//! From a workspace to installed packages, by the tools of Fedora 43: rpm 6, dnf5, hipcc
-//! for gfx1151, Python 3.14. All of it runs in the laboratory that `make lab` makes; see
-//! CONTRIBUTING.md. One workspace is built once, and each test looks at what came of it.
+//! Tests the path from a workspace to installed packages with the tools of Fedora 43: rpm 6, dnf5,
+//! hipcc for gfx1151, Python 3.14. All tests run in the laboratory created by `make lab`; see
+//! CONTRIBUTING.md. They share one workspace that is built once.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -1,5 +1,5 @@
-//! The mock builder with the real mock, as an ordinary user: builds, and each way in which
-//! one fails. Run where ROCMRPM_LAB_MOCK names a checkout of mock; see CONTRIBUTING.md.
+//! Tests the mock builder with the real mock as an ordinary user: builds, and all kinds of
+//! failures. Requires ROCMRPM_LAB_MOCK to name a checkout of mock; see CONTRIBUTING.md.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -7,8 +7,8 @@ use super::install::it_installs_and_runs;
 use super::lab;
 use super::support::{Parts, Ran, Workspace, names_in};
 
-/// The workspace of all these tests, one at a time: in the laboratory all workspaces have the
-/// same path, and with it the same build roots.
+/// The workspace of all these tests, used by one test at a time: in the laboratory all workspaces
+/// have the same path and therefore the same build roots.
 fn workspace() -> MutexGuard<'static, Workspace> {
     static WORKSPACE: OnceLock<Mutex<Workspace>> = OnceLock::new();
     let make = || {
@@ -33,8 +33,8 @@ fn build(workspace: &Workspace, component: &str) -> Ran {
     lab::rocmrpm(workspace, &["build", "--chroot", "fedora-43", component])
 }
 
-/// Says whether anything runs in a build root, or is mounted there. In the laboratory every
-/// call has processes of its own: what a test starts and looks for is in one script.
+/// Succeeds if no process runs in a build root and nothing is mounted there. Each call in the
+/// laboratory has separate processes, so a script must both start and search for a process.
 const NOTHING_LEFT: &str = "! pgrep -f '^sleep 6001$' && ! grep /var/lib/mock /proc/self/mounts";
 
 #[test]
@@ -85,7 +85,7 @@ fn failures_are_told_apart() {
     build(&workspace, "missing").says(["rocmrpm explain package-missing"]);
     build(&workspace, "slow").exits(11).says(["took longer than", "`--timeout`"]);
 
-    // The root of the failed build is there, and the shell is in it.
+    // The build root of the failed build exists, and the shell opens in it.
     assert!(failing.help("to look around in the build root").contains(" shell failing --chroot fedora-43"));
     let inside = ["shell", "failing", "--chroot", "fedora-43", "--", "sh", "-c", "pwd; id -un; exit 7"];
     let inside = lab::rocmrpm(&workspace, &inside);
@@ -163,7 +163,7 @@ fn a_run_that_is_stopped_leaves_no_process_no_mount_and_no_result() {
 fn what_keeps_mock_from_working_is_told_before_anything_is_built() {
     let workspace = workspace();
     let program = "/run/rocmrpm/rocmrpm build --chroot fedora-43 one two failing";
-    // As below sudo: root acts for the user whose workspace it is.
+    // With sudo, root acts for the user who owns the workspace.
     lab::root(&workspace, &format!("SUDO_UID=$(id -u builder) {program}"))
         .exits(20)
         .says(["mock does not run as root"]);

@@ -1,5 +1,5 @@
-//! Hermetic and repeated builds with the real mock: in exactly the packages that the lock of an
-//! earlier build names. Run where ROCMRPM_LAB_MOCK names a checkout of mock; see CONTRIBUTING.md.
+//! Tests hermetic and repeated builds with the real mock, using exactly the packages in the lock of
+//! an earlier build. Requires ROCMRPM_LAB_MOCK to name a checkout of mock; see CONTRIBUTING.md.
 
 use super::lab;
 use super::support::{Parts, Workspace, names_in, template};
@@ -25,7 +25,7 @@ fn a_build_is_repeated_in_exactly_the_packages_of_its_lock() {
     let again = rocmrpm(&["reproduce", "top"]);
     again.exits(0).says(["Reproduced top"]);
     assert!(again.stdout.contains("same bytes"), "{again}");
-    // Once fetched, nothing more is needed than the cache.
+    // Once everything is fetched, the cache is sufficient.
     rocmrpm(&["reproduce", "top", "--offline"]).exits(0);
 
     workspace.replace(&template("top"), "Summary:        A component", "Summary:        One");
@@ -33,7 +33,7 @@ fn a_build_is_repeated_in_exactly_the_packages_of_its_lock() {
     assert_eq!(std::fs::read(results.join("buildroot_lock.json")).unwrap(), lock);
     assert!(names_in(&results.join("logs/rpm")).contains(&"build.log".to_owned()));
 
-    // The lock's package of the stack itself is not there any more.
+    // The stack's own package in the lock no longer exists.
     std::fs::remove_dir_all(workspace.path("../cache/buildroots")).unwrap();
     workspace.replace(&template("base"), "Summary:        A component", "Summary:        One");
     rocmrpm(&["build", "--until", "rpm", "base"]).exits(0);

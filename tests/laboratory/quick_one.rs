@@ -1,4 +1,4 @@
-//! A module of CPython by its stable C interface alone.
+//! Implements a CPython module using only the stable C ABI.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr::null_mut;

@@ -1,5 +1,5 @@
-//! examples/quickstart in the laboratory, by the one command of its README. Needs the pip
-//! index of this machine's pip, for the source of amdsmi.
+//! Tests examples/quickstart in the laboratory with the single command of its README. Needs the
+//! index configured for pip, for the source of amdsmi.
 
 use super::lab;
 use super::support::{Workspace, names_in};
@@ -7,7 +7,7 @@ use super::support::{Workspace, names_in};
 #[test]
 fn the_quickstart_is_built_installed_and_runs() {
     let workspace = Workspace::quickstart(&["amdsmi", "rocm-smoke"]);
-    // The laboratory's user needs no network then.
+    // After this, the laboratory's user needs no network.
     workspace.run(&["build", "--chroot", "host", "--until", "sources"]).exits(0);
     lab::hand_over(&workspace);
     let ran = lab::rocmrpm(&workspace, &["build", "--chroot", "host", "--offline"]);

@@ -120,7 +120,7 @@ def release(tables, known, folder):
             except Exception:  # not a version as Python has them: rpm would take it as it is
                 version = f" = {version}"
             provides += [f"python{python}dist({project}){version}" for project in dists for python in ("3", PYTHON)]
-        # A version that nobody knows is an old one.
+        # Treat an unknown version as old.
         requires = [f"python{PYTHON}dist({dist})" for dist in known.get(name, {}).get("requires", [])]
         packages.append(package(name, evr or "0", provides, requires))
     write_repodata(folder, packages)
@@ -203,7 +203,8 @@ def solve(stack, release, install, also, each):
     def requiring(name):
         return name, over(packages | {name: requiring_nothing(packages[name])})
 
-    # That the solution's own packages are enough, so that what fails below fails of one package.
+    # The packages of the solution alone must suffice, so that failures below are caused by one
+    # package.
     result["alone"] = over(packages)
     wanted = sorted(taken & set(own))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

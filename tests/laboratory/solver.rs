@@ -1,10 +1,10 @@
-//! That `dnf install python3-vllm-rocm` installs, for each pin set and chroot whose closure is
-//! written: dnf5's own solver finds so over the headers of the RPMs that rocmrpm proves the closure
-//! with, packed from the locked wheels, and over the release's metadata as the package tables
-//! have them. It names whatever is taken away, and whatever library is required in addition.
-//! Needs the pip index of this machine's pip.
+//! Tests that `dnf install python3-vllm-rocm` succeeds for each pin set and chroot with a written
+//! closure. dnf5's own solver uses the headers of the RPMs in rocmrpm's proof, packed from the
+//! locked wheels, and the release's metadata in the package tables. It must name every removed
+//! package and every additional required library. Needs the index configured for pip.
 //!
-//! What the tables do not have is not proved: the versions that the release's packages require.
+//! It does not cover data missing from the tables: the versions that the release's packages
+//! require.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const RUNTIME: &str = "vllm-rocm-runtime";
 #[test]
 fn dnf5_installs_each_written_closure_and_names_whatever_is_taken_away() {
     for stem in names_in(&Workspace::stack().path("specs-templates/generated")) {
-        // Each is handed over to the laboratory's user.
+        // Each workspace is handed over to the laboratory's user.
         let workspace = Workspace::stack().with_shared_cache();
         let manifest: toml::Table = workspace.read("rocmrpm.toml").parse().unwrap();
         let default = manifest["stack"]["default-chroot"].as_str().unwrap().to_owned();
@@ -33,14 +33,14 @@ fn dnf5_installs_each_written_closure_and_names_whatever_is_taken_away() {
     }
 }
 
-/// A written closure, proved by rocmrpm.
+/// A written closure with a proof by rocmrpm.
 struct Closure<'w> {
     workspace: &'w Workspace,
     chroot: rocmrpm::workspace::Workspace,
     members: BTreeMap<String, Value>,
-    /// What the stack's packages say in their headers, by package.
+    /// The headers of the stack's packages, by package.
     stack: BTreeMap<String, Relations>,
-    /// The components that were written by hand.
+    /// The hand-written components.
     own: Vec<Value>,
 }
 
@@ -75,7 +75,7 @@ impl<'w> Closure<'w> {
         found
     }
 
-    /// Returns the release's packages of these members.
+    /// Returns the release's packages for these members.
     fn offered(&self, names: Vec<&str>) -> BTreeSet<&str> {
         names.into_iter().filter_map(|name| self.members[name]["offer"]["package"].as_str()).collect()
     }
@@ -86,7 +86,7 @@ impl<'w> Closure<'w> {
         let tables = self.chroot.chroot.packages.iter().chain(&self.chroot.provider.packages);
         let tables: Vec<String> =
             tables.map(|table| format!("mock-configs/packages/{}.tsv", table.value)).collect();
-        // What Fedora has of the private members stays where it is.
+        // Fedora's packages of the private members can be installed next to them.
         let also: Vec<&str> = self.offered(self.at("private")).into_iter().collect();
         let each: Vec<String> = self.own.iter().flat_map(packages).filter(|name| name != ROOT).collect();
         lab::hand_over(workspace);
@@ -121,7 +121,7 @@ impl<'w> Closure<'w> {
         self.each_is_needed(&installed, &solved);
     }
 
-    /// The runtime has its members for itself.
+    /// Checks that the runtime bundles its members.
     fn private_members_are_bundled(&self) {
         let provides = &self.stack[RUNTIME].provides;
         for name in self.at("private") {
@@ -151,8 +151,8 @@ impl<'w> Closure<'w> {
         }
     }
 
-    /// Tells whether dnf5 says of a package that it is missing: `python3.14dist(x)`,
-    /// `(python3dist(x) < 2 with ...)`, `x = 1`.
+    /// Returns whether dnf5 reports a package as missing: `python3.14dist(x)`, `(python3dist(x) < 2
+    /// with ...)`, `x = 1`.
     fn names(&self, package: &str, line: &str) -> bool {
         let provides = self.stack[package].provides.iter().map(|provided| provided.name.as_str());
         line.contains("nothing provides ")
@@ -161,9 +161,9 @@ impl<'w> Closure<'w> {
                 .any(|name| line.contains(&format!("{name} ")) || name.contains('(') && line.contains(name))
     }
 
-    /// Returns what the tables do not have of the release's packages: its libraries and files, which
-    /// distributions they hold where their names do not say so, and which of the release they
-    /// require. That is what the locked versions require, without bounds.
+    /// Returns facts about the release's packages that the tables lack: libraries, files,
+    /// distributions that cannot be derived from names, and requirements on other packages of the
+    /// release. The requirements are those of the locked versions, without bounds.
     fn known(&self) -> Value {
         let mut known: BTreeMap<String, Known> = BTreeMap::new();
         for (name, member) in &self.members {
@@ -188,8 +188,7 @@ impl<'w> Closure<'w> {
         target.files().for_each(|(path, package)| provide(package, path.to_owned()));
         provide("python3", format!("python(abi) = {}", self.chroot.chroot.python));
         target.libraries().for_each(|(soname, package)| provide(package, format!("{soname}()(64bit)")));
-        // Which symbol versions a library has, no table lists: those that are not newer than the
-        // chroot's newest.
+        // No table lists the symbol versions of libraries; assume those up to the chroot's newest.
         let system = system(&self.chroot).unwrap();
         for required in self.stack.values().flat_map(|package| &package.requires) {
             let name = &required.relation.name;
@@ -208,7 +207,7 @@ impl<'w> Closure<'w> {
     }
 }
 
-/// What is known of a package of the release.
+/// Known facts about a package of the release.
 #[derive(Default)]
 struct Known {
     dists: BTreeSet<String>,
@@ -216,7 +215,7 @@ struct Known {
     provides: BTreeSet<String>,
 }
 
-/// Returns the packages of a component of the proof.
+/// Returns the packages of a component in the proof.
 fn packages(component: &Value) -> Vec<String> {
     let rpms = component["rpms"].as_array().unwrap().iter();
     rpms.map(|rpm| Relations::read(Path::new(text(rpm))).unwrap().package).collect()
@@ -227,7 +226,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))
 }
 
-/// Returns the names of the packages of a transaction that only installs.
+/// Returns the package names of a transaction that only installs packages.
 #[track_caller]
 fn transaction<'a>(transaction: &'a Value, said: &str) -> BTreeSet<&'a str> {
     let sections = transaction.as_object().unwrap();

@@ -1,6 +1,6 @@
-//! dnf5 upgrades an installed root from one release's repository to the next one's: a member of
-//! a closure that Fedora has by then is Fedora's, one that became private leaves, and everything
-//! else goes up. The packages are small; their specs are rendered from a workspace's history.
+//! Tests upgrading an installed root with dnf5 to the next release: Fedora's package replaces a
+//! member that the new Fedora contains, members that became private are removed, and everything
+//! else is upgraded. The packages are small; their specs are rendered from a workspace's history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use rocmrpm::workspace::{Place, Selection};
 use super::lab;
 use super::support::Workspace;
 
-/// The members with RPMs of their own in both closures.
+/// Members with their own RPMs in both closures.
 const FIRST: [(&str, &str); 4] = [("gone", "3.0"), ("kept", "2.0"), ("rises", "1.0"), ("taken", "1.0")];
 const SECOND: [(&str, &str); 1] = [("kept", "2.0")];
 
-/// What the second release has of its own.
+/// Packages of the second release.
 const FEDORA: [(&str, &str); 2] = [("rises", "1.5"), ("taken", "1.0")];
 
 const MEMBER: &str = "Name: python3-<{ name }>\nVersion: <{ version }>\nRelease: <{ release }>\n\
@@ -43,13 +43,13 @@ fn workspace() -> Workspace {
     workspace.write("specs-templates/app/component.toml", "[closure]\n");
     workspace.write("specs-templates/app/app.spec.tera", APP);
     write(&workspace, "stable", &FIRST, &FIRST, &[]);
-    // What a build on the second release obsoletes, as `rocmrpm closure --write` finds it.
+    // The obsoletes for a build on the second release, as determined by `rocmrpm closure --write`.
     let obsoletes = found(&workspace);
     assert_eq!(obsoletes, ["python3-gone < 3.0-1"]);
     let required: Vec<_> = SECOND.iter().chain(&FEDORA).copied().collect();
     write(&workspace, "stable.fedora-44", &SECOND, &required, &obsoletes);
     commit(&workspace, "One");
-    // This commit concerns the first release only.
+    // This commit only affects the first release.
     let chroot = workspace.read("mock-configs/fedora-43.toml");
     workspace.write("mock-configs/fedora-43.toml", chroot + "[macros]\nonly_for_43 = \"1\"\n");
     commit(&workspace, "Two");
@@ -59,7 +59,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// Writes a closure as `rocmrpm closure --write` does.
+/// Writes a closure like `rocmrpm closure --write`.
 fn write(
     workspace: &Workspace,
     stem: &str,
@@ -81,7 +81,7 @@ fn write(
     workspace.write(format!("specs-templates/generated/{stem}/closure.toml"), closure);
 }
 
-/// Returns what the component obsoletes on the second release.
+/// Returns the component's obsoletes on the second release.
 fn found(workspace: &Workspace) -> Vec<String> {
     let chroot = Some("fedora-44".to_owned());
     let selection = Selection { chroot, without_generated: true, ..Selection::default() };

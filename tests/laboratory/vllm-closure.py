@@ -17,7 +17,8 @@ import re
 import sys
 import tomllib
 
-# Fedora's packages that are not called as their distributions; as in crates/rocmrpm-core/src/packages/dists.rs.
+# Fedora's packages whose name differs from the distribution, as in
+# crates/rocmrpm-core/src/packages/dists.rs.
 PACKAGES = {
     "py-cpuinfo": "python3-cpuinfo",
     "pyjwt": "python3-jwt",
@@ -29,7 +30,7 @@ PACKAGES = {
 }
 
 
-# Debian's uvicorn works with these, the extra `standard` that fastapi asks for does not.
+# Debian's uvicorn works with these, but fastapi's extra `standard` does not.
 TOO_OLD = {"httptools"}
 
 
@@ -54,7 +55,7 @@ def brought(generated):
     generated = pathlib.Path(generated)
     closure = tomllib.loads((generated / "closure.toml").read_text())
     private = set(closure.get("private", ()))
-    # The package of the private members is called after the component.
+    # The package of the private members is named after the component.
     rpms = {file.parent.name for file in generated.glob("*/component.toml")}
     return private, rpms
 
@@ -73,7 +74,7 @@ def table(lock, generated, provides):
 
 def refuse(path, closure):
     closure = json.loads(pathlib.Path(closure).read_text())
-    # The laboratory's components ask for Debian's packages of the same name.
+    # The laboratory's components use Debian's packages of the same name.
     refused = {
         package(one["name"]) for one in closure["members"] if one["place"] != "system" and not one["made_by"]
     }

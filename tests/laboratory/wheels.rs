@@ -1,4 +1,4 @@
-//! The wheels of the same build, installed by pip and by uv for Python 3.14, beside the
+//! Tests the wheels of the same build: installs them with pip and uv for Python 3.14, with the
 //! library from its RPM.
 
 use super::build::{Small, small};
@@ -8,7 +8,7 @@ use super::{lab, tools};
 fn pip_and_uv_install_the_wheels_for_python_3_14() {
     let Small { workspace, .. } = small();
     let environment = tools::environment("python-tools", include_str!("../support/tools.txt"));
-    // A program without libraries of its own: it runs there as it does here.
+    // uv only needs the C library, so it runs there too.
     std::fs::copy(environment.join("bin/uv"), workspace.holder().join("uv")).unwrap();
     let library = format!("rpm -i {}/build/fedora-43/repository/vecsum-1*.rpm", lab::WORKSPACE);
     let script = "python3 -m venv /tmp/with-pip\n\

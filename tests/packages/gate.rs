@@ -1,5 +1,5 @@
-//! What was built and not accepted: another judgement looks at the same packages
-//! again, and nothing is built for it. Offline; needs rpmbuild, createrepo_c and gcc.
+//! Tests built packages that were not accepted: changed rules inspect the same packages again
+//! without a rebuild. Offline; needs rpmbuild, createrepo_c and gcc.
 
 use crate::support;
 use crate::support::{Parts, Ran, Workspace, names_in};
@@ -14,7 +14,7 @@ fn workspace(toml: &str) -> Workspace {
     workspace
 }
 
-/// What the plan says of the component: `build`, `inspect` or `fresh`, and why.
+/// Returns the component's plan, `build`, `inspect` or `fresh`, and the reasons.
 fn plan(workspace: &Workspace) -> (String, String) {
     let step = workspace.run(&["plan", "--chroot", "host", "--json"]).json()["steps"][0].clone();
     let reasons = step["reasons"].as_array().unwrap().iter().map(support::text_of).collect::<Vec<_>>();
@@ -46,7 +46,7 @@ fn what_was_rejected_is_inspected_again_when_the_rules_change() {
     assert_eq!(plan(&workspace).0, "fresh");
 }
 
-/// A program and its library, of which the package has what `files` names.
+/// Adds a program and its library; the package contains `files`.
 fn linked(workspace: &Workspace, files: &str) {
     let build = "echo 'int shared(void) { return 0; }' > s.c\n\
                  echo 'int shared(void); int main(void) { return shared(); }' > m.c\n\
@@ -100,7 +100,7 @@ fn a_waiver_lets_through_what_was_built() {
     let waived = workspace.build();
     waived.exits(0).says(["because: compiled when called", "1 RPM, inspected anew"]);
     assert!(!was_built(&waived));
-    // Another reason is another waiver, and still no build.
+    // Another reason makes another waiver, but requires no build.
     workspace.replace(TOML, "when called", "when it is called");
     assert!(!was_built(workspace.build().exits(0)));
     assert_eq!(plan(&workspace).0, "fresh");
@@ -127,7 +127,7 @@ fn what_was_accepted_leaves_the_repository_when_it_no_longer_passes() {
     judged.exits(1).says(["device-code-absent"]);
     assert!(!was_built(&judged));
     assert!(!names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
-    // And comes back as it was.
+    // Restoring the file restores the result.
     workspace.write(TOML, DENIED);
     let back = workspace.build();
     back.exits(0);

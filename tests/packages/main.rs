@@ -1,4 +1,4 @@
-//! Packages from the build to the user: gates, repositories, publishing, upgrades.
+//! Tests packages from the build to the user: gates, repositories, publishing, upgrades.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -1,6 +1,6 @@
-//! Publishing as a user does it: into a folder, over rsync, to S3, with the real
-//! tools and a real client. Needs rpmbuild, createrepo_c, rsync, aws, venv, and the pip
-//! index that this machine's pip is configured with.
+//! Tests publishing from a user's perspective: to a folder, over rsync and to S3, with the real
+//! tools and a real client. Needs rpmbuild, createrepo_c, rsync, aws, venv, and the index
+//! configured for pip.
 
 pub mod places;
 mod site;
@@ -10,19 +10,19 @@ use places::{Moto, Rsyncd, Where};
 use rocmrpm::index::place::{Page, Place};
 use site::Site;
 
-/// What every place has to do, from the first wheel to a yanked one.
+/// Tests the requirements for every destination, from the first wheel to a yanked one.
 fn story(place: &Where) {
     let site = Site::new(place);
     let nothing = place.files();
 
-    // What is not there cannot be promoted, and nothing becomes of it.
+    // A nonexistent wheel cannot be promoted, and the destination does not change.
     site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of", "publish index"]);
     site.run(&["publish", "promote", "--from", "stable"])
         .exits(2)
         .says(["stable cannot be promoted to itself"]);
     assert_eq!(place.files(), nothing);
 
-    // A dry run lists and changes nothing.
+    // A dry run lists changes without making them.
     let dry = site.publish(&["--dry-run"]);
     dry.exits(0);
     let wheel = site.wheel("one");
@@ -37,7 +37,7 @@ fn story(place: &Where) {
     }
     assert_eq!(place.files(), nothing);
 
-    // What somebody else put there under this name stays, and nothing is sent.
+    // A foreign file with this name stays, and nothing is uploaded.
     place.put(&package, b"something else");
     let occupied = place.files();
     site.publish(&[]).exits(2).says([wheel.as_str(), "with the digest", "what is published never changes"]);
@@ -49,7 +49,7 @@ fn story(place: &Where) {
     assert_eq!(first[&package], std::fs::read(site.built(&format!("wheels/one/{wheel}"))).unwrap());
     assert_eq!(site.install("testing"), "two uses one");
 
-    // Again: nothing to do.
+    // Publishing again does nothing.
     site.publish(&[]).exits(0).says(["Keep one-1.0+rocm", "Unchanged"]);
     assert_eq!(place.files(), first);
 
@@ -72,8 +72,8 @@ fn story(place: &Where) {
     assert_eq!(place.files(), both);
 }
 
-/// Kills rocmrpm when it calls the tool for the n-th time; whatever it came to, clients find every
-/// file that a page names, and the next run completes it.
+/// Kills rocmrpm at the n-th call of the tool. In every state, clients find all files that a page
+/// names, and the next run completes it.
 fn kill_at_every(place: &Where, tool: &str, steps: impl Iterator<Item = usize>) {
     let site = Site::new(place);
     let mut killed = 0;
@@ -130,7 +130,7 @@ fn to_s3() {
 
 #[test]
 fn killed_rsync_goes_on() {
-    // By a daemon: the far end of a remote shell would be the killing rsync too.
+    // Use a daemon: with a remote shell, the far end would also run the killing rsync.
     let server = Rsyncd::start();
     kill_at_every(&Where::daemon(&server), "rsync", 1..);
 }
@@ -187,7 +187,7 @@ fn rsync_follows_links_and_replaces_none() {
     let read = place.read(&paths).unwrap();
     let text = |page: &str| Some(page.as_bytes().to_vec());
     assert_eq!(read, [text("a"), text("b"), text("c"), None]);
-    // Some versions of rsync write through the link, others refuse; the link stays.
+    // Some versions of rsync write through the link, others fail; the link stays.
     let page = Page { path: paths[3].clone(), bytes: "d".into(), media_type: "" };
     let _ = place.put_pages(&[page]);
     assert!(root.join("stable").is_symlink());
@@ -203,7 +203,7 @@ fn a_folder_that_is_not_there_is_made_by_wheels_alone() {
     site.run(&["publish", "yank", "one==1.0", "--reason", "x"]).exits(2).says(["there is no `one`"]);
     site.publish(&["--channel", "stabel"]).exits(2).says(["did you mean `stable`?"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
-    // The folder of the build's own index is none to publish to.
+    // The folder of the build's own index cannot be a destination.
     site.command(&["index"]).output().unwrap();
     let own = site.built("index");
     let before = support::names_in(&own);

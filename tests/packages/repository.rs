@@ -1,7 +1,6 @@
-//! The repository that users install from: signed, enabled by its release package,
-//! published to a folder, over rsync, to S3, read by the real dnf. Needs rpmbuild, rpmsign,
-//! gpg, createrepo_c, dnf, rsync, aws, venv, and the pip index that this machine's pip
-//! is configured with.
+//! Tests the repository that users install from: signed, enabled by its release package, published
+//! to a folder, over rsync and to S3, and read by the real dnf. Needs rpmbuild, rpmsign, gpg,
+//! createrepo_c, dnf, rsync, aws, venv, and the index configured for pip.
 
 mod keyring;
 
@@ -21,7 +20,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// With two components and a `[repository] url`.
+    /// Creates a workspace with two components and a `[repository] url`.
     fn new(keyring: Option<Keyring>) -> Self {
         let workspace = Workspace::new();
         workspace.component("one", &Parts::default());
@@ -75,7 +74,7 @@ impl Lab {
         names.map(|name| self.repository().join(name)).collect()
     }
 
-    /// Gives a component another version and content.
+    /// Changes the version and content of a component.
     fn update(&self, component: &str, from: &str, to: &str) {
         self.workspace.write(format!("src/{component}/hello"), format!("hello {to}\n"));
         let pins = self.workspace.read("pins/stable.toml");
@@ -85,8 +84,8 @@ impl Lab {
     }
 }
 
-/// Runs dnf with this repository alone, its packages and metadata to be signed with this key, and
-/// downloads `two` and what it requires, which verifies all of it.
+/// Runs dnf with only this repository, requiring this key for packages and metadata, and downloads
+/// `two` with its dependencies, which verifies everything.
 fn dnf(repository: &Path, key: &str, args: &[&str]) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let text = format!(
@@ -123,7 +122,7 @@ fn key_url(repository: &Path) -> String {
 fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
     let lab = Lab::new(Some(Keyring::with_key(USER)));
     lab.build().exits(0);
-    // The results are the packages that were inspected, without a signature.
+    // The results are the inspected packages, without a signature.
     lab.workspace.assert_whole("one");
     let repository = lab.repository();
     let key = repository.join("RPM-GPG-KEY-test");
@@ -138,13 +137,13 @@ fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
     checksig(&key, &unsigned).exits(1);
     dnf(&repository, &key_url(&repository), &["install", "two"]).exits(0);
 
-    // Nothing to do: nothing is signed anew.
+    // Nothing to do: nothing is signed again.
     let digests =
         |lab: &Lab| -> Vec<_> { lab.rpms().iter().map(|rpm| Sha256::of_file(rpm).unwrap().0).collect() };
     let before = (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap());
     lab.build().exits(0);
     assert_eq!(before, (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap()));
-    // One that changed is signed anew, the others are not.
+    // Only the changed package is signed again.
     lab.update("two", "1.0", "1.1");
     let after = digests(&lab);
     assert_eq!(before.0[..2], after[..2]);
@@ -152,7 +151,7 @@ fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
     checksig(&key, &lab.rpms()).exits(0);
     dnf(&repository, &key_url(&repository), &["install", "two"]).exits(0);
 
-    // Another key's repository, a package and metadata that were changed afterwards.
+    // A repository with another key, and a package and metadata that were modified later.
     let other = Keyring::with_key("Other <other@example.org>");
     let armor = ran(Command::new("gpg").args(["--armor", "--export"]).env("GNUPGHOME", other.path()));
     let wrong = lab.workspace.write("wrong-key", armor.stdout);
@@ -170,7 +169,7 @@ fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
     std::fs::write(&repomd, text + "<!-- changed -->\n").unwrap();
     dnf(&repository, &key_url(&repository), &["install", "two"]).exits(1);
 
-    // Without a key, nothing is signed any more, and no key lies about.
+    // Without a key, nothing is signed and no key file remains.
     lab.workspace.replace("rocmrpm.toml", &format!("[signing]\nkey = \"{USER}\"\n"), "");
     lab.build().exits(0);
     assert!(!key.exists() && !repository.join("repodata/repomd.xml.asc").exists());
@@ -225,7 +224,7 @@ fn the_release_package_enables_the_repository() {
     let key = std::fs::read(dir.path().join("etc/pki/rpm-gpg/RPM-GPG-KEY-test")).unwrap();
     assert_eq!(key, std::fs::read(lab.repository().join("RPM-GPG-KEY-test")).unwrap());
 
-    // The same inputs give the same bytes.
+    // The package is reproducible.
     let made = lab.workspace.built("release");
     let unsigned = made.join(rpm.file_name().unwrap());
     let first = std::fs::read(&unsigned).unwrap();
@@ -234,7 +233,7 @@ fn the_release_package_enables_the_repository() {
     lab.build().exits(0);
     assert_eq!(first, std::fs::read(&unsigned).unwrap());
 
-    // Without a URL, COPR's; with neither, there is none.
+    // Without a URL, COPR's is used; without COPR, there is no release package.
     let url = "[repository]\nurl = \"https://example.org/r/$releasever\"\n";
     lab.workspace.replace("rocmrpm.toml", url, "");
     lab.build().exits(0);
@@ -257,14 +256,13 @@ fn the_release_package_enables_the_repository() {
     assert!(text.contains(&format!("baseurl={results}/fedora-$releasever-$basearch/\n")), "{text}");
     assert!(text.contains(&format!("gpgkey={results}/pubkey.gpg\n")), "{text}");
 
-    // What users cannot have is not handed to them.
+    // Private files are not distributed to users.
     lab.workspace.replace("mock-configs/host.toml", "https://repo.example.com/key", "file:///root/key.asc");
     let refused = lab.build();
     assert!(refused.exits(3).stderr.contains("is /root/key.asc, a file of this machine"), "{refused}");
 }
 
-/// Fails unless every file that the metadata in a place names is there as it says, and returns
-/// the packages.
+/// Fails unless every file named by the metadata exists and matches; returns the packages.
 fn whole(files: &Files) -> Vec<String> {
     let repomd = String::from_utf8(files["repodata/repomd.xml"].clone()).unwrap();
     let mut packages = Vec::new();
@@ -300,7 +298,8 @@ fn inflated(bytes: &[u8]) -> String {
     text
 }
 
-/// What every place has to do, from the first packages to old ones that are removed.
+/// Tests the requirements for every destination, from the first packages to the removal of old
+/// ones.
 fn story(place: &Where) {
     let lab = Lab::new(Some(Keyring::with_key(USER)));
     lab.publish(place, &[]).exits(2).says(["nothing to publish"]);
@@ -323,13 +322,13 @@ fn story(place: &Where) {
     lab.publish(place, &[]).exits(0).says(["Unchanged"]);
     assert_eq!(place.files(), first);
 
-    // Other content under the same name.
+    // Different content with the same name.
     lab.workspace.write("src/one/hello", "another\n");
     lab.build().exits(0);
     lab.publish(place, &[]).exits(2).says(["one-1.0-1.noarch.rpm", "another build", "Release rises"]);
     assert_eq!(place.files(), first);
 
-    // What is replaced lies there until the next time.
+    // Replaced files remain until the next publication.
     lab.update("one", "1.0", "1.1");
     lab.publish(place, &[]).exits(0).says(["Add one-1.1-1.noarch.rpm", "Drop one-1.0-1.noarch.rpm"]);
     let second = place.files();
@@ -344,7 +343,7 @@ fn story(place: &Where) {
     let third = place.files();
     let names = ["one-1.1-1.noarch.rpm", "one-1.2-1.noarch.rpm", "test-release-1-1.noarch.rpm"];
     assert_eq!(whole(&third)[..3], names);
-    // Of the first publishing only what is still in use is there.
+    // Of the first publication, only files still in use remain.
     assert!(!third.contains_key("one-1.0-1.noarch.rpm"), "{:?}", third.keys());
     assert_eq!(third.keys().filter(|path| path.contains("-primary.xml")).count(), 2);
     let root = tempfile::tempdir().unwrap();
@@ -384,8 +383,8 @@ fn to_s3() {
     assert!(head.contains("application/x-rpm") && head.contains("immutable"), "{head}");
 }
 
-/// Kills rocmrpm when it calls the tool for the n-th time, in a second and a third publishing; clients
-/// find a whole repository each time, and the next run completes it.
+/// Kills rocmrpm at the n-th call of the tool, in the second and third publication. Clients always
+/// find a valid repository, and the next run completes it.
 fn kill_at_every(place: &Where, tool: &str, step: usize) {
     let lab = Lab::new(None);
     lab.build().exits(0);
@@ -422,7 +421,7 @@ fn killed_aws_goes_on() {
     kill_at_every(&Where::s3(&server), "aws", 4);
 }
 
-/// The same for a folder, where no tool is called: ended at a system call that changes names.
+/// Tests the same for a folder, without a tool: killed at every system call that changes names.
 #[test]
 fn killed_at_any_step_in_a_folder_goes_on() {
     let holder = tempfile::tempdir().unwrap();
@@ -462,7 +461,7 @@ fn killed_at_any_step_in_a_folder_goes_on() {
     nothing_is_forgotten(&lab, &place);
 }
 
-/// What a killed run should have removed is removed by the next publishing.
+/// Checks that the next publication removes what a killed run should have removed.
 fn nothing_is_forgotten(lab: &Lab, place: &Where) {
     lab.update("one", "1.2", "1.3");
     lab.publish(place, &[]).exits(0);
@@ -473,8 +472,8 @@ fn nothing_is_forgotten(lab: &Lab, place: &Where) {
     assert_eq!(files.keys().filter(|path| path.contains("-primary.xml")).count(), 2);
 }
 
-/// Puts a createrepo_c in front of the real one that truncates `repomd.xml` and exits with 0, as
-/// 0.17 does on a full disk.
+/// Runs with a createrepo_c that truncates `repomd.xml` and exits with 0, like version 0.17 on a
+/// full disk.
 fn with_truncating_createrepo_c(command: &mut Command, bin: &Path) -> Ran {
     use std::os::unix::fs::PermissionsExt;
     let real = rocmrpm::process::find_program("createrepo_c").unwrap();
@@ -506,7 +505,7 @@ fn truncated_metadata_is_never_published_and_published_one_is_repaired() {
     let good = place.files();
     assert_eq!(whole(&good)[0], "one-1.1-1.noarch.rpm");
 
-    // What a release without this check published.
+    // State published by a release without this check.
     let mut state: serde_json::Value = serde_json::from_slice(&good["rocmrpm.json"]).unwrap();
     for (serial, repomd) in [(100, ""), (200, "<repomd>\n")] {
         state["repomd"] = repomd.into();
@@ -587,14 +586,14 @@ fn what_is_there_is_respected() {
     place.put("repodata/repomd.xml", b"<repomd/>");
     lab.publish(&place, &[]).exits(2).says(["that rocmrpm did not publish"]);
     place.remove("repodata/repomd.xml");
-    // The build's own repository is none to publish to.
+    // The build's own repository cannot be a destination.
     let own = lab.repository();
     ran(&mut lab.command(&["publish", "repository", own.to_str().unwrap()], None))
         .exits(2)
         .says(["did not publish"]);
     lab.publish(&place, &[]).exits(0);
     let before = place.files();
-    // A key that was not there before.
+    // A new key.
     let keyring = Keyring::with_key(USER);
     lab.append("rocmrpm.toml", &format!("[signing]\nkey = \"{}\"\n", keyring.fingerprint(USER)));
     let lab = Lab { keyring: Some(keyring), ..lab };

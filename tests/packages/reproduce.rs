@@ -1,5 +1,5 @@
-//! `rocmrpm reproduce` with the `host` builder: what is the same, what differs and why, and
-//! that the accepted results stay as they are. Offline; needs rpmbuild, createrepo_c and a C compiler.
+//! Tests `rocmrpm reproduce` with the `host` builder: what is identical, what differs and why, and
+//! that accepted results stay unchanged. Offline; needs rpmbuild, createrepo_c and a C compiler.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::support::{Parts, Workspace, names_in, processes_with, ran, template, wait_until};
 use rocmrpm::digest::Sha256;
 
-/// A workspace with one built component, whose file `hello` this script may change in `%build`.
+/// Returns a workspace with one built component; the script runs in `%build` and may change its
+/// file `hello`.
 fn built(build: &str) -> Workspace {
     let workspace = Workspace::new();
     workspace.component("demo", &Parts { build, ..Parts::default() });
@@ -22,7 +23,7 @@ fn a_build_that_depends_on_nothing_else_is_the_same_again() {
     let ran = workspace.run(&["reproduce", "demo"]);
     ran.exits(0).says(["Reproduced demo 1.0-1"]).never_says("warning");
     assert_eq!(ran.stdout, "demo-1.0-1.noarch.rpm  same bytes\n");
-    // The template may have changed since; what was built is built again.
+    // The template may have changed since; reproduce rebuilds the recorded build.
     workspace.replace(&template("demo"), "goodbye", "farewell");
     let document = workspace.run(&["reproduce", "demo", "--json"]).exits(0).json();
     assert_eq!(document["schema"], "rocmrpm/reproduce/1");
@@ -64,7 +65,7 @@ fn the_folder_of_the_build_and_another_order_are_named() {
     assert!(ran.stdout.contains("/usr/share/demo/hello: content (the build's folder)"), "{ran}");
     assert!(ran.stdout.contains("-ffile-prefix-map"), "{ran}");
 
-    // Sorted upwards the first time, downwards from then on.
+    // Sorts in ascending order the first time and in descending order afterwards.
     let there = "/order-was-here";
     let workspace = Workspace::new();
     let flag = format!("{}{there}", workspace.root().display());
@@ -132,14 +133,14 @@ fn a_killed_run_changes_no_results_and_its_children_do_not_disturb_the_next() {
     workspace.write("go", "");
     workspace.run(&["reproduce", "demo"]).exits(0).says(["Reproduced demo"]);
     wait_until("the children have ended", || processes_with(&seconds).is_empty());
-    // A limit of time holds for it too.
+    // The timeout applies here too.
     std::fs::remove_file(&go).unwrap();
     workspace.write("specs-templates/demo/component.toml", "timeout = \"2 s\"\n");
     workspace.run(&["reproduce", "demo"]).exits(11).says(["`demo` took longer than the 2 s"]);
     assert_eq!(workspace.assert_whole("demo"), before);
 }
 
-/// Runs git in a folder, with one author and one date.
+/// Runs git in a folder with a fixed author and date.
 fn git(dir: &Path, args: &[&str]) {
     let mut command = Command::new("git");
     command.args(args).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
@@ -181,7 +182,7 @@ fn one_commit_gives_one_wheel_in_another_folder_with_another_umask_and_fewer_job
         digests
     };
     let both = |folder, ending| (digests(&first, folder, ending), digests(&second, folder, ending));
-    // The premise: the SRPMs differ, so that their digests must not get into the wheel.
+    // The SRPMs differ, so their digests must not affect the wheel.
     let (one, two) = both("results/rocm-smoke", ".src.rpm");
     assert_ne!(one, two);
     let (one, two) = both("results/rocm-smoke", ".x86_64.rpm");

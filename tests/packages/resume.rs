@@ -1,17 +1,17 @@
-//! A run that is stopped, killed, or fails in one component: what is left, and that
-//! the next run goes on from there. Offline; needs rpmbuild and createrepo_c.
+//! Tests runs that are stopped, killed, or fail in one component: what remains, and that the next
+//! run resumes. Offline; needs rpmbuild and createrepo_c.
 
 use crate::support;
 use crate::support::{Parts, Running, Workspace, processes_with, template, wait_until};
 
-/// A length of sleep that no other process on this machine has among its arguments.
+/// Returns a sleep duration that no other process on this machine uses as an argument.
 fn unique_seconds(workspace: &Workspace) -> String {
     let digits: u64 =
         workspace.root().to_string_lossy().bytes().fold(7, |n, b| n * 31 % 999_999_937 + u64::from(b));
     format!("3600.{}{digits}", std::process::id())
 }
 
-/// A `%build` that says that it runs and then sleeps, unless the file `go` is there.
+/// Returns a `%build` that signals its start and then sleeps, unless the file `go` exists.
 fn sleeper(workspace: &Workspace, name: &str) -> String {
     let root = workspace.root();
     format!(
@@ -21,7 +21,7 @@ fn sleeper(workspace: &Workspace, name: &str) -> String {
     )
 }
 
-/// A child that was told to end does so when the machine comes to it.
+/// Waits for the children to exit, which takes a moment after a signal.
 #[track_caller]
 fn assert_ended(workspace: &Workspace) {
     wait_until("the children have ended", || processes_with(&unique_seconds(workspace)).is_empty());
@@ -93,7 +93,7 @@ fn a_build_that_takes_too_long_is_ended_and_the_error_says_where_to_allow_more()
     ran.exits(11).says(["`slow` took longer than the 2 s that a build of it may take", help]);
     assert_ended(&workspace);
     workspace.assert_nothing_of("slow");
-    // The command line wins over the component.
+    // The command line takes precedence over the component.
     workspace.replace("specs-templates/slow/component.toml", "2 s", "1 h");
     workspace.run(&["build", "--timeout", "1 min 1 s", "--until", "spec"]).exits(0);
     workspace.run(&["build", "--timeout", "3s"]).exits(11).says(["took longer than the 3 s"]);
@@ -102,7 +102,7 @@ fn a_build_that_takes_too_long_is_ended_and_the_error_says_where_to_allow_more()
     workspace.write("go", "");
     workspace.build().exits(0).says(["1 built, 0 fresh"]);
     workspace.assert_whole("slow");
-    // How long it may take changes no package.
+    // The timeout affects no package.
     workspace.replace("specs-templates/slow/component.toml", "1 h", "2 h");
     workspace.build().exits(0).says(["0 built, 1 fresh"]);
 }
@@ -118,7 +118,7 @@ fn the_plan_says_how_long_it_takes_once_that_was_measured() {
     let before = workspace.run(&["plan", "--json"]);
     assert_eq!(seconds(&before), (serde_json::Value::Null, serde_json::json!([])));
     workspace.run(&["build", "known"]).exits(0);
-    // Measured: 2 h for the build, and what the inspection took.
+    // Measured: 2 h for the build and the inspection.
     let times = "{\"schema\": \"rocmrpm/times/1\", \"seconds\": {\"build\": 7000, \"fetch\": 200}, \"finished\": \"\"}";
     std::fs::write(workspace.built("results/known/times.json"), times).unwrap();
     workspace.run(&["plan"]).exits(0).never_says("about");
@@ -168,7 +168,7 @@ fn a_killed_run_leaves_nothing_that_looks_whole_and_its_children_do_not_disturb_
 
 #[test]
 fn half_stored_results_are_built_again() {
-    // Results without their record, or with a file cut short, are none.
+    // Results without a record or with a truncated file do not count.
     let workspace = Workspace::new();
     workspace.component("first", &Parts::default());
     workspace.build().exits(0);
@@ -184,12 +184,12 @@ fn half_stored_results_are_built_again() {
     workspace.assert_whole("first");
 }
 
-/// `bad` fails, `above` requires it, `aside` does not.
+/// `bad` fails, `above` depends on it, `aside` does not.
 fn with_a_failure() -> Workspace {
     let workspace = Workspace::new();
     workspace.component("bad", &Parts { build: "exit 7", ..Parts::default() });
     workspace.component("above", &Parts { toml: "requires = [\"bad\"]\n", ..Parts::default() });
-    // It requires most memory, so that it does not start beside `bad`.
+    // Its memory requirement keeps it from running next to `bad`.
     workspace.component("aside", &Parts { toml: "memory-per-job = \"9000 GB\"\n", ..Parts::default() });
     workspace.replace("specs-templates/bad/component.toml", "", "memory-per-job = \"9000 GB\"\n");
     workspace
@@ -229,7 +229,7 @@ fn independent_components_run_at_the_same_time() {
     assert!(cores >= 2, "this test needs two cores");
     let workspace = Workspace::new();
     let root = workspace.root();
-    // Each waits for the other: one after the other, the first would give up.
+    // Each build waits for the other; run sequentially, the first would time out.
     for (name, other) in [("one", "two"), ("two", "one")] {
         let build = format!(
             "touch '{0}/{name}.here'\nfor i in $(seq 600); do [ -e '{0}/{other}.here' ] && exit 0; sleep 0.1; done\nexit 1",
@@ -247,7 +247,7 @@ fn independent_components_run_at_the_same_time() {
 fn components_run_one_at_a_time_where_memory_is_short() {
     let workspace = Workspace::new();
     for name in ["one", "two"] {
-        // mkdir fails if the other is at work.
+        // mkdir fails if the other build is running.
         let build = format!("mkdir '{0}/at-work'\nsleep 1\nrmdir '{0}/at-work'", workspace.root().display());
         workspace.component(
             name,
@@ -306,7 +306,7 @@ fn who_waits_for_a_repository_in_use_ends_at_the_first_signal() {
     let lock = std::fs::File::create(workspace.built("repository/.lock")).unwrap();
     lock.lock().unwrap();
     let running = workspace.start(&["build"]);
-    // Whether it waits already or comes to it only now: it ends.
+    // It stops whether it is already waiting or not.
     std::thread::sleep(std::time::Duration::from_secs(2));
     running.signal("TERM");
     running.finish().exits(130).says(["stopped on request"]);

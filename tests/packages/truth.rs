@@ -1,6 +1,6 @@
-//! What a build records and labels is what it was made from: build keys, environment,
-//! targets and labels, sources that change under a run, and a repository that follows
-//! the workspace. Offline; needs rpmbuild, createrepo_c and unshare.
+//! Tests that build records and labels match the inputs: build keys, environment, targets and
+//! labels, sources that change during a run, and a repository that follows the workspace. Offline;
+//! needs rpmbuild, createrepo_c and unshare.
 
 use std::os::unix::fs::{PermissionsExt, lchown};
 use std::os::unix::process::CommandExt;
@@ -11,10 +11,10 @@ use crate::support::{Parts, Running, Workspace, names_in, ran, template, text_of
 use rocmrpm::digest::Sha256;
 use serde_json::{Value, json};
 
-/// The definition of ROCm in a [`Workspace`].
+/// The ROCm provider in a [`Workspace`].
 const PROVIDER: &str = "mock-configs/rocm/host.toml";
 
-/// The `%install` of a component that is a Python distribution without code.
+/// The `%install` of a Python distribution without code.
 const INSTALL_PYTHON: &str = "\
 site=%{buildroot}/usr/lib/python<{ chroot.python }>/site-packages
 info=$site/<{ name }>-<{ version }>.dist-info
@@ -23,7 +23,7 @@ echo > $site/<{ name }>.py
 printf 'Metadata-Version: 2.1\\nName: <{ name }>\\nVersion: <{ version }>\\n' > $info/METADATA
 printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > $info/WHEEL";
 
-/// Returns a workspace whose ROCm is 7.1, whatever this machine has.
+/// Returns a workspace with ROCm 7.1, independent of this machine.
 fn with_rocm() -> Workspace {
     let workspace = Workspace::new();
     workspace.replace(PROVIDER, "version-header = \"/usr/include/hip/hip_version.h\"", "version = \"7.1\"");
@@ -35,7 +35,7 @@ fn add_python(workspace: &Workspace, name: &str, toml: &str) {
     workspace.component(name, &Parts { toml, install: INSTALL_PYTHON, files, ..Parts::default() });
 }
 
-/// Returns a component's step of a plan.
+/// Returns a component's step in a plan.
 #[track_caller]
 fn step(workspace: &Workspace, name: &str, args: &[&str]) -> Value {
     let plan = workspace.run(&[&["plan", "--json"], args].concat());
@@ -64,7 +64,7 @@ fn rpms(dir: &Path) -> Vec<String> {
 fn the_dist_tag_is_part_of_the_build_key() {
     let workspace = Workspace::new();
     workspace.component("demo", &Parts::default());
-    // Its Release has no dist tag, so that only the key can tell.
+    // Its Release has no dist tag, so only the key can differ.
     workspace.replace(&template("demo"), "<{ release }>", "1");
     workspace.replace("mock-configs/host.toml", "\"host\"\n", "\"host\"\ndist = \".t1\"\n");
     workspace.build().exits(0);
@@ -164,7 +164,7 @@ fn damaged_rpms_make_no_wheels_and_repaired_ones_do() {
     ran.exits(0)
         .says(["warning: the results of `demo` are damaged, it has no wheels until it is built anew"]);
     assert_eq!(ran.stdout, "");
-    // The same bytes as before, of which nobody may remember that they gave no wheel.
+    // The bytes are the same as before; no run may remember that they gave no wheel.
     workspace.build().exits(0).says(["1 built, 0 fresh", "(1 wheel)"]);
     assert_eq!(wheel(&workspace, "demo"), whole);
 }
@@ -188,7 +188,7 @@ fn an_overridden_pin_marks_all_that_comes_of_it_as_dirty() {
         let record = workspace.assert_whole(name);
         assert_eq!([&record["dirty"], &record["version"]], [&json!(dirty), &json!(version)]);
     }
-    // Without the override, what is dirty is built again and replaced.
+    // Without the override, the dirty packages are rebuilt and replaced.
     workspace.build().exits(0).says(["2 built, 1 fresh"]);
     for dir in ["repository", "index/packages"] {
         let names = names_in(&workspace.built(dir));
@@ -197,7 +197,7 @@ fn an_overridden_pin_marks_all_that_comes_of_it_as_dirty() {
     assert_eq!(wheel(&workspace, "above"), "above-1.0+rocm7.1.gfx1151.1-py3-none-any.whl");
 }
 
-/// Returns when each wheel and the note beside it were written last.
+/// Returns the modification times of a wheel and its note.
 fn written(workspace: &Workspace, name: &str) -> [std::time::SystemTime; 2] {
     let dir = workspace.built("wheels").join(name);
     let at = |file: &str| std::fs::metadata(dir.join(file)).unwrap().modified().unwrap();
@@ -229,7 +229,7 @@ fn wheels_are_made_anew_when_what_they_require_is_another() {
     assert_ne!(written(&workspace, "base"), base);
     assert_eq!(written(&workspace, "aside"), aside, "nothing of it has changed");
 
-    // How they are judged changes no byte of them.
+    // The inspection rules do not affect its bytes.
     let note = workspace.built("wheels/aside/wheels.json");
     let text = std::fs::read_to_string(&note).unwrap();
     assert!(text.contains("\"set of rules\": \""), "{text}");
@@ -238,7 +238,7 @@ fn wheels_are_made_anew_when_what_they_require_is_another() {
     assert_eq!(std::fs::read_to_string(&note).unwrap(), text, "they were not inspected anew");
     assert_eq!(written(&workspace, "aside")[0], aside[0]);
 
-    // What is made of packages changes no package, and the plan tells it.
+    // Wheel settings do not affect packages, and the plan says so.
     let packages = step(&workspace, "aside", &[])["key"].clone();
     workspace.write("specs-templates/aside/component.toml", "[wheel]\nleave-out = [\"*/aside.py\"]\n");
     let planned = step(&workspace, "aside", &[]);
@@ -283,8 +283,7 @@ fn a_component_gets_only_the_targets_that_upstream_supports() {
     assert_eq!(workspace.assert_whole("some")["gpu_targets"], json!(["gfx1151"]));
 }
 
-/// Starts a build of `first` and, after it, `second`; returns when `first` waits for
-/// the file `go`.
+/// Starts a build of `first` and then `second`; returns once `first` waits for the file `go`.
 fn start_and_wait(workspace: &Workspace) -> Running {
     let build = format!(
         "touch '{0}/first.started'\nfor i in $(seq 600); do [ -e '{0}/go' ] && exit 0; sleep 0.1; done\nexit 1",
@@ -328,11 +327,11 @@ fn a_patch_that_changes_while_another_component_builds_is_refused() {
     an_edit_while_another_component_builds_is_refused(file, "good day", "good bye", "patch 0001-words.patch");
 }
 
-/// Gives everything of a workspace to the user `nobody`, if root runs the test: root
-/// may write where others may not. Returns a command that runs rocmrpm as that user.
+/// If the test runs as root, changes the owner of a workspace to `nobody` because root may write
+/// everywhere. Returns a command that runs rocmrpm as that user.
 fn as_an_ordinary_user(workspace: &Workspace, args: &[&str]) -> Command {
     let program = workspace.cache().join("../rocmrpm");
-    // The target folder may be where only root can read.
+    // The target folder may only be readable by root.
     std::fs::copy(env!("CARGO_BIN_EXE_rocmrpm"), &program).unwrap();
     let mut command = Command::new(&program);
     command.args(args);
@@ -358,7 +357,7 @@ fn what_a_failed_build_made_read_only_is_removed_by_the_next_run() {
     let found = walkdir::WalkDir::new(workspace.built("work")).into_iter().flatten();
     let locked = found.filter(|entry| entry.file_name() == "locked").map(|e| e.metadata().unwrap());
     assert_eq!(locked.map(|m| m.permissions().mode() & 0o777).collect::<Vec<_>>(), [0o555]);
-    // Again, while it fails and when it is fixed.
+    // Build again, while it fails and after the fix.
     ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(10).says(["`demo` failed in %build"]);
     workspace.replace(&template("demo"), build, "true");
     ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(0).says(["1 built, 0 fresh"]);
@@ -366,8 +365,7 @@ fn what_a_failed_build_made_read_only_is_removed_by_the_next_run() {
     assert_eq!(names_in(&workspace.built("work")), Vec::<String>::new());
 }
 
-/// Adds a component with these BuildRequires, and others that `%generate_buildrequires`
-/// prints.
+/// Adds a component with these BuildRequires, and others printed by `%generate_buildrequires`.
 fn component_requiring(workspace: &Workspace, preamble: &str, generated: &[&str]) {
     let lines: Vec<String> = generated.iter().map(|line| format!("echo '{line}'")).collect();
     let section = format!("\n%generate_buildrequires\n{}", lines.join("\n"));
@@ -386,7 +384,7 @@ fn build_requires_that_nobody_checked_are_recorded() {
         ran.exits(0).says([format!("unchecked BuildRequires of demo: {}", unchecked.join(", "))]);
         assert_eq!(workspace.assert_whole("demo")["unchecked_build_requires"], json!(unchecked));
     } else {
-        // Where the machine's packages are RPMs, rpm itself checks.
+        // On RPM-based machines, rpm itself checks.
         ran.exits(10).says(["`demo` failed in BuildRequires", "python3 >= 99"]);
     }
 }
@@ -402,14 +400,14 @@ fn a_generated_build_requirement_that_is_missing_is_named_before_the_build() {
         ]);
         assert!(!workspace.built("work/demo/logs/build.log").exists());
     } else {
-        // Where the machine's packages are RPMs, rpm itself checks, and by package.
+        // On RPM-based machines, rpm itself checks by package.
         component_requiring(&workspace, "", &["no-such-package"]);
         workspace.build().exits(10).says(["`demo` failed in BuildRequires", "no-such-package"]);
     }
     workspace.assert_nothing_of("demo");
 }
 
-/// Takes a component out of the workspace.
+/// Removes a component from the workspace.
 fn remove_component(workspace: &Workspace, name: &str) {
     std::fs::remove_dir_all(workspace.path("specs-templates").join(name)).unwrap();
     let pins = workspace.read("pins/stable.toml");
@@ -424,7 +422,7 @@ fn repository_wheels_and_index_follow_the_workspace() {
     for name in ["kept", "other"] {
         add_python(&workspace, name, "");
     }
-    // An RPM, a folder of wheels, a wheel, its metadata, and a page of the index each.
+    // Each has an RPM, a folder of wheels, a wheel, its metadata, and a page of the index.
     let published = || {
         let mut names = rpms(&workspace.built("repository"));
         names.extend(names_in(&workspace.built("wheels")));
@@ -446,11 +444,11 @@ fn repository_wheels_and_index_follow_the_workspace() {
     let page = std::fs::read_to_string(workspace.built("index/simple/index.html")).unwrap();
     assert!(page.contains("kept") && !page.contains("other"), "{page}");
 
-    // The last one, too.
+    // The last one is removed, too.
     workspace.component("plain", &Parts::default());
     remove_component(&workspace, "kept");
     workspace.build().exits(0).says(["1 built, 0 fresh", "(0 wheels)"]);
-    // Where a component has no wheel, a folder remembers that.
+    // An empty folder records that a component has no wheel.
     assert_eq!((of("kept"), of("plain")), (0, 2), "{:?}", published());
 }
 
@@ -473,7 +471,7 @@ fn the_command_that_tries_again_repeats_what_was_asked_for() {
     assert!(retry.contains("--until rpm"), "{retry}");
     workspace.shell(&retry).exits(10).says(["`demo` failed in %build"]);
     workspace.replace(&template("demo"), "exit 7", "true");
-    // From anywhere.
+    // The command works from any folder.
     workspace.shell(&format!("cd / && {retry}")).exits(0).says(["1 built, 0 fresh"]);
     let built = workspace.path("build/other");
     assert_eq!(
@@ -552,7 +550,7 @@ fn a_damaged_result_does_not_stop_the_build_that_replaces_it() {
     workspace.build().exits(0).says(["1 built, 0 fresh"]);
 }
 
-/// Returns what `rocmrpm wheel --verify` says, as JSON.
+/// Returns the JSON output of `rocmrpm wheel --verify`.
 #[track_caller]
 fn verified(workspace: &Workspace, code: i32) -> Value {
     workspace.run(&["wheel", "--verify", "--json"]).exits(code).json()
@@ -577,7 +575,7 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
         (&json!("rocmrpm/wheel-verify/1"), &json!(true))
     );
 
-    // The wheel names its build key, and stays the same when the packages are inspected again.
+    // The wheel contains its build key and stays unchanged when the packages are inspected again.
     let name = wheel(&workspace, "demo");
     let path = workspace.built("wheels/demo").join(&name);
     let (bytes, build) = (std::fs::read(&path).unwrap(), workspace.built("results/demo/build.json"));
@@ -601,10 +599,10 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
     workspace.run(&["wheel", "--verify"]).exits(1).says(["Differs 1 wheel", "1 difference", "help: "]);
     std::fs::write(&path, bytes).unwrap();
 
-    // An RPM that is another one of the same size.
+    // Another RPM of the same size.
     let rpm = workspace.built("results/demo").join(&rpms(&workspace.built("results/demo"))[0]);
     let mut bytes = std::fs::read(&rpm).unwrap();
-    // The lead's name of the package, which rpm does not read.
+    // The package name in the lead, which rpm ignores.
     bytes[12] ^= 1;
     std::fs::write(&rpm, bytes).unwrap();
     let document = verified(&workspace, 1);
@@ -643,7 +641,7 @@ fn an_srpm_needs_nothing_of_what_its_component_requires() {
 
     let srpm = ["build", "--until", "srpm", "--offline"];
     workspace.run(&[&srpm[..], &["above"]].concat()).exits(0).says(["1 built, 0 fresh"]);
-    // What was made alone is not packed anew beside others.
+    // The SRPM that was built alone is not packed again with others.
     let all = workspace.run(&[&srpm[..], &["--keep-going"]].concat());
     all.exits(30).says(["base.tar.gz", "Incomplete 1 not built, 0 not tried, 2 there"]);
     all.says([" aside.spec"]).never_says("Skipped").never_says(" above.spec");

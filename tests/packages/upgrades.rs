@@ -1,6 +1,6 @@
-//! Upgrades from one release to the next: one commit gives one Release for all chroots, what was
-//! not made for a chroot is not sent there, and a release that ends names the next one. rpm
-//! itself compares the versions.
+//! Tests upgrades from one release to the next: one commit gives the same Release for all chroots,
+//! incomplete chroots are not published, and an expiring release names its successor. rpm itself
+//! compares the versions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ A test.
 const F43: &str = "mock-configs/fedora-43.toml";
 const F44: &str = "mock-configs/fedora-44.toml";
 
-/// Returns a workspace of two components for two releases, the second with a Python closure.
+/// Returns a workspace with two components for two releases; the second has a Python closure.
 fn workspace() -> Workspace {
     let workspace = Workspace::init();
     workspace.write(F44, &workspace.read(F43).replace("43", "44").replace("2026-12-02", "2999-05-11"));
@@ -45,7 +45,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// Writes a closure as `rocmrpm closure --write` does, with these members as RPMs.
+/// Writes a closure like `rocmrpm closure --write`, with these members as RPMs.
 fn write_closure(workspace: &Workspace, stem: &str, members: &[(&str, &str)]) {
     let digest = "0".repeat(64);
     let pin = |(name, version): &(&str, &str)| {
@@ -95,12 +95,12 @@ fn one_commit_gives_one_release_for_all_chroots() {
     for chroot in ["fedora-43", "fedora-44"] {
         assert_eq!(release(&workspace, chroot, "one"), "1.0-4", "{chroot}");
     }
-    // This machine is no release.
+    // This machine is not a release.
     workspace.replace("mock-configs/host.toml", "rocm-provider", "python = \"3.11\"\nrocm-provider");
     workspace.commit("Change this machine");
     assert_eq!(release(&workspace, "fedora-43", "one"), "1.0-4");
     assert_eq!(release(&workspace, "host", "one"), "1.0-5");
-    // Nor does a Release fall with a release that goes.
+    // Removing a release does not decrease the Release either.
     fs_err::remove_file(workspace.path(F44)).unwrap();
     workspace.commit("Drop Fedora 44");
     assert_eq!(release(&workspace, "fedora-43", "one"), "1.0-5");
@@ -136,7 +136,8 @@ fn members_have_releases_below_those_of_fedora_that_rise_for_all_chroots() {
             assert_eq!(release(&workspace, chroot, component), expected, "{chroot}");
         }
     }
-    // Where the versions differ, the lower one's count goes on: it was never another one there.
+    // If the versions differ, the count for the lower version continues because it was never
+    // different there.
     workspace.replace("pins/stable.fedora-44.generated.toml", "\"1.0\"", "\"1.1\"");
     workspace.commit("Take 1.1");
     assert_eq!(release(&workspace, "fedora-43", "m"), "1.0-0.4");
@@ -158,7 +159,7 @@ fn members_have_releases_below_those_of_fedora_that_rise_for_all_chroots() {
     assert_eq!(changelog.lines().take(4).collect::<Vec<_>>(), begins);
 }
 
-/// The commands that give packages to others, or judge them, with a chroot of their own.
+/// The commands that publish or check packages, each with a separate chroot.
 const PUBLIC: [&[&str]; 4] = [
     &["lint"],
     &["copr", "push", "--dry-run"],
@@ -183,7 +184,7 @@ fn a_chroot_without_its_closure_is_refused_with_the_command_that_writes_it() {
     workspace.run(&["copr", "sync", "--dry-run"]).exits(3).says(&[missing, help]);
     workspace.run(&["copr", "push"]).exits(3).says(&[missing, help]);
     assert!(!workspace.path("to").exists());
-    // What is not meant is not refused, nor is what comes before packages.
+    // Components that were not selected and earlier stages are not rejected.
     let on = ["--chroot", "fedora-44"];
     workspace.run(&[&["plan"], &on[..]].concat()).exits(0).says(&["warning: ", missing, help]);
     workspace.run(&[&["build", "two", "--until", "spec"], &on[..]].concat()).exits(0).says(&[missing]);
@@ -191,14 +192,14 @@ fn a_chroot_without_its_closure_is_refused_with_the_command_that_writes_it() {
     let warning = "is not written for the pins of stable on host";
     workspace.run(&["build", "two", "--until", "spec", "--chroot", "host"]).exits(0).says(&[warning]);
 
-    // Half of it is not it.
+    // One of the two files is not enough.
     for part in ["pins/stable.fedora-44.requirements.lock", "pins/stable.fedora-44.generated.toml"] {
         write_closure(&workspace, "stable.fedora-44", &[]);
         workspace.run(&[&["lint"], &on[..]].concat()).exits(0);
         fs_err::remove_file(workspace.path(part)).unwrap();
         workspace.run(&[&["lint"], &on[..]].concat()).exits(3).says(&[missing]);
     }
-    // What the chroot leaves out needs none.
+    // Components that the chroot omits need none.
     workspace.replace("pins/stable.toml", "path = \"src/two\"", "path = \"src/two\"\npython = \"<3\"");
     workspace.run(&[&["lint"], &on[..]].concat()).exits(0);
 }
@@ -281,12 +282,12 @@ fn container_files_of_several_chroots_are_rendered_and_checked() {
         "[container.ollama]\nchroots = [\"host\"]",
     );
     workspace.run(&["render"]).exits(3).says(&["a container file of the flavour `ollama` is for no chroot"]);
-    // What was asked for and cannot be is an error, not left out.
+    // A listed chroot without a container image is an error instead of being omitted.
     workspace.replace("rocmrpm.toml", "[container.ollama]", "[container.fedora]");
     workspace.run(&["render"]).exits(3).says(&["`host`", "container-image"]);
 }
 
-/// Returns the names of the TOML files in a folder of the repository.
+/// Returns the names of the TOML files in a folder of the repository, without suffix.
 fn names(folder: &str) -> Vec<String> {
     let entries = fs_err::read_dir(Path::new(REPOSITORY).join(folder)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -295,7 +296,7 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// Returns the version and release of all packages that specs make for a release.
+/// Returns the epoch, version and release of all packages in the specs for a release.
 fn packages(workspace: &Workspace, set: &str, chroot: &str) -> BTreeMap<String, [String; 3]> {
     workspace.run(&["render", "--pins", set, "--chroot", chroot]).exits(0);
     let config: toml::Table = workspace.read(&format!("mock-configs/{chroot}.toml")).parse().unwrap();
@@ -317,8 +318,8 @@ fn packages(workspace: &Workspace, set: &str, chroot: &str) -> BTreeMap<String, 
     lines.lines().map(line).collect()
 }
 
-/// Returns which of the pairs rpm finds to go down: epoch, version and release, compared one
-/// after the other as rpm does (rpm-version(7)).
+/// Returns the pairs that rpm considers a downgrade: compares epoch, version and release in order,
+/// as rpm does (rpm-version(7)).
 fn going_down(pairs: &[(&str, &[String; 3], &[String; 3])]) -> Vec<String> {
     let mut script = String::from("%{lua:\n");
     for (name, old, new) in pairs {
@@ -353,13 +354,13 @@ fn rpm_finds_lower_versions() {
     assert_eq!(going_down(&pairs), ["down", "pre"]);
 }
 
-/// Every package of every pin set, from each release to the next: of components, and of members
-/// of the closures that are written.
+/// Checks every package of every pin set, of components and written closures, from each release to
+/// the next.
 #[test]
 fn no_package_of_the_stack_goes_down_with_an_upgrade() {
     let workspace = Workspace::copy_of("");
     workspace.commit("Begin");
-    // A history that concerns one release more than the others.
+    // Commits that affect only one of the releases.
     for subject in ["One", "Two"] {
         workspace.replace(F43, "[macros]\n", &format!("[macros]\n\"only_for_43_{subject}\" = \"1\"\n"));
         workspace.commit(subject);

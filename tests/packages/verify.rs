@@ -1,5 +1,5 @@
-//! `rocmrpm verify` of folders: an empty one, one with a system that its packages break, and
-//! what cannot be known. Needs rpmbuild, createrepo_c, dnf, rpm, tar, busybox and unshare.
+//! Tests `rocmrpm verify` with folders: an empty one, a system that the packages break, and checks
+//! that cannot run. Needs rpmbuild, createrepo_c, dnf, rpm, tar, busybox and unshare.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ const MODULE: &str = "site=%{buildroot}%{_datadir}/site-packages\n\
     mkdir -p $site/<{ name }>\ntouch $site/<{ name }>/__init__.py\n";
 const FILES: &str = "%{_datadir}/site-packages/*";
 
-/// `good`, and `bad`, which requires what nobody has.
+/// Returns a workspace with `good`, and with `bad`, which has an unavailable dependency.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let toml = |name: &str| format!("[container]\npackages = [\"{name}\"]\n");
@@ -25,7 +25,7 @@ fn workspace() -> Workspace {
     workspace
 }
 
-/// `good` alone.
+/// Returns a workspace with only `good`.
 fn good() -> Workspace {
     let workspace = workspace();
     std::fs::remove_dir_all(workspace.path("specs-templates/bad")).unwrap();
@@ -35,7 +35,7 @@ fn good() -> Workspace {
     workspace
 }
 
-/// Everything below a folder, with sizes and times.
+/// Lists everything below a folder with sizes and times.
 fn listing(dir: &Path) -> Vec<String> {
     let entries = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().map(Result::unwrap);
     entries
@@ -65,7 +65,7 @@ fn an_empty_root_tells_what_can_be_installed() {
     assert!(outcome == "fail" && detail.contains("nothing provides no-such-thing >= 3"), "{detail}");
     assert_eq!(check(&json, "file-conflicts"), ("pass", ""));
     assert_eq!(check(&json, "import good"), ("not-run", "good is not installed there"));
-    // Neither a GPU nor a component is made up.
+    // Missing GPUs and components are reported as such.
     assert_eq!(check(&json, "vllm"), ("not-run", "the stack has no component `vllm`"));
     if !Path::new("/dev/kfd").exists() {
         let (outcome, detail) = check(&json, "rocminfo");
@@ -97,7 +97,7 @@ fn a_root_with_a_system_is_entered_and_not_changed() {
     for name in ["sh", "true", "test", "touch", "ls", "readlink"] {
         std::os::unix::fs::symlink("busybox", bin.join(name)).unwrap();
     }
-    // A python that knows `good` alone, and would leave something behind.
+    // A python that only knows `good` and tries to leave a file behind.
     let python = "#!/bin/sh\ntouch /written 2>/dev/null && exit 9\n\
                   case \"$*\" in *good*) exit 0;; esac\necho 'ModuleNotFoundError: no' >&2\nexit 1\n";
     std::fs::write(bin.join("python3"), python).unwrap();
@@ -126,7 +126,7 @@ fn a_root_with_a_system_is_entered_and_not_changed() {
     assert_eq!(check(&json, "install good").0, "pass");
     assert_eq!(listing(&root), before);
 
-    // Another package that has the same file with other content.
+    // Another package contains the same file with different content.
     let other = Workspace::new();
     let rival = format!("{MODULE}mkdir -p $site/good\necho rival > $site/good/__init__.py\n");
     other.component("rival", &Parts { install: &rival, files: FILES, ..Parts::default() });
@@ -150,7 +150,7 @@ fn a_place_must_be_one() {
     workspace.run(&["verify", "--root", "/no/such/folder"]).exits(20).says(["/no/such/folder"]);
 }
 
-/// A folder with code that Python loads at start from the user's site-packages.
+/// Creates a user site-packages folder with code that Python loads at startup.
 fn planted(home: &Path, mark: &Path) {
     let version =
         ran(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]));
@@ -171,10 +171,10 @@ fn this_machine_is_verified_without_code_from_a_home_or_the_current_folder() {
     let mut command = workspace.command(&["verify", "--root", "/", "--json"]);
     command.env("HOME", &home).env("PYTHONPATH", workspace.root());
     let json = ran(&mut command).json();
-    // The check that runs Python did run.
+    // The check that needs Python did run.
     assert_eq!(check(&json, "no-pip-cmake").0, "pass", "{json}");
     assert!(!mark.exists(), "planted code ran");
-    // What was planted works where it is not kept out.
+    // The planted code works if it is not blocked.
     ran(Command::new("python3").args(["-c", ""]).env("HOME", &home)).exits(0);
     assert!(mark.exists(), "this Python ignores usercustomize.py");
 }
@@ -191,7 +191,7 @@ fn a_root_gets_no_credentials_and_an_empty_home() {
     for name in ["sh", "true", "env", "ls"] {
         std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).unwrap();
     }
-    // The checklist shows the last line of what a program that fails wrote.
+    // The checklist shows the last output line of a failed program.
     let python = "#!/bin/sh\necho $(env) home: $(ls -A \"$HOME\")\nexit 1\n";
     std::fs::write(root.join("bin/python3"), python).unwrap();
     std::fs::set_permissions(root.join("bin/python3"), std::os::unix::fs::PermissionsExt::from_mode(0o755))

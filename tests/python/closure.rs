@@ -1,6 +1,7 @@
-//! `rocmrpm closure` from the resolution to the lock, with the real uv and an index of tiny
-//! distributions on 127.0.0.1: what is taken, what is refused and why. Three real distributions
-//! come from the pip index. Needs uv's environment of tools.txt, and so python3-venv.
+//! Tests `rocmrpm closure` from resolution to lock with the real uv and an index of tiny
+//! distributions on 127.0.0.1: which distributions are accepted or rejected, and why. Three real
+//! distributions come from the pip index. Needs the uv environment of tools.txt, and therefore
+//! python3-venv.
 
 mod audit;
 mod imports;
@@ -25,9 +26,9 @@ use rocmrpm::error::{Diagnose, Kind};
 use rocmrpm::events::Silent;
 use rocmrpm::sources::{Cache, Distribution, Fetcher};
 
-/// A workspace with the component `app`, whose closure is asked for.
+/// A workspace with the component `app`, which has a closure.
 pub struct Lab {
-    /// Its files.
+    /// The workspace with `app`.
     pub workspace: Workspace,
 }
 
@@ -43,7 +44,7 @@ const SPEC: &str = "<@ if closure.requires_exclude @>%global __requires_exclude 
     %description -n python3-<{ name }>\nA component.\n%files -n python3-<{ name }>\n";
 
 impl Lab {
-    /// Makes one whose `app` requires these, and whose release has these packages.
+    /// Creates a lab with these dependencies of `app` and these packages in the release.
     pub fn new(requires: &[&str], packages: &[(&str, &str)]) -> Self {
         let lab = Self { workspace: Workspace::new() };
         let table: String = packages.iter().map(|(name, version)| format!("{name}\t{version}\n")).collect();
@@ -65,7 +66,7 @@ impl Lab {
         lab
     }
 
-    /// Changes what `app` requires.
+    /// Changes the dependencies of `app`.
     fn requires(&self, requires: &[&str]) {
         let list: Vec<String> = requires.iter().map(|requirement| format!("{requirement:?}")).collect();
         let project =
@@ -73,7 +74,7 @@ impl Lab {
         self.workspace.write("src/app/pyproject.toml", project);
     }
 
-    /// Adds a component of the stack that is a Python distribution of version 2.0.
+    /// Adds a component of the stack that contains version 2.0 of a Python distribution.
     fn own(&self, name: &str) {
         self.workspace.write(format!("src/{name}/setup.py"), "");
         let pins = self.workspace.read("pins/p.toml");
@@ -83,12 +84,12 @@ impl Lab {
         self.workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
     }
 
-    /// Returns `rocmrpm closure` with an index and with uv.
+    /// Returns a `rocmrpm closure` command with an index and uv.
     pub fn command(&self, index: Option<&str>, args: &[&str]) -> Command {
         self.any_command(index, &[&["closure"], args].concat())
     }
 
-    /// Returns any command of rocmrpm with an index and with uv.
+    /// Returns a rocmrpm command with an index and uv.
     pub fn any_command(&self, index: Option<&str>, args: &[&str]) -> Command {
         let mut command = self.workspace.command(args);
         for (name, _) in std::env::vars_os() {
@@ -129,7 +130,7 @@ fn with_path(bin: &Path) -> std::ffi::OsString {
     std::env::join_paths(parts.collect::<Vec<PathBuf>>()).unwrap()
 }
 
-/// Returns the members that `--json` tells: version and place by name.
+/// Returns the members in the `--json` output: version and place by name.
 pub fn members(ran: &Ran) -> BTreeMap<String, (String, String)> {
     let document = ran.json();
     assert_eq!(document["schema"], "rocmrpm/closure/1");
@@ -165,7 +166,7 @@ fn members_are_found_through_extras_markers_and_every_kind_of_file() {
         .wheel("e", "3.0", &[MIT])
         .wheel("e", "4.0rc1", &[])
         .serve();
-    // Fedora's b satisfies, so that it is taken, and its e does not exist.
+    // Fedora's b is suitable and used; Fedora has no e.
     let lab =
         Lab::new(&["a<2", "e!=9 ; sys_platform == 'linux'"], &[("python3-b", "1.0"), ("python3-a", "2.0")]);
     let members = lab.members(&server);
@@ -188,13 +189,13 @@ fn what_is_locked_is_not_resolved_again_until_something_changes() {
     assert!(!lock.contains("127.0.0.1") && !lock.contains("http"), "{lock}");
     let asked = server.seen().len();
     let mut warm = lab.command(Some(&server.url("/simple")), &["app", "--json", "--offline"]);
-    // Nothing that could resolve or fetch is needed.
+    // Nothing is available that could resolve or fetch.
     warm.env("PATH", lab.workspace.holder().join("nothing"));
     let again = ran(&mut warm);
     assert_eq!(versions(&members(again.exits(0))), ["a 1.0", "b 1.0"]);
     lab.run(&server, &["app", "--check"]).exits(0);
     assert_eq!(server.seen().len(), asked, "the index is not asked");
-    // A release with a newer package, and a requirement that changes.
+    // A release with a newer package, and a changed requirement.
     lab.workspace.write("mock-configs/packages/t.tsv", "python3-a\t1.1\npython3-b\t1.0\n");
     let ran = lab.run(&server, &["app", "--offline"]);
     ran.exits(30).says([
@@ -300,7 +301,7 @@ fn a_damaged_lock_is_told_with_its_line() {
         (lock.replace("# python: 3.14", "# python: 3.13"), 3, "is for Python `3.13`, not for Python `3.14`"),
         (lock.replace("# component: app", "# component: other"), 3, "is for the component `other`"),
         (lock.replace("# file: a-1.0", "# file: ../a-1.0"), 3, "is not a file's name"),
-        // Whole, but not what was written.
+        // Valid, but not what was written.
         (lock[..b].to_owned(), 0, "b"),
     ] {
         assert_ne!(text, lock, "{wrong}");
@@ -340,7 +341,7 @@ fn a_lying_index_is_refused() {
     lab.run(&server, &["app", "--write"]).exits(0);
     drop(server);
     fs_err::remove_dir_all(lab.workspace.cache()).unwrap();
-    // The same file names with other bytes, and a file that is gone.
+    // The same file names with different content, and a missing file.
     let server = Index::default().wheel("a", "1.0", &["Summary: other"]).wheel("b", "1.0", &[]).serve();
     let ran = lab.run(&server, &["app"]);
     ran.exits(30).says(["the index has `a-1.0-py3-none-any.whl` with sha256", "is locked"]);
@@ -417,7 +418,7 @@ fn metadata_come_from_wherever_they_can_be_had() {
     assert_eq!(parts_of("inside"), [true], "METADATA are at its end: {asked:?}");
     assert_eq!(parts_of("deep"), [true, true], "METADATA are before its end: {asked:?}");
     assert_eq!(fetcher(true).metadata(&good).unwrap(), texts, "from the cache");
-    // Those with a known digest need no index, and no others are taken for them.
+    // METADATA with a known digest needs no index, and nothing else is used instead.
     let index = Fetcher::new(Cache::at(dir.path().join("cache")), dir.path(), &Silent).index("no index");
     let of = |digest| Distribution { metadata: Some(digest), ..good[0].clone() };
     let known = of(Sha256::of_bytes(&texts[0]));
@@ -572,8 +573,8 @@ fn repositories_without_anything_for_python_are_no_release() {
         .says(["no repository of `c` has a package for Python 3.14", "mock-configs/c.toml"]);
 }
 
-/// Returns an index where `app` 1.0 was released on 2026-05-10, and of which three distributions
-/// have a version from before and one from after that day.
+/// Returns an index where `app` 1.0 was released on 2026-05-10 and three distributions have one
+/// version each from before and after that day.
 fn dated_index() -> Index {
     let mut index =
         Index::default().on("2026-05-10").sdist("app", "1.0", &["Requires-Dist: x", "Requires-Dist: y"]);
@@ -597,7 +598,7 @@ fn resolves_as_of_the_release_day_of_the_component() {
     assert_eq!(ran.exits(0).json()["not_after"], "2026-05-10");
     assert!(lab.run(&server, &["app"]).exits(0).stdout.contains("with the pins of p, as of 2026-05-10\n"));
 
-    // A later version of one member is a decision.
+    // A later version of one member requires an explicit decision.
     let toml = |text: &str| lab.workspace.write("specs-templates/app/component.toml", text);
     toml("[closure]\n[[closure.member]]\nname = \"z\"\nnot-after = \"2026-05-11\"\nreason = \"a fix\"\n");
     assert_eq!(versions(&lab.members(&server)), ["x 1.0", "y 1.0", "z 1.1"]);

@@ -1,7 +1,7 @@
-//! The packages of a small Python closure with members in all four places: generated, built
-//! with the host builder, unpacked and run; what rpm says that they provide and require.
-//! Offline. Needs rpmbuild, createrepo_c, rpm2cpio, cpio, gcc, and Python with pip, setuptools
-//! and wheel.
+//! Tests the packages of a small Python closure with members in all four places: generated, built
+//! with the host builder, unpacked and run, with the provides and requires that rpm generates.
+//! Offline. Needs rpmbuild, createrepo_c, rpm2cpio, cpio, gcc, and Python with pip, setuptools and
+//! wheel.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use rocmrpm::names::ComponentName;
 use rocmrpm::sources::{Cache, Fetcher};
 use rocmrpm::workspace::{Place, Selection};
 
-/// Makes an index of wheels and source distributions: NAME VERSION TAG LIBRARY REQUIREMENT...
+/// Creates an index of wheels and source distributions: NAME VERSION TAG LIBRARY REQUIREMENT...
 const INDEX: &str = r#"
 import base64, hashlib, io, pathlib, sys, tarfile, zipfile
 import json
@@ -115,7 +115,7 @@ page("rust-one", [sdist("rust-one", "1.0", rust)])
 page("rust-two", [sdist("rust-two", "1.0", rust), wheel("rust-two", "1.0", tag, [], {"rust_two.py": b""})])
 "#;
 
-/// The component whose closure it is.
+/// The component that owns the closure.
 const COMPONENT: &str = r#"
 [closure]
 runtime = "demo-runtime"
@@ -206,7 +206,7 @@ fn name(name: &str) -> ComponentName {
     ComponentName::parse(name).unwrap()
 }
 
-/// Returns what the command prints.
+/// Returns the stdout of a command.
 #[track_caller]
 fn output(command: &mut Command) -> String {
     let ran = ran(command);
@@ -214,7 +214,7 @@ fn output(command: &mut Command) -> String {
     ran.stdout
 }
 
-/// A workspace with a component whose closure has members on an index of its own.
+/// A workspace with a component, and an index with the members of its closure.
 struct Lab {
     workspace: Workspace,
     index: PathBuf,
@@ -254,14 +254,14 @@ impl Lab {
         };
         compile(&deep, &library, &["-Wl,-soname,libdeep-0123abcd.so.1"]);
         let (include, link) = (format!("-I{}", include.trim()), library.to_string_lossy().into_owned());
-        // Both packages have the library beside them, in a folder that is called after them.
+        // Both packages contain the library in an adjacent folder that is named after the package.
         let paths = "-Wl,-rpath,$ORIGIN/../native.libs:$ORIGIN/../hidden.libs";
         compile(&fast, &module, &[&include, &link, paths]);
         compile(&deep, &runtime, &["-Wl,-soname,libcudart.so.12"]);
         compile(&fast, &cuda, &[&include, &runtime.to_string_lossy()]);
-        // A library of another distribution, which is loaded before it.
+        // A library of another distribution, which is loaded first.
         compile(&fast, &asks, &[&include, &link]);
-        // Linked by the name of the file, with a version of its symbol.
+        // Linked by file name, with a symbol version.
         let versions = workspace.write("c/versions", "OMP_1.0 { deep; };\n");
         let script = format!("-Wl,--version-script={}", versions.display());
         compile(&deep, &gomp, &["-Wl,-soname,libgomp.so.1.0.0", &script]);
@@ -283,7 +283,7 @@ impl Lab {
         format!("file://{}/simple", self.index.display())
     }
 
-    /// Returns the file of a member on the index with this ending.
+    /// Returns the file of a member on the index with this suffix.
     fn file(&self, member: &str, ending: &str) -> Option<LockedFile> {
         let folder = self.index.join("simple").join(member);
         if !folder.is_dir() {
@@ -335,7 +335,7 @@ impl Lab {
             let to = text.split(['[', '>']).next().unwrap_or_default();
             let at = text.find('>').unwrap_or(text.len());
             let specifiers = VersionSpecifiers::from_str(&text[at..]).unwrap();
-            // What the extra of pure-one asks for, which demo wants.
+            // The requirement of pure-one's extra, which demo requests.
             let extra = (from, to) == ("pure-one", "native-one");
             Edge { from: from.into(), to: to.into(), text: text.into(), specifiers, extra }
         };
@@ -361,7 +361,7 @@ impl Lab {
         Closure { graph, chroot: "host".into(), pins: "stable".into(), members }
     }
 
-    /// Puts another member, of version 1.0, in the place of one.
+    /// Replaces a member with another one of version 1.0.
     fn replace(&self, closure: &mut Closure, old: &str, new: &str) {
         let member = closure.members.remove(old).unwrap();
         let member = Member { name: new.into(), node: Some(self.node(new, "1.0")), ..member };
@@ -398,7 +398,7 @@ impl Lab {
         folder.join(&names[0])
     }
 
-    /// Returns what a package provides or requires, without what rpm and libc have.
+    /// Returns the provides or requires of a package, except those of rpm and libc.
     fn asked(&self, component: &str, what: &str) -> Vec<String> {
         let text = output(Command::new("rpm").args(["-qp", what]).arg(self.rpm(component)));
         let uninteresting = |line: &&str| {
@@ -425,12 +425,12 @@ fn a_closure_is_built_and_runs() {
     let generated = lab.generate(&closure).unwrap();
     assert_eq!(generated.gone, [""; 0]);
     lab.write(&generated);
-    // A second time nothing is different, and nothing has to go.
+    // Generating again changes and removes nothing.
     assert_eq!(lab.generate(&closure).unwrap(), generated);
 
     let workspace = &lab.workspace;
     let ran = support::ran(workspace.command(&["build"]).env("PIP_INDEX_URL", lab.index_url()));
-    // What was generated is no wheel of ours: indexes have it.
+    // Generated components give no wheels: they are on an index.
     ran.exits(0).says(["Finished 4 built", "(1 wheel)"]);
     assert_eq!(names_in(&workspace.built("wheels")), ["demo"]);
     let lint = workspace.run(&["lint", "--chroot", "host"]);
@@ -446,7 +446,7 @@ fn a_closure_is_built_and_runs() {
             format!("demo-runtime{isa} = 1.0"),
             format!("python(abi) = {python}"),
             dist("packaging"),
-            // Debian's generator knows no extras: it requires the distribution itself.
+            // Debian's generator does not support extras: it requires the distribution itself.
             format!("{} >= 1", dist("pure-one")),
             "python3dist(native-one) >= 1".into(),
             "python3dist(pure-one) >= 1".into(),
@@ -489,7 +489,7 @@ fn a_closure_is_built_and_runs() {
     runtime.sort();
     assert_eq!(provides("demo-runtime"), runtime);
 
-    // Installed, as far as that goes without being root.
+    // Installed as far as possible without root.
     let root = workspace.holder().join("root");
     std::fs::create_dir(&root).unwrap();
     for component in ["demo", "demo-runtime", "native-one", "pure-one"] {
@@ -522,7 +522,7 @@ fn a_closure_is_built_and_runs() {
     assert!(Path::new(cached).is_file(), "no bytecode: {ran}");
     let script = std::fs::read_to_string(root.join("usr/bin/demo")).unwrap();
     assert!(script.starts_with(&format!("#!{libdir}/demo/bin/python3 -s\n")), "{script}");
-    // The system's own Python, where the private prefix is installed.
+    // The system Python on a machine with the private prefix.
     let plain = "import os; os.path.exists = lambda path: path.endswith('/demo/bin/python3'); import demo";
     let ran = import(Path::new("/usr/bin/python3"), plain);
     let sentence = format!(
@@ -530,7 +530,7 @@ fn a_closure_is_built_and_runs() {
     );
     ran.exits(1).says([sentence]);
 
-    // Nothing that a RECORD lists is missing or changed, and all licences are there.
+    // No file in a RECORD is missing or changed, and all licenses are present.
     let check = "import importlib.metadata as m, base64, hashlib, sys\n\
                  for dist in m.distributions(path=sys.argv[1:]):\n    \
                      for file in dist.files:\n        \
@@ -543,7 +543,7 @@ fn a_closure_is_built_and_runs() {
     listed.sort_unstable();
     assert_eq!(listed, ["private-native", "private-one"]);
     assert!(!prefix.join("bin/private-one").exists());
-    // With or without the version: rpm's macro decides.
+    // With or without the version, depending on rpm's macro.
     let folders = root.join("usr/share/licenses");
     let folder = names_in(&folders).into_iter().find(|name| name.starts_with("demo-runtime")).unwrap();
     let licenses = folders.join(folder).join("licenses");
@@ -603,7 +603,7 @@ fn requires_what_packages_provide_and_nothing_else() {
         lab.asked("asking", "--requires"),
         [format!("python(abi) = {python}"), format!("python{python}dist(native-one)")]
     );
-    // The version of its symbol is left out with it: Fedora's libgomp has others.
+    // Its symbol version is omitted too: Fedora's libgomp has different ones.
     let runtime = lab.asked("demo-runtime", "--requires");
     assert_eq!(runtime, ["libgomp.so.1()(64bit)".to_owned(), format!("python(abi) = {python}")]);
 }
@@ -668,7 +668,7 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     let error = lab.generate(&closure).unwrap_err();
     assert_eq!(error.to_string(), "2 members of the closure cannot become packages");
     assert!(error.details()[0].starts_with("private-one: `SSPL-1.0` is not among"), "{:?}", error.details());
-    // What a packager writes counts.
+    // The packager's values take precedence.
     let more = "\n[[closure.member]]\nname = \"pure-one\"\nlicense = \"BSD-3-Clause\"\n\
                 from = \"sdist\"\nbuild-requires = [\"make >= 3\"]\nreason = \"its LICENSE\"\n";
     lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{more}"));
@@ -677,7 +677,7 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     let spec = &generated.files["specs-templates/generated/stable/pure-one/python-pure-one.spec.tera"];
     assert!(spec.contains("License:        BSD-3-Clause\n"), "{spec}");
     assert!(spec.contains("BuildRequires:  make >= 3\n"), "{spec}");
-    // Nothing that the private package could be built from.
+    // No source for the private package.
     let mut with_rust = closure.clone();
     lab.replace(&mut with_rust, "private-one", "rust-one");
     let error = lab.generate(&with_rust).unwrap_err();
@@ -686,7 +686,7 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
         "`rust-one` cannot become a package: its source is written in Rust, whose crates the private \
          package cannot take"
     );
-    // A wheel under another name than its own.
+    // A wheel with the name of another one.
     let wheel = closure.members.get_mut("native-one").unwrap();
     let Origin::Index { wheel: Some(file), .. } = &mut wheel.node.as_mut().unwrap().locked.origin else {
         panic!()
@@ -710,7 +710,8 @@ fn the_first_source_of_the_private_package_is_a_wheel() {
     let pin = &pins[pins.find("[demo-runtime]").unwrap()..];
     assert!(pin.starts_with("[demo-runtime]\nversion = \"1.0\"\nwheel = \"private_native-3.0-"), "{pins}");
     assert!(pin.contains("[demo-runtime.sources.alone]\nversion = \"0.5\"\nsdist = \"alone\"\n"), "{pins}");
-    // Its package has the version of another distribution: a source distribution would be looked for by it.
+    // Its package has the version of another distribution, which would be used to find the source
+    // distribution.
     closure.members.retain(|name, _| !name.starts_with("private-"));
     let error = lab.generate(&closure).unwrap_err();
     assert_eq!(

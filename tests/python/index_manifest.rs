@@ -1,4 +1,4 @@
-//! The signed manifest of a published index: what `index check` and `publish` detect with it.
+//! Tests the signed manifest of a published index: what `index check` and `publish` detect with it.
 //! Offline; needs rpmbuild, rpmsign, createrepo_c, gpg and strace.
 
 #[allow(dead_code, reason = "the tests of the repository use the rest")]
@@ -24,7 +24,7 @@ echo > $site/<{ name }>.py
 printf 'Metadata-Version: 2.1\\nName: <{ name }>\\nVersion: <{ version }>\\n' > $info/METADATA
 printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > $info/WHEEL";
 
-/// A workspace with one wheel and a signing key, and a folder that its index is published to.
+/// A workspace with one wheel and a signing key, and a folder to publish its index to.
 struct Lab {
     workspace: Workspace,
     keyring: Keyring,
@@ -78,7 +78,7 @@ impl Lab {
         self.run(&[&check, args].concat())
     }
 
-    /// Gives the wheel another version.
+    /// Changes the version of the wheel.
     fn update(&self, from: &str, to: &str) {
         self.workspace.replace(
             "pins/stable.toml",
@@ -159,7 +159,7 @@ fn users_check_an_index_by_its_address_with_the_public_key() {
     let key = lab.workspace.built("repository/RPM-GPG-KEY-test");
     let check = || {
         let args = ["index", "check", &server.url(""), "--key", key.to_str().unwrap(), "--digests"];
-        // Without the keyring that has the secret key.
+        // Without the keyring that contains the secret key.
         lab.workspace.run(&args)
     };
     check().exits(0);
@@ -190,7 +190,7 @@ fn a_signed_index_changes_only_with_the_key() {
     lab.run(&["index", "check", index.to_str().unwrap(), "--channel", "stable", "--offline"]).exits(0);
 }
 
-/// Publishing is ended at every system call that gives a file its name.
+/// Kills the publication at every system call that renames a file.
 #[test]
 fn an_interrupted_publishing_leaves_a_valid_manifest() {
     let lab = Lab::new();
@@ -207,7 +207,7 @@ fn an_interrupted_publishing_leaves_a_valid_manifest() {
         lab.workspace.settle(&mut strace);
         strace.env("GNUPGHOME", lab.keyring.path());
         let done = ran(&mut strace);
-        // Between its two forms a page may differ from itself, but both forms are signed.
+        // The two forms of a page may temporarily differ, but both are signed.
         let checked = lab.check(&[]);
         assert!(matches!(checked.code, Some(0 | 1)) && !checked.stdout.contains("manifest-"), "{checked}");
         assert!(checked.stdout.contains("1 distribution"), "{checked}");

@@ -1,6 +1,6 @@
-//! The proof that packages install: over RPMs that rpmbuild packs from wheels on a local index,
-//! over what was just built, and over what would be published. Offline; needs rpmbuild,
-//! createrepo_c and gcc.
+//! Tests the proof that packages can be installed, for RPMs packed by rpmbuild from wheels on a
+//! local index, for new builds, and before publishing. Offline; needs rpmbuild, createrepo_c and
+//! gcc.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ const CHROOT: &str = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndi
     rocm-provider = \"host\"\nbase-config = \"f.cfg\"\npackages = [\"t\"]\n\
     [symbol-versions]\nGLIBC = \"2.99\"\n";
 
-/// What the generated specs of the first closure had: `near` does not provide its library, and
-/// `demo-runtime` excludes nothing of other members.
+/// Contents of the specs generated for the first closure: `near` does not provide its library, and
+/// `demo-runtime` does not exclude other members' libraries.
 const HEAD: &str = "Version:        <{ version }>\nRelease:        <{ release }>\nSummary:        A member\n\
     License:        MIT\nURL:            https://example.com/\n<{ source_lines }>\nExclusiveArch:  x86_64\n\
     BuildRequires:  nothing-that-is-installed\n";
@@ -40,7 +40,7 @@ fn gcc(from: &str, to: &Path, more: &[&str]) {
     ran(Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(to).arg(&source).args(more)).exits(0);
 }
 
-/// Puts a wheel with one library on the index; returns its pin.
+/// Adds a wheel with one library to the index and returns its pin.
 fn wheel(index: &Path, name: &str, inside: &str, library: &Path) -> String {
     let file = format!("{name}-1.0-cp314-cp314-linux_x86_64.whl");
     let folder = index.join("simple").join(name);
@@ -66,7 +66,7 @@ fn wheel(index: &Path, name: &str, inside: &str, library: &Path) -> String {
     format!("version = \"1.0\"\nwheel = \"{file}\"\nsha256 = \"{digest}\"\n")
 }
 
-/// A workspace whose closure has a package with a library, and a private one that needs it.
+/// A workspace whose closure has a package with a library, and a private package that needs it.
 struct Lab {
     workspace: Workspace,
     index: PathBuf,
@@ -148,12 +148,12 @@ fn names_package_file_and_library_of_what_nothing_provides() {
     assert_eq!(error.to_string(), "2 requirements of the stack are not provided on `f`");
     assert_eq!((error.kind(), error.help().len()), (Kind::Findings, 1));
 
-    // What did not change is not packed again, and proves the same.
+    // Unchanged packages are not packed again, and the result is the same.
     let again = lab.prove().unwrap();
     assert!(again.components.iter().all(|packed| !packed.fresh));
     assert_eq!(again.findings, proof.findings);
 
-    // One filter is right, and the release has the other library: one package is packed again.
+    // Fix one filter and add the other library to the release: one package is packed again.
     let spec = "specs-templates/generated/stable.f/demo-runtime/demo-runtime.spec.tera";
     lab.workspace.replace(spec, "%global prefix", "%global __requires_exclude ^libnear\n%global prefix");
     lab.workspace
@@ -168,7 +168,7 @@ fn names_package_file_and_library_of_what_nothing_provides() {
         .collect();
     assert_eq!(fresh, ["demo-runtime"]);
 
-    // Another member that is not there any more.
+    // Require a member that no longer exists.
     lab.workspace.replace(spec, "python3dist(near) >= 1", "python3dist(near) >= 2");
     let unmet = lab.prove().unwrap().findings.unmet;
     let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
@@ -221,7 +221,7 @@ fn a_damaged_wheel_and_a_spec_that_rpm_refuses_are_errors_and_leave_nothing() {
     assert!(packed.len() <= 2, "what failed is not kept: {packed:?}");
 }
 
-/// A package whose only library needs the other one beside it, which it does not provide.
+/// A package whose only library needs an adjacent library, which the package does not provide.
 const HIDDEN: Parts<'_> = Parts {
     toml: "",
     preamble: "# arch\n%global __provides_exclude ^libnear\\\\.so\n%global _build_id_links none\n",
@@ -247,7 +247,7 @@ fn a_build_that_could_not_be_installed_is_not_accepted() {
         "__requires_exclude",
     ]);
     workspace.assert_nothing_of("one");
-    // With the filter it is built and accepted.
+    // With the filter, it is built and accepted.
     workspace.replace(
         &support::template("one"),
         "%global _build_id",

@@ -1,4 +1,4 @@
-//! Python: closures, wheels, the pip index, and what installers make of them.
+//! Tests Python: closures, wheels, the pip index, and their use by installers.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

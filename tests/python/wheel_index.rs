@@ -1,4 +1,4 @@
-//! Wheels from RPMs and the index of them, as pip and uv see them.
+//! Tests wheels built from RPMs and their index with pip and uv.
 
 mod archive;
 mod bad_input;
@@ -148,7 +148,7 @@ fn rpms_with_a_distribution_each_give_a_wheel_each_and_others_none() {
     );
 }
 
-/// What is wrong with a package, how it is made, and what the error says.
+/// Returns the kind of defect, a package with it, and the expected error.
 fn refused() -> Vec<(&'static str, Package)> {
     let pure = || Package::pure("python3-bad", "bad");
     let info = format!("{LIB}/bad-1.0.dist-info");

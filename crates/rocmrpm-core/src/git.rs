@@ -1,5 +1,5 @@
-//! Every git command. None of them runs a program that a repository's own configuration, hooks
-//! or attributes name. What is asked of git is not known here.
+//! Builds git commands that never run a program named by a repository's configuration, hooks or
+//! attributes. It does not know what the commands are for.
 
 mod changes;
 mod repository;
@@ -13,22 +13,22 @@ pub use repository::RepositoryError;
 
 use crate::process::Command;
 
-/// Settings of every call. `-c` wins over all configuration files.
+/// Settings for every call. `-c` overrides all configuration files.
 const SETTINGS: &[&str] = &[
-    // A folder with `HEAD`, `objects` and `refs` among its files is not a repository.
+    // Do not treat a directory that contains `HEAD`, `objects` and `refs` as a repository.
     "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.attributesFile=/dev/null",
     "log.showRoot=true",
     "log.showSignature=false",
-    // Collecting garbage in the background would outlive our locks.
+    // Background garbage collection would outlive our locks.
     "gc.auto=0",
     "maintenance.auto=false",
 ];
 
-/// Checks what is fetched, except for slips of old tools that many histories have and that
-/// change no file. Source: git-fsck(1).
+/// Checks fetched objects, except for errors by old tools that occur in many histories and do not
+/// change files. Source: git-fsck(1).
 const FETCH_SETTINGS: &[&str] = &[
     "fetch.fsckObjects=true",
     "transfer.fsckObjects=true",
@@ -43,12 +43,12 @@ const FETCH_SETTINGS: &[&str] = &[
     "fetch.fsck.missingNameBeforeEmail=ignore",
     "fetch.fsck.missingSpaceBeforeDate=ignore",
     "fetch.fsck.zeroPaddedFilemode=ignore",
-    // Below a thousand bytes a second for a minute, a transfer is dead.
+    // Abort a transfer that stays below 1000 bytes/s for 60 seconds.
     "http.lowSpeedLimit=1000",
     "http.lowSpeedTime=60",
 ];
 
-/// Variables that make git use another repository or another program: hooks and shells set them.
+/// Variables that make git use another repository or program. Hooks and shells set them.
 const VARIABLES: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_ATTR_SOURCE",
@@ -72,40 +72,39 @@ const VARIABLES: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
-/// The variables that hand a password to git's credential helper.
+/// Variables that pass the login to git's credential helper.
 const USER: &str = "ROCMRPM_GIT_USER";
 const PASSWORD: &str = "ROCMRPM_GIT_PASSWORD";
 
-/// A user and a password for one server.
+/// The user and password for one server.
 pub(crate) struct Login<'a> {
     /// Scheme, host and port: `https://example.org:8443`.
     pub site: &'a str,
     pub user: &'a str,
-    /// Empty if the user's own credential helpers have it.
+    /// Empty to use the user's own credential helpers.
     pub password: &'a str,
 }
 
 fn git() -> Command {
     let git = SETTINGS.iter().fold(Command::new("git"), |git, setting| git.args(["-c", setting]));
     let git = git.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
-    // An object that is missing here must not be fetched: the remote's configuration names programs.
+    // Never fetch a missing object: the remote's configuration names programs to run.
     let git = git.env("GIT_NO_LAZY_FETCH", "1");
     VARIABLES.iter().fold(git.arg("--no-pager"), |git, name| git.env_remove(*name))
 }
 
-/// Keeps git from every transport, also before version 2.44, which does not know
-/// `GIT_NO_LAZY_FETCH`.
+/// Disables every transport. git before 2.44 does not know `GIT_NO_LAZY_FETCH`.
 fn local() -> Command {
     git().env("GIT_ALLOW_PROTOCOL", "none")
 }
 
-/// Returns git for a bare repository of our own.
+/// Returns git for a bare repository that rocmrpm created.
 pub(crate) fn bare(dir: &Path) -> Command {
     local().arg("--git-dir").arg(dir)
 }
 
-/// Returns git for a repository of our own, without the configuration of users and systems: the
-/// result is the same everywhere.
+/// Returns git for a repository that rocmrpm created. Ignores user and system configuration so that
+/// the result is the same everywhere.
 pub(crate) fn scratch(dir: &Path) -> Command {
     let git = bare(dir).clean_env();
     let path = std::env::var_os("PATH");
@@ -116,9 +115,9 @@ pub(crate) fn scratch(dir: &Path) -> Command {
         .env("GIT_CONFIG_NOSYSTEM", "1")
 }
 
-/// Returns git for talking to a server, on behalf of a bare repository of our own or of none. The
-/// user's own configuration holds: proxies, credential helpers, other names of servers. A
-/// password is never an argument, which all users of the machine could read.
+/// Returns git for network access, optionally on behalf of a bare repository that rocmrpm created.
+/// Respects the user's configuration: proxies, credential helpers, URL rewrites. The password is
+/// never passed as an argument, which every user of the machine could read.
 pub(crate) fn remote(dir: Option<&Path>, login: Option<&Login<'_>>) -> Command {
     let git = git().arg("--git-dir").arg(dir.unwrap_or(Path::new("/dev/null")));
     let mut git = FETCH_SETTINGS.iter().fold(git, |git, setting| git.args(["-c", setting]));
@@ -128,13 +127,13 @@ pub(crate) fn remote(dir: Option<&Path>, login: Option<&Login<'_>>) -> Command {
     let Some(Login { site, user, password }) = login else { return git };
     let mut settings = vec![("username", (*user).to_owned())];
     if !password.is_empty() {
-        // The empty helper puts those of the user aside, for this server only.
+        // The empty helper disables the user's helpers for this server only.
         let print = format!(r#"printf 'username=%s\npassword=%s\n' "${USER}" "${PASSWORD}""#);
         let helper = format!(r#"!f() {{ test "$1" = get && {print}; }}; f"#);
         settings.extend([("helper", String::new()), ("helper", helper)]);
         git = git.env(USER, user).env(PASSWORD, password);
     }
-    // What the user set in the same way stays.
+    // Keep settings that the user passes in the environment.
     let count = std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse().ok());
     let first: usize = count.unwrap_or(0);
     git = git.env("GIT_CONFIG_COUNT", (first + settings.len()).to_string());

@@ -1,6 +1,6 @@
-//! The rules for specs: what each is called, and what its finding means. [`crate::lint`] finds them;
-//! a component.toml may name only these in its waivers. The rules for what comes of specs are
-//! [`crate::inspect::RULES`].
+//! Defines the rules for specs: their IDs, severities and texts. It does not check them;
+//! [`crate::lint`] does. Waivers in component.toml may name only these rules. The rules for built
+//! packages are [`crate::inspect::RULES`].
 
 use crate::inspect::{Rule, RuleId, Severity};
 

@@ -1,5 +1,5 @@
-//! What is made from the inspected RPMs of a whole workspace: the wheels of every
-//! component, pinned to each other. Remembers what it made, so that a second run does nothing.
+//! Builds the wheels of every component in a workspace, pinned to each other, from inspected RPMs.
+//! It remembers its results so that a second run does nothing. It does not build RPMs.
 
 mod note;
 mod part;
@@ -23,9 +23,9 @@ use crate::wheel::{self, Pins};
 use note::{Note, pinned};
 use part::{Part, Preloads, parts, wheels_dir};
 
-/// Makes the wheels of every component that has inspected RPMs and returns all of
-/// them, sorted. Wheels of components that are no longer there are removed. They are
-/// labelled with what the RPMs were built for, whatever the workspace says now.
+/// Builds the wheels of every component that has inspected RPMs and returns all of them, sorted.
+/// Removes the wheels of components that no longer exist. The labels of wheels reflect what the
+/// RPMs were built for, not the current workspace.
 pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
     let parts = parts(stack)?;
     for name in part::damaged(stack, &parts)? {
@@ -48,8 +48,8 @@ pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) ->
     Ok(wheels)
 }
 
-/// Returns the components whose wheels [`make_wheels`] would make anew though their RPMs are
-/// as they were, and why.
+/// Returns the components whose wheels [`make_wheels`] would rebuild even though their RPMs are
+/// unchanged, with the reasons.
 pub fn stale_wheels(stack: &Stack<'_>) -> Result<BTreeMap<ComponentName, Vec<String>>, Error> {
     let parts = parts(stack)?;
     let pins = pins(&parts)?;
@@ -64,7 +64,7 @@ pub fn stale_wheels(stack: &Stack<'_>) -> Result<BTreeMap<ComponentName, Vec<Str
     Ok(stale)
 }
 
-/// Returns the distributions that the stack has, with the versions that their wheels get.
+/// Returns the distributions of the stack and the versions of their wheels.
 fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
     let mut pins = Pins::new();
     let mut owners = BTreeMap::new();
@@ -84,8 +84,8 @@ fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
     Ok(pins)
 }
 
-/// Returns a component's wheels: those of the last run if they are what would be made now, or new
-/// ones, which replace them when they have passed inspection.
+/// Returns a component's wheels. Reuses those of the last run if they are up to date; otherwise
+/// builds new ones, which replace the old ones after they pass inspection.
 fn wheels_of(
     part: &Part<'_>,
     stack: &Stack<'_>,
@@ -109,8 +109,8 @@ fn doing(part: &Part<'_>) -> impl FnOnce(std::io::Error) -> IoError {
     IoError::doing(format!("make the wheels of `{}`", part.component.name))
 }
 
-/// Decides whether the wheels of the last run are used again: made from the same inputs and pins,
-/// and unchanged on disk.
+/// Returns the note of the last run if its wheels can be reused: same inputs and pins, and
+/// unchanged on disk.
 fn kept(part: &Part<'_>, key: &KeyInputs, pins: &Pins, events: &dyn Events) -> Result<Option<Note>, Error> {
     let note = Note::read(&part.dir);
     let Some(note) = note.filter(|note| note.reasons_to_make(key, pins, &part.dir).is_empty()) else {
@@ -123,7 +123,7 @@ fn kept(part: &Part<'_>, key: &KeyInputs, pins: &Pins, events: &dyn Events) -> R
     Ok(if damaged.is_empty() { Some(note) } else { None })
 }
 
-/// Inspects wheels of the last run again if the rules or expectations changed since.
+/// Inspects wheels of the last run again if rules or expectations have changed.
 fn inspect_kept(
     mut note: Note,
     part: &Part<'_>,
@@ -138,10 +138,10 @@ fn inspect_kept(
     Ok(note.wheels)
 }
 
-/// What the distributions of a component require, each with the version that it is pinned to.
+/// The requirements of a component's distributions, each with its pinned version.
 type Requires = BTreeMap<String, Option<String>>;
 
-/// Plans and writes a component's wheels in a new folder; a failure leaves none behind.
+/// Plans and writes a component's wheels to a new folder; removes it on failure.
 fn write(
     part: &Part<'_>,
     pins: &Pins,
@@ -166,7 +166,7 @@ fn write(
     Ok((written, pinned(required, pins)))
 }
 
-/// Puts the new folder in the place of the old one.
+/// Replaces the old folder with the new one.
 fn swap(note: &Note, new: &Path, part: &Part<'_>) -> std::io::Result<()> {
     note.write(new)?;
     files::exchange(new, &part.dir)?;
@@ -195,7 +195,7 @@ fn remove_others(dir: &Path, kept: &BTreeSet<&str>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the JSON Schemas of its documents.
+/// Returns the JSON Schemas of this module's documents.
 #[cfg(feature = "schema")]
 pub(crate) fn documents() -> Vec<serde_json::Value> {
     use crate::document::schema_of;

@@ -1,10 +1,10 @@
-//! Ranges of versions, such as `>=0.20, <0.22`, compared as rpm compares. Which
-//! things they are ranges of is known elsewhere.
+//! Parses and evaluates version ranges such as `>=0.20, <0.22` in rpm's order. It does not know
+//! what the versions belong to.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A range of versions: all conditions must hold. Without one it holds every version.
+/// A version range: all conditions must hold. An empty range contains every version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VersionRange {
     conditions: Vec<(Operator, String)>,
@@ -20,7 +20,7 @@ enum Operator {
     Not,
 }
 
-/// The operators as they are written; of two that begin alike the longer comes first.
+/// The operators; longer ones precede their prefixes.
 const OPERATORS: &[(&str, Operator)] = &[
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -31,8 +31,7 @@ const OPERATORS: &[(&str, Operator)] = &[
 ];
 
 impl VersionRange {
-    /// Reads conditions with a comma between them; `None` if one is not an operator
-    /// and a version.
+    /// Parses comma-separated conditions; `None` if a condition is not an operator with a version.
     pub fn parse(text: &str) -> Option<Self> {
         let mut conditions = Vec::new();
         for part in text.split(',') {

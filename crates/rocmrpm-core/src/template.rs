@@ -1,5 +1,5 @@
-//! The template language of the workspace: tera with delimiters that spec text
-//! does not use. What is rendered, and from which values, is known elsewhere.
+//! Renders templates with tera, using delimiters that do not occur in specs. It does not define
+//! templates or variables.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use tera::{ErrorKind, Tera};
 use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::range::compare;
 
-/// Templates by name, ready to render.
+/// Parsed templates by name.
 pub struct Templates {
     tera: Tera,
     texts: BTreeMap<String, String>,
 }
 
-/// A template that does not parse or render: what is wrong, and where.
+/// A template that fails to parse or render: the problem and its location.
 #[derive(Debug, thiserror::Error)]
 #[error("the template `{file}` does not render")]
 pub struct TemplateError {
@@ -31,11 +31,11 @@ impl Diagnose for TemplateError {
     }
 }
 
-/// How large a rendered text may be, in bytes. Specs have some kilobytes; nested loops would fill
-/// all memory.
+/// Maximum size of a rendered text, in bytes. Specs have several kilobytes; nested loops could
+/// exhaust memory.
 const MAX_OUTPUT: usize = 16 << 20;
 
-/// The rendered text. Refuses to grow beyond [`MAX_OUTPUT`].
+/// The rendered text, limited to [`MAX_OUTPUT`].
 struct Output(Vec<u8>);
 
 impl Write for Output {
@@ -53,8 +53,8 @@ impl Write for Output {
 }
 
 impl Templates {
-    /// Parses templates, each given as its path in the workspace and its text. One
-    /// may include another by that path without the leading `specs-templates/`.
+    /// Parses templates, given as pairs of workspace path and text. Templates can include each
+    /// other by this path without the leading `specs-templates/`.
     pub fn parse(files: impl IntoIterator<Item = (String, String)>) -> Result<Self, TemplateError> {
         let mut tera = Tera::default();
         let delimiters = tera::Delimiters {
@@ -79,7 +79,7 @@ impl Templates {
         Ok(Self { tera, texts })
     }
 
-    /// Renders one template with the fields of `values` as its variables.
+    /// Renders a template with the fields of `values` as its variables.
     pub fn render(&self, name: &str, values: &impl Serialize) -> Result<String, TemplateError> {
         let name = short(name);
         let context = tera::Context::from_serialize(values).map_err(|e| to_error(&e, &self.texts, &name))?;
@@ -105,7 +105,7 @@ impl Templates {
     }
 }
 
-/// The folder that template names leave out.
+/// The folder that template names omit.
 const TEMPLATES_DIR: &str = "specs-templates/";
 
 fn short(name: &str) -> String {
@@ -113,7 +113,7 @@ fn short(name: &str) -> String {
 }
 
 fn shown(name: &str) -> String {
-    // Other templates (`mock-configs/...`) have their whole path as their name.
+    // Other templates (`mock-configs/...`) use the whole path as their name.
     if name.ends_with(".spec.tera") || name.starts_with("_shared/") {
         format!("{TEMPLATES_DIR}{name}")
     } else {
@@ -126,19 +126,19 @@ fn to_error(error: &tera::Error, texts: &BTreeMap<String, String>, template: &st
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
             (report.filename(), Some(report.span().range.clone()), report.message().to_owned())
         }
-        // tera draws a frame of its own below the first line.
+        // tera adds its own snippet below the first line.
         _ => {
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
             (template, None, line.trim_start_matches("error: ").to_owned())
         }
     };
-    // tera names its usual delimiters, whatever was set.
+    // tera's messages mention its default delimiters, regardless of settings.
     let message = [("}}", "}>"), ("{{", "<{"), ("%}", "@>"), ("{%", "<@"), ("#}", "#>")]
         .into_iter()
         .fold(message, |text, (theirs, ours)| text.replace(theirs, ours));
     let file = if file.is_empty() { texts.keys().next().map_or("", String::as_str) } else { file };
-    // The list of all variables that tera appends is longer than the message.
+    // tera appends a list of all variables, which is longer than the message.
     let known = [". Available variables: ", ". Available fields: "];
     let (message, help) = match known.iter().find_map(|before| message.split_once(before)) {
         Some((what, known)) => {

@@ -1,5 +1,5 @@
-//! The real `uv pip compile`: how it is started, what it must not be told by a user's
-//! settings, and what its end means. Not what is resolved.
+//! Runs `uv pip compile` isolated from the user's settings, and interprets its exit. It does not
+//! interpret the resolution.
 
 use std::path::{Path, PathBuf};
 
@@ -13,49 +13,49 @@ use crate::sources;
 use crate::text::{SEGMENT, escaped, file_url, percent_encode};
 use python_packaging::environment::Environment;
 
-/// The C library's versions for which uv knows a platform (uv 0.11 to 0.13, `uv pip compile
-/// --help`): `x86_64-manylinux_2_28` and so on.
+/// The glibc versions for which uv has a platform, such as `x86_64-manylinux_2_28` (uv 0.11 to
+/// 0.13, `uv pip compile --help`).
 const PLATFORMS: [(u32, u32); 11] =
     [(2, 28), (2, 31), (2, 32), (2, 33), (2, 34), (2, 35), (2, 36), (2, 37), (2, 38), (2, 39), (2, 40)];
 
 /// The file name of uv's settings.
 const CONFIG: &str = "uv.toml";
 
-/// How many of uv's last lines an error shows.
+/// Number of uv's last lines that an error shows.
 const LINES: usize = 20;
-/// How many of them are looked at: a derivation names every distribution that it is about.
+/// Number of lines to search: a derivation names every distribution involved.
 const TOLD: usize = 400;
 
-/// Why uv did not resolve.
+/// A failed resolution.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// There is no set of versions, or an index could not be asked.
+    /// There is no solution, or an index was unavailable.
     Refused {
-        /// uv's lines, without passwords; [`last`] has those to show.
+        /// uv's output, without passwords; [`last`] selects the lines to show.
         said: Vec<String>,
-        /// Why, as far as that can be told.
+        /// The reason, as far as it can be determined.
         why: Why,
     },
-    /// uv is not there or could not be run.
+    /// uv was not found or could not run.
     Process(ProcessError),
-    /// Could not write its settings.
+    /// uv's settings could not be written.
     Io(IoError),
 }
 
-/// Why uv gives up.
+/// The reason why uv failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// An index could not be reached.
+    /// An index was unreachable.
     Network,
-    /// There is no set of versions that satisfies all requirements.
+    /// No set of versions satisfies all requirements.
     Unsatisfiable,
     /// Anything else.
     Other,
 }
 
-/// Runs `uv pip compile` in a folder on requirements, with indexes of which the first that has
-/// a distribution counts; the last one is the default. Returns what it writes to stdout. uv runs the
-/// build scripts of source distributions, and the workspace in `root` decides which.
+/// Runs `uv pip compile` in a folder and returns its stdout. The first index that has a
+/// distribution takes precedence; the last index is the default. uv runs the build scripts of
+/// source distributions, which the workspace in `root` selects.
 pub(crate) fn compile(
     root: &Path,
     environment: &Environment,
@@ -77,7 +77,8 @@ pub(crate) fn compile(
         .cwd(folder)
         .env("UV_PYTHON_DOWNLOADS", "never")
         .stdin(requirements);
-    // Whatever else would bring other indexes or versions: UV_TORCH_BACKEND names builds for CUDA.
+    // Remove everything else that could add indexes or versions. UV_TORCH_BACKEND selects CUDA
+    // builds.
     for name in [
         "UV_INDEX",
         "UV_DEFAULT_INDEX",
@@ -117,10 +118,10 @@ pub(crate) fn compile(
     Err(Failure::Refused { said, why })
 }
 
-/// Returns the settings of the indexes (uv's settings, "index"). uv caches pages of the default
-/// index for ten minutes and its files without limit, as PyPI's own headers ask it to. Mirrors often
-/// send no such headers, and resolving a closure can take a second run of uv, which would then
-/// request every page and file again.
+/// Returns the index settings (uv's settings, "index"). uv caches pages of the default index for
+/// ten minutes and its files indefinitely, as PyPI's own headers request. Mirrors often omit these
+/// headers, and resolving a closure can take a second run of uv, which would then fetch every page
+/// and file again.
 fn settings(indexes: &[String]) -> String {
     let mut text = String::new();
     for (at, index) in indexes.iter().enumerate() {
@@ -134,12 +135,12 @@ fn settings(indexes: &[String]) -> String {
     text
 }
 
-/// Returns the lines of what uv said that an error shows.
+/// Returns the last lines of uv's output to show in an error.
 pub(crate) fn last(mut said: Vec<String>) -> Vec<String> {
     said.split_off(said.len().saturating_sub(LINES))
 }
 
-/// Returns the diagnosis of an error from running uv. It names one more way to install it.
+/// Returns the diagnosis of an error from running uv, with an additional way to install it.
 pub(crate) fn diagnosis(error: &ProcessError) -> Diagnosis {
     match error {
         ProcessError::Missing { .. } => error.diagnosis().with_help("everywhere: `pip install uv`"),
@@ -147,38 +148,36 @@ pub(crate) fn diagnosis(error: &ProcessError) -> Diagnosis {
     }
 }
 
-/// Returns uv's name of the platform: the newest C library that is not newer than ours.
+/// Returns uv's platform for the newest known glibc that is not newer than the environment's.
 fn platform(environment: &Environment) -> String {
     let glibc = environment.glibc().unwrap_or((2, 28));
     let known = PLATFORMS.iter().rev().find(|known| **known <= glibc).unwrap_or(&PLATFORMS[0]);
     format!("{}-manylinux_{}_{}", environment.arch(), known.0, known.1)
 }
 
-/// An index in a folder that stands in for the stack's own distributions. Nobody but uv sees
-/// it.
+/// A local index for uv that represents the stack's own distributions.
 pub(crate) struct StandIn {
     simple: PathBuf,
 }
 
 impl StandIn {
-    /// Returns an empty one below a folder.
+    /// Returns an empty index below a folder.
     pub fn in_folder(folder: &Path) -> Self {
         Self { simple: folder.join("simple") }
     }
 
-    /// Returns its URL.
     pub fn url(&self) -> String {
         file_url(&self.simple)
     }
 
-    /// Returns the folder for a project's files, which is made.
+    /// Creates and returns the folder for a project's files.
     pub fn folder(&self, project: &str) -> std::io::Result<PathBuf> {
         let folder = self.simple.join(project);
         fs::create_dir_all(&folder)?;
         Ok(folder)
     }
 
-    /// Writes a project's page, with the names and digests of files in its folder.
+    /// Writes a project's page with the names and digests of files in its folder.
     pub fn page(&self, project: &str, files: &[(String, Sha256)]) -> std::io::Result<()> {
         let mut page = "<!DOCTYPE html>\n".to_owned();
         for (name, digest) in files {

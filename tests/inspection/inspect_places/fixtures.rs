@@ -1,6 +1,6 @@
-//! Files with GPU code in every place and format, made by compilers and linkers, each
-//! with what LLVM's tools say of it: at once, or of the file that its bundles were cut
-//! out of where LLVM does not find them.
+//! Builds files with GPU code in every place and format using compilers and linkers, each with the
+//! facts that LLVM's tools report: directly or, if LLVM does not find the bundles, for the file
+//! that they were extracted from.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -24,14 +24,14 @@ pub struct Row {
     pub kernels: Option<u64>,
 }
 
-/// A file, and what is to be found in it at full depth, sorted.
+/// A file with its expected content at full depth, sorted.
 pub struct Fixture {
     pub path: PathBuf,
     pub rows: Vec<Row>,
     pub bundles: u64,
 }
 
-/// Where fixtures are made.
+/// Builds fixtures.
 pub struct Workshop {
     pub lab: Lab,
     older: Lab,
@@ -39,7 +39,7 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Makes all fixtures.
+    /// Builds all fixtures.
     pub fn new() -> Self {
         let mut shop = Self { lab: Lab::new("22"), older: Lab::new("19"), made: Vec::new() };
         shop.libraries();
@@ -122,14 +122,14 @@ impl Workshop {
             self.judged_by_llvm(self.lab.path(object));
         }
         self.lab.run("llvm-ar", "rcs units.a k.o stub.c l.o m.o");
-        // LLVM drops what is plain where both kinds of bundles follow each other.
+        // LLVM drops uncompressed bundles if both kinds follow each other.
         for (name, storage) in [("mixed.so", "hip-fatbin"), ("units.a", "static-archive")] {
             let fixture = self.all_of(&["k.o", "l.o", "m.o"], name, storage);
             self.made.push(fixture);
         }
     }
 
-    /// What an object for linking device code has for a target.
+    /// Returns the facts for an object with device bitcode for a target.
     fn bitcode(&self, object: &str, target: &str) -> Row {
         let file = format!("{object}.{target}.bc");
         let image = format!("--image=file={file},arch={target},triple=amdgcn-amd-amdhsa");
@@ -167,7 +167,7 @@ impl Workshop {
             "k.hsaco",
             &[],
         );
-        // The packager tells kinds by names.
+        // The packager determines the kind from the name.
         fs_err::copy(lab.path("k.hsaco"), lab.path("object.o")).unwrap();
         lab.run(
             "clang-offload-packager",
@@ -225,8 +225,8 @@ impl Workshop {
         }
     }
 
-    /// A library of more than 16 MiB, most of it machine code and code objects, so that
-    /// a quick look into an archive leaves much of it out.
+    /// Builds a library of more than 16 MiB, mostly machine code and code objects, so that a quick
+    /// inspection of an archive skips much of it.
     fn large(&mut self) {
         let mut random = 0x2545_f491_4f6c_dd1d_u64;
         let noise = std::iter::repeat_with(|| {
@@ -236,7 +236,7 @@ impl Workshop {
             random as u8
         });
         fs_err::write(self.lab.path("noise"), noise.take(900_000).collect::<Vec<_>>()).unwrap();
-        // No compressor makes it smaller.
+        // No compressor can make it smaller.
         let array = "__attribute__((device, used)) const unsigned char noise[] = {\n#embed \"noise\"\n};\n";
         fs_err::write(self.lab.path("noise.h"), array).unwrap();
         let code = ".text\n.globl much\nmuch:\n.fill 17 << 20, 1, 0x90\n.section .note.GNU-stack\n";
@@ -254,7 +254,7 @@ impl Workshop {
         self.made.push(large);
     }
 
-    /// Takes in a file whose GPU code is all in `.hip_fatbin`, as LLVM reads it.
+    /// Adds a file whose GPU code is all in `.hip_fatbin`, with LLVM's facts.
     fn judged_by_llvm(&mut self, path: PathBuf) {
         let carved = carve(&path, &self.lab.path("carved"));
         let file = fs_err::read(&path).unwrap();
@@ -284,7 +284,7 @@ impl Workshop {
         self.made.push(Fixture { path, rows, bundles: bundles as u64 });
     }
 
-    /// Takes in the file `name`, into which the code of `original` was put.
+    /// Adds the file `name`, which contains the code of `original`.
     fn as_in(&mut self, original: &str, name: &str, storage: &str, compression: &str) {
         let original = self.last(original);
         let row = |row: &Row| Row {
@@ -297,7 +297,7 @@ impl Workshop {
         self.made.push(fixture);
     }
 
-    /// The file `name`, into which the code of all `parts` was put.
+    /// Returns a fixture for the file `name`, which contains the code of all `parts`.
     fn all_of(&self, parts: &[&str], name: &str, storage: &str) -> Fixture {
         let mut fixture = Fixture { path: self.lab.path(name), rows: Vec::new(), bundles: 0 };
         for part in parts {
@@ -329,10 +329,10 @@ impl Workshop {
         carve(&self.lab.path(name), &self.lab.path("carved"))
     }
 
-    /// Links a library that has the file `content` in a section of its own.
+    /// Links a library with the file `content` in a separate section.
     fn included(&self, content: &str, section: &str, align: u32, output: &str) {
         let name = section.split(',').next().unwrap();
-        // What stands before it moves it to an odd place.
+        // The preceding text moves the content to an odd offset.
         let before = if align == 1 { ".ascii \"odd\"" } else { "" };
         let source = format!(
             ".section {section}\n.balign {align}\n{before}\n.incbin \"{content}\"\n.section .note.GNU-stack\n"
@@ -344,7 +344,7 @@ impl Workshop {
     }
 }
 
-/// Returns the bytes of `.hip_fatbin`, cut out by LLVM.
+/// Returns the content of `.hip_fatbin`, extracted by LLVM.
 fn carve(path: &Path, carved: &Path) -> Vec<u8> {
     let dump = format!("--dump-section=.hip_fatbin={}", carved.display());
     let command = rocmrpm::process::Command::new(llvm("objcopy")).arg(dump).arg(path).arg("/dev/null");
@@ -352,7 +352,7 @@ fn carve(path: &Path, carved: &Path) -> Vec<u8> {
     fs_err::read(carved).unwrap()
 }
 
-/// A compressed bundle. Source of the header: LLVM, `OffloadBundle.cpp`.
+/// Returns a compressed bundle. Source of the header: LLVM, `OffloadBundle.cpp`.
 fn compress(plain: &[u8], version: u16, method: &str) -> Vec<u8> {
     let payload = match method {
         "zlib" => {

@@ -1,5 +1,5 @@
-//! The places that the tests publish to, each with its server, and ways into it
-//! that are not rocmrpm's.
+//! Destinations for publishing tests with their servers, and access to them that is independent of
+//! rocmrpm.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -12,17 +12,17 @@ use rocmrpm::digest::Sha256;
 
 use crate::support::{Ran, ran, wait_until};
 
-/// Everything in a place by path.
+/// The content of a destination by path.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 const BUCKET: &str = "a-bucket";
 
-/// A place, as rocmrpm is told of it and as it really is.
+/// A destination: rocmrpm's arguments for it, and its actual location.
 pub struct Where {
     arguments: Vec<String>,
     environment: Vec<(&'static str, String)>,
     real: Real,
-    /// Holds what the environment names.
+    /// Keeps the files alive that the environment refers to.
     holder: tempfile::TempDir,
 }
 
@@ -47,7 +47,7 @@ impl Where {
         Self::new(vec![root.display().to_string()], Real::Folder(root))
     }
 
-    /// A host whose shell is one on this machine.
+    /// A host whose remote shell runs on this machine.
     pub fn remote_shell(root: &Path) -> Self {
         let root = root.join("new/index");
         let mut place = Self::new(vec![format!("far.example:{}", root.display())], Real::Folder(root));
@@ -62,7 +62,7 @@ impl Where {
         Self::new(vec![url], Real::Folder(server.root.join("some/where")))
     }
 
-    /// A prefix of a bucket, reached by the distribution's `aws`, wherever else one is installed.
+    /// A prefix of a bucket, accessed with the distribution's `aws` even if others are installed.
     pub fn s3(server: &Moto) -> Self {
         let arguments = vec![format!("s3://{BUCKET}/index"), "--endpoint-url".into(), server.url()];
         let mut place = Self::new(arguments, Real::Bucket(server.port));
@@ -85,7 +85,7 @@ impl Where {
         self.arguments.iter().map(String::as_str)
     }
 
-    /// What `pip --index-url` gets.
+    /// Returns the argument of `pip --index-url`.
     pub fn url(&self, channel: &str) -> String {
         match &self.real {
             Real::Folder(root) => {
@@ -95,7 +95,7 @@ impl Where {
         }
     }
 
-    /// Everything that is there.
+    /// Returns all files.
     pub fn files(&self) -> Files {
         match &self.real {
             Real::Folder(root) => walkdir::WalkDir::new(root)
@@ -145,7 +145,7 @@ impl Where {
         }
     }
 
-    /// Fails unless every page that is there is whole, and names only files that are there.
+    /// Fails unless every page is valid and only names existing files.
     pub fn assert_whole(&self) {
         let files = self.files();
         for (path, bytes) in &files {
@@ -177,7 +177,7 @@ fn encoded(key: &str) -> String {
     key.replace('+', "%2B")
 }
 
-/// Asks a server of this machine.
+/// Sends a request to a local server.
 fn http(port: u16, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let (head, body) = exchange(port, method, path, body);
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
@@ -185,7 +185,7 @@ fn http(port: u16, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
 
 fn exchange(port: u16, method: &str, path: &str, body: &[u8]) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    // moto lets in everybody who signs, however.
+    // moto accepts any signature.
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {}\r\n\
          Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
@@ -205,7 +205,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Starts a server on a free port; on another if somebody took it in between.
+/// Starts a server on a free port; tries another port if it was taken in the meantime.
 fn start(mut command: impl FnMut(u16) -> Command) -> (Child, u16) {
     for _ in 0..5 {
         let port = free_port();
@@ -236,7 +236,7 @@ impl Rsyncd {
         let root = dir.path().join("module");
         std::fs::create_dir(&root).unwrap();
         let config = dir.path().join("rsyncd.conf");
-        // As root it would become another user, who may not write here.
+        // As root, rsync would switch to a user without write access.
         let own = if rustix::process::geteuid().is_root() { "uid = 0\ngid = 0\n" } else { "" };
         let text = format!("use chroot = no\n{own}[module]\npath = {}\nread only = no\n", root.display());
         std::fs::write(&config, text).unwrap();
@@ -258,7 +258,7 @@ impl Drop for Rsyncd {
     }
 }
 
-/// moto's server, with a bucket that everybody may read.
+/// moto's server with a publicly readable bucket.
 pub struct Moto {
     child: Child,
     pub port: u16,
@@ -287,7 +287,7 @@ impl Moto {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The head of the answer to whoever asks for an object.
+    /// Returns the header of the response to a request for an object.
     pub fn head(&self, key: &str) -> String {
         exchange(self.port, "HEAD", &format!("/{BUCKET}/{}", encoded(key)), b"").0
     }
@@ -300,7 +300,7 @@ impl Drop for Moto {
     }
 }
 
-/// Installs moto, once for all tests that run in this folder.
+/// Installs moto once for all tests that run in this folder.
 fn installed() -> PathBuf {
     const VERSION: &str = "5.2.1";
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -321,13 +321,13 @@ fn installed() -> PathBuf {
     venv.join("bin/moto_server")
 }
 
-/// Runs a command with a tool that kills it when it is called for the n-th time.
+/// Runs a command and kills it at the n-th call of a tool.
 pub fn killed_at(command: &mut Command, tool: &str, step: usize) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let set = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
     let path = set.map(ToOwned::to_owned).or_else(|| std::env::var_os("PATH")).unwrap();
     let real = rocmrpm::process::find_program_in(&path, tool).unwrap();
-    // Several may run at one time: an appended byte is counted by all.
+    // Several may run in parallel: appended bytes count them reliably.
     let script = format!(
         "#!/bin/sh\nprintf x >> {0}/calls\nread -r calls < {0}/calls\n\
          [ ${{#calls}} -lt {step} ] || {{ kill -9 $PPID; exit 1; }}\nexec {1} \"$@\"\n",

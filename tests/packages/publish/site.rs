@@ -1,5 +1,4 @@
-//! A workspace with two wheels, of which one requires the other, and where it
-//! publishes to.
+//! A workspace with two wheels, one of which requires the other, and its destination.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -22,7 +21,7 @@ impl<'a> Site<'a> {
         Self::made(place, &["build"])
     }
 
-    /// Of a build with a version that is not the pinned one.
+    /// Creates a site from a build that overrides the pinned version.
     pub fn dirty(place: &'a Where) -> Self {
         Self::made(place, &["build", "--pin", "one=1.1"])
     }
@@ -30,7 +29,7 @@ impl<'a> Site<'a> {
     fn made(place: &'a Where, build: &[&str]) -> Self {
         let workspace = Workspace::new();
         let provider = "mock-configs/rocm/host.toml";
-        // Whatever this machine has.
+        // Independent of this machine's ROCm.
         workspace.replace(
             provider,
             "version-header = \"/usr/include/hip/hip_version.h\"",
@@ -56,7 +55,7 @@ impl<'a> Site<'a> {
         self.workspace.built(path)
     }
 
-    /// The name of a component's wheel.
+    /// Returns the file name of a component's wheel.
     pub fn wheel(&self, component: &str) -> String {
         let names = names_in(&self.built(&format!("wheels/{component}")));
         names.into_iter().find(|name| name.ends_with(".whl")).unwrap()
@@ -71,7 +70,7 @@ impl<'a> Site<'a> {
         command
     }
 
-    /// Runs a command of `publish` on the place.
+    /// Runs a `publish` command for the destination.
     pub fn run(&self, args: &[&str]) -> Ran {
         ran(&mut self.command(&self.with_place(args)))
     }
@@ -91,12 +90,12 @@ impl<'a> Site<'a> {
         all
     }
 
-    /// Publishes, with a tool that kills rocmrpm when it is called for the n-th time.
+    /// Publishes and kills rocmrpm at the n-th call of a tool.
     pub fn publish_killed_at(&self, tool: &str, step: usize) -> Ran {
         killed_at(&mut self.command(&self.with_place(&["publish", "index"])), tool, step)
     }
 
-    /// Installs `two` from a channel with pip alone, and runs it.
+    /// Installs `two` from a channel with pip only and runs it.
     pub fn install(&self, channel: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let clean = |command: &mut Command| {
@@ -118,7 +117,7 @@ impl<'a> Site<'a> {
         clean(Command::new(&python).args(["-c", "import two"]))
     }
 
-    /// A folder for `PATH` that has none of the tools.
+    /// Returns a folder for `PATH` without any of the tools.
     pub fn without_tools(&self) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         symlink("/bin/sh", dir.path().join("sh")).unwrap();

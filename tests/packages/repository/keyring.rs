@@ -1,4 +1,4 @@
-//! A keyring in a temporary folder, with an agent of its own that ends with it.
+//! Provides a temporary keyring with its own agent, which stops with it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,12 +16,12 @@ impl Keyring {
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
             .tempdir()
             .unwrap();
-        // An agent that can ask nobody.
+        // The agent cannot prompt for a passphrase.
         std::fs::write(dir.path().join("gpg-agent.conf"), "pinentry-program /bin/false\n").unwrap();
         Self { dir }
     }
 
-    /// With a key for this user id that has no passphrase.
+    /// Creates a keyring that contains a key for this user ID without a passphrase.
     pub fn with_key(user: &str) -> Self {
         let keyring = Self::new();
         keyring.make(user, "", "never");
@@ -35,7 +35,7 @@ impl Keyring {
         let make =
             [&options[..4], time, &["--quick-generate-key", user, "rsa2048", "sign", expires]].concat();
         ran(self.gpg().args(make)).exits(0);
-        // The agent remembers the passphrase otherwise.
+        // Otherwise the agent would remember the passphrase.
         self.end_agent();
     }
 
@@ -66,7 +66,7 @@ impl Drop for Keyring {
     }
 }
 
-/// What rpm says of packages when it knows this key and wants a signature.
+/// Checks packages with rpm, requiring a signature by this key.
 pub fn checksig(key: &Path, packages: &[PathBuf]) -> crate::support::Ran {
     let db = tempfile::tempdir().unwrap();
     let rpmkeys = || {

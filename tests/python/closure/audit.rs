@@ -1,5 +1,5 @@
-//! `rocmrpm closure audit` against a stand-in that speaks OSV's protocol on 127.0.0.1, and with
-//! exports. The advisories follow public ones (tests/osv/README.md).
+//! Tests `rocmrpm closure audit` with a fake server that implements OSV's protocol on 127.0.0.1,
+//! and with exports. The advisories are modeled on public ones (tests/osv/README.md).
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ fn index() -> Index {
     )
 }
 
-/// Returns a workspace whose closure is locked: aiohttp and hf-xet of the index, and starlette,
-/// which is the release's.
+/// Returns a workspace with a locked closure: aiohttp and hf-xet from the index, and starlette from
+/// the release.
 fn locked() -> (Lab, TestServer) {
     let lab = Lab::new(&["aiohttp", "hf-xet", "starlette"], &[("python3-starlette", "0.49.0")]);
     let server = index().serve();
@@ -42,7 +42,7 @@ fn locked() -> (Lab, TestServer) {
     (lab, server)
 }
 
-/// Returns the IDs of the advisories about a package at a version, as the service knows them.
+/// Returns the IDs of the service's advisories for a package version.
 fn known(query: &Value) -> &'static [&'static str] {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (of, name) = (text(&query["package"]["ecosystem"]), text(&query["package"]["name"]));
@@ -58,7 +58,7 @@ fn advisory(id: &str) -> Option<&'static str> {
     ALL.into_iter().find(|text| serde_json::from_str::<Value>(text).unwrap()["id"] == id)
 }
 
-/// Answers as the service does, with one advisory a page.
+/// Responds like the service, with one advisory per page.
 fn answer(seen: &Seen) -> Reply {
     if let Some(id) = seen.path.strip_prefix("/v1/vulns/") {
         return advisory(id).map_or(Reply::status(404), |text| Reply::file(text).without_ranges());
@@ -123,7 +123,7 @@ hf-xet 1.0     rpm    unknown   RUSTSEC-2025-0009 CVE-2025-4432     0.17.12   in
     let paths = |server: &TestServer| server.seen().iter().map(|seen| seen.path.clone()).collect::<Vec<_>>();
     let asked = paths(&osv);
     assert_eq!(asked.iter().filter(|path| *path == "/v1/querybatch").count(), 2, "two pages: {asked:?}");
-    // What did not change is not fetched again, and --system adds what does not count.
+    // Unchanged advisories are not fetched again, and --system adds packages that do not count.
     let system = audit(&lab, &index, &osv, &["--system", "--json"]);
     let document = system.exits(1).json();
     assert_eq!(document["schema"], "rocmrpm/closure-audit/1");
@@ -196,7 +196,7 @@ fn a_service_that_fails_is_an_error_with_a_way_out() {
     ran(&mut command).exits(30).says(["cannot ask http://127.0.0.1"]).never_says("s3cret");
 }
 
-/// Writes an export of these advisories that were changed so many days ago.
+/// Writes an export of these advisories, last changed this many days ago.
 fn export(lab: &Lab, name: &str, texts: &[&str], days: i64) -> PathBuf {
     let path = lab.workspace.holder().join(name);
     let mut zip = zip::ZipWriter::new(fs_err::File::create(&path).unwrap());
@@ -250,7 +250,7 @@ fn yanked_files_are_found_and_can_be_accepted() {
     let (lab, server) = locked();
     drop(server);
     let server = index().yank("aiohttp").yank("starlette").serve();
-    // Advisories about what is not locked.
+    // Advisories for packages that are not locked.
     let path = export(&lab, "all.zip", &[&STARLETTE.replace("starlette", "other"), RING], 0);
     let run = || {
         let args = ["audit", "--export", path.to_str().unwrap()];

@@ -1,19 +1,19 @@
-//! `closure --check` and `--write` compare what the component imports with what the locked files
-//! define.
+//! Tests that `closure --check` and `--write` compare the component's imports with the definitions
+//! in locked files.
 
 use super::Lab;
 use super::index::Index;
 use crate::support::ran;
 use crate::support::server::TestServer;
 
-/// A workspace whose `app` requires `lib`, which has these files.
+/// Returns a workspace whose `app` depends on `lib`, which contains these files.
 fn lab(files: &[(&str, &[u8])]) -> (Lab, TestServer) {
     let server = Index::default().wheel_of("lib", files).serve();
     (Lab::new(&["lib"], &[]), server)
 }
 
 impl Lab {
-    /// Gives `app` its only module.
+    /// Sets the only module of `app`.
     fn imports(&self, text: &str) {
         self.workspace.write("src/app/app/__init__.py", text);
     }
@@ -41,7 +41,7 @@ fn reports_missing_names_and_modules_with_file_and_line() {
         "Missing app/__init__.py:12: lib 1.0 does not have `lib.hidden`",
         "Missing app/__init__.py:14: lib 1.0 does not have `lib.b.a`",
         "Missing app/__init__.py:14: lib 1.0 does not have `lib.b.x`",
-        // Python 3.13 has removed it.
+        // Python 3.13 removed it.
         "Missing app/__init__.py:15: no member of the closure has `cgi`",
         "help: lock versions that define them",
     ]);
@@ -82,7 +82,7 @@ fn imports_that_need_not_succeed_are_no_errors() {
     for caught in ["gone1", "gone2", "gone3", "gone4"] {
         ran.never_says(caught);
     }
-    // These do not do without what is missing.
+    // These cannot work without the missing name.
     for text in [
         "try:\n    from lib import gone\nexcept ImportError as error:\n    raise RuntimeError('install lib') from error\n",
         "try:\n    from lib import gone\nexcept KeyError:\n    pass\n",

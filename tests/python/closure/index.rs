@@ -1,5 +1,5 @@
-//! A package index on 127.0.0.1 with tiny distributions, which tests make up: wheels with
-//! METADATA beside them or not, source distributions, and lies.
+//! Serves a package index on 127.0.0.1 with tiny synthetic distributions: wheels with or without
+//! separate METADATA, source distributions, and false data.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::support::server::{Reply, Seen, TestServer};
 pub struct Dist<'a> {
     pub name: &'a str,
     pub version: &'a str,
-    /// Lines of METADATA behind name and version.
+    /// METADATA lines after name and version.
     pub lines: &'a [&'a str],
 }
 
@@ -30,42 +30,42 @@ impl Dist<'_> {
     }
 }
 
-/// What is wrong with a file.
+/// False data about a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// Nothing.
+    /// No false data.
     None,
-    /// The page states another digest of it.
+    /// The page has a wrong digest for the file.
     Digest,
-    /// The page states another digest of its METADATA.
+    /// The page has a wrong digest for its METADATA.
     MetadataDigest,
-    /// Its METADATA are of another version.
+    /// The METADATA contains another version.
     Version,
 }
 
-/// The files of an index, and its pages.
+/// The files and pages of an index.
 #[derive(Default)]
 pub struct Index {
     files: BTreeMap<String, Vec<u8>>,
     pages: BTreeMap<String, String>,
-    /// When the files that follow were uploaded; their projects' pages are JSON (PEP 700).
+    /// The upload time of files added later; their projects' pages are JSON (PEP 700).
     uploaded: Option<String>,
     dated: BTreeMap<String, Vec<serde_json::Value>>,
 }
 
 impl Index {
-    /// States that the files that follow were uploaded at noon of a day.
+    /// Sets the upload time of files added later to noon of a day.
     pub fn on(mut self, day: &str) -> Self {
         self.uploaded = Some(format!("{day}T12:00:00.000000Z"));
         self
     }
 
-    /// Adds a wheel for any Python, with METADATA beside it.
+    /// Adds a wheel for any Python with separate METADATA.
     pub fn wheel(self, name: &str, version: &str, lines: &[&str]) -> Self {
         self.add(&Dist { name, version, lines }, "py3-none-any", true, Lie::None)
     }
 
-    /// Adds a wheel for any Python that holds these files.
+    /// Adds a wheel for any Python that contains these files.
     pub fn wheel_of(mut self, name: &str, files: &[(&str, &[u8])]) -> Self {
         let dist = Dist { name, version: "1.0", lines: &["License-Expression: MIT"] };
         let tag = "py3-none-any";
@@ -74,7 +74,7 @@ impl Index {
         self
     }
 
-    /// Adds a wheel whose METADATA must be looked for in it.
+    /// Adds a wheel whose METADATA is only inside the wheel.
     pub fn bare_wheel(self, name: &str, version: &str, lines: &[&str]) -> Self {
         self.add(&Dist { name, version, lines }, "py3-none-any", false, Lie::None)
     }
@@ -88,7 +88,7 @@ impl Index {
         self
     }
 
-    /// Takes the files of a project back (PEP 592).
+    /// Yanks the files of a project (PEP 592).
     pub fn yank(mut self, name: &str) -> Self {
         let page = self.pages.get_mut(name).unwrap();
         *page = page.replace("<a ", "<a data-yanked=\"broken\" ");
@@ -147,17 +147,16 @@ impl Index {
         self.files.insert(file.to_owned(), bytes);
     }
 
-    /// Returns a file's digest.
     pub fn digest(&self, file: &str) -> Sha256 {
         Sha256::of_bytes(&self.files[file])
     }
 
-    /// Starts to serve it, until what is returned is dropped.
+    /// Serves the index until the returned value is dropped.
     pub fn serve(self) -> TestServer {
         self.serve_after(|_| ())
     }
 
-    /// Starts to serve it; before each answer something is done.
+    /// Serves the index and calls `before` before each response.
     pub fn serve_after(self, before: impl Fn(&Seen) + Send + Sync + 'static) -> TestServer {
         TestServer::start(move |request| {
             before(request);

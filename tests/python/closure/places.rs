@@ -1,5 +1,6 @@
-//! What a packager sees of a closure: the places and why, what is decided in component.toml, the
-//! page, the difference of two locks, and the files that `--write` writes and `--check` minds.
+//! Tests the packager's view of a closure: places and reasons, decisions in component.toml, the
+//! page, the difference between two locks, and the files that `--write` writes and `--check`
+//! verifies.
 
 use super::{Index, Lab, MIT};
 use crate::support::server::TestServer;
@@ -10,7 +11,7 @@ const DROPPED: &str = "[closure]\n\n[[closure.member]]\nname = \"ray\"\nplace = 
 const COMPONENT: &str = "specs-templates/app/component.toml";
 const TABLE: &str = "mock-configs/packages/t.tsv";
 
-/// A lab with a member in each place, and its index.
+/// Returns a lab with a member in each place, and its index.
 fn lab() -> (Lab, TestServer) {
     let server = Index::default()
         .wheel("api", "1.0", &["Requires-Dist: pyd>=2.13", MIT])
@@ -140,7 +141,7 @@ fn two_locks_are_compared() {
     lab.run(&newer, &["diff", "no.lock", "p"]).exits(2).says(["`no.lock` is neither a file nor a pin set"]);
 }
 
-/// The files below a folder of the workspace, with their texts.
+/// Returns the files below a folder of the workspace with their texts.
 fn below(lab: &Lab, folder: &str) -> Vec<(String, String)> {
     let files = walkdir::WalkDir::new(lab.workspace.path(folder)).sort_by_file_name();
     let files = files.into_iter().map(Result::unwrap).filter(|entry| entry.file_type().is_file());
@@ -166,7 +167,8 @@ fn checks_restores_and_removes_what_is_written() {
     let checked = lab.run(&server, &["--check", "--json"]).exits(0).json();
     assert_eq!((&checked["differs"], &checked["written"]), (&serde_json::json!([]), &false.into()));
 
-    // What a killed run or a hand leaves: half of the files, others, and files of another closure.
+    // Damage by a killed run or manual changes: missing files, other files, and files of another
+    // closure.
     let only = format!("{generated}/only/component.toml");
     for damage in 0..4 {
         match damage {
@@ -180,7 +182,7 @@ fn checks_restores_and_removes_what_is_written() {
         assert_eq!([below(&lab, "pins"), below(&lab, generated)].concat(), written, "damage {damage}");
     }
 
-    // Two members become the release's.
+    // The release now contains two members.
     lab.workspace.write(TABLE, "python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t1.0\n");
     lab.run(&server, &["--write"]).exits(0).says(["Removed specs-templates/generated/p/only/component.toml"]);
     for gone in ["only", "app-runtime"] {
@@ -189,7 +191,7 @@ fn checks_restores_and_removes_what_is_written() {
     lab.run(&server, &["--check"]).exits(0);
 }
 
-/// Fedora 44 gets `only` in the same version and `num` in another one; `pyd` nobody needs there.
+/// Fedora 44 has `only` in the same version and `num` in another one; nothing needs `pyd` there.
 #[test]
 fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
     let (lab, server) = lab();
@@ -197,7 +199,8 @@ fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
     let second = second.replace("\"43\"", "\"44\"").replace(".fc43", ".fc44").replace("\"t\"", "\"u\"");
     lab.workspace.write("mock-configs/d.toml", second);
     let table = "mock-configs/packages/u.tsv";
-    // A higher one would hide it; the same one and one of which nothing is known do not differ.
+    // Our RPM must not be newer than the later release's, which it would hide; an equal, newer or
+    // unknown version there is fine.
     for (later, place) in [("0.9", "private"), ("1.0", "rpm"), ("1.1", "rpm")] {
         lab.workspace.write(table, format!("python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t{later}\n"));
         assert_eq!(lab.members(&server)["only"].1, place, "{later}");
@@ -222,7 +225,7 @@ fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
         written["obsoletes"].as_array().unwrap().iter().map(|o| o.as_str().unwrap()).collect();
     assert_eq!(obsoletes, ["python3-left < 3.0~rc1-1", "python3-older = 2.0"]);
     lab.run(&server, &["--check", "--chroot", "d"]).exits(0);
-    // The earlier closure decides over the later one.
+    // The earlier closure affects the later one.
     lab.workspace.write("pins/p.generated.toml", "[left\n");
     lab.run(&server, &["--check", "--chroot", "d"])
         .exits(3)
@@ -232,7 +235,7 @@ fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
 #[test]
 fn nothing_is_written_where_something_is_wrong() {
     let (lab, server) = lab();
-    // A licence that nobody knows is found before the first file.
+    // An unknown license is detected before any file is written.
     let unlicensed = Index::default()
         .wheel("api", "1.0", &["Requires-Dist: pyd>=2.13", MIT])
         .wheel("num", "2.0", &[MIT])

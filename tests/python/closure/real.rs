@@ -1,6 +1,6 @@
-//! Closures of three real distributions from the index that this machine's pip is configured
-//! with: a tiny one, one with extras and markers, and one that conflicts with what Fedora 43
-//! has. Their versions are pinned, and only what cannot change upstream is asserted.
+//! Tests closures of three real distributions from the index configured for pip: a tiny one, one
+//! with extras and markers, and one that conflicts with Fedora 43. Their versions are pinned, and
+//! the assertions only cover what cannot change upstream.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,8 +8,7 @@ use std::path::Path;
 use super::{Lab, members};
 use crate::support::ran;
 
-/// Computes the closure of an sdist against Fedora 43's table: the members, and the direct
-/// requirements.
+/// Returns the members and direct requirements of an sdist's closure against Fedora 43's table.
 fn closure(
     project: &str,
     version: &str,
@@ -23,7 +22,7 @@ fn closure(
     lab.workspace.write("pins/p.toml", pin);
     lab.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{rules}"));
     let mut command = lab.command(None, &["app", "--json"]);
-    // What uv fetched stays for the next run.
+    // Keep uv's downloads for the next run.
     let ran = ran(command.env("UV_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("closure-uv")));
     let document = ran.exits(0).json();
     assert_eq!(document["distribution"], project);
@@ -63,7 +62,7 @@ fn what_refuses_fedoras_version_becomes_private() {
     let digest = "0fbeb6180d383a9186d0d6ed954e0042ad9f18e0e8de088b2b419d526927d196";
     let (members, direct) = closure("flask", "1.1.4", digest, "");
     assert_eq!(direct, names(&["click", "itsdangerous", "jinja2", "werkzeug"]));
-    // Fedora 43 has Jinja2 3 and Werkzeug 3; Flask 1.1.4 wants both below.
+    // Fedora 43 has Jinja2 3 and Werkzeug 3; Flask 1.1.4 requires lower versions of both.
     for (name, version) in [("jinja2", "2."), ("werkzeug", "1."), ("click", "7."), ("itsdangerous", "1.")] {
         let (found, place) = &members[name];
         assert!(found.starts_with(version) && place == "private", "{name} {found} {place}");

@@ -1,12 +1,12 @@
-//! `rocmrpm closure --upgrade NAME` moves one member and what it forces; `rocmrpm pins outdated`
-//! compares members with the index.
+//! Tests that `rocmrpm closure --upgrade NAME` upgrades one member and what it requires, and that
+//! `rocmrpm pins outdated` compares members with the index.
 
 use super::index::Index;
 use super::{Lab, MIT, members, versions};
 use crate::support::ran;
 use crate::support::server::TestServer;
 
-/// Returns an index of which a first lock takes 1.0 of all, and a later one what came since.
+/// Returns an index with version 1.0 of all distributions, and with newer versions if `later`.
 fn index(later: bool) -> TestServer {
     let first = Index::default()
         .wheel("base", "1.0", &[MIT])
@@ -28,7 +28,7 @@ fn index(later: bool) -> TestServer {
     index.serve()
 }
 
-/// Returns a workspace with a locked closure. The release has a `shadow` that is too old.
+/// Returns a workspace with a locked closure. The release's `shadow` is too old.
 fn locked() -> Lab {
     let lab = Lab::new(&["left", "right", "shadow>=1"], &[("python3-shadow", "0.5")]);
     let server = index(false);
@@ -53,10 +53,10 @@ fn moves_one_member_and_what_it_forces() {
     let names = |list: &serde_json::Value| -> Vec<String> {
         list.as_array().unwrap().iter().map(|one| format!("{} {}", one["what"], one["name"])).collect()
     };
-    // What must move at all moves to its newest version.
+    // A member that must move gets its newest version.
     assert_eq!(names(&document["upgraded"]), ["\"up\" \"base\"", "\"up\" \"left\"", "\"added\" \"new\""]);
     assert_eq!(versions(&members(&left)), ["base 2.0", "left 2.0", "new 1.0", "right 1.0", "shadow 1.0"]);
-    // What is locked now holds as any other lock.
+    // The new lock is as binding as any other.
     let again = run(&["--json", "--offline"]);
     assert_eq!(versions(&members(again.exits(0))), versions(&members(&left)));
     let all = run(&["app", "--upgrade", "--json"]);

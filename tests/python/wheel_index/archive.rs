@@ -1,4 +1,4 @@
-//! How wheels are written: what is in the RPM comes out of the wheel or nothing does.
+//! Tests writing wheels: a wheel contains everything in the RPM or is not written at all.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use rocmrpm::process::Command;
 
 use super::fixtures::*;
 
-/// For tests that run themselves once more, as a process that may be hurt: where its RPM is.
+/// For tests that run themselves again in a process that may be killed: the path of the RPM.
 const RPM: &str = "ROCMRPM_TEST_RPM";
 
-/// Runs one of these tests as a process of its own, prepared by some lines of shell.
+/// Runs one of these tests in a separate process after some shell commands.
 fn alone(test: &str, rpm: &Path, prepare: &str) {
     let (_, module) = module_path!().split_once("::").unwrap();
     let script = format!("{prepare}\nexec \"$0\" --exact {module}::{test} --nocapture");
@@ -27,12 +27,12 @@ fn left(folder: &Path) -> Vec<String> {
     names.map(|name| name.into_string().unwrap()).collect()
 }
 
-/// Bytes that cannot be compressed.
+/// Returns incompressible bytes.
 fn noise(length: usize) -> Vec<u8> {
     (0..length as u64 / 32).flat_map(|at| *Sha256::of_bytes(at.to_le_bytes()).as_bytes()).collect()
 }
 
-/// Has rpmbuild make a distribution of what `install` puts into its folder.
+/// Builds a distribution with rpmbuild; `install` runs in its folder.
 fn rpmbuild(dir: &Path, install: &str) -> PathBuf {
     let info = format!("{LIB}/demo-1.0.dist-info");
     let spec = format!(
@@ -124,14 +124,14 @@ fn a_full_disk_leaves_nothing() {
     }
     let dir = tempfile::tempdir().unwrap();
     let mut package = Package::pure("demo", "demo").file(&format!("{LIB}/demo/noise"), noise(400 << 10));
-    // Nothing in the payload, but something in the wheel's lists.
+    // Adds nothing to the payload, but entries to the wheel's lists.
     for number in 0..40 {
         package = package.file(&format!("{LIB}/demo/empty{number}"), "");
     }
     let rpm = package.write(dir.path());
     one(std::slice::from_ref(&rpm), &dir.path().join("out"));
-    // A file of so many times 512 bytes is all that fits (POSIX, `ulimit`); a write beyond
-    // is an error once the signal is ignored.
+    // Limits files to this many blocks of 512 bytes (POSIX, `ulimit`); with the signal ignored,
+    // writing beyond that is an error.
     for (blocks, file) in [(16, "payload"), (802, "wheel")] {
         let prepare = format!("trap '' XFSZ; ulimit -f {blocks}; export WRITTEN={file}");
         alone("a_full_disk_leaves_nothing", &rpm, &prepare);
@@ -169,7 +169,7 @@ fn a_request_to_stop_is_heard_between_blocks() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    // Half of it is left after compression.
+    // Compresses to half of its size.
     let large: String = noise(512 << 10).iter().map(|byte| format!("{byte:02x}")).collect();
     let path = dir.path().join("large");
     std::fs::write(&path, large.repeat(96)).unwrap();

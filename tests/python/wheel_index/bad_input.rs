@@ -1,5 +1,5 @@
-//! RPMs that no wheel can be made of, and wheels whose archive shows different things to
-//! different readers: each a clear error, and nothing written.
+//! Tests RPMs that cannot become wheels, and wheels whose archive looks different to different
+//! readers: each gives a clear error, and nothing is written.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ fn what_is_left_out_is_in_no_wheel_and_stands_in_no_ones_way() {
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
 }
 
-/// A wheel of a module `a`, as bytes, and the name it must have.
+/// Returns a wheel of a module `a`, its required file name, and its bytes.
 fn wheel_bytes(dir: &Path) -> (PathBuf, String, Vec<u8>) {
     let wheel = one(&[Package::pure("python3-a", "a").write(dir)], &dir.join("out")).path;
     let name = wheel.file_name().unwrap().to_str().unwrap().to_owned();
@@ -154,7 +154,7 @@ fn rfind(bytes: &[u8], what: &[u8]) -> usize {
     bytes.windows(what.len()).rposition(|window| window == what).unwrap()
 }
 
-/// Adds to the 32-bit number at `at`.
+/// Increases the 32-bit number at `at`.
 fn add(bytes: &mut [u8], at: usize, more: u32) {
     let old = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     bytes[at..at + 4].copy_from_slice(&(old + more).to_le_bytes());
@@ -181,7 +181,7 @@ fn archives_that_readers_see_differently_are_refused_and_the_index_stays() {
             bytes.splice(0..0, *b"#!/bin/sh\n");
         }),
         ("bytes before its members", |bytes| {
-            // With offsets that are right.
+            // With corrected offsets.
             bytes.splice(0..0, *b"#!/bin/sh\n");
             let mut at = find(bytes, b"PK\x01\x02");
             let end = rfind(bytes, b"PK\x05\x06");
@@ -221,14 +221,14 @@ fn archives_that_readers_see_differently_are_refused_and_the_index_stays() {
     }
 }
 
-/// Everything below a folder, with its content.
+/// Returns all files below a folder with their content.
 fn snapshot(dir: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
     let files = walkdir::WalkDir::new(dir).into_iter().map(Result::unwrap);
     let files = files.filter(|e| e.file_type().is_file() && e.file_name() != ".lock");
     files.map(|e| (e.path().to_owned(), std::fs::read(e.path()).unwrap())).collect()
 }
 
-/// Writes a wheel with these members and a RECORD of them.
+/// Writes a wheel with these members and a matching RECORD.
 fn write_wheel(path: &Path, members: &[(&str, &[u8])]) {
     let info = "a-1.0.dist-info";
     let mut all = vec![
@@ -241,7 +241,7 @@ fn write_wheel(path: &Path, members: &[(&str, &[u8])]) {
     }
     let mut record = String::new();
     for (name, content) in &all {
-        // What the format wants: sha256, URL-safe base64 without padding.
+        // The required format: sha256 in URL-safe base64 without padding.
         let code = "import sys,hashlib,base64;\
             print(base64.urlsafe_b64encode(hashlib.sha256(open(sys.argv[1],'rb').read()).digest()).decode().rstrip('='))";
         let file = path.with_extension("member");
@@ -293,7 +293,7 @@ fn contents_that_installers_would_not_take_are_refused() {
 fn sizes_that_are_only_claimed_cost_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a-1.0-py3-none-any.whl");
-    // A RECORD that claims a terabyte.
+    // A RECORD that declares a terabyte.
     write_wheel(&path, &[("a.py", b"x")]);
     let mut all = members(&path);
     let record = &mut all.iter_mut().find(|(name, _)| name.ends_with("/RECORD")).unwrap().1;
@@ -307,7 +307,7 @@ fn sizes_that_are_only_claimed_cost_nothing() {
     let error = wheel::read(&path).unwrap_err().to_string();
     assert!(error.contains("size 1099511627776, the file has") && error.contains(" and 1"), "{error}");
 
-    // A RECORD of empty lines: a line would take a hundred times its own size.
+    // A RECORD of empty lines: parsing a line would take a hundred times its size.
     let lines = b",,\n".repeat(20 << 20);
     let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
     for (name, content) in &all {
@@ -324,8 +324,8 @@ fn archives_of_other_writers_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a-1.0-py3-none-any.whl");
     write_wheel(&path, &[("a.py", b"x")]);
-    // Python writes data descriptors, in 32 and in 64 bits, where it cannot seek, and zip64
-    // fields where it is told to.
+    // Python writes data descriptors with 32 or 64 bits if it cannot seek, and zip64 fields if
+    // requested.
     let code = "import sys, zipfile, io\n\
         class Stream(io.RawIOBase):\n\
         \x20   def __init__(self, file): self.file = file\n\
@@ -344,7 +344,7 @@ fn archives_of_other_writers_are_read() {
         std::fs::copy(dir.path().join(kind), &path).unwrap();
         wheel::read(&path).unwrap_or_else(|error| panic!("{kind}: {error}"));
     }
-    // So many members that the end record has 64 bits.
+    // Enough members for a 64-bit end record.
     let code = "import sys, zipfile\n\
         old = zipfile.ZipFile(sys.argv[1])\n\
         empty = 'sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0'\n\

@@ -1,4 +1,4 @@
-//! Channels of a published index: adding, promoting, yanking, and what is refused.
+//! Tests channels of a published index: adding, promoting, yanking, and rejections.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use rocmrpm::index::view::View;
 
 use super::fixtures::*;
 
-/// A pure wheel of any version.
+/// Creates a pure wheel of any version.
 pub(crate) fn small(dir: &Path, name: &str, version: &str, requires: &str) -> PathBuf {
     tagged(dir, name, version, requires, "py3-none-any")
 }
@@ -46,7 +46,7 @@ fn names(root: &Path, view: View, name: &str) -> Vec<String> {
 const TESTING: View = View::Channel("testing");
 const STABLE: View = View::Channel("stable");
 
-/// Every file below `packages/`: its inode, time and content.
+/// Returns the inode, time and content of every file below `packages/`.
 fn packages(root: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)> {
     let files = walkdir::WalkDir::new(root.join("packages")).into_iter().map(Result::unwrap);
     let files = files.filter(|entry| entry.file_type().is_file());
@@ -132,13 +132,14 @@ fn wheels_are_added_required_ones_first_and_nothing_is_done_twice() {
         plan_add(&published.folder(), Some("testing"), &wheels, None, Some("https://host/simple")).unwrap();
     assert!(again.is_empty(), "{again}");
     assert!(!published.root.join("stable").exists());
-    // The date of the archive's members, and the time of publishing.
+    // The date of the archive's members, or the time of publishing.
     let time = |name: &str| page(&published.root, TESTING, name)[0].upload_time.to_string();
     assert_eq!(time("torch"), "1980-01-01T00:00:00Z");
     published.add("testing", &[published.wheel("other", "1.0", "")]);
     assert_eq!(time("other"), "2026-11-21T10:00:00Z");
 
-    // Packages that came before a run was killed are not sent again; others in their place are refused.
+    // Packages uploaded before a run was killed are not uploaded again; different content is
+    // rejected.
     std::fs::remove_dir_all(published.root.join("testing")).unwrap();
     let resumed = plan_add(&published.folder(), Some("testing"), &wheels, None, None).unwrap();
     assert!(resumed.packages.is_empty() && resumed.pages.len() == 6, "{resumed}");
@@ -152,7 +153,7 @@ fn wheels_are_added_required_ones_first_and_nothing_is_done_twice() {
 fn releases_that_come_together_are_taken_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("index");
-    // By name, the tenth comes before the ninth.
+    // In name order, the tenth precedes the ninth.
     let wheels = ["9", "10"].map(|n| small(dir.path(), "a", &format!("1.0+rocm7.14.gfx1151.{n}"), ""));
     let place = Folder::new(&root);
     plan_add(&place, Some("testing"), &wheels, None, None).unwrap().apply(&place).unwrap();
@@ -202,7 +203,7 @@ fn promotion_copies_entries_and_touches_no_package() {
     let error = plan_promote(&published.folder(), "tsting", "stable", &[]).unwrap_err();
     assert_eq!(error.help(), ["did you mean `testing`?"]);
 
-    // What testing says of a wheel whose metadata is gone cannot be promoted.
+    // A wheel whose metadata is missing in testing cannot be promoted.
     published.add("testing", &[published.wheel("d", "1.0", "")]);
     std::fs::remove_file(published.root.join("packages/d/d-1.0-py3-none-any.whl.metadata")).unwrap();
     let error = promote(&[]).unwrap_err();
@@ -231,7 +232,7 @@ fn a_yank_holds_in_every_channel() {
     assert!(page(&published.root, TESTING, "a")[1].yanked.is_none());
     assert!(plan_yank(&folder, "a==1.0+rocm7.14.1", Some("no <kernels>")).unwrap().is_empty());
 
-    // A view that gets the wheel later gets the mark with it.
+    // A view that gets the wheel later also gets the mark.
     std::fs::remove_dir_all(published.root.join("testing")).unwrap();
     drop(folder);
     published.add("testing", &[old]);
@@ -324,12 +325,13 @@ fn what_would_surprise_installers_is_refused_and_nothing_changes() {
         assert_eq!(error.kind().exit_code(), 2);
         assert!(pages(&published.root) == before, "something changed");
     }
-    // In the other channel the lower one has no predecessor; promoted, it would have.
+    // In the other channel the lower version has no predecessor, but it would have one after
+    // promotion.
     published.add("stable", std::slice::from_ref(&lower));
     let error = plan_promote(&published.folder(), "stable", "testing", &[]).unwrap_err().to_string();
     assert!(error.contains("sorts below"), "{error}");
 
-    // A damaged page stops all, and is named.
+    // A damaged page stops all operations and is named.
     let page = published.root.join("testing/simple/a/index.json");
     std::fs::write(&page, "{").unwrap();
     let folder = published.folder();

@@ -1,4 +1,4 @@
-//! The check of an index: what it finds, and that it changes nothing.
+//! Tests the check of an index: its findings, and that it changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use serde_json::json;
 use super::fixtures::*;
 use crate::support::{Ran, Workspace};
 
-/// An index under construction: pages as they are, and packages that need not be wheels.
+/// An index under construction with arbitrary pages and packages.
 struct Pages(PathBuf);
 
 impl Pages {
-    /// Adds a wheel with this METADATA; `change` alters what the page says of it.
+    /// Adds a wheel with this METADATA; `change` modifies its entry on the page.
     fn add(&self, file: &str, more: &str, change: impl FnOnce(&mut serde_json::Value)) {
         let name = file.split('-').next().unwrap().replace('_', "-");
         let version = file.split('-').nth(1).unwrap();
@@ -51,7 +51,7 @@ fn workspace(outside: &str) -> (Workspace, Pages) {
     (workspace, pages)
 }
 
-/// Returns the findings as `id: wheels`, each wheel without its tags.
+/// Returns the findings as `id: wheels`, each wheel without tags.
 fn findings(ran: &Ran) -> Vec<String> {
     let json = ran.document("rocmrpm/index-check/2");
     let short = |file: &serde_json::Value| {
@@ -81,19 +81,19 @@ fn every_fault_is_named_and_nothing_is_changed() {
          Requires-Dist: old>=1\nRequires-Dist: pandas ; extra == 'data'\nProvides-Extra: data\n\
          Requires-Dist: what ever\n",
     );
-    // Not the version that is required, and another one for another Python.
+    // A version that does not match, and another one for another Python.
     pages.plain("torch-2.10.0+rocm7.14.gfx1151-cp314-cp314-linux_x86_64.whl", "");
     pages.plain("torch-2.11.0+rocm7.14.gfx1151-cp313-cp313-linux_x86_64.whl", "");
-    // The same for two kinds of Linux; and one without a label.
+    // The same version for two Linux platforms, and one without a label.
     pages.plain("torch_vision-1.0+rocm7.14.gfx1151-cp314-cp314-linux_x86_64.whl", "");
     pages.plain("torch_vision-1.0+rocm7.14.gfx1151-cp312-abi3-manylinux_2_28_x86_64.whl", "");
     pages.plain("torch_vision-1.1-cp314-cp314-linux_x86_64.whl", "");
-    // Yanked: it satisfies nothing, although it is ours.
+    // Yanked: it satisfies nothing, even though it is ours.
     pages.add("old-1.0+rocm7.14.gfx1151-py3-none-any.whl", "", |entry| entry["yanked"] = json!("bad"));
     // Two sets of GPU targets.
     pages.plain("aiter-1.0+rocm7.14.gfx1151-py3-none-any.whl", "");
     pages.plain("aiter-1.0+rocm7.14.gfx1100-py3-none-any.whl", "");
-    // Packages that are not what the page says, or not there.
+    // Packages that do not match the page or are missing.
     pages.add("size-1.0+rocm7.14-py3-none-any.whl", "", |entry| entry["size"] = json!(1));
     pages.add("gone-1.0+rocm7.14-py3-none-any.whl", "", |entry| {
         entry["url"] = json!("../../packages/gone/other.whl");
@@ -180,13 +180,13 @@ fn what_the_stack_lacks_comes_from_declared_indexes_that_can_be_reached() {
     pages.plain(vllm, "Requires-Dist: numpy>=2\nRequires-Dist: torch\n");
     pages.plain("torch-2.0+rocm7.14-py3-none-any.whl", "");
     workspace.run(&["index", "check"]).exits(0).prints(&["no findings | 2 requirements checked\n"]);
-    // Our own names are satisfied inside or not at all, whatever others have.
+    // Only the index itself can satisfy our own names, regardless of other indexes.
     pages.plain("triton-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: torch>=9\nRequires-Dist: numpy>=3\n");
     let ran = workspace.run(&["index", "check"]);
     ran.exits(1);
     ran.prints(&["error[unsatisfied]: torch>=9", "error[unsatisfied]: numpy>=3", "its newest is 2.1"]);
 
-    // The second index cannot be reached: what the first one has not is not checked.
+    // The second index is unreachable, so requirements missing from the first are not checked.
     let manifest = workspace
         .read("rocmrpm.toml")
         .replace(&format!("\"{url}\""), &format!("\"{url}\", \"http://me:s3cret@127.0.0.1:9/simple\""));
@@ -221,7 +221,7 @@ fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
         .run(&["index", "check", "--digests"])
         .exits(0)
         .prints(&["3 wheels of 3 distributions", "no findings"]);
-    // What a client of HTML reads counts as much.
+    // The HTML pages matter just as much.
     let html = pages.0.join("simple/demo-torch/index.html");
     let whole = fs_err::read_to_string(&html).unwrap();
     fs_err::write(&html, whole.replace("data-core-metadata", "data-x")).unwrap();
@@ -235,7 +235,7 @@ fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
     fs_err::rename(pages.0.join("simple"), pages.0.join("testing/simple")).unwrap();
     let dir = pages.0.to_str().unwrap();
     workspace.run(&["index", "check", dir]).exits(2).says(&["channels testing"]);
-    // The pages lie one folder deeper than their URLs say.
+    // The pages are one folder deeper than their URLs.
     workspace
         .run(&["index", "check", dir, "--channel", "testing"])
         .exits(1)

@@ -1,5 +1,4 @@
-//! Real clients decide whether the index is one: pip, and uv from the index that
-//! this machine's pip is configured with.
+//! Tests the index with real clients: pip, and uv from the index configured for pip.
 
 use rocmrpm::index;
 use rocmrpm::process::Command;
@@ -7,7 +6,7 @@ use rocmrpm::process::Command;
 use super::fixtures::*;
 use crate::tools::{alone, new_environment, tool};
 
-/// A virtual environment whose pip knows nothing of the user's settings.
+/// A virtual environment whose pip ignores the user's settings.
 struct Environment(tempfile::TempDir);
 
 impl Environment {
@@ -22,7 +21,7 @@ impl Environment {
         self.settled(Command::new(program.to_str().unwrap()), args)
     }
 
-    /// Runs a tool that is not in this environment.
+    /// Runs a tool outside of this environment.
     fn tool(&self, name: &str, args: &[&str]) -> String {
         self.settled(tool(name), args)
     }
@@ -56,7 +55,7 @@ fn pip_installs_from_the_index() {
         .file(&format!("{site}/demo_ext/__init__.py"), "value = 7\n")
         .write(dir.path());
     let wheels = [one(&[rich(dir.path())], &out).path, one(&[extension], &out).path];
-    // A comma or `+` in the path of the index itself must not matter either.
+    // A comma or `+` in the path of the index must not matter either.
     let simple = index::write(&wheels, &dir.path().join("in+dex")).unwrap().simple;
     let url = format!("file://{}", simple.display());
 

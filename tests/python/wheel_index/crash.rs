@@ -1,5 +1,5 @@
-//! Writers of an index killed at every step, by strace: what is left is an index that works, and
-//! the next run completes it. And which files a writer opens.
+//! Tests index writers that are killed at every step with strace: the index always remains usable,
+//! and the next run completes it. Also tests which files a writer opens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +13,8 @@ use rocmrpm::index::folder::Folder;
 
 use super::channels::small;
 
-/// Every call that a reader, or a later run, can see the result of. Not every architecture has all.
+/// All calls whose result is visible to a reader or a later run. Not every architecture has all of
+/// them.
 const STEPS: [&str; 13] = [
     "rename",
     "renameat",
@@ -30,7 +31,7 @@ const STEPS: [&str; 13] = [
     "sendfile",
 ];
 
-/// Set where this program is to be a writer: what to do, and in which folder.
+/// Makes this program act as a writer: the operation and the folder.
 const WRITER: &str = "ROCMRPM_TEST_WRITER";
 
 fn wheels(dir: &Path, name: &str) -> Vec<PathBuf> {
@@ -57,7 +58,7 @@ fn act(work: &str, dir: &Path) {
     }
 }
 
-/// If this process was started as a writer, does that and tells so.
+/// Acts as a writer and returns `true` if this process was started as one.
 fn is_writer() -> bool {
     let Ok(work) = std::env::var(WRITER) else { return false };
     let (work, dir) = work.split_once(':').unwrap();
@@ -65,8 +66,8 @@ fn is_writer() -> bool {
     true
 }
 
-/// Starts this program again as a writer, under strace and on one processor, so that the steps
-/// come in one order.
+/// Starts this program again as a writer, with strace and on one processor to make the order of
+/// steps deterministic.
 fn strace(options: &[&str], test: &str, work: &str, dir: &Path) -> std::process::ExitStatus {
     let (_, module) = module_path!().split_once("::").unwrap();
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -89,7 +90,7 @@ fn strace(options: &[&str], test: &str, work: &str, dir: &Path) -> std::process:
     output.status
 }
 
-/// Every file of an index with its content.
+/// Returns every file of an index with its content.
 fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let there = root.exists().then(|| walkdir::WalkDir::new(root));
     let files = there.into_iter().flatten().map(Result::unwrap);
@@ -116,7 +117,7 @@ fn check_file(page: &Path, url: &str, sha256: &str, metadata: &str) {
     }
 }
 
-/// Follows every link of every page, in both forms; returns how many lead to a wheel.
+/// Follows every link of every page in both forms and returns the number of links to wheels.
 fn check(root: &Path) -> usize {
     let mut links = 0;
     for (path, bytes) in tree(root) {
@@ -160,8 +161,8 @@ fn check(root: &Path) -> usize {
     links
 }
 
-/// Kills a writer before its first step, its second, and so on until it survives, for each kind of
-/// step: strace counts each on its own. `before` makes the index that the writer finds.
+/// Kills a writer before its first step, its second, and so on until it finishes, for each kind of
+/// step, because strace counts them separately. `before` creates the initial index.
 fn kill_at_every_step(test: &str, work: &str, least: usize, before: impl Fn(&Path)) {
     let done = tempfile::tempdir().unwrap();
     before(done.path());
@@ -193,7 +194,7 @@ fn kill_at_every_step(test: &str, work: &str, least: usize, before: impl Fn(&Pat
     assert!(kills > least, "{work} had {kills} steps only");
 }
 
-/// Wheels whose bytes differ from folder to folder: their module is named after it.
+/// Creates wheels whose bytes differ between folders: the folder name is part of their modules.
 fn folder(dir: &Path, name: &str, wheels: &[(&str, &str, &str)]) {
     std::fs::create_dir_all(dir.join(name)).unwrap();
     for (distribution, version, requires) in wheels {
@@ -207,8 +208,8 @@ fn the_local_index_works_whenever_its_writer_is_killed() {
         return;
     }
     let test = "the_local_index_works_whenever_its_writer_is_killed";
-    // From nothing; then one wheel kept, one more of its distribution, one built anew under the
-    // same name, one distribution gone.
+    // From an empty index; then with one wheel kept, one added to its distribution, one rebuilt
+    // with the same name, and one distribution removed.
     let new: [(&str, &str, &str); 4] = [
         ("kept", "1.0", ""),
         ("kept", "1.1", "Requires-Dist: rebuilt\n"),
@@ -270,8 +271,8 @@ fn adding_one_wheel_opens_that_wheel_and_its_pages_alone() {
         .collect();
     let package = "/index/packages/other7/other7-3.0-py3-none-any.whl";
     let sidecar = format!("{package}.metadata");
-    // The places of the two new packages are checked once, before anything is put there. The two
-    // folders are opened to sync them.
+    // The locations of the two new packages are checked once before writing. The two folders are
+    // opened to sync them.
     let expected = [
         "/index/packages/other7",
         "/index/simple/other7",

@@ -1,4 +1,4 @@
-//! RPMs and wheels for the tests to work on.
+//! Creates RPMs and wheels for tests.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ impl Package {
         Self { name: name.to_owned(), arch, builder }
     }
 
-    /// A pure distribution: its dist-info and a module.
+    /// Creates a pure distribution with dist-info and a module.
     pub(crate) fn pure(name: &str, distribution: &str) -> Self {
         let dist_info = format!("{LIB}/{distribution}-1.0.dist-info");
         Self::new(name, "noarch")
@@ -54,7 +54,7 @@ impl Package {
         self
     }
 
-    /// Leaves its payload as it is, to be found in the file's bytes.
+    /// Keeps the payload uncompressed so that tests can find it in the file.
     pub(crate) fn uncompressed(mut self) -> Self {
         self.builder.using_config(rpm::BuildConfig::default().compression(rpm::CompressionType::None));
         self
@@ -71,7 +71,7 @@ pub(crate) fn metadata(name: &str, version: &str) -> String {
     format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Python: >=3.8\n\n# {name}\n")
 }
 
-/// A minimal ELF header for this machine's or another `e_machine`.
+/// Returns a minimal ELF header with this `e_machine`.
 pub(crate) fn elf(machine: u16) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -113,7 +113,7 @@ pub(crate) fn one(rpms: &[PathBuf], out_dir: &Path) -> Wheel {
     wheel
 }
 
-/// The members of a wheel in the archive's order, with their contents.
+/// Returns the members of a wheel with their contents, in archive order.
 pub(crate) fn members(wheel: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = zip::ZipArchive::new(std::fs::File::open(wheel).unwrap()).unwrap();
     let mut members = Vec::new();
@@ -135,7 +135,7 @@ pub(crate) fn text(wheel: &Path, name: &str) -> String {
     String::from_utf8(found.unwrap_or_else(|| panic!("no {name}")).1).unwrap()
 }
 
-/// A distribution as Fedora's macros leave it in a package, with all that a wheel leaves out.
+/// Creates a distribution as packaged by Fedora's macros, including files that wheels omit.
 pub(crate) fn rich(dir: &Path) -> PathBuf {
     let info = format!("{LIB}/Demo_Tool-1.0.dist-info");
     Package::new("python3-demo-tool", "noarch")
@@ -178,13 +178,13 @@ pub(crate) fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 }
 
 impl Package {
-    /// States something that the package bundles.
+    /// Declares a bundled dependency.
     pub(crate) fn bundles(mut self, what: &str, version: &str) -> Self {
         self.builder.provides(rpm::Dependency::eq(format!("bundled({what})"), version));
         self
     }
 }
-/// A folder in which small libraries are compiled for this machine.
+/// A folder for compiling small libraries for this machine.
 pub(crate) struct Compiler(pub(crate) tempfile::TempDir);
 
 impl Compiler {
@@ -192,8 +192,8 @@ impl Compiler {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Compiles a shared library from C and returns its bytes; it stays in the folder for
-    /// others to be linked with (`-l:NAME`).
+    /// Compiles a shared library from C and returns its bytes. It stays in the folder so that
+    /// others can link it (`-l:NAME`).
     pub(crate) fn library(&self, name: &str, source: &str, flags: &str) -> Vec<u8> {
         std::fs::write(self.0.path().join("source.c"), source).unwrap();
         let fixed =
@@ -208,7 +208,7 @@ impl Compiler {
     }
 }
 
-/// A distribution with these files in site-packages, and what its METADATA requires.
+/// Creates a distribution with these files in site-packages and these requirements in its METADATA.
 pub(crate) fn compiled(name: &str, requires: &str, tag: &str, files: &[(&str, &[u8])]) -> Package {
     let info = format!("{LIB64}/{name}-1.0.dist-info");
     let package = Package::new(name, "x86_64")
@@ -217,7 +217,7 @@ pub(crate) fn compiled(name: &str, requires: &str, tag: &str, files: &[(&str, &[
     files.iter().fold(package, |package, (path, content)| package.file(&format!("{LIB64}/{path}"), *content))
 }
 
-/// Writes a wheel of these members, with a RECORD that is right.
+/// Writes a wheel with these members and a valid RECORD.
 pub(crate) fn write_wheel(path: &Path, dist_info: &str, members: &[(String, String)]) -> PathBuf {
     use std::io::Write;
     let mut archive = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
@@ -239,8 +239,8 @@ pub(crate) fn write_wheel(path: &Path, dist_info: &str, members: &[(String, Stri
     path.to_owned()
 }
 
-/// RPMs of three distributions for this machine's Python, `python`: an extension module that
-/// requires a distribution whose name is oddly spelled, which requires a third.
+/// Creates RPMs of three distributions for this machine's Python, `python`: an extension module
+/// that requires a distribution with an unusual spelling, which requires a third.
 pub(crate) fn stack(dir: &Path, python: &str) -> Vec<PathBuf> {
     let digits = python.replace('.', "");
     let describe = |name: &str, version: &str, requires: &str| {
@@ -261,7 +261,7 @@ pub(crate) fn stack(dir: &Path, python: &str) -> Vec<PathBuf> {
             )
             .write(dir)
     };
-    // A real one, of the standard library; it is all the same where it lies.
+    // A real extension of the standard library; its location does not matter.
     let extension = format!("_queue.cpython-{digits}-x86_64-linux-gnu.so");
     let folders =
         ["/usr/lib", "/usr/lib64"].map(|lib| format!("{lib}/python{python}/lib-dynload/{extension}"));
@@ -288,7 +288,7 @@ pub(crate) fn stack(dir: &Path, python: &str) -> Vec<PathBuf> {
     ]
 }
 
-/// A pure wheel of ours, labelled, that requires these.
+/// Creates a labeled pure wheel of ours with these requirements.
 pub(crate) fn requiring(dir: &Path, name: &str, requires: &[&str]) -> PathBuf {
     let lines: String = requires.iter().map(|need| format!("Requires-Dist: {need}\n")).collect();
     let module = name.replace('-', "_");
@@ -304,7 +304,8 @@ pub(crate) fn requiring(dir: &Path, name: &str, requires: &[&str]) -> PathBuf {
     one(&[rpm], &dir.join("out")).path
 }
 
-/// An index of others, in a folder: plain pure wheels, as name, version and requirements.
+/// Creates an external index in a folder with plain pure wheels, given as name, version and
+/// requirements.
 pub(crate) fn outside(root: &Path, wheels: &[(&str, &str, &[&str])]) -> String {
     for (name, version, requires) in wheels {
         let module = name.replace('-', "_");

@@ -1,4 +1,4 @@
-//! What a closure's lock holds: the lock for installers and the check of the index keep to it.
+//! Tests that the lock for installers and the check of the index respect a closure's lock.
 
 use rocmrpm::closure::lock::Lock;
 use rocmrpm::closure::{Locked, LockedFile, Origin};
@@ -9,8 +9,8 @@ use super::fixtures::*;
 use super::requirements::with_uv;
 use crate::support::{Ran, Workspace};
 
-/// A workspace whose index has `demo-vllm`, which requires some `plain-lib` from outside; there
-/// are two, and the lock of the closure holds one.
+/// A workspace whose index contains `demo-vllm`, which requires the external `plain-lib`. There are
+/// two versions of it, one of which is in the closure's lock.
 struct Held(Workspace);
 
 impl Held {
@@ -45,7 +45,7 @@ impl Held {
         self.0.outcome(self.0.command(&args).env("PATH", with_uv(self.0.holder())))
     }
 
-    /// Returns the version of `plain-lib` that installers are told.
+    /// Returns the version of `plain-lib` in the lock for installers.
     fn told(&self) -> String {
         let lock = self.0.read("build/host/requirements/requirements.lock");
         let line = lock.lines().find_map(|line| line.strip_prefix("plain-lib==")).unwrap();
@@ -59,7 +59,7 @@ fn installers_get_the_version_that_the_closure_has() {
     held.run(&["index", "check"]).exits(0).prints(&["no findings", "1 requirement checked"]);
     held.run(&["requirements", "--resolve"]).exits(0);
     assert_eq!(held.told(), "2.5");
-    // Without it the newest counts.
+    // Without it, the newest version is used.
     fs_err::remove_file(held.0.path("pins/stable.host.requirements.lock")).unwrap();
     held.run(&["requirements", "--resolve"]).exits(0);
     assert_eq!(held.told(), "3.0");

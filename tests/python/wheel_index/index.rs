@@ -1,4 +1,4 @@
-//! The index as files: what is in it, and which wheels it refuses.
+//! Tests the files of the index and which wheels it rejects.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,7 +8,7 @@ use rocmrpm::{index, wheel};
 
 use super::fixtures::*;
 
-/// Every file below a folder, with its content and time of change.
+/// Returns every file below a folder with its content and modification time.
 fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
     let files =
         walkdir::WalkDir::new(dir).into_iter().map(Result::unwrap).filter(|e| e.file_type().is_file());
@@ -49,13 +49,13 @@ fn an_index_has_exactly_the_given_wheels() {
     assert!(!index::write(&both, &root).unwrap().changed);
     assert!(snapshot(&root) == before, "an unchanged index was written again");
 
-    // The wheel states its time, and one whose METADATA spells the name its own way says so nowhere
-    // where pip 23.0 would look.
+    // The page has the wheel's upload time; for a wheel whose METADATA spells the name differently,
+    // the page omits the attribute that pip 23.0 reads.
     let json = std::fs::read_to_string(root.join("simple/demo-tool/index.json")).unwrap();
     assert!(json.contains("\"upload-time\":\"2023-11-14T22:13:20Z\""), "{json}");
     assert!(json.contains("\"core-metadata\"") && !json.contains("dist-info-metadata"), "{json}");
 
-    // Whatever is damaged comes back: a sidecar, a page, a package, the memory of the last run.
+    // Every kind of damage is repaired: a sidecar, a page, a package, the record of the last run.
     std::fs::write(&sidecar, "damaged").unwrap();
     std::fs::remove_file(root.join("simple/a/index.html")).unwrap();
     std::fs::remove_file(root.join("packages/demo-tool").join(b.path.file_name().unwrap())).unwrap();
@@ -96,13 +96,13 @@ fn a_wheel_that_did_not_change_is_not_read_again() {
         std::fs::write(&wheel, &damaged).unwrap();
         age(&wheel, old);
         assert!(!write().unwrap().changed);
-        // Nor is it passed over once its time is later than the page's.
+        // It is also checked if its time is later than the page's.
         age(&wheel, std::time::SystemTime::now() + std::time::Duration::from_secs(60));
         assert!(write().is_err());
         std::fs::write(&wheel, &whole).unwrap();
         age(&wheel, old);
     }
-    // Touched: it is read once, nothing changes, and its copy gives way to a link.
+    // After touching, the wheel is read once, nothing changes, and a link replaces its copy.
     age(&wheel, std::time::SystemTime::now());
     let page = std::fs::read(root.join("simple/a/index.json")).unwrap();
     write().unwrap();
@@ -139,7 +139,7 @@ fn two_wheels_that_installers_cannot_tell_apart_are_refused() {
 
 type Members = Vec<(String, Vec<u8>)>;
 
-/// Writes a wheel anew with changed members under the same or another name.
+/// Rewrites a wheel with changed members under this name.
 fn altered(wheel: &Path, name: &str, change: impl FnOnce(&mut Members)) -> PathBuf {
     let mut all = members(wheel);
     change(&mut all);
@@ -247,7 +247,7 @@ fn a_damaged_wheel_is_an_error_and_never_a_panic() {
         std::fs::write(&path, &whole[..length]).unwrap();
         assert!(wheel::read(&path).is_err(), "cut at {length} of {}", whole.len());
     }
-    // xorshift, so that a failure can be repeated.
+    // xorshift, to make failures reproducible.
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     for _ in 0..2000 {
         let mut damaged = whole.clone();
@@ -259,7 +259,7 @@ fn a_damaged_wheel_is_an_error_and_never_a_panic() {
             damaged[at] ^= (random >> 32) as u8 | 1;
         }
         std::fs::write(&path, &damaged).unwrap();
-        // Some bytes, such as those of times, mean nothing; most do.
+        // Some bytes, such as times, are meaningless; most are not.
         let _ = wheel::read(&path);
     }
 }

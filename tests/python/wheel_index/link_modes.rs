@@ -1,6 +1,5 @@
-//! The link modes: wheels of compiled libraries that find ROCm in AMD's wheels, installed
-//! by pip and imported. The wheels of AMD are stand-ins that behave like theirs where
-//! ours meet them.
+//! Tests the link modes: wheels of compiled libraries that find ROCm in AMD's wheels, installed
+//! with pip and imported. Test doubles imitate the parts of AMD's wheels that ours use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use rocmrpm::wheel::{self, Rocm, Wheel, WheelError};
 use super::fixtures::*;
 use crate::tools::{alone, new_environment};
 
-/// The interface of AMD's module, as far as `_rocm_init.py` uses it.
+/// The part of the interface of AMD's module that `_rocm_init.py` uses.
 const ROCM_SDK: &str = r#"
 import ctypes, importlib, pathlib, re, warnings
 
@@ -35,7 +34,7 @@ def initialize_process(*, preload_shortnames=None, check_version=None):
         warnings.warn(f"built for ROCm {check_version}, this is {__version__}")
 "#;
 
-/// A package's `__init__.py` as projects that AMD's wheels support have it.
+/// The `__init__.py` of projects that support AMD's wheels.
 const INIT: &str = "try:
     from . import _rocm_init
 except ModuleNotFoundError:
@@ -46,8 +45,8 @@ else:
 from ._C import answer
 ";
 
-/// An extension module of the stable ABI, without CPython's headers: PyModuleDef has the
-/// same layout in all versions of Python 3 (with one lock for all threads).
+/// A stable-ABI extension module without CPython's headers: PyModuleDef has the same layout in all
+/// versions of Python 3 with the GIL.
 const MODULE: &str = r#"
 struct Def { long count; void *type, *init; long index; void *copy; const char *name, *doc; long size;
              void *methods, *slots, *traverse, *clear, *free; };
@@ -92,7 +91,7 @@ impl Stack {
         self.compiler.library("_C.abi3.so", MODULE, &flags)
     }
 
-    /// Packs a distribution for the mode `rocm-sdk`.
+    /// Builds a wheel for the mode `rocm-sdk`.
     fn wheel(&self, package: Package, preloaded: &[(&str, &BTreeSet<String>)]) -> Result<Wheel, WheelError> {
         let preloaded: BTreeMap<_, _> =
             preloaded.iter().map(|(name, names)| ((*name).to_owned(), (*names).clone())).collect();
@@ -107,7 +106,7 @@ impl Stack {
         self.dir.path().join("out")
     }
 
-    /// Stand-ins for AMD's wheels, of ROCm 7.14.0.
+    /// Creates test doubles of AMD's wheels for ROCm 7.14.0.
     fn sdk(&self) -> Vec<PathBuf> {
         let info = |name: &str, more: &str| {
             let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: 7.14.0\n{more}\n");
@@ -126,7 +125,7 @@ impl Stack {
         for name in ["libhipblas.so.3", "librocblas.so.5"] {
             libraries = file(libraries, &format!("_rocm_sdk_libraries/lib/{name}"), &self.bytes(name));
         }
-        // A RUNPATH from one of them to another is allowed in their own mode alone.
+        // Only their own mode allows a RUNPATH from one of them to another.
         let mode = Rocm::Sdk { version: "7.14".to_owned(), preloaded: BTreeMap::new() };
         let pack = |package: Package| {
             let rpm = package.write(self.dir.path());
@@ -166,7 +165,7 @@ impl Environment {
         self.run(&["-W", "error", "-c", &code])
     }
 
-    /// Where site-packages has this file.
+    /// Returns the path of a file in site-packages.
     fn file(&self, path: &str) -> PathBuf {
         let site = self.run(&["-c", "import sysconfig; print(sysconfig.get_path('platlib'))"]).unwrap();
         Path::new(&site).join(path)
@@ -188,7 +187,7 @@ fn installed_wheels_load_rocm_from_amds_wheels() {
     assert!(demo.metadata.contains("\nRequires-Dist: rocm[libraries]==7.14.*\n\n"), "{}", demo.metadata);
     let preloads = wheel::preloads(&demo.path).unwrap();
     assert_eq!(preloads, names(&["amdhip64", "hipblas"]));
-    // ROCm's libraries are on no policy's list, whoever brings them.
+    // No policy lists ROCm's libraries, regardless of their provider.
     assert_eq!(demo.tags, ["cp38-abi3-linux_x86_64"]);
 
     // One that relies on another's import, and one that finds the libraries by itself.
@@ -255,7 +254,7 @@ fn files_built_for_the_other_mode_are_refused() {
         assert_eq!((error.kind().exit_code(), error.help().len()), (10, 1), "{text}");
         assert_eq!(std::fs::read_dir(stack.out()).unwrap().count(), 0, "{reason}: something was written");
     }
-    // For the system's ROCm it is one wheel among others, and needs nothing of AMD's.
+    // For the system's ROCm it is an ordinary wheel and needs nothing from AMD.
     let wheel = one(&[package(INIT, &plain).write(stack.dir.path())], &stack.out());
     assert_eq!(wheel.tags, [format!("cp38-abi3-linux_{}", std::env::consts::ARCH)]);
     assert!(!wheel.metadata.contains("rocm["), "{}", wheel.metadata);

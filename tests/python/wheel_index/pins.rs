@@ -1,5 +1,4 @@
-//! Wheels of one stack that require each other: what their METADATA says, and what pip
-//! makes of it.
+//! Tests wheels of one stack that require each other: their METADATA, and what pip installs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,7 +11,7 @@ use rocmrpm::wheel::{self, Pins, Request, Rocm, Wheel, WheelError};
 
 use super::fixtures::*;
 
-/// Takes note of the warnings.
+/// Records warnings.
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 
@@ -24,7 +23,7 @@ impl Events for Heard {
     }
 }
 
-/// Makes the wheels of a stack with one RPM a component, all with this Release.
+/// Builds the wheels of a stack with one RPM per component, all with this Release.
 fn stack(rpms: &[PathBuf], release: u32, out_dir: &Path) -> Result<(Vec<Wheel>, Vec<String>), WheelError> {
     let label = label().release(release);
     let mut pins = Pins::new();
@@ -63,7 +62,7 @@ const REQUIRES: &str = "Requires-Dist: Demo.Base[fast] (>=0.5) ; python_version 
     Requires-Dist: demo-above[more]; extra == 'all'\r\n\
     Requires-Dist: pip; extra == 'other'\r\n";
 
-/// `demo-base`, with two extras, and `demo-above`, which requires it with `requires`.
+/// Creates `demo-base`, with two extras, and `demo-above`, which depends on it with `requires`.
 fn rpms(dir: &Path, requires: &str) -> [PathBuf; 2] {
     let info = |name: &str| format!("{LIB}/{name}-1.0.dist-info/METADATA");
     let head = |name: &str| format!("Metadata-Version: 2.1\r\nName: {name}\r\nVersion: 1.0\r\n");
@@ -122,7 +121,7 @@ fn a_requirement_that_is_none_is_an_error_with_its_line_and_nothing_is_written()
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
 }
 
-/// Runs pip of a virtual environment, without anybody's settings.
+/// Runs pip of a virtual environment without user settings.
 fn pip(venv: &Path, args: &[&str]) -> String {
     let mut pip = Command::new(venv.join("bin/pip").to_str().unwrap()).args(args).cwd(venv);
     for name in ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PYTHONPATH"] {
@@ -170,7 +169,7 @@ fn pip_installs_the_pinned_set_and_follows_newer_releases() {
         &["install", "--quiet", "--no-cache-dir", "--upgrade", "--index-url", &url, "demo-above[all]"],
     );
     frozen(10);
-    // An older one is still there for whoever names it, with what belongs to it.
+    // An older version remains available by exact version, with its dependencies.
     let older = "demo-above==1.0+rocm7.14.gfx1151.9";
     pip(&venv, &["install", "--quiet", "--no-cache-dir", "--index-url", &url, older]);
     frozen(9);

@@ -1,11 +1,11 @@
-//! The platform tag of compiled files, against auditwheel's verdict on the same wheels.
+//! Compares the platform tags of compiled files with auditwheel's result for the same wheels.
 
 use std::path::Path;
 
 use super::fixtures::*;
 use crate::tools::tool;
 
-/// What auditwheel says of a wheel.
+/// Returns auditwheel's tag for a wheel.
 fn auditwheel(wheel: &Path) -> String {
     let text = tool("auditwheel").args(["show", "--json"]).arg(wheel).text().unwrap();
     let json = text.find('{').map_or("", |at| &text[at..]);
@@ -18,7 +18,7 @@ fn platform(wheel: &rocmrpm::wheel::Wheel) -> String {
     tag.splitn(3, '-').nth(2).unwrap().to_owned()
 }
 
-/// Calls this function of the C library.
+/// Returns C code that calls this function of the C library.
 fn calls(function: &str) -> String {
     format!("extern void {function}(void); void here(void) {{ {function}(); }}")
 }

@@ -1,5 +1,5 @@
-//! What a wheel says of its own making, and the proof that it is true: SBOM, provenance,
-//! and the comparison with the RPMs.
+//! Tests a wheel's records of its origin and their verification: SBOM, provenance, and comparison
+//! with the RPMs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn verified(rpms: &[PathBuf], out_dir: &Path) -> Vec<Proof> {
     with(rpms, out_dir, |request| wheel::verify(request).unwrap())
 }
 
-/// Returns the Python of an environment with the validator, made once and shared.
+/// Returns the Python of a shared environment with the validator.
 fn validator() -> PathBuf {
     let requirements = include_str!("cyclonedx.txt");
     let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -89,8 +89,8 @@ fn validator() -> PathBuf {
     python
 }
 
-/// What the validator has to say against a document, and the package URLs that it does not
-/// understand; nothing where all is well.
+/// Returns the validator's complaints about a document and the package URLs that it cannot parse;
+/// empty if it is valid.
 fn complaints(document: &Value, dir: &Path) -> String {
     let code = "import sys, json\n\
         from cyclonedx.schema import SchemaVersion\n\
@@ -114,7 +114,7 @@ fn complaints(document: &Value, dir: &Path) -> String {
     Command::new(validator().to_str().unwrap()).args(["-c", code]).arg(&path).text().unwrap()
 }
 
-/// A distribution over two RPMs, one of which bundles things, with an SBOM of its own.
+/// Creates a distribution from two RPMs, one of which bundles dependencies and contains an SBOM.
 fn split(dir: &Path) -> Vec<PathBuf> {
     let info = format!("{LIB}/Demo_Tool-1.0.dist-info");
     let main = Package::new("python3-demo-tool", "noarch")
@@ -149,7 +149,7 @@ fn the_sbom_tells_what_the_wheel_was_made_of() {
     let sbom = text(&wheel.path, &format!("{STEM}.dist-info/sboms/rocmrpm.cdx.json"));
     let sbom: Value = serde_json::from_str(&sbom).unwrap();
     assert_eq!(complaints(&sbom, dir.path()), "");
-    // The validator does find mistakes.
+    // The validator does detect errors.
     let mut wrong = sbom.clone();
     wrong["components"][0]["type"] = json!("no such type");
     assert!(complaints(&wrong, dir.path()).contains("no such type"));
@@ -172,7 +172,7 @@ fn the_sbom_tells_what_the_wheel_was_made_of() {
     let rpm = Sha256::of_file(&rpms[2]).unwrap().0;
     assert_eq!(component(&package)["hashes"], json!([{"alg": "SHA-256", "content": rpm}]));
     assert_eq!((&component(zlib)["name"], &component(zlib)["version"]), (&json!("zlib"), &json!("1.3.1")));
-    // Not the package of documentation, from which the wheel has nothing.
+    // The documentation package is missing because the wheel contains none of its files.
     assert_eq!(components.len(), 6, "{components:#?}");
     let link = |of: &str| {
         let links = sbom["dependencies"].as_array().unwrap();
@@ -221,7 +221,7 @@ fn the_wheel_names_its_build_and_is_the_same_every_time() {
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
 }
 
-/// Writes a wheel anew with changed members.
+/// Rewrites a wheel with changed members.
 fn alter(wheel: &Path, change: impl FnOnce(&mut Vec<(String, Vec<u8>)>)) {
     let mut all = members(wheel);
     change(&mut all);
@@ -258,7 +258,7 @@ fn a_wheel_is_proved_to_be_made_of_its_rpms() {
     similar_asserts::assert_eq!(made, expected);
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1, "something was written");
 
-    // Other compression, and another order of members, are no difference.
+    // Different compression or member order is not a difference.
     alter(&wheel.path, |members| members.reverse());
     assert_eq!(verified(&rpms, &out)[0].differences, []);
 }

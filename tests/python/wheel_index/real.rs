@@ -1,5 +1,5 @@
-//! Wheels that others made, taken through an RPM and made again: what comes out must be
-//! what upstream ships, under a tag that the files bear.
+//! Converts upstream's wheels to RPMs and back: the result must match upstream's wheel, with a tag
+//! that fits the files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,18 +11,18 @@ use super::fetch;
 use super::fixtures::{Package, build_for, members};
 use super::tools::assert_accepted;
 
-/// The Python that the wheels of requirements.txt are for.
+/// The folder for the Python of the wheels in requirements.txt.
 const SITE: &str = "/usr/lib64/python3.12/site-packages";
 
-/// A wheel's members, without what an installer makes for itself, and without the libraries
-/// for GPUs of others, which are most of it and bear on nothing here.
+/// Returns a wheel's members without those that an installer generates, and without libraries for
+/// other vendors' GPUs, which are most of it and irrelevant here.
 fn installed(wheel: &Path) -> BTreeMap<String, Vec<u8>> {
     let left_out = ["_cuda1", "_xpu2", ".dist-info/RECORD"];
     let kept = |name: &str| !left_out.iter().any(|part| name.contains(part));
     members(wheel).into_iter().filter(|(name, _)| kept(name)).collect()
 }
 
-/// Installs a fetched wheel as an RPM has it, and makes a wheel of that.
+/// Packs a downloaded wheel into an RPM and builds a wheel from that.
 fn again(original: &Path, rocm: &Rocm, dir: &Path) -> Result<Wheel, WheelError> {
     let mut package = Package::new("python3-real", "x86_64").uncompressed();
     for (name, content) in installed(original) {
@@ -66,13 +66,13 @@ fn a_real_wheel_comes_out_of_an_rpm_as_it_went_in() {
         assert!(ours[name] == *content, "{name} has another content");
     }
 
-    // Upstream calls it manylinux_2_24, though it needs ROCm's libraries from outside.
+    // Upstream tags it manylinux_2_24 although it needs external ROCm libraries.
     assert_eq!(wheel.tags, ["py3-none-linux_x86_64"]);
     assert_eq!(assert_accepted(&wheel.path).as_deref(), Some("linux_x86_64"));
 }
 
-/// JAX's modules search in every place that ROCm was ever seen in: `$ORIGIN/../rocm/lib`,
-/// AMD's wheels under 17 names, `/opt/rocm/lib`. Neither mode can answer for all of them.
+/// JAX's modules search every known location of ROCm: `$ORIGIN/../rocm/lib`, AMD's wheels under 17
+/// names, `/opt/rocm/lib`. No mode can support all of them.
 #[test]
 fn a_real_file_that_no_mode_can_answer_for_is_refused_with_its_reason() {
     let original = fetch::wheel("jax-rocm7-plugin");

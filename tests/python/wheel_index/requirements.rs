@@ -1,4 +1,4 @@
-//! Pins, constraints and settings, as real pip and uv obey them.
+//! Tests pins, constraints and settings with real pip and uv.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use super::fixtures::*;
 use crate::support::Workspace;
 use crate::tools::{alone, environment, new_environment};
 
-/// A workspace whose index for this machine has `demo-torch` and `demo-vllm`, which
-/// requires it and `plain-lib` from outside.
+/// A workspace whose index for this machine contains `demo-torch` and `demo-vllm`, which requires
+/// it and the external `plain-lib`.
 struct Stack {
     workspace: Workspace,
     outside: String,
@@ -19,8 +19,9 @@ struct Stack {
 const OURS: &str = "1.0+rocm7.14.gfx1151";
 
 impl Stack {
-    /// `index` is what stands in the manifest's table `[index]`, `{outside}` for the index
-    /// of others: a higher, plain `demo-torch`, and distributions that want some of it.
+    /// Creates a stack. `index` is the content of the manifest's table `[index]`, where `{outside}`
+    /// is the external index: it contains a higher, plain `demo-torch` and distributions that
+    /// require it.
     fn new(index: &str) -> Self {
         let workspace = Workspace::init();
         let url = outside(
@@ -65,7 +66,7 @@ impl Stack {
     }
 }
 
-/// Returns a `PATH` with the tests' uv, and nothing else of their tools.
+/// Returns a `PATH` with the tests' uv, but without their other tools.
 pub(crate) fn with_uv(dir: &Path) -> String {
     let bin = dir.join("uv-bin");
     if !bin.exists() {
@@ -90,7 +91,7 @@ impl Target {
         self.0.path().join("venv/bin/python").to_str().unwrap().to_owned()
     }
 
-    /// Runs pip of the distribution; an error is what it wrote.
+    /// Runs the distribution's pip; the error contains its output.
     fn pip(&self, config: Option<&Path>, args: &[&str]) -> Result<String, String> {
         let mut pip = alone(Command::new(self.python())).args(["-m", "pip"]).args(args).cwd("/");
         if let Some(config) = config {
@@ -139,7 +140,7 @@ fn pip_keeps_to_the_stack_where_another_index_has_a_higher_version() {
     assert!(error.contains("demo-torch"), "{error}");
     assert_eq!(target.frozen(), [""; 0]);
 
-    // Without the constraints the same two indexes give the other build: that is the danger.
+    // Without the constraints, the same two indexes give the other build, which is the danger.
     let ours = format!("file://{}/build/host/index/simple", stack.workspace.root().display());
     let both = ["install", "--quiet", "--index-url", &ours, "--extra-index-url", &stack.outside, "wants-any"];
     target.pip(None, &both).unwrap();
@@ -155,7 +156,7 @@ fn uv_keeps_to_the_stack_where_another_index_has_a_higher_version() {
     target.uv(Some(&config), &["pip", "install", "wants-any"]).unwrap();
     assert_eq!(target.frozen(), [format!("demo-torch=={OURS}"), "wants-any==1.0".into()]);
     let target = Target::new();
-    // Neither from the first index nor, where somebody allows every index, against the constraints.
+    // It fails with the first index only, and with all indexes because of the constraints.
     for strategy in ["first-index", "unsafe-best-match"] {
         let args = ["pip", "install", "--index-strategy", strategy, "wants-new"];
         let error = target.uv(Some(&config), &args).unwrap_err();
@@ -208,7 +209,7 @@ fn the_resolved_lock_installs_everything_with_both_and_nothing_else() {
     target.uv(Some(&uv_toml), &["pip", "sync", "--require-hashes", path]).unwrap();
     assert_eq!(target.frozen(), expected);
 
-    // A file that is not the one of the lock is refused.
+    // A file that differs from the lock is rejected.
     let target = Target::new();
     let first = lock.split("--hash=sha256:").nth(1).unwrap()[..64].to_owned();
     fs_err::write(path, lock.replace(&first, &"0".repeat(64))).unwrap();
@@ -276,7 +277,7 @@ fn credentials_are_never_written() {
     }
     assert!(stack.read("pip.conf").contains("index-url = https://127.0.0.1/simple\n"));
     assert!(stack.read("pip.conf").contains("    http://127.0.0.1:9/simple\n"));
-    // uv cannot reach that index: nobody is told the password.
+    // If uv cannot reach that index, the output does not contain the password.
     let ran = stack.requirements(&["--resolve"]);
     ran.exits(30);
     assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);

@@ -1,5 +1,5 @@
-//! The server of an index, asked over real connections: what clients do and what they should
-//! not do; and `rocmrpm index serve` as a user runs it.
+//! Tests the index server over real connections with valid and invalid requests, and `rocmrpm index
+//! serve` from a user's perspective.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rocmrpm::index::serve::{self, Served};
 
-/// A server of a folder on a free port of this machine. It ends when it is dropped.
+/// A server for a folder on a free local port. Stopped when dropped.
 pub(crate) struct Server {
     address: std::net::SocketAddr,
     served: Arc<Mutex<Vec<Served>>>,
@@ -36,7 +36,7 @@ impl Server {
         format!("http://{}/{path}", self.address)
     }
 
-    /// Returns what was answered until now, as `METHOD target status media type`.
+    /// Returns all responses so far as `METHOD target status media type`.
     pub(crate) fn served(&self) -> Vec<String> {
         let served = self.served.lock().unwrap();
         served.iter().map(|s| format!("{} {} {} {}", s.method, s.target, s.status, s.media_type)).collect()
@@ -48,7 +48,7 @@ impl Server {
         stream
     }
 
-    /// Sends bytes and reads all that comes until the server ends the connection.
+    /// Sends bytes and reads until the server closes the connection.
     fn talk(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect();
         stream.write_all(bytes.as_ref()).unwrap();
@@ -67,7 +67,6 @@ impl Drop for Server {
     }
 }
 
-/// A small index.
 fn index() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in [
@@ -188,7 +187,7 @@ fn clients_that_hang_do_not_keep_others_or_the_end_waiting() {
     let large = std::fs::File::create(dir.path().join("packages/large.whl")).unwrap();
     large.set_len(1 << 30).unwrap();
     let server = Server::start(dir.path());
-    // Some say nothing, some half of a request, some do not take their answer.
+    // Some send nothing, some half of a request, and some do not read the response.
     let mut hanging: Vec<TcpStream> = (0..30).map(|_| server.connect()).collect();
     for (at, stream) in hanging.iter_mut().enumerate() {
         let request = get("/packages/large.whl", "");
@@ -210,7 +209,7 @@ fn idle_and_slow_clients_give_way_to_one_that_asks() {
     let large = std::fs::File::create(dir.path().join("packages/large.whl")).unwrap();
     large.set_len(1 << 30).unwrap();
     let server = Server::start(dir.path());
-    // More than are served at a time: each second one does not take its answer.
+    // More than the server handles at once; every second one does not read the response.
     let mut hanging: Vec<TcpStream> = (0..150).map(|_| server.connect()).collect();
     for stream in hanging.iter_mut().step_by(2) {
         stream.write_all(get("/packages/large.whl", "").as_bytes()).unwrap();
@@ -265,7 +264,7 @@ fn a_client_that_hangs_up_ends_its_answer() {
     assert!(!server.served.lock().unwrap()[0].complete);
 }
 
-/// `rocmrpm index serve` at work. Ended when dropped.
+/// A running `rocmrpm index serve`. Stopped when dropped.
 struct Program {
     child: std::process::Child,
     url: String,
@@ -297,7 +296,7 @@ impl Program {
         answer
     }
 
-    /// Sends what Ctrl-C sends, and returns the exit code and what stderr got.
+    /// Sends SIGINT like Ctrl-C and returns the exit code and stderr.
     fn interrupt(mut self) -> (Option<i32>, String) {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();

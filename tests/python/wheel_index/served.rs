@@ -1,5 +1,6 @@
-//! Real clients and one index: pip, the distribution's and the newest, and uv, from files and
-//! from the server; beside an index of other builds; and the tools that judge wheels.
+//! Tests one index with real clients, from files and from the server: the distribution's pip, the
+//! newest pip, and uv. Also tests it next to an index with other builds, and with tools that check
+//! wheels.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,7 @@ impl Place {
         self.wheels.iter().map(|w| format!("{}=={}{}\n", w.distribution, w.version, more(w))).collect()
     }
 
-    /// Takes the JSON pages away, as on servers of files that know nothing of PEP 691.
+    /// Removes the JSON pages, like file servers without PEP 691.
     fn html_alone(&self) {
         for entry in walkdir::WalkDir::new(self.path("index/simple")).into_iter().map(Result::unwrap) {
             if entry.file_name() == "index.json" {
@@ -64,12 +65,12 @@ impl Place {
         command.text().map_err(|error| format!("{line}: {error}"))
     }
 
-    /// The newest pip, working on the environment.
+    /// Runs the newest pip on the environment.
     fn newest(&self, args: &[&str]) -> Result<String, String> {
         self.run(tool("pip").args(["--python", "venv/bin/python"]), args)
     }
 
-    /// The distribution's pip: Debian 12's is 23.0.1.
+    /// Runs the distribution's pip: Debian 12's is 23.0.1.
     fn oldest(&self, args: &[&str]) -> Result<String, String> {
         self.run(Command::new(self.path("venv/bin/pip").to_str().unwrap()), args)
     }
@@ -78,7 +79,7 @@ impl Place {
         self.run(tool("uv"), args)
     }
 
-    /// Fails unless what is installed is ours, works, and is complete; then takes it away.
+    /// Fails unless our distributions are installed, complete and working; then uninstalls them.
     #[track_caller]
     fn assert_installed(&self) {
         let code = "import demo_ext, flash_attn, einops; q = demo_ext.SimpleQueue(); q.put(flash_attn.name); print(q.get())";
@@ -117,7 +118,7 @@ fn pip_installs_with_hashes_from_files_and_from_the_server() {
     for pip in [Place::oldest, Place::newest] {
         pip(&place, &[&HASHED[..], &["--index-url", &files]].concat()).unwrap();
         place.assert_installed();
-        // By names: requirements lead to the others.
+        // By name: requirements lead to the others.
         pip(&place, &["install", "--quiet", "--index-url", &files, "demo-ext"]).unwrap();
         place.assert_installed();
     }
@@ -134,8 +135,8 @@ fn pip_installs_with_hashes_from_files_and_from_the_server() {
             pip(&place, &["install", "--quiet", "--index-url", &server.url("simple"), "demo-ext"]).unwrap();
             place.assert_installed();
             let served = server.served();
-            // PEP 658: the metadata is read without the wheel; PEP 714's name of it in JSON is
-            // unknown to pip 23.0, which stops at the older name.
+            // PEP 658: pip reads the metadata without the wheel. pip 23.0 does not know its PEP 714
+            // name in JSON, and fails on the older name.
             let metadata = |line: &String| line.contains("/demo_ext-2.0") && line.contains(".metadata 200 ");
             assert!(!newest || served.iter().any(metadata), "{served:#?}");
             assert!(
@@ -212,7 +213,8 @@ fn clients_install_from_pages_that_name_no_metadata() {
     }
     let server = Server::start(&place.path("index"));
     let url = server.url("simple/");
-    // uv asks for parts of a wheel then, pip if it is told to. The server has none, so both fetch it whole.
+    // Without METADATA, uv asks for parts of a wheel, and pip does if configured. The server sends
+    // no parts, so both fetch the whole wheel.
     place
         .uv(&["pip", "install", "--python", "venv/bin/python", "--default-index", &url, "demo-ext"])
         .unwrap();
@@ -224,8 +226,8 @@ fn clients_install_from_pages_that_name_no_metadata() {
     assert!(server.served().iter().any(|line| line.contains(".whl 200 ")), "{:#?}", server.served());
 }
 
-/// Another index, that has a build of one of our distributions for other GPUs, with a plain
-/// version that is greater than ours.
+/// Creates another index with a build of one of our distributions for other GPUs, whose plain
+/// version is greater than ours.
 fn others(place: &Place) -> PathBuf {
     let info = "others/flash_attn-9.0/flash_attn-9.0.dist-info";
     place.write(&format!("{info}/METADATA"), "Metadata-Version: 2.1\nName: flash_attn\nVersion: 9.0\n");
@@ -255,7 +257,7 @@ fn our_build_is_chosen_where_another_index_has_a_greater_version() {
     let pip = ["install", "--quiet", "--index-url", &ours];
     place.newest(&[&pip[..], &["flash-attn"]].concat()).unwrap();
     assert_eq!(chosen(), our_version, "our index alone");
-    // pip looks at all indexes as one and takes the greatest version, whichever is named first.
+    // pip combines all indexes and selects the greatest version, regardless of their order.
     let both = [&pip[..], &["--extra-index-url", &theirs, "flash-attn"]].concat();
     for pip in [Place::oldest, Place::newest] {
         pip(&place, &both).unwrap();
@@ -280,7 +282,7 @@ fn tools_that_judge_wheels_accept_ours() {
     }
 }
 
-/// Needs the pip index that this machine is configured with, once.
+/// Needs the index configured for pip, once.
 #[test]
 fn tools_that_judge_wheels_accept_one_of_real_libraries() {
     let dir = tempfile::tempdir().unwrap();
@@ -297,7 +299,7 @@ fn tools_that_judge_wheels_accept_one_of_real_libraries() {
     assert_accepted(&wheel.path);
 }
 
-/// Makes an RPM of the files of a wheel that was unpacked.
+/// Creates an RPM from the files of an unpacked wheel.
 fn repackaged(unpacked: &Path, dir: &Path, wanted: impl Fn(&str) -> bool) -> PathBuf {
     let mut package = Package::new("python3-repackaged", "x86_64");
     for entry in walkdir::WalkDir::new(unpacked).sort_by_file_name().into_iter().map(Result::unwrap) {

@@ -1,5 +1,5 @@
-//! Which files of a workspace differ from its last commit, by their bytes alone. `git status`
-//! would run the filters that `.git/config` defines, so that the files are compared here.
+//! Finds files of a workspace that differ from its last commit. It compares bytes itself because
+//! `git status` would run the filters that `.git/config` defines.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -8,10 +8,10 @@ use std::path::Path;
 
 use super::repository::{Repository, RepositoryError};
 
-/// What is not committed. All paths begin at the folder that was asked for.
+/// Uncommitted files. All paths are relative to the requested folder.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Files that were changed, removed or added.
+    /// Files that were modified, removed or added.
     pub changed: BTreeSet<String>,
     /// Files that git ignores.
     pub ignored: BTreeSet<String>,
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Repository<'_> {
-    /// Compares the files below these paths, or all, with the last commit.
+    /// Compares the files below `paths`, or all files if empty, with the last commit.
     pub fn changes(&self, paths: &[String]) -> Result<Changes, RepositoryError> {
         let list = |args: &[&str]| -> Result<Vec<String>, RepositoryError> {
             let output = self.git(args).arg("--").args(paths).output().map_err(self.failed())?;
@@ -45,7 +45,7 @@ impl Repository<'_> {
         }
         let mut entries = Vec::new();
         for line in &staged {
-            // <tag> <mode> <object> <stage> TAB <path>, see git-ls-files(1).
+            // Format: `<tag> <mode> <object> <stage> TAB <path>`, see git-ls-files(1).
             let Some((what, path)) = line.split_once('\t') else { continue };
             let [tag, mode, object, stage] = what.split(' ').collect::<Vec<_>>()[..] else { continue };
             let there = self.root.join(path).symlink_metadata().is_ok();
@@ -62,10 +62,10 @@ impl Repository<'_> {
         Ok(changes)
     }
 
-    /// Returns the paths of entries whose files have other bytes, or are of another kind.
+    /// Returns the paths of entries whose files have different content or a different type.
     fn differing(&self, entries: Vec<Entry>) -> Result<Vec<String>, RepositoryError> {
         let (mut files, mut links, mut differing) = (Vec::new(), Vec::new(), Vec::new());
-        // Some file systems do not keep the bit.
+        // Some file systems do not keep the executable bit.
         let modes = self.git(["config", "--type=bool", "--get", "core.fileMode"]).run();
         let keeps_modes = !modes.map_err(self.failed())?.stdout.starts_with(b"false");
         for entry in entries {
@@ -101,7 +101,7 @@ impl Repository<'_> {
         Ok(differing)
     }
 
-    /// Returns the paths of files that have other bytes than their entries.
+    /// Returns the paths of files whose content differs from the index.
     fn other_files(&self, entries: Vec<Entry>) -> Result<Vec<String>, RepositoryError> {
         if entries.is_empty() {
             return Ok(Vec::new());
@@ -117,8 +117,8 @@ impl Repository<'_> {
         Ok(entries.into_iter().zip(hashes.lines()).filter_map(differs).collect())
     }
 
-    /// Returns whether a submodule is at another commit than the index has, or has changes itself.
-    /// One that was not cloned is unchanged.
+    /// Returns whether a submodule has changes or is not at the commit in the index. A submodule
+    /// that was not cloned counts as unchanged.
     fn submodule_differs(&self, dir: &Path, commit: &str) -> Result<bool, RepositoryError> {
         if dir.join(".git").symlink_metadata().is_err() {
             return Ok(false);
@@ -133,7 +133,7 @@ impl Repository<'_> {
     }
 }
 
-/// Quotes a path as git reads it from a list. Source: git, `quote.c`, `unquote_c_style`.
+/// Quotes a path for git's path lists. Source: git, `quote.c`, `unquote_c_style`.
 fn quoted(path: &Path) -> Vec<u8> {
     let mut quoted = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {

@@ -1,5 +1,5 @@
-//! The repository that a workspace lies in. Its configuration is not trusted: a workspace may be
-//! an unpacked archive with a `.git` of its own.
+//! Finds and reads the git repository that contains a workspace. It does not trust the repository's
+//! configuration: a workspace may be an unpacked archive that contains a `.git`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::ownership;
 use crate::process::{Command, ProcessError, quote};
 
-/// Why the git history of a workspace cannot be read.
+/// Errors that occur while reading the git history of a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// git failed.
@@ -18,13 +18,13 @@ pub enum RepositoryError {
         /// What git reported.
         source: ProcessError,
     },
-    /// git would take the configuration from among the files of the workspace.
+    /// git would read its configuration from the files of the workspace.
     #[error("`{}` looks like a bare git repository: it has `HEAD`, `objects` and `refs`", dir.display())]
     Bare {
         /// The folder.
         dir: PathBuf,
     },
-    /// An object that the history names was never fetched.
+    /// An object in the history was never fetched.
     #[error("the git clone of `{}` lacks the object {object}", root.display())]
     Incomplete {
         /// The workspace.
@@ -58,16 +58,16 @@ impl Diagnose for RepositoryError {
     }
 }
 
-/// The repository that a workspace lies in.
+/// The repository that contains a workspace.
 pub(crate) struct Repository<'a> {
-    /// The workspace, or a submodule of it.
+    /// The workspace, or one of its submodules.
     pub(super) root: &'a Path,
-    /// The folder with `.git`.
+    /// The folder that contains `.git`.
     top: PathBuf,
 }
 
 impl<'a> Repository<'a> {
-    /// Finds the repository that a folder lies in, if there is one.
+    /// Finds the repository that contains a folder, if any.
     pub fn find(root: &'a Path) -> Result<Option<Self>, RepositoryError> {
         let Some(top) = root.ancestors().find(|dir| dir.join(".git").exists()) else { return Ok(None) };
         let mut folders = root.ancestors().take_while(|dir| dir.starts_with(top));
@@ -77,12 +77,11 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Returns the repository of a submodule.
     pub(super) fn submodule(root: &'a Path) -> Self {
         Self { root, top: root.to_owned() }
     }
 
-    /// Returns git, which runs in the workspace.
+    /// Returns git with the workspace as the working directory.
     pub fn git<A: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut git = super::local().cwd(self.root);
         if ownership::is_accepted(&self.top) {
@@ -91,18 +90,17 @@ impl<'a> Repository<'a> {
         git.args(args)
     }
 
-    /// Returns a function for `map_err`.
+    /// Returns an error constructor for `map_err`.
     pub fn failed(&self) -> impl Fn(ProcessError) -> RepositoryError + use<'_> {
         |source| RepositoryError::Git { root: self.root.to_owned(), source }
     }
 
-    /// Returns whether there is a commit.
     pub fn has_commits(&self) -> Result<bool, RepositoryError> {
         let verify = self.git(["rev-parse", "--quiet", "--verify", "HEAD"]).run();
         Ok(verify.map_err(self.failed())?.success())
     }
 
-    /// Returns the texts of objects, in their order. What is not UTF-8 becomes U+FFFD.
+    /// Returns the contents of objects in the given order. Invalid UTF-8 becomes U+FFFD.
     pub fn texts(&self, objects: &[&str]) -> Result<Vec<String>, RepositoryError> {
         if objects.is_empty() {
             return Ok(Vec::new());
@@ -119,15 +117,15 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// Returns whether git would take a folder for a bare repository. Source: git, `setup.c`,
+/// Returns whether git would treat a folder as a bare repository. Source: git, `setup.c`,
 /// `is_git_directory`.
 fn looks_bare(dir: &Path) -> bool {
     let there = |name: &str| dir.join(name).symlink_metadata().is_ok();
     there("HEAD") && there("objects") && there("refs")
 }
 
-/// Splits the output of `git cat-file --batch`: `<oid> <type> <size>`, a line feed,
-/// the content, a line feed; `<name> missing` for what is not there.
+/// Splits the output of `git cat-file --batch`: `<oid> <type> <size>`, a line feed, the content, a
+/// line feed; `<name> missing` for a missing object.
 fn split_batch(mut bytes: &[u8]) -> Vec<Option<String>> {
     let mut texts = Vec::new();
     while let Some(end) = bytes.iter().position(|b| *b == b'\n') {

@@ -1,10 +1,10 @@
-//! git for tests.
+//! Provides git for tests.
 
 use std::path::Path;
 
 use crate::process::Command;
 
-/// Returns git in a folder as a person whose settings do not matter, at a fixed time.
+/// Returns git in a folder with fixed identity and time, without user configuration.
 pub(crate) fn git(dir: &Path) -> Command {
     let git = Command::new("git").cwd(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
     ["AUTHOR", "COMMITTER"].iter().fold(git, |git, role| {

@@ -1,5 +1,5 @@
-//! Rules about changes to upstream's files: patches, edits, and those that nobody
-//! declared.
+//! Checks changes to upstream's files: patches, edits and undeclared changes. It does not apply any
+//! of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,11 +10,11 @@ use super::{Finding, Spec, finding};
 use crate::inspect::Severity;
 use crate::lint_rules::{EDIT, PATCH, SED};
 
-/// What edits in place: the program, and the options that say so.
+/// Programs that edit files in place, with the options that make them do so.
 const IN_PLACE: &[(&str, &[&str])] =
     &[("sed", &["-i", "--in-place"]), ("perl", &["-pi", "-i", "-pie"]), ("gawk", &["-iinplace"])];
 
-/// How much of a command is shown.
+/// Maximum number of characters of a command that a finding shows.
 const MAX_SHOWN: usize = 100;
 
 pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
@@ -45,7 +45,7 @@ fn lacking(fields: &[(&str, &String)]) -> Option<String> {
 
 fn silent(spec: &Spec<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Files that the scripts write themselves: their text is known.
+    // Files that the scripts themselves write, so that their content is known.
     let mut written: BTreeSet<String> = BTreeSet::new();
     for script in spec.sections.scripts.iter().filter(|s| !["install", "check"].contains(&s.section.as_str()))
     {
@@ -71,7 +71,7 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
                 rest.iter().any(option).then_some((*program, rest))
             });
             if let Some((program, rest)) = changes {
-                // What is done to a first line `#!...` does nothing where there is none, rightly.
+                // An edit of a `#!` line may do nothing if the file has none.
                 let shebang = rest.iter().any(|word| word.contains("#!"));
                 let ours = rest.iter().any(|word| written.contains(word) || word.contains("%{buildroot}"));
                 if !shebang && !ours {
@@ -81,7 +81,7 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
                     let expected = "a change that is declared and checked";
                     let mut finding = finding(&SED, &spec.file, line.number, found, expected);
                     if spec.own.is_none() {
-                        // Where there is no `[[edit]]`, it is a risk and no mistake.
+                        // Without `[[edit]]`, the change is a risk but not an error.
                         finding.severity = Severity::Warning;
                     }
                     findings.push(finding);
@@ -89,7 +89,7 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
             }
             let targets = words.windows(2).filter(|pair| [">", ">>", "tee"].contains(&pair[0].as_str()));
             written.extend(targets.map(|pair| pair[1].clone()));
-            // A copy of one of the package's own files beside upstream's source.
+            // The script copies one of the package's own files into upstream's source.
             if let [program, .., source, to] = words.as_slice()
                 && ["cp", "install"].contains(&program.as_str())
                 && Path::new(source).parent().is_some_and(|folder| folder.ends_with(SOURCES))

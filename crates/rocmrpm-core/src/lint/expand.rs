@@ -1,5 +1,5 @@
-//! A spec's macros expanded by rpm itself, as they would be in a chroot. What comes of
-//! it is read by `spec::sections`.
+//! Expands a spec's macros with rpm, as in a chroot. It does not interpret the result;
+//! `spec::sections` does.
 
 use std::path::Path;
 
@@ -9,21 +9,21 @@ use crate::process::{Command, ProcessError};
 use crate::spec::sections::Sections;
 use crate::workspace::Chroot;
 
-/// What rpm calls the folder of a spec's sources and patches.
+/// rpm's name for the folder of a spec's sources and patches.
 pub(super) const SOURCES: &str = "SOURCES";
 
-/// Why a spec could not be expanded.
+/// Errors that occur while expanding a spec.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpandError {
-    /// rpmspec could not be run, or does not take the spec.
+    /// rpmspec could not run or rejected the spec.
     #[error("rpmspec does not read `{file}`")]
     Rpmspec {
-        /// The spec, as messages call it.
+        /// The spec, as shown in messages.
         file: String,
-        /// What rpmspec said.
+        /// What rpmspec reported.
         source: ProcessError,
     },
-    /// The spec could not be written down for rpmspec.
+    /// The spec could not be written for rpmspec.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -43,9 +43,9 @@ impl Diagnose for ExpandError {
     }
 }
 
-/// Has rpm expand a spec as for this chroot, and reads what comes of it. rpm runs what
-/// stands in `%(...)` while it reads a spec. `sources` is the folder of the files that
-/// the spec may include; `folder_of_code` is what the user must trust.
+/// Expands a spec with rpm for this chroot and parses the result. rpm runs `%(...)` while it reads
+/// a spec. `sources` is the folder of files that the spec may include; `folder_of_code` is what the
+/// user must trust.
 pub fn expand(
     text: &str,
     file: &str,
@@ -61,7 +61,7 @@ pub fn expand(
     }
     let path = folder.path().join("lint.spec");
     fs_err::write(&path, Sections::marked(text)).map_err(IoError::doing("write a spec for rpmspec"))?;
-    // Fedora's python3-rpm-macros, as far as names of packages and folders go.
+    // Names of packages and folders from Fedora's python3-rpm-macros.
     let mut defines = vec![
         ("_topdir".to_owned(), folder.path().display().to_string()),
         ("_sourcedir".to_owned(), format!("%{{_topdir}}/{SOURCES}")),
@@ -83,7 +83,7 @@ pub fn expand(
         defines.extend(own.map(|(name, value)| (name.to_owned(), value)));
         defines.extend(chroot.macros.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
-    // A spec for Fedora is read on other systems, too.
+    // Makes Fedora specs readable on other systems.
     let fallback = folder.path().join("fallback.macros");
     fs_err::write(&fallback, FALLBACK_MACROS).map_err(IoError::doing("write macros for rpmspec"))?;
     let unread = |source| ExpandError::Rpmspec { file: file.to_owned(), source };

@@ -1,4 +1,4 @@
-//! Rules about environment variables that a spec's scripts export.
+//! Checks environment variables that a spec's scripts export. It does not run the scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use crate::names::nearest;
 use crate::spec::TARGET_VARIABLES;
 use crate::spec::sections::Line;
 
-/// Variables that compilers, linkers and build systems read themselves. Sources: their
-/// manuals, sections on the environment; HIP's and clang's documentation.
+/// Variables that compilers, linkers and build systems read. Sources: their manuals, sections on
+/// the environment; HIP's and clang's documentation.
 const TOOLS: &[&str] = &[
     "AR",
     "AS",
@@ -65,10 +65,10 @@ const TOOLS: &[&str] = &[
     "SETUPTOOLS_SCM_PRETEND_VERSION",
 ];
 
-/// Beginnings of such variables.
+/// Prefixes of such variables.
 const TOOL_FAMILIES: &[&str] = &["CARGO_", "GIT_", "PIP_", "PYTHON", "SETUPTOOLS_SCM_PRETEND_VERSION_FOR_"];
 
-/// Variables that mean the place where a section runs, and so differ rightly.
+/// Variables that depend on the section and may legitimately differ.
 const LOCAL: &[&str] = &["PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR"];
 
 /// One `export NAME=VALUE`.
@@ -100,7 +100,7 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
         }
     }
     for (name, sections) in values {
-        // Branches of a shell may set several values; none in common is a mistake.
+        // Branches of a shell script may set several values; having no value in common is an error.
         let Some((build, (wanted, _))) = sections.iter().find(|(section, _)| **section == "build") else {
             continue;
         };
@@ -119,7 +119,7 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
 
 fn is_unread(name: &str, spec: &Spec<'_>) -> bool {
     let known = TOOLS.contains(&name)
-        // All components get the GPU targets under every name that build systems use.
+        // Every component gets the GPU targets under all names that build systems use.
         || TARGET_VARIABLES.contains(&name)
         || TOOL_FAMILIES.iter().any(|beginning| name.starts_with(beginning));
     !known && spec.words.as_ref().is_some_and(|words| !words.reads(name))
@@ -139,7 +139,7 @@ pub(super) fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with('#')
 }
 
-/// Returns all exports of a script with a value, one for each variable of a command.
+/// Returns all exports with a value, one per variable of a command.
 fn exports(lines: &[Line]) -> Vec<Export> {
     let mut found = Vec::new();
     for line in lines.iter().filter(|line| !is_comment(&line.text)) {
@@ -170,8 +170,8 @@ fn exports(lines: &[Line]) -> Vec<Export> {
     found
 }
 
-/// Splits a line of a shell script into words, quotes taken off; separators of commands
-/// are words of their own. Not a shell: expansions stay as they are.
+/// Splits a shell line into words and removes quotes. Command separators are separate words. Does
+/// not perform expansions.
 pub(super) fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut depth) = (Vec::new(), None::<String>, None::<char>, 0usize);
     let mut chars = line.chars().peekable();
@@ -184,7 +184,7 @@ pub(super) fn shell_words(line: &str) -> Vec<String> {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            // `$(...)` is one word, blanks and all.
+            // `$(...)` is one word, including spaces.
             (None, '(') if depth > 0 || word.as_ref().is_some_and(|word| word.ends_with('$')) => {
                 depth += 1;
                 word.get_or_insert_default().push(c);

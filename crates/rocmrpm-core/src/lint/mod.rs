@@ -1,6 +1,5 @@
-//! Lint: what is wrong with a spec that rpmlint does not know. Rules about text, about
-//! what is exported, about what is required and about changes to upstream's files.
-//! Nothing here renders, fetches or prints.
+//! Checks specs for problems that rpmlint does not know: text, exports, requirements and changes to
+//! upstream's files. It does not render, fetch or print.
 
 mod changes;
 mod expand;
@@ -25,46 +24,45 @@ use crate::spec::sections::Sections;
 use crate::text::{covers, visible};
 use crate::workspace::{Edit, Patch};
 
-/// Returns all rules there are, by group: those of the inspection, then those for specs.
+/// Returns all rules by group: inspection rules, then rules for specs.
 pub fn rule_groups() -> Vec<(&'static str, &'static [Rule])> {
     let mut groups = inspect::rule_groups();
     groups.push(("specs", RULES));
     groups
 }
 
-/// Returns the rule for specs with this name.
+/// Returns the rule for specs with this ID.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.id.as_str() == id)
 }
 
-/// A spec and what is known of where it comes from.
+/// A spec and its origin.
 pub struct Spec<'a> {
-    /// The file, as messages call it.
+    /// The spec file, as shown in messages.
     pub file: String,
-    /// Its parts, macros expanded.
+    /// The sections of the spec, with macros expanded.
     pub sections: Sections,
-    /// The text whose literals are somebody's own: the template and its path, or the
-    /// spec itself.
+    /// The path and text that a person wrote: the template, or the spec itself.
     pub written: (String, String),
-    /// Where ROCm is installed, such as `/usr`.
+    /// The prefix where ROCm is installed, such as `/usr`.
     pub prefix: String,
-    /// What only a component of ours has.
+    /// Data that only a component of the workspace has.
     pub own: Option<Own<'a>>,
-    /// The words of upstream's files, where they are at hand.
+    /// The words in upstream's files, if available.
     pub words: Option<Words>,
 }
 
-/// What is known of a component of a workspace.
+/// Data from a component of the workspace.
 pub struct Own<'a> {
-    /// `component.toml`, as messages call it.
+    /// The path of `component.toml`, as shown in messages.
     pub file: String,
-    /// Its environment variables, as they stand there.
+    /// Environment variables, verbatim from `component.toml`.
     pub env: Vec<(&'a str, &'a str)>,
-    /// The patches for this version.
+    /// The patches that apply to this version.
     pub patches: Vec<&'a Patch>,
-    /// The edits for this version.
+    /// The edits that apply to this version.
     pub edits: Vec<&'a Edit>,
-    /// The findings that are accepted.
+    /// The accepted findings.
     pub waivers: &'a [Waiver],
 }
 
@@ -104,14 +102,14 @@ fn finding(rule: &Rule, file: &str, line: usize, found: String, expected: impl I
         file: visible(file),
         line: (line > 0).then_some(line),
         id: rule.id,
-        // Specs of others are looked at, too.
+        // Specs may be untrusted.
         found: visible(&found),
         expected: visible(&expected.into()),
         help: rule.help.to_owned(),
     }
 }
 
-/// Looks at one spec. `packages` are those of the chroot and of the stack.
+/// Checks one spec. `packages` contains the packages of the chroot and of the stack.
 pub fn lint(spec: &Spec<'_>, packages: &Packages) -> Result<(Vec<Finding>, Vec<Waived>), PackagesError> {
     let mut findings = requires::check(spec, packages)?;
     findings.extend(exports::check(spec));

@@ -1,4 +1,4 @@
-//! Rules about what packages require.
+//! Checks the requirements of a spec's packages. It does not install or fetch any package.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::lint_rules::{MISSING, NO_FILES, OUTDATED, UNCHECKED};
 use crate::packages::{Answer, Packages, PackagesError, split};
 use crate::spec::sections::Sections;
 
-/// Tags that say something of a package that is made.
+/// Tags that declare relations of a built package.
 const RELATIONS: &[&str] =
     &["requires", "recommends", "suggests", "supplements", "enhances", "provides", "conflicts", "obsoletes"];
 
-/// Adds what a spec of the stack makes to the packages that there are: its packages, what
-/// they say they provide, and the Python projects that rpm will find in them.
+/// Adds what a spec of the stack builds to `packages`: its packages, their provides, and the Python
+/// projects that rpm will find in them.
 pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) {
     let version = sections.value("version").unwrap_or_default();
     for package in sections.packages.iter().filter(|package| package.files) {
@@ -22,7 +22,7 @@ pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) 
             for provided in split(&tag.value) {
                 let mut words = provided.split_whitespace();
                 let name = words.next().unwrap_or_default();
-                // A package has its own name in its own version first of all.
+                // A package always provides its own name at its own version.
                 if sections.packages.iter().any(|package| package.name == name) {
                     continue;
                 }
@@ -30,7 +30,7 @@ pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) 
             }
         }
     }
-    // The project lies in the first package of a Python module.
+    // The first package of a Python module contains the project.
     let python = sections.packages.iter().find(|p| p.files && p.name.starts_with("python3-"));
     for project in projects {
         if let Some(package) = python {

@@ -1,10 +1,10 @@
-//! What the tests of the rules share.
+//! Provides helpers for the tests of the rules.
 
 use super::{Spec, Words, lint};
 use crate::packages::Packages;
 use crate::spec::sections::Sections;
 
-/// Returns a spec of this text, for ROCm in /usr.
+/// Returns a spec with this text and ROCm in `/usr`.
 pub(super) fn spec(text: &str) -> Spec<'static> {
     Spec {
         file: "x.spec".into(),
@@ -16,7 +16,7 @@ pub(super) fn spec(text: &str) -> Spec<'static> {
     }
 }
 
-/// Returns a release with cmake 3.31 and gcc.
+/// Returns a release that contains cmake 3.31 and gcc 15.
 pub(super) fn packages() -> Packages {
     let mut packages = Packages::empty("c", true);
     packages.add("cmake", "cmake", "3.31");
@@ -24,14 +24,13 @@ pub(super) fn packages() -> Packages {
     packages
 }
 
-/// Returns the words of a text.
 pub(super) fn words(text: &str) -> Words {
     let mut words = Words::default();
     words.add(text);
     words
 }
 
-/// Returns place and text of every finding of a rule.
+/// Returns the location and text of every finding of a rule.
 pub(super) fn found(spec: &Spec<'_>, rule: &str) -> Vec<String> {
     found_with(spec, &packages(), rule)
 }

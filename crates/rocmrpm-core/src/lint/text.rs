@@ -1,12 +1,12 @@
-//! Rules about words in a spec that should not stand there: GPU targets, folders,
-//! programs that fetch something.
+//! Checks a spec for literal text that does not belong there: GPU targets, folders, and programs
+//! that use the network. It does not parse sections.
 
 use super::exports::{is_comment, shell_words};
 use super::{Finding, Spec, finding};
 use crate::lint_rules::{GPU_LIST, NETWORK, OPT_ROCM};
 use crate::spec::sections::Line;
 
-/// Programs that fetch, with the words of which one must follow; none: always.
+/// Programs that use the network, and the subcommands that do so; an empty list means always.
 const FETCHERS: &[(&str, &[&str])] = &[
     ("curl", &[]),
     ("wget", &[]),
@@ -23,7 +23,7 @@ const FETCHERS: &[(&str, &[&str])] = &[
     ("svn", &["checkout"]),
 ];
 
-/// What tells such a program to stay offline.
+/// Options that keep such a program offline.
 const OFFLINE: &[&str] = &["--no-index", "--offline", "--frozen"];
 
 pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
@@ -37,7 +37,7 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
         }
     }
     if spec.prefix == "/usr" {
-        // In %prep it stands in edits that take it out of upstream's files.
+        // In %prep, edits that remove the path from upstream's files mention it.
         let scripts = spec.sections.scripts.iter().filter(|script| script.section != "prep");
         let lines: Vec<&Line> =
             scripts.flat_map(|script| &script.lines).chain(&spec.sections.files).collect();
@@ -57,7 +57,7 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Looks for GPU targets in what somebody wrote, comments and the changelog left out.
+/// Finds literal GPU targets, except in comments and the changelog.
 fn gpu_lists(spec: &Spec<'_>) -> Vec<Finding> {
     let (file, text) = &spec.written;
     let expected = "the targets of the workspace";
@@ -83,7 +83,7 @@ fn gpu_lists(spec: &Spec<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Blanks out the comments of templates and of specs, lines kept.
+/// Blanks out comments of templates and specs but keeps line breaks.
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -98,7 +98,7 @@ fn without_comments(text: &str) -> String {
     out.lines().map(|line| if is_comment(line) { "\n".to_owned() } else { format!("{line}\n") }).collect()
 }
 
-/// Returns the names of GPU targets in a text: `gfx` and two to four hexadecimal digits.
+/// Returns all GPU target names in a text: `gfx` and two to four hexadecimal digits.
 fn gpu_targets(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("gfx") {
@@ -114,7 +114,7 @@ fn gpu_targets(text: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the call of a program that fetches, if a line has one.
+/// Returns the first call on a line that uses the network.
 fn fetches(line: &str) -> Option<String> {
     let words = shell_words(line);
     for command in words.split(|word| [";", "&&", "||", "|", "&"].contains(&word.as_str())) {
@@ -122,7 +122,7 @@ fn fetches(line: &str) -> Option<String> {
             .iter()
             .map(String::as_str)
             .skip_while(|word| {
-                // Words of the shell and variables before a command.
+                // Shell keywords and variable assignments before a command.
                 ["if", "then", "else", "do", "while", "!", "(", "{", "time", "exec", "env"].contains(word)
                     || word.split_once('=').is_some_and(|(name, _)| !name.contains('/'))
             })
@@ -134,9 +134,9 @@ fn fetches(line: &str) -> Option<String> {
         }
         let Some((_, needed)) = FETCHERS.iter().find(|(name, _)| *name == program) else { continue };
         let rest: Vec<&str> = words.collect();
-        // Options of the program may stand before its command: `git -C dir clone`.
+        // Global options may precede the subcommand: `git -C dir clone`.
         let called = needed.is_empty() || rest.iter().take(4).any(|word| needed.contains(word));
-        // `curl --version` asks for nothing.
+        // `curl --version` does not use the network.
         let asks = rest.iter().all(|word| ["--version", "-V", "--help"].contains(word)) && !rest.is_empty();
         if called && !asks && !rest.iter().any(|word| OFFLINE.contains(word)) {
             let word = rest.iter().find(|word| needed.contains(word));

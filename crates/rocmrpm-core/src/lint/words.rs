@@ -1,18 +1,18 @@
-//! The words of upstream's files that could be names of environment variables. Finding
-//! the files is the caller's business.
+//! Collects words from upstream's files that could name environment variables. It does not locate
+//! the files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Files larger than this are data.
+/// Maximum size of a text file, in bytes. Larger files are data.
 const MAX_FILE: u64 = 4 << 20;
 
-/// Names in capitals that occur in a source.
+/// Uppercase names that occur in a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words(BTreeSet<String>);
 
 impl Words {
-    /// Takes in a text's words.
+    /// Adds the words of a text.
     pub fn add(&mut self, text: &str) {
         let capital = |word: &&str| {
             word.len() > 2
@@ -37,7 +37,7 @@ impl Words {
     }
 }
 
-/// Reads the text files below a folder, links not followed.
+/// Reads the text files below a folder without following links.
 pub fn words_of(folder: &Path, words: &mut Words) -> std::io::Result<()> {
     for entry in walkdir::WalkDir::new(folder) {
         let entry = entry?;

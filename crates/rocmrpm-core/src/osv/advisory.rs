@@ -1,4 +1,5 @@
-//! One advisory: read from JSON, and judged for a package at a version.
+//! Reads an advisory from JSON and decides whether it affects a package version. It does not fetch
+//! advisories.
 //!
 //! Source: OSV schema 1.7, "Evaluation" for the algorithm of `affected`.
 
@@ -9,26 +10,26 @@ use super::version::Version;
 use super::{Ecosystem, Package, Severity};
 use crate::sources::normalized;
 
-/// The schema's major version that is understood.
+/// The supported major version of the schema.
 const MAJOR: &str = "1";
 
-/// How long an ID may be; the longest real ones have some 30 characters.
+/// Maximum length of an ID; the longest real IDs have about 30 characters.
 const MAX_ID: usize = 100;
 
-/// An advisory.
+/// An advisory from an OSV database.
 #[derive(Debug, Clone)]
 pub struct Advisory {
-    /// Its ID, such as `GHSA-...` or `PYSEC-...`.
+    /// The ID, such as `GHSA-...` or `PYSEC-...`.
     pub id: String,
-    /// When it was last changed.
+    /// The time of the last change.
     pub modified: Timestamp,
-    /// IDs of the same vulnerability elsewhere, such as `CVE-...`.
+    /// IDs of the same vulnerability in other databases, such as `CVE-...`.
     pub aliases: Vec<String>,
-    /// One line.
+    /// A one-line summary.
     pub summary: String,
-    /// How severe it is.
+    /// The severity, as far as it is known.
     pub severity: Severity,
-    /// Whether its database took it back.
+    /// Whether the database withdrew the advisory.
     pub withdrawn: bool,
     affected: Vec<Affected>,
 }
@@ -36,11 +37,11 @@ pub struct Advisory {
 /// Whether an advisory affects a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It does; with the lowest later version that is not affected.
+    /// The package is affected. Contains the lowest later version that is not affected.
     Affected(Option<String>),
-    /// It does not.
+    /// The package is not affected.
     Clear,
-    /// A version in it cannot be compared.
+    /// A version that is relevant for the decision cannot be compared.
     Unclear(String),
 }
 
@@ -82,7 +83,7 @@ struct Vector {
     score: String,
 }
 
-/// The parts of a document that are read.
+/// The fields of a document that rocmrpm uses.
 #[derive(Deserialize)]
 struct Document {
     schema_version: Option<String>,
@@ -97,18 +98,18 @@ struct Document {
     database_specific: Option<serde_json::Value>,
 }
 
-/// Returns whether an ID can stand in a URL and on a terminal as it is.
+/// Returns whether an ID is safe in a URL and on a terminal.
 pub(super) fn is_id(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     !id.is_empty() && id.len() <= MAX_ID && id.chars().all(plain) && !id.starts_with('.')
 }
 
 impl Advisory {
-    /// Reads a document; the error says what is wrong with it.
+    /// Reads a document; the error describes the problem.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
         let document: Document =
             serde_json::from_slice(bytes).map_err(|error| format!("it is not an advisory: {error}"))?;
-        // Without it the version is 1.0.0 (OSV schema, "schema_version").
+        // The default version is 1.0.0 (OSV schema, "schema_version").
         let schema = document.schema_version.as_deref().unwrap_or("1.0.0");
         if schema.split('.').next() != Some(MAJOR) {
             let schema = crate::text::visible(schema);
@@ -117,14 +118,14 @@ impl Advisory {
         if !is_id(&document.id) {
             return Err(format!("`{}` cannot be an ID", crate::text::visible(&document.id)));
         }
-        // Databases have had aliases with commas and blanks. Those cannot be accepted by name.
+        // Some databases have aliases with commas and spaces. Users cannot accept those by name.
         let mut names = document.aliases.unwrap_or_default();
         names.retain(|id| is_id(id));
         let modified: Timestamp = document.modified.parse().map_err(|_| {
             format!("`modified` is `{}`, not a time of RFC 3339", crate::text::visible(&document.modified))
         })?;
         let affected = document.affected.unwrap_or_default();
-        // A vector may stand beside each package instead (OSV schema, "severity").
+        // Packages may have their own vectors (OSV schema, "severity").
         let own = document.severity.unwrap_or_default();
         let vectors = own.iter().chain(affected.iter().flat_map(|one| one.severity.iter().flatten()));
         let vectors: Vec<&str> =
@@ -144,17 +145,17 @@ impl Advisory {
         })
     }
 
-    /// Returns all of its IDs, its own first.
+    /// Returns the ID, then all aliases.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         [&self.id].into_iter().chain(&self.aliases).map(String::as_str)
     }
 
-    /// Returns the ecosystems of the packages that it is about, each once for every package.
+    /// Returns the ecosystem of every affected package entry, including duplicates.
     pub(super) fn ecosystems(&self) -> impl Iterator<Item = &str> {
         self.affected.iter().filter_map(|one| Some(one.package.as_ref()?.ecosystem.as_str()))
     }
 
-    /// Returns the names of the packages of an ecosystem that it is about.
+    /// Returns the names of affected packages in an ecosystem.
     pub(super) fn names(&self, ecosystem: Ecosystem) -> impl Iterator<Item = String> {
         let of = move |one: &Affected| {
             let package = one.package.as_ref().filter(|package| package.ecosystem == ecosystem.name())?;
@@ -163,7 +164,7 @@ impl Advisory {
         self.affected.iter().filter_map(of)
     }
 
-    /// Judges a package.
+    /// Decides whether the advisory affects a package.
     pub(super) fn judge(&self, package: &Package) -> Verdict {
         if self.withdrawn {
             return Verdict::Clear;
@@ -175,7 +176,7 @@ impl Advisory {
         };
         let ours: Vec<&Affected> = self.affected.iter().filter(ours).collect();
         let Some(at) = Version::parse(*ecosystem, version) else {
-            // Text against text is all that is left.
+            // The versions can only be compared as text.
             let listed = ours.iter().any(|one| one.versions.iter().flatten().any(|text| text == version));
             return match (listed, ours.is_empty()) {
                 (true, _) => Verdict::Affected(None),
@@ -203,7 +204,7 @@ impl Advisory {
     }
 }
 
-/// Returns a name as packages of the ecosystem are compared by.
+/// Returns a package name in the ecosystem's canonical form.
 fn canonical(ecosystem: Ecosystem, name: &str) -> String {
     match ecosystem {
         Ecosystem::PyPi => normalized(name),
@@ -215,7 +216,7 @@ impl Affected {
     fn judge(&self, ecosystem: Ecosystem, at: &Version) -> Verdict {
         let mut verdict = Verdict::Clear;
         let mut later: Vec<(Version, &str)> = Vec::new();
-        // Commits say nothing about a release.
+        // Commit ranges do not apply to releases.
         for range in self.ranges.iter().flatten().filter(|range| range.kind != "GIT") {
             match range.holds(ecosystem, at) {
                 Ok(true) => verdict = Verdict::Affected(None),
@@ -242,18 +243,18 @@ impl Affected {
 }
 
 impl Range {
-    /// Returns whether a version lies in the range; the error is a version that cannot be read.
+    /// Returns whether a version is in the range; the error is a version that cannot be parsed.
     fn holds<'r>(&'r self, ecosystem: Ecosystem, at: &Version) -> Result<bool, &'r str> {
         let mut events = Vec::new();
         for event in &self.events {
             let (text, rank) = match event {
-                // Of several events at one version the one that begins comes first.
+                // At the same version, `introduced` comes first.
                 Event::Introduced(text) => (text, 0),
                 Event::Fixed(text) => (text, 1),
                 Event::LastAffected(text) => (text, 2),
                 Event::Limit(text) => (text, 3),
             };
-            // `0` stands before every version, pre-releases of 0 included; `*` after.
+            // `0` precedes every version, including pre-releases of 0; `*` follows every version.
             let version = match text.as_str() {
                 "0" if rank == 0 => None,
                 "*" if rank == 3 => continue,

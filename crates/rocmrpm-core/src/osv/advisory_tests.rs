@@ -1,4 +1,4 @@
-//! Advisories that follow public ones (tests/osv/README.md), and ones that are wrong.
+//! Tests advisories modeled on public ones (tests/osv/README.md), and invalid advisories.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn fixed(version: &str) -> Verdict {
     Verdict::Affected(Some(version.to_owned()))
 }
 
-/// Returns an advisory about `a` on PyPI with these `affected` keys.
+/// Returns an advisory for `a` on PyPI with these `affected` keys.
 fn about(keys: &str) -> Advisory {
     real(&format!(
         r#"{{"id":"X-1","modified":"2026-01-01T00:00:00Z",
@@ -63,7 +63,7 @@ fn reads_what_the_databases_state() {
     assert_eq!((github.severity.name(), github.severity.score), ("medium", Some(5.9)));
     let pypa = real(include_str!("../../../../tests/osv/PYSEC-2024-24.json"));
     assert!(pypa.summary.starts_with("aiohttp is an asynchronous") && pypa.summary.ends_with("Python."));
-    // Commits are no versions.
+    // Commit ranges do not apply to releases.
     assert_eq!(judged(&pypa, Ecosystem::PyPi, "aiohttp", "1.0.4"), Verdict::Clear);
     assert_eq!(judged(&pypa, Ecosystem::PyPi, "aiohttp", "3.9.1"), fixed("3.9.2"));
 }
@@ -136,7 +136,7 @@ fn rejects_other_documents() {
     for end in 0..whole.len() {
         assert!(Advisory::read(&whole.as_bytes()[..end]).is_err(), "{end}");
     }
-    // Null stands for what is missing.
+    // A null is treated as a missing key.
     let nulls =
         r#"{"id":"X","modified":"2026-01-01T00:00:00Z","aliases":null,"affected":null,"severity":null}"#;
     assert!(Advisory::read(nulls.as_bytes()).is_ok());

@@ -1,4 +1,4 @@
-//! Why nothing is known about vulnerabilities.
+//! Defines the errors of vulnerability lookups and their help texts.
 
 use std::path::{Path, PathBuf};
 
@@ -9,44 +9,44 @@ use crate::process::ProcessError;
 use crate::sources::SourceError;
 use crate::text::visible;
 
-/// Why nothing is known about vulnerabilities.
+/// Errors that occur while looking up vulnerabilities.
 #[derive(Debug, thiserror::Error)]
 pub enum OsvError {
-    /// The service does not answer.
+    /// The service did not respond.
     #[error("cannot ask {address} for advisories")]
     Unreachable {
-        /// Its address.
+        /// The address of the service.
         address: String,
-        /// What happened.
+        /// The cause.
         source: Box<SourceError>,
     },
-    /// The service answers with something else than OSV's documents.
+    /// The service returned something other than OSV documents.
     #[error("the answer of {url} cannot be used: {wrong}")]
     Answer {
-        /// What was asked.
+        /// The requested URL.
         url: String,
-        /// What is wrong with the answer.
+        /// The problem with the response.
         wrong: String,
     },
-    /// An export cannot be read.
+    /// An export could not be read.
     #[error("{} is not an export of OSV: {wrong}", path.display())]
     Export {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         wrong: String,
     },
-    /// A file of an export cannot be read.
+    /// A file in an export could not be read.
     #[error("{}: {}: {wrong}", path.display(), visible(member))]
     Member {
-        /// The file or folder.
+        /// The export.
         path: PathBuf,
-        /// The file in it.
+        /// The file inside the export.
         member: String,
-        /// What is wrong.
+        /// The problem.
         wrong: String,
     },
-    /// No export has advisories of an ecosystem without which nothing can be said.
+    /// No export contains advisories for a required ecosystem.
     #[error("{} has no advisory for {ecosystem}", listed(paths))]
     Lacks {
         /// The exports.
@@ -54,25 +54,25 @@ pub enum OsvError {
         /// The ecosystem.
         ecosystem: &'static str,
     },
-    /// An export is too old to be of use.
+    /// An export is too old.
     #[error("the newest advisory in {} is from {newest}, {days} days ago; at most {allowed} are allowed", path.display())]
     Old {
         /// The export.
         path: PathBuf,
-        /// The day of its newest advisory.
+        /// The date of the newest advisory.
         newest: Date,
-        /// How long ago that is.
+        /// The age of the newest advisory, in days.
         days: i64,
-        /// How long ago it may be.
+        /// The maximum age, in days.
         allowed: i64,
     },
-    /// The cache cannot be used.
+    /// The cache could not be used.
     #[error(transparent)]
     Cache(Box<SourceError>),
-    /// The user asked to stop.
+    /// The user interrupted the command.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The file system refuses.
+    /// A file system operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -91,7 +91,7 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Where exports are. Source: OSV's documentation, "Data dumps".
+/// Where to download exports. Source: OSV's documentation, "Data dumps".
 const FETCH: &str =
     "fetch a new export: `curl -fLO https://osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip`";
 

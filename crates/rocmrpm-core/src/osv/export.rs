@@ -1,5 +1,5 @@
-//! An export of OSV: the zip archive of an ecosystem, or a folder, with one JSON file for each
-//! advisory. What it holds is untrusted: sizes are bounded.
+//! Reads an OSV export: a zip archive or a folder with one JSON file per advisory. Its content is
+//! untrusted, so sizes are limited. It does not download exports.
 //!
 //! Source: OSV's documentation, "Data dumps".
 
@@ -19,39 +19,40 @@ use crate::machine;
 use crate::parallel;
 use crate::process;
 
-/// How large one advisory may be, in bytes. The largest real ones have some hundred thousand.
+/// Maximum size of an advisory, in bytes. The largest real advisories have several hundred
+/// thousand.
 const MAX_ADVISORY: u64 = 8 << 20;
-/// How many files an export may have, and how many bytes they may unpack to: several times those
-/// of npm's, the largest.
+/// Maximum number of files in an export and maximum unpacked size in bytes: several times those of
+/// npm, the largest export.
 const MAX_FILES: usize = 2_000_000;
 const MAX_TOTAL: u64 = 8 << 30;
-/// How many bytes are held before they are parsed.
+/// Number of bytes to buffer before parsing.
 const BATCH: usize = 32 << 20;
 
-/// How old the newest advisory may be, in days, before the export is refused: half a year, in
-/// which PyPI gets some thousand advisories.
+/// Maximum age of the newest advisory, in days: half a year, in which PyPI gets several thousand
+/// advisories. Older exports are rejected.
 const MAX_AGE: i64 = 180;
-/// After how many days an age is worth a warning.
+/// Age in days above which rocmrpm warns.
 const FRESH: i64 = 30;
 
-/// What was read of an export.
+/// The relevant content of an export.
 #[derive(Debug)]
 pub struct Export {
     /// The file or folder.
     pub path: PathBuf,
-    /// When its newest advisory was changed.
+    /// The time of the newest change to an advisory.
     pub newest: Timestamp,
-    /// How many days before `now` that was.
+    /// The age of the newest advisory, in days.
     pub age: i64,
-    /// The advisories that name a package of interest.
+    /// The advisories that name a relevant package.
     advisories: Vec<Advisory>,
-    /// The ecosystems that it has advisories for.
+    /// The ecosystems that the export covers.
     ecosystems: BTreeSet<String>,
 }
 
 impl Export {
-    /// Reads an export, of which only advisories that name one of the packages are kept. One
-    /// that is too old at the time `now` is refused.
+    /// Reads an export and keeps only advisories that name one of the packages. Rejects an export
+    /// that is too old at the time `now`.
     pub fn read(path: &Path, packages: &[Package], now: Timestamp) -> Result<Self, OsvError> {
         let mut reading = Reading { path, packages, batch: Vec::new(), held: 0, bytes: 0, kept: Vec::new() };
         reading.all()?;
@@ -73,12 +74,12 @@ impl Export {
         Ok(Self { path: path.to_owned(), newest, age, advisories, ecosystems })
     }
 
-    /// Returns the day on which its newest advisory was changed.
+    /// Returns the date of the newest change to an advisory.
     pub fn newest_day(&self) -> Date {
         self.newest.to_zoned(TimeZone::UTC).date()
     }
 
-    /// Returns a warning if the export is not fresh.
+    /// Returns a warning if the export is not recent.
     pub fn warning(&self) -> Option<String> {
         let day = self.newest_day();
         (self.age > FRESH).then(|| {
@@ -90,13 +91,13 @@ impl Export {
         })
     }
 
-    /// Returns whether it has advisories for an ecosystem, whose name may have a suffix.
+    /// Returns whether the export covers an ecosystem; names in the export may have a suffix.
     pub fn covers(&self, ecosystem: &str) -> bool {
         self.ecosystems.iter().any(|name| name.split(':').next() == Some(ecosystem))
     }
 }
 
-/// Returns what exports say of packages.
+/// Returns the advisories in the exports that affect the packages.
 pub fn judge(exports: &[Export], packages: &[Package]) -> Answer {
     let mut answer = Answer::default();
     for package in packages {
@@ -123,22 +124,22 @@ pub fn judge(exports: &[Export], packages: &[Package]) -> Answer {
     answer
 }
 
-/// What is kept of one file.
+/// The relevant content of one file.
 struct Kept {
     modified: Timestamp,
     ecosystems: BTreeSet<String>,
-    /// Nothing if it names no package of interest.
+    /// `None` if the advisory names no relevant package.
     advisory: Option<Advisory>,
 }
 
 struct Reading<'a> {
     path: &'a Path,
     packages: &'a [Package],
-    /// Files that are not parsed yet: name and content.
+    /// Name and content of files to parse.
     batch: Vec<(String, Vec<u8>)>,
-    /// How many bytes these have.
+    /// Size of `batch`, in bytes.
     held: usize,
-    /// How many bytes were read so far.
+    /// Total number of bytes read.
     bytes: u64,
     kept: Vec<Kept>,
 }
@@ -190,7 +191,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Reads a file, whatever size it claims to have.
+    /// Reads a file with a size limit that does not rely on the declared size.
     fn take(&mut self, name: String, file: impl Read) -> Result<(), OsvError> {
         let mut bytes = Vec::new();
         let read = file.take(MAX_ADVISORY + 1).read_to_end(&mut bytes);

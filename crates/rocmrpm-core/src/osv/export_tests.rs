@@ -1,4 +1,4 @@
-//! Exports that are as OSV writes them, and hostile ones.
+//! Tests valid exports as OSV writes them, and malicious ones.
 
 use std::io::Write;
 
@@ -62,7 +62,7 @@ fn zip_archives_and_folders_are_read_alike() {
         assert_eq!(ids, [vec!["GHSA-5h86-8mv2-jq9f", "PYSEC-2024-24"], vec!["RUSTSEC-2025-0009"], vec![]]);
         assert_eq!(answer.hits[1][0].fixed.as_deref(), Some("0.17.12"));
     }
-    // The same advisory in two exports is one.
+    // The same advisory in two exports is listed once.
     let both = [&zip, &folder].map(|path| Export::read(path, &packages, now()).unwrap());
     assert_eq!(judge(&both, &packages).hits[1].len(), 1);
 }
@@ -82,7 +82,7 @@ fn an_old_export_is_warned_of_and_then_refused() {
     assert!(warning.contains("is from 2026-09-22, 61 days ago"), "{warning}");
     let error = read("2025-11-20T00:00:00Z").unwrap_err().to_string();
     assert!(error.contains("all.zip is from 2025-11-20, 367 days ago; at most 180 are allowed"), "{error}");
-    // A clock that is behind is no reason to refuse.
+    // A clock that is behind does not cause a rejection.
     assert_eq!(read("2027-01-01T00:00:00Z").unwrap().warning(), None);
 }
 
@@ -103,7 +103,7 @@ fn rejects_what_is_not_an_export() {
     let other = AIOHTTP.replace("1.7.3", "3.0.0");
     zip_of(&path, &[("a.json", other.as_bytes())]);
     assert!(wrong(&path).contains("a.json: it has schema_version `3.0.0`"));
-    // 9 MiB that pack into some thousand bytes.
+    // 9 MiB that compress to several thousand bytes.
     zip_of(&path, &[("bomb.json", &vec![b' '; 9 << 20])]);
     assert!(fs::metadata(&path).unwrap().len() < 100_000);
     assert!(wrong(&path).contains("bomb.json: it has more than 8388608 bytes"));
@@ -122,7 +122,7 @@ fn cut_and_changed_archives_never_panic() {
         let mut changed = whole.clone();
         changed[at] ^= 0xff;
         fs::write(&path, &changed).unwrap();
-        // A changed time or name may do no harm; a changed advisory fails its checksum.
+        // A corrupted time or name is harmless; a corrupted advisory fails its checksum.
         if let Ok(export) = Export::read(&path, &packages, now()) {
             assert!(judge(&[export], &packages).hits[0].len() <= 1);
         }

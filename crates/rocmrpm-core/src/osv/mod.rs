@@ -1,5 +1,5 @@
-//! Known vulnerabilities in the format of OSV, <https://ossf.github.io/osv-schema/>: asked of the
-//! service, or read from an export of it. Which packages are of interest is not known here.
+//! Looks up known vulnerabilities in the OSV format, <https://ossf.github.io/osv-schema/>, from the
+//! service or an export. It does not decide which packages are relevant.
 
 mod advisory;
 mod error;
@@ -38,7 +38,7 @@ pub enum Ecosystem {
 }
 
 impl Ecosystem {
-    /// Returns its name in OSV's documents.
+    /// Returns the name in OSV documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::PyPi => "PyPI",
@@ -48,7 +48,7 @@ impl Ecosystem {
         }
     }
 
-    /// Returns the ecosystem of a package URL's type (package-url specification, "Known types").
+    /// Returns the ecosystem for a package URL type (package-url specification, "Known types").
     pub fn of_purl_type(kind: &str) -> Option<Self> {
         match kind {
             "pypi" => Some(Self::PyPi),
@@ -60,14 +60,14 @@ impl Ecosystem {
     }
 }
 
-/// A package at a version.
+/// A package at a specific version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Package {
-    /// Where it is published.
+    /// The ecosystem that publishes the package.
     pub ecosystem: Ecosystem,
-    /// Its name there; of a Python distribution the normalized one.
+    /// The name in that ecosystem; normalized for Python distributions.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
 }
 
@@ -80,11 +80,11 @@ pub struct Hit {
     pub fixed: Option<String>,
 }
 
-/// What is known of some packages.
+/// The result of a lookup.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// The hits of each package, in the order in which the packages were given.
+    /// The hits for each package, in the order of the packages.
     pub hits: Vec<Vec<Hit>>,
-    /// Sentences about advisories that could not be judged.
+    /// Messages about advisories that could not be evaluated.
     pub unclear: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! The OSV service: which advisories affect packages, by its batch API, and each advisory once.
-//! Advisories are kept in the cache by ID and time of change.
+//! Queries the OSV service: the batch API for the advisories of packages, then each advisory once.
+//! It caches advisories by ID and modification time. It does not read exports.
 //!
 //! Source: OSV's API documentation, "POST /v1/querybatch" and "GET /v1/vulns/{id}".
 
@@ -14,20 +14,20 @@ use super::{Advisory, Answer, Hit, OsvError, Package};
 use crate::sources::{Fetcher, SourceError, shown_url};
 use crate::text::visible;
 
-/// Where the service is; `ROCMRPM_OSV_URL` overrides it.
+/// Default address of the service; `ROCMRPM_OSV_URL` overrides it.
 pub const ADDRESS: &str = "https://api.osv.dev";
 
-/// How many packages one request may name.
+/// Maximum number of packages per request.
 const AT_ONCE: usize = 1000;
 
-/// How many pages an answer may have. The longest real ones have a few.
+/// Maximum number of pages in a response. The longest real responses have a few.
 const MAX_PAGES: usize = 100;
 
-/// The service.
+/// The OSV service.
 pub struct Service<'a> {
-    /// Its address, without a path.
+    /// The address without a path.
     pub address: &'a str,
-    /// How long one answer may take.
+    /// Timeout for one response.
     pub limit: Duration,
 }
 
@@ -48,18 +48,18 @@ struct Summary {
     modified: Option<String>,
 }
 
-/// An advisory's ID and when it was last changed.
+/// An advisory's ID and the time of its last change.
 type Stamp = (String, Option<String>);
 
 impl Service<'_> {
-    /// Returns what the service knows of packages.
+    /// Returns the advisories that affect the packages.
     pub fn ask(&self, packages: &[Package], fetcher: &Fetcher<'_>) -> Result<Answer, OsvError> {
         let listed = self.list(packages, fetcher)?;
         let stamps: BTreeSet<&Stamp> = listed.iter().flatten().collect();
         let advisories = self.advisories(&stamps.into_iter().collect::<Vec<_>>(), fetcher)?;
         let hits = packages.iter().zip(&listed).map(|(package, stamps)| {
             let found = stamps.iter().filter_map(|(id, _)| advisories.get(id.as_str()));
-            // Its word counts, whatever we make of the ranges.
+            // Trust the service's decision regardless of how we evaluate the ranges.
             let hit =
                 |advisory: &Advisory| Hit { fixed: advisory.fixed(package), advisory: advisory.clone() };
             found.filter(|advisory| !advisory.withdrawn).map(hit).collect()
@@ -67,7 +67,7 @@ impl Service<'_> {
         Ok(Answer { hits: hits.collect(), unclear: Vec::new() })
     }
 
-    /// Returns the advisories of each package.
+    /// Returns the advisory stamps for each package.
     fn list(&self, packages: &[Package], fetcher: &Fetcher<'_>) -> Result<Vec<Vec<Stamp>>, OsvError> {
         let url = self.url("/v1/querybatch");
         let mut listed = vec![Vec::new(); packages.len()];
@@ -106,7 +106,7 @@ impl Service<'_> {
         Ok(listed)
     }
 
-    /// Returns advisories by ID.
+    /// Returns advisories by ID, from the cache or the service.
     fn advisories<'s>(
         &self,
         stamps: &[&'s Stamp],
@@ -145,7 +145,7 @@ impl Service<'_> {
         format!("{}{path}", self.address.trim_end_matches('/'))
     }
 
-    /// Returns what an advisory is kept by; one that does not say when it changed is not kept.
+    /// Returns the cache key of an advisory, or `None` if it has no modification time.
     fn recipe(&self, (id, modified): &Stamp) -> Option<String> {
         let modified = modified.as_ref()?;
         Some(format!("osv advisory 1\n{}\n{id}\n{modified}\n", self.address))

@@ -1,4 +1,5 @@
-//! How severe an advisory is: the word of its database, else the rating of its CVSS vector.
+//! Determines the severity of an advisory: the word in its database, or the rating of its CVSS
+//! vector. It does not calculate CVSS 4 scores.
 //!
 //! Sources: CVSS v3.1 specification document, section 7.1 "Base Metrics Equations", table 14
 //! "Qualitative severity rating scale"; GitHub's advisories state `database_specific.severity`.
@@ -21,7 +22,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns its name.
+    /// Returns the name in lowercase.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -31,7 +32,7 @@ impl Level {
         }
     }
 
-    /// Reads the word of a database, such as `MODERATE`.
+    /// Parses a database's word, such as `MODERATE`.
     fn of_word(word: &str) -> Option<Self> {
         match word.to_ascii_lowercase().as_str() {
             "low" => Some(Self::Low),
@@ -53,19 +54,19 @@ impl Level {
     }
 }
 
-/// What an advisory states about its severity.
+/// The severity that an advisory states.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Severity {
-    /// The rating, if it is known.
+    /// The rating, if known.
     pub level: Option<Level>,
-    /// The base score of the vector, if that is CVSS 3.
+    /// The base score of the vector, for CVSS 3 only.
     pub score: Option<f64>,
-    /// The CVSS vector, of the newest version that the advisory has.
+    /// The CVSS vector of the newest version in the advisory.
     pub vector: Option<String>,
 }
 
 impl Severity {
-    /// Returns the severity for a database's word and CVSS vectors.
+    /// Determines the severity from a database's word and CVSS vectors.
     pub(super) fn new(word: Option<&str>, vectors: &[&str]) -> Self {
         let score = vectors.iter().find_map(|vector| base_score(vector));
         let vector = vectors.iter().max().map(|vector| (*vector).to_owned());
@@ -73,13 +74,13 @@ impl Severity {
         Self { level, score, vector }
     }
 
-    /// Returns its name for people.
+    /// Returns the display name.
     pub fn name(&self) -> &'static str {
         self.level.map_or("unknown", Level::name)
     }
 }
 
-/// Returns the base score of a vector of CVSS 3.0 or 3.1; `None` if it is not one.
+/// Returns the base score of a CVSS 3.0 or 3.1 vector; `None` for anything else.
 fn base_score(vector: &str) -> Option<f64> {
     let metrics = vector.strip_prefix("CVSS:3.1/").or_else(|| vector.strip_prefix("CVSS:3.0/"))?;
     let value = |name: &str| metrics.split('/').find_map(|m| m.strip_prefix(name)?.strip_prefix(':'));
@@ -109,7 +110,8 @@ fn base_score(vector: &str) -> Option<f64> {
     Some(if impact <= 0.0 { 0.0 } else { rounded_up((factor * (impact + exploitability)).min(10.0)) })
 }
 
-/// Rounds up to one decimal as the specification's appendix A does, so that 4.000002 stays 4.0.
+/// Rounds up to one decimal place as in appendix A of the specification, so that 4.000002 becomes
+/// 4.0.
 fn rounded_up(score: f64) -> f64 {
     let whole = (score * 100_000.0).round() as u64;
     let tenths = if whole.is_multiple_of(10_000) { whole / 10_000 } else { whole / 10_000 + 1 };

@@ -1,5 +1,5 @@
-//! The order of versions in each ecosystem: PEP 440 for PyPI, Semantic Versioning for the others
-//! (OSV schema, "affected[].ranges[].type"; semver.org, section 11).
+//! Orders versions by ecosystem: PEP 440 for PyPI, Semantic Versioning for the others (OSV schema,
+//! "affected[].ranges[].type"; semver.org, section 11). It does not read advisories.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// Reads a version; `None` if it is not one of that ecosystem.
+    /// Parses a version; `None` if it is invalid in that ecosystem.
     pub fn parse(ecosystem: Ecosystem, text: &str) -> Option<Self> {
         match ecosystem {
             Ecosystem::PyPi => pep440_rs::Version::from_str(text).ok().map(Self::Pep440),
@@ -23,11 +23,10 @@ impl Version {
     }
 }
 
-/// A version of Semantic Versioning. Build metadata does not count.
+/// A Semantic Versioning version without build metadata, which does not affect the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Semantic {
     numbers: [u64; 3],
-    /// The identifiers of a pre-release.
     pre: Vec<String>,
 }
 
@@ -44,7 +43,7 @@ impl Semantic {
         }
         let mut numbers = [0; 3];
         let parts: Vec<&str> = release.split('.').collect();
-        // Advisories shorten versions: `1` and `1.2`.
+        // Advisories abbreviate versions, such as `1` and `1.2`.
         if parts.len() > numbers.len() {
             return None;
         }
@@ -92,7 +91,7 @@ mod tests {
 
     #[test]
     fn orders_semantic_versions() {
-        // The example of semver.org, section 11, between two more releases.
+        // The example in semver.org, section 11, between two other releases.
         let sorted = [
             "0.9.9",
             "1.0.0-alpha",

@@ -1,5 +1,4 @@
-//! The note beside a component's wheels: what they were made from and judged by. Not how they
-//! are made.
+//! Records what a component's wheels were built from and inspected with. It does not build wheels.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +11,9 @@ use crate::files;
 use crate::stack::KeyInputs;
 use crate::wheel::Pins;
 
-/// The format of the note.
+/// The schema ID of the note.
 const SCHEMA: &str = "rocmrpm/wheels/2";
 
-/// Its name.
 const FILE: &str = "wheels.json";
 
 /// `wheels.json`: the wheels of one component, and what they were made from.
@@ -48,21 +46,20 @@ impl Note {
         Self { schema: SCHEMA.to_owned(), made_from, requires, judged_by, wheels }
     }
 
-    /// Reads the note in a folder, if there is a whole one of our format.
+    /// Reads the note in a folder, if it is valid and has our schema.
     pub fn read(dir: &Path) -> Option<Self> {
         let note: Self = serde_json::from_slice(&fs_err::read(dir.join(FILE)).ok()?).ok()?;
         (note.schema == SCHEMA).then_some(note)
     }
 
-    /// Writes the note into a folder.
     pub fn write(&self, dir: &Path) -> std::io::Result<()> {
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');
         files::write_atomically(&dir.join(FILE), json)
     }
 
-    /// Returns why the wheels in a folder would be made anew; nothing where they are what
-    /// would be made. Files are checked by presence and size.
+    /// Returns the reasons to rebuild the wheels in a folder; empty if they are up to date. Checks
+    /// only presence and size of files.
     pub fn reasons_to_make(&self, now: &KeyInputs, pins: &Pins, dir: &Path) -> Vec<String> {
         let mut reasons: Vec<String> =
             now.changed_since(&self.made_from).iter().map(|name| format!("{name} changed")).collect();
@@ -82,7 +79,7 @@ impl Note {
         reasons
     }
 
-    /// Returns the wheels whose content is not what was made, whatever their size.
+    /// Returns the wheels whose content has changed, even if the size is the same.
     pub fn damaged(&self, dir: &Path) -> std::io::Result<Vec<&str>> {
         let mut damaged = Vec::new();
         for wheel in &self.wheels {
@@ -94,7 +91,7 @@ impl Note {
     }
 }
 
-/// Returns what a requirement on each of these distributions is pinned to.
+/// Returns the version that each distribution's requirement is pinned to.
 pub(super) fn pinned(
     names: impl IntoIterator<Item = String>,
     pins: &Pins,

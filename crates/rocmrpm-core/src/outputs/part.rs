@@ -1,5 +1,5 @@
-//! One component of a stack as far as its wheels go: its inspected RPMs, and everything that
-//! decides over the bytes of the wheels made of them. Makes nothing.
+//! Collects a component's inspected RPMs and everything that determines the bytes of its wheels. It
+//! does not build wheels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,39 +25,38 @@ pub(super) struct Part<'w> {
     pub rpms: Vec<PathBuf>,
     pub gpu_targets: Vec<GpuTarget>,
     pub label: LocalLabel,
-    /// Where its wheels lie.
+    /// The folder of the wheels.
     pub dir: PathBuf,
-    /// The version of the ROCm that it was built with.
+    /// The ROCm version of the build.
     rocm: String,
     source: RocmSource,
     python: Option<(u32, u32)>,
     pub leave_out: Vec<String>,
     origin: Origin,
-    /// What the RPMs were inspected by.
+    /// The inputs of the RPM inspection.
     inspection: KeyInputs,
 }
 
-/// Returns the folder with the wheels of all components, each with one of its own.
+/// Returns the folder that contains one folder of wheels per component.
 pub(super) fn wheels_dir(workspace: &Workspace) -> PathBuf {
     workspace.build_dir().join("wheels")
 }
 
-/// Returns the components that wheels are made of. What was generated for a Python closure is on
-/// an index already: pip takes it from there, at the lock's versions.
+/// Returns the components that get wheels. Generated components of a Python closure are already on
+/// an index; pip installs them from there at the locked versions.
 fn with_wheels<'w>(stack: &Stack<'w>) -> impl Iterator<Item = &'w Component> {
     stack.order().iter().copied().filter(|component| component.generated.is_none())
 }
 
-/// Returns the components of a stack that have inspected RPMs, in build order. Damaged
-/// results are left out: a note that they gave no wheel would hold for the same RPMs built
-/// again.
+/// Returns the components of a stack that have inspected RPMs, in build order. Omits damaged
+/// results: recording that they gave no wheel would wrongly apply when the same RPMs are rebuilt.
 pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<Part<'w>>, Error> {
     let python = python(stack.workspace)?;
     let parts = with_wheels(stack).map(|component| Part::of(stack.workspace, component, python));
     parts.filter_map(Result::transpose).collect()
 }
 
-/// Returns the components that have results, but none that can be used.
+/// Returns the components whose results are all unusable.
 pub(super) fn damaged<'w>(stack: &Stack<'w>, parts: &[Part<'w>]) -> Result<Vec<&'w ComponentName>, IoError> {
     let build_dir = stack.workspace.build_dir();
     let used = |name: &ComponentName| parts.iter().any(|part| part.component.name == *name);
@@ -70,7 +69,7 @@ pub(super) fn damaged<'w>(stack: &Stack<'w>, parts: &[Part<'w>]) -> Result<Vec<&
     Ok(damaged)
 }
 
-/// Returns the version of the Python that the packages are built for.
+/// Returns the Python version of the target.
 fn python(workspace: &Workspace) -> Result<Option<(u32, u32)>, Error> {
     let version = match workspace.chroot.is_host() {
         true => machine::python_version()?,
@@ -80,7 +79,7 @@ fn python(workspace: &Workspace) -> Result<Option<(u32, u32)>, Error> {
     Ok(numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?))))
 }
 
-/// Returns the number that a Release such as `3~dirty%{?dist}` begins with.
+/// Returns the leading number of a Release such as `3~dirty%{?dist}`.
 fn release_number(release: &str) -> Option<u32> {
     let end = release.find(|c: char| !c.is_ascii_digit()).unwrap_or(release.len());
     release[..end].parse().ok()
@@ -121,8 +120,8 @@ impl<'w> Part<'w> {
         }))
     }
 
-    /// Lists everything that decides over the bytes of the wheels, apart from the versions of
-    /// what they require. How they are judged is not among it.
+    /// Lists everything that determines the bytes of the wheels, except the versions of their
+    /// requirements and the inspection rules.
     pub fn inputs(&self) -> KeyInputs {
         let mut inputs = KeyInputs::default();
         inputs.add("set of packages", Sha256::of_bytes(packages_text(&self.record.outputs)));
@@ -135,14 +134,15 @@ impl<'w> Part<'w> {
         inputs
     }
 
-    /// Lists what the wheels are judged by: what the RPMs were, and the rules of today.
+    /// Lists the inputs of the wheel inspection: those of the RPM inspection, and the current
+    /// rules.
     pub fn judged_by(&self) -> KeyInputs {
         let mut inputs = self.inspection.clone();
         inputs.add("set of rules", RULES_VERSION);
         inputs
     }
 
-    /// Returns what the wheels are made of, for [`wheel::build`] and [`wheel::verify`] alike.
+    /// Returns the inputs for both [`wheel::build`] and [`wheel::verify`].
     pub fn request<'a>(
         &'a self,
         pins: &'a Pins,
@@ -183,13 +183,12 @@ fn left_out_text(patterns: &[String]) -> String {
     canonical(patterns)
 }
 
-/// Returns what the RPMs of this record were built from. The wheel's module does not know
-/// what a build is.
+/// Returns the origin of the RPMs in this record. The wheel module does not know about builds.
 fn origin(record: &BuildRecord) -> Origin {
     Origin {
         component: record.component.clone(),
         version: record.version.clone(),
-        // The spec's macro for the distribution is no part of what was released.
+        // The macro for the distribution is not part of the released version.
         release: record.release.trim_end_matches("%{?dist}").to_owned(),
         chroot: record.chroot.clone(),
         rocm: record.rocm.clone(),
@@ -199,12 +198,12 @@ fn origin(record: &BuildRecord) -> Origin {
     }
 }
 
-/// What importing the distributions made so far loads of AMD's wheels.
+/// Libraries from AMD's wheels that the distributions built so far load on import.
 #[derive(Default)]
 pub(super) struct Preloads(BTreeMap<String, BTreeSet<String>>);
 
 impl Preloads {
-    /// Takes in a component's wheels.
+    /// Adds a component's wheels.
     pub fn add(&mut self, part: &Part<'_>, wheels: &[PathBuf]) -> Result<(), Error> {
         if part.source == RocmSource::RocmSdk {
             for path in wheels {
@@ -215,7 +214,7 @@ impl Preloads {
         Ok(())
     }
 
-    /// Takes in a wheel of this file name.
+    /// Adds a wheel by file name.
     pub fn insert(&mut self, wheel: &str, names: BTreeSet<String>) {
         let name = wheel.split('-').next().and_then(wheel::normalized).unwrap_or_default();
         self.0.entry(name).or_default().extend(names);

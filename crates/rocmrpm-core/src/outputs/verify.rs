@@ -1,5 +1,5 @@
-//! The proof over a whole workspace: the RPMs are those that `build.json` records, and the
-//! wheels are made of their files. Makes nothing.
+//! Verifies a whole workspace: the RPMs match `build.json`, and the wheels contain their files. It
+//! does not build anything.
 
 use std::collections::BTreeSet;
 
@@ -28,14 +28,14 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Returns whether everything is as it should be.
+    /// Returns whether there are no differences.
     pub fn holds(&self) -> bool {
         self.rpms.is_empty() && self.wheels.iter().all(|proof| proof.differences.is_empty())
     }
 }
 
-/// Verifies the wheels of every component that has inspected RPMs, in build order, and
-/// those of components that have none any more.
+/// Verifies the wheels of every component that has inspected RPMs, in build order, and stray wheels
+/// of components without RPMs.
 pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verified>, Error> {
     let dir = wheels_dir(stack.workspace);
     let parts = parts(stack)?;
@@ -58,11 +58,11 @@ pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verifie
             }
         }
         let wheels = match wheel::verify(part.request(&pins, &preloads.rocm(part), &part.dir, &Silent)) {
-            // That an RPM is another one says why it cannot be read.
+            // The changed RPM explains why it cannot be read.
             Err(_) if !rpms.is_empty() => Vec::new(),
             wheels => wheels?,
         };
-        // What is on the disk may be damaged.
+        // The wheel on disk may be damaged.
         wheels.iter().for_each(|proof| preloads.insert(&proof.wheel, proof.preloads.clone()));
         if !rpms.is_empty() || !wheels.is_empty() {
             all.push(Verified { component: part.component.name.to_string(), rpms, wheels });
@@ -70,7 +70,7 @@ pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verifie
     }
     for component in files::names_in(&dir).map_err(IoError::doing("read the folder of wheels"))? {
         let mut wheels = Vec::new();
-        // What begins with a dot did not pass, and is removed by the next run.
+        // Names that begin with a dot failed inspection; the next run removes them.
         if !seen.contains(&component) && !component.starts_with('.') {
             wheel::add_strays(&dir.join(&component), &mut wheels).map_err(IoError::doing("read a wheel"))?;
         }

@@ -1,34 +1,34 @@
-//! Why it is not known what packages a chroot has.
+//! Defines the errors of package lookups and their help texts.
 
 use crate::error::{Diagnose, Diagnosis, IoError, Kind, Problem};
 use crate::process::ProcessError;
 
-/// Why there is no answer.
+/// Errors that occur while determining the packages of a chroot.
 #[derive(Debug, thiserror::Error)]
 pub enum PackagesError {
-    /// A table cannot be read.
+    /// A table could not be read.
     #[error("the package table `{table}` cannot be read")]
     Table {
         /// The table's path in the workspace.
         table: String,
-        /// The system's word.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A table has a line that is none.
+    /// A line of a table is invalid.
     #[error("line {line} of the package table `{table}` is not two or three columns")]
     Line {
         /// The table's path in the workspace.
         table: String,
-        /// The line's number.
+        /// The line number.
         line: usize,
     },
-    /// The chroot has no table, and its release's packages are needed.
+    /// The chroot has no table, but the lookup needs the packages of its release.
     #[error("the chroot `{chroot}` names no package table, so what its release has is unknown")]
     NoTable {
         /// The chroot.
         chroot: String,
     },
-    /// A table is of a release with another Python.
+    /// A table belongs to a release with a different Python version.
     #[error(
         "the package tables of `{chroot}` are of a release with Python {has}, and the chroot has {python}"
     )]
@@ -37,31 +37,31 @@ pub enum PackagesError {
         chroot: String,
         /// The version of the table's `python3`.
         has: String,
-        /// The chroot's Python.
+        /// The Python version of the chroot.
         python: String,
     },
-    /// The list of changed requirements beside a table has mistakes.
+    /// The file of changed requirements has errors.
     #[error("what the release's packages require cannot be read")]
     Requires(Vec<Problem>),
-    /// The repositories have nothing for the chroot's Python.
+    /// The repositories have no packages for the Python version of the chroot.
     #[error(
         "no repository of `{chroot}` has a package for Python {python}: none provides a `python{python}dist(…)`"
     )]
     NoPython {
         /// The chroot.
         chroot: String,
-        /// Its Python.
+        /// The Python version of the chroot.
         python: String,
     },
-    /// dnf could not be run, or could not read a repository.
+    /// dnf could not run or could not read a repository.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A file for dnf cannot be written.
+    /// A file for dnf could not be written.
     #[error(transparent)]
     Io(#[from] IoError),
 }
 
-/// What to do where the repositories cannot be asked.
+/// Help for when the repositories are unavailable.
 const WITHOUT_LIVE: &str = "without `--live`, the package tables of mock-configs/packages are used";
 
 impl Diagnose for PackagesError {

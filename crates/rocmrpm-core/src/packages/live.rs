@@ -1,5 +1,5 @@
-//! A release's repositories, asked by dnf: which package satisfies a requirement.
-//! Tables are read elsewhere.
+//! Asks a release's repositories through dnf which package satisfies a requirement. It does not
+//! read package tables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::workspace::Chroot;
 use super::PackagesError;
 use super::requirement::Requirement;
 
-/// Returns dnf's configuration for those of a chroot's repositories whose ids are wanted; for Fedora its
-/// own are added, as mock-core-configs has them, if the release is wanted.
+/// Returns dnf's configuration for the chroot's repositories whose IDs are wanted. If `release` is
+/// set, adds Fedora's own repositories as defined in mock-core-configs.
 pub(crate) fn repositories_text(chroot: &Chroot, release: bool, wanted: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     if release && chroot.base_config.starts_with("fedora-") {
@@ -29,7 +29,7 @@ pub(crate) fn repositories_text(chroot: &Chroot, release: bool, wanted: impl Fn(
     text
 }
 
-/// The repositories of a chroot, ready to be asked.
+/// The repositories of a chroot with a dnf configuration.
 pub(super) struct Repositories {
     folder: tempfile::TempDir,
     release: String,
@@ -37,8 +37,8 @@ pub(super) struct Repositories {
 }
 
 impl Repositories {
-    /// Writes dnf's configuration for the chroot's repositories; for Fedora its own are
-    /// added, as mock-core-configs has them.
+    /// Writes the dnf configuration for the chroot's repositories, including Fedora's own as
+    /// defined in mock-core-configs.
     pub(super) fn of(chroot: &Chroot) -> Result<Self, PackagesError> {
         let text = repositories_text(chroot, true, |_| true);
         let folder = tempfile::Builder::new().prefix("rocmrpm-dnf-").tempdir();
@@ -48,7 +48,7 @@ impl Repositories {
         Ok(Self { folder, release: chroot.release.clone(), arch: chroot.arch.clone() })
     }
 
-    /// Returns dnf, told to ask these repositories and to keep what it fetched in a folder.
+    /// Returns dnf configured for these repositories, with `cache` as its cache folder.
     fn dnf(&self, cache: &Path) -> Command {
         let option = |name: &str, folder: &Path| format!("--setopt={name}={}", folder.display());
         let dir = self.folder.path();
@@ -56,11 +56,11 @@ impl Repositories {
             .args(["-q", "--releasever", &self.release, "--forcearch", &self.arch])
             .args([option("reposdir", dir), option("cachedir", cache)])
             .args([option("logdir", &dir.join("log")), option("varsdir", &dir.join("vars"))])
-            // A repository that cannot be reached is an error, not an empty one.
+            // Fail if a repository is unreachable instead of treating it as empty.
             .args(["--setopt=skip_if_unavailable=False", "--setopt=*.skip_if_unavailable=False"])
     }
 
-    /// Returns a package that satisfies the requirement, with its version.
+    /// Returns a package that satisfies the requirement, and its version.
     pub(super) fn provider(&self, requirement: &str) -> Result<Option<String>, PackagesError> {
         let dnf = self.dnf(&self.folder.path().join("cache"));
         let output =
@@ -69,31 +69,31 @@ impl Repositories {
     }
 }
 
-/// A Python project that a package of the repositories provides.
+/// A Python project provided by a package in the repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Provided {
-    /// The project's name, as `python3.14dist()` has it.
+    /// The project name in `python3.14dist()`.
     pub project: String,
-    /// The version that is provided, as rpm writes it.
+    /// The provided version, in rpm's notation.
     pub version: String,
-    /// The package.
+    /// The package name.
     pub package: String,
-    /// Its version with epoch and release.
+    /// The package's epoch, version and release.
     pub evr: String,
-    /// What the package requires of other Python projects that none of the packages provides.
+    /// Requirements of the package on Python projects that no package provides.
     pub unmet: Vec<String>,
 }
 
-/// Returns the Python projects that the newest packages of a chroot's repositories provide for
-/// its Python, and what these packages miss. dnf keeps the repositories' metadata in `cache`; with
-/// `offline` it fetches none.
+/// Returns the Python projects that the newest packages in a chroot's repositories provide for its
+/// Python, and their unmet requirements. dnf caches the repositories' metadata in `cache`;
+/// `offline` disables fetching.
 pub(crate) fn dist_provides(
     chroot: &Chroot,
     cache: &Path,
     offline: bool,
 ) -> Result<Vec<Provided>, PackagesError> {
     let kind = format!("python{}dist(", chroot.python);
-    // Its folder is there as long as it is.
+    // Dropping this would remove its folder.
     let repositories = Repositories::of(chroot)?;
     let mut dnf = repositories.dnf(cache);
     if offline {
@@ -102,7 +102,7 @@ pub(crate) fn dist_provides(
     let query = ["repoquery", "--latest-limit=1", "--qf", FORMAT];
     let output = dnf.args(query).args(["--whatprovides", &format!("{kind}*)")]).text()?;
     let found = provided(&output, &kind);
-    // Every release has packages for its Python: something is wrong with what was asked.
+    // Every release has packages for its Python, so an empty result means a wrong query.
     if found.is_empty() {
         let (chroot, python) = (chroot.name.clone(), chroot.python.clone());
         return Err(PackagesError::NoPython { chroot, python });
@@ -110,10 +110,10 @@ pub(crate) fn dist_provides(
     Ok(found)
 }
 
-/// What dnf prints of each package: a line for itself, what it provides, and what it requires.
+/// dnf's output format: the package, its provides, and its requirements.
 const FORMAT: &str = "package %{name} %{evr}\n%{provides}\nrequires\n%{requires}\n";
 
-/// Reads dnf's answer in [`FORMAT`].
+/// Parses dnf's output in [`FORMAT`].
 fn provided(output: &str, kind: &str) -> Vec<Provided> {
     let (mut found, mut of): (Vec<Provided>, _) = (Vec::new(), None);
     let (mut required, mut requires): (Vec<(&str, &str)>, bool) = (Vec::new(), false);
@@ -127,7 +127,7 @@ fn provided(output: &str, kind: &str) -> Vec<Provided> {
                 let Some(project) = name.strip_prefix(kind).and_then(|rest| rest.strip_suffix(')')) else {
                     continue;
                 };
-                // An extra has a package, and with it a provide, of its own.
+                // Extras have their own packages and provides.
                 if !project.contains('[') {
                     let [project, version, package, evr] =
                         [project, version, package, evr].map(str::to_owned);
@@ -154,8 +154,8 @@ fn provided(output: &str, kind: &str) -> Vec<Provided> {
     found
 }
 
-/// Returns whether a requirement is met by these versions, as far as it is on Python projects; extras
-/// have packages of their own, which are not among them.
+/// Returns whether these versions satisfy a requirement on Python projects. Other requirements,
+/// including those on extras, count as satisfied.
 fn is_met(requirement: &Requirement, versions: &BTreeMap<String, Vec<&str>>) -> bool {
     match requirement {
         Requirement::Name { name, bound } => {

@@ -1,6 +1,6 @@
-//! What packages there are in a chroot: those of its release and of its ROCm provider,
-//! from tables or from their repositories, and the stack's own. One question: does
-//! anything there satisfy a requirement? What requires it is not known here.
+//! Determines whether a chroot has a package that satisfies a requirement. It uses the packages of
+//! the release and the ROCm provider, from tables or repositories, and those of the stack. It does
+//! not know where requirements come from.
 
 mod dists;
 mod error;
@@ -32,43 +32,41 @@ const TABLES_DIR: &str = "mock-configs/packages";
 /// The answer for one requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// This package satisfies it.
+    /// This package satisfies the requirement.
     By(String),
-    /// There is such a package, but not in that version.
+    /// The package exists, but in another version.
     OtherVersion {
-        /// The package.
+        /// The package name.
         package: String,
-        /// The version that there is.
+        /// The available version.
         version: String,
-        /// Whether it is too old; else it is another one than is wanted.
+        /// Whether the version is too old; `false` if it differs in another way.
         older: bool,
     },
-    /// Nothing that is known satisfies it.
+    /// No known package satisfies the requirement.
     Missing,
-    /// Nobody knows, for this reason.
+    /// The requirement could not be checked, for this reason.
     NotChecked(String),
 }
 
 /// The packages of a chroot.
 pub struct Packages {
-    /// What the chroot is called.
     chroot: String,
-    /// Its Python's version, such as `3.14`; empty if unknown.
+    /// The Python version, such as `3.14`; empty if unknown.
     python: String,
     tables: Vec<Table>,
-    /// Names that the stack itself has, each with its package and version. They come before those of
-    /// the tables.
+    /// Names provided by the stack, each with its package and version. They take precedence over
+    /// tables.
     own: BTreeMap<String, (String, String)>,
-    /// All packages of Python modules.
     dists: Dists,
-    /// Whether the release's own packages are among them.
+    /// Whether the release's packages are known.
     release_known: bool,
     live: Option<Repositories>,
 }
 
 impl Packages {
-    /// Returns the packages that a workspace's chroot and its provider have: by their
-    /// tables or, where `live` is wanted, by their repositories.
+    /// Returns the packages of a workspace's chroot and its provider: from their tables or, if
+    /// `live` is set, their repositories.
     pub fn of(workspace: &Workspace, live: bool) -> Result<Self, PackagesError> {
         let (chroot, provider) = (&workspace.chroot, &workspace.provider);
         let mut packages = Self::empty(&chroot.name, !chroot.packages.is_empty());
@@ -81,8 +79,7 @@ impl Packages {
         Ok(packages)
     }
 
-    /// Returns the packages that a chroot's release has, by its tables, in the workspace of this
-    /// folder.
+    /// Returns the packages of a chroot's release from the tables in a workspace folder.
     pub fn of_chroot(root: &Path, chroot: &Chroot) -> Result<Self, PackagesError> {
         let mut packages = Self::empty(&chroot.name, !chroot.packages.is_empty());
         packages.read_tables(root, &chroot.packages)?;
@@ -101,8 +98,8 @@ impl Packages {
         Ok(())
     }
 
-    /// Returns the packages of a workspace's release by its tables, which must be there and be of a
-    /// release with the chroot's Python.
+    /// Returns the packages of a workspace's release from its tables. Fails if there are none or if
+    /// they are for another Python version.
     pub(crate) fn of_release(workspace: &Workspace) -> Result<Self, PackagesError> {
         let (chroot, python) = (&workspace.chroot.name, &workspace.chroot.python);
         let packages = Self::of(workspace, false)?;
@@ -120,8 +117,7 @@ impl Packages {
         })
     }
 
-    /// Returns what a workspace's release lists of packages whose requirements differ from their
-    /// METADATA.
+    /// Returns the packages of a workspace's release whose requirements differ from their METADATA.
     pub(crate) fn changed(workspace: &Workspace) -> Result<Vec<ChangedPackages>, PackagesError> {
         let of_table = |at: &At<String>| {
             let shown = format!("{TABLES_DIR}/{}.requires.toml", at.value);
@@ -130,8 +126,8 @@ impl Packages {
         workspace.chroot.packages.iter().filter_map(of_table).collect()
     }
 
-    /// Returns no packages at all; `release_known` tells whether what is not added is
-    /// missing.
+    /// Returns an empty set of packages; `release_known` determines whether packages that are not
+    /// added count as missing.
     pub fn empty(chroot: &str, release_known: bool) -> Self {
         Self {
             chroot: chroot.to_owned(),
@@ -144,7 +140,7 @@ impl Packages {
         }
     }
 
-    /// Adds a package that the stack itself makes, or a name that one of them provides.
+    /// Adds a package of the stack, or a name that it provides.
     pub fn add(&mut self, name: &str, package: &str, version: &str) {
         self.dists.add(name);
         self.own.insert(name.to_owned(), (package.to_owned(), version.to_owned()));
@@ -155,26 +151,26 @@ impl Packages {
         self.tables.push(table);
     }
 
-    /// Returns the Python projects that the tables know: normalised name, package, and its
-    /// version, which is empty where it is not known.
+    /// Returns the Python projects in the tables: normalized name, package, and version, which is
+    /// empty if unknown.
     pub fn python_projects(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.dists.all().filter_map(|(project, package)| {
             let Entry { package: of, version } = self.of_name(package).next()?;
-            // A package can provide another one's name without the metadata that make it
-            // python3dist(): python3-z3 does so for z3-solver.
+            // A package can provide another package's name without the metadata for python3dist():
+            // python3-z3 does so for z3-solver.
             let same = normalised(of) == normalised(package);
             Some((project, of, if same { version } else { "" }))
         })
     }
 
-    /// Returns the packages that have a name: of a package's own name that package first.
+    /// Returns the packages that provide a name; the package of that name comes first.
     fn of_name(&self, name: &str) -> impl Iterator<Item = Entry<'_>> {
         let own = self.own.get(name).map(|(package, version)| Entry { package, version });
         let tables = if own.is_none() { self.tables.as_slice() } else { &[] };
         own.into_iter().chain(tables.iter().flat_map(move |table| table.of_name(name)))
     }
 
-    /// Tells what satisfies a requirement.
+    /// Returns whether a package satisfies a requirement.
     pub fn satisfy(&self, text: &str) -> Result<Answer, PackagesError> {
         let Some(requirement) = Requirement::parse(text) else {
             return Ok(Answer::NotChecked("it is not a requirement as rpm writes them".to_owned()));
@@ -221,7 +217,7 @@ impl Packages {
     fn by_name(&self, name: &str, bound: Option<&Bound>) -> Answer {
         let plain = name.strip_suffix("(x86-64)").unwrap_or(name);
         let project = dists::project(plain);
-        // What the stack itself provides comes before what a package's name says.
+        // Provides of the stack take precedence over package names.
         let own = project.as_ref().map(|project| format!("python3dist({project})"));
         let dist = project.as_ref().and_then(|project| self.dists.package(project));
         let generated = dists::named(plain, &self.python);
@@ -229,7 +225,7 @@ impl Packages {
         for name in names.into_iter().flatten() {
             let answers = self.of_name(name).map(|entry| answer(entry, bound, project.is_some()));
             let satisfies = |answer: &Answer| matches!(answer, Answer::By(_));
-            // Any package that satisfies it, else the first.
+            // Prefer an entry that satisfies the bound, otherwise the first.
             let better = |a, b| if satisfies(&b) && !satisfies(&a) { b } else { a };
             if let Some(answer) = answers.reduce(better) {
                 return answer;
@@ -252,13 +248,12 @@ impl Packages {
     }
 }
 
-/// Returns whether an entry satisfies a bound. A package's epoch is rpm's own: the Python project in
-/// it has none.
+/// Checks an entry against a bound. The package's epoch does not apply to the Python project in it.
 fn answer(entry: Entry<'_>, bound: Option<&Bound>, of_project: bool) -> Answer {
     let Entry { package, version } = entry;
     let bare = version.split_once(':').map_or(version, |(_, bare)| bare);
     let version = if of_project { bare } else { version };
-    // python3dist(...) has versions without zeros at their end.
+    // Versions in python3dist(...) have no trailing zeros.
     let compared = if of_project { bare.trim_end_matches(".0") } else { version };
     match bound {
         Some(bound) if !version.is_empty() && !bound.holds(compared) => {
@@ -344,7 +339,7 @@ mod tests {
         );
     }
 
-    /// Returns the packages of this repository's table of a Fedora release.
+    /// Returns the packages from this repository's table for a Fedora release.
     fn fedora(release: &str, python: &str) -> Packages {
         let mut packages = Packages { python: python.into(), ..Packages::empty("c", true) };
         let path = format!("{}/../../{TABLES_DIR}/fedora-{release}.tsv", env!("CARGO_MANIFEST_DIR"));

@@ -1,31 +1,31 @@
-//! Requirements of packages as rpm writes them: a name with a version perhaps, or a
-//! rich one such as `(a >= 1 or b)` (rpm's "Boolean dependencies"). Whether anything
-//! satisfies them is not known here.
+//! Parses requirements in rpm's notation: a name with an optional version, or a rich requirement
+//! such as `(a >= 1 or b)` (rpm's "Boolean dependencies"). It does not check whether anything
+//! satisfies them.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use crate::workspace::compare;
 
-/// What a package requires.
+/// A requirement of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirement {
-    /// A name, and the versions of it that will do.
+    /// A name with an optional version bound.
     Name {
         /// The name, such as `cmake`, `python3dist(torch)` or `/usr/bin/git`.
         name: String,
-        /// The bound, if there is one.
+        /// The version bound, if any.
         bound: Option<Bound>,
     },
-    /// All of these: `and`, `with`.
+    /// All of these requirements: `and`, `with`.
     All(Vec<Requirement>),
-    /// One of these: `or`.
+    /// At least one of these requirements: `or`.
     Any(Vec<Requirement>),
-    /// The first where the second is there: `if`; where it is not: `unless`.
+    /// The first requirement if the second is satisfied (`if`) or is not (`unless`).
     Conditional(Box<Requirement>),
 }
 
-/// A bound on a version.
+/// A version bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     sign: String,
@@ -33,8 +33,8 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Returns whether a version is within the bound, compared as rpm does: a release is
-    /// compared only where both have one (rpm's rpmdsCompare).
+    /// Returns whether a version is within the bound. Like rpm, compares releases only if both
+    /// sides have one (rpm's rpmdsCompare).
     pub fn holds(&self, version: &str) -> bool {
         let (mut have, mut want) = (version, self.version.as_str());
         if !have.contains('-') {
@@ -48,13 +48,13 @@ impl Bound {
         parts('<', Ordering::Less) || parts('>', Ordering::Greater) || parts('=', Ordering::Equal)
     }
 
-    /// Returns whether a version is too old for the bound, so that an update may do.
+    /// Returns whether a version is too old for the bound, so that an update could satisfy it.
     pub fn wants_newer(&self, version: &str) -> bool {
         !self.sign.contains('<') && !self.holds(version) && compare(version, &self.version) == Ordering::Less
     }
 }
 
-/// How deep rich requirements may be nested; rpm's own are two or three deep.
+/// Maximum nesting depth of rich requirements; rpm's own are two or three deep.
 const MAX_DEPTH: usize = 16;
 
 impl fmt::Display for Requirement {
@@ -74,7 +74,7 @@ impl fmt::Display for Requirement {
 }
 
 impl Requirement {
-    /// Reads one requirement; `None` if rpm would not take it.
+    /// Parses one requirement; `None` if rpm would reject it.
     pub fn parse(text: &str) -> Option<Self> {
         parse(text.trim(), 0)
     }
@@ -99,7 +99,7 @@ fn parse(text: &str, depth: usize) -> Option<Requirement> {
     Some(Requirement::Name { name, bound })
 }
 
-/// Reads what stands between the brackets of a rich requirement.
+/// Parses the text inside the parentheses of a rich requirement.
 fn rich(text: &str, depth: usize) -> Option<Requirement> {
     let (mut parts, mut operators, mut part) = (Vec::new(), Vec::new(), Vec::new());
     for word in words(text)? {
@@ -115,7 +115,7 @@ fn rich(text: &str, depth: usize) -> Option<Requirement> {
         parts.iter().map(|part| parse(part, depth + 1)).collect::<Option<_>>()?;
     match operators.first().copied() {
         None => parts.pop(),
-        // rpm takes chains of one operator alone.
+        // rpm accepts only chains of the same operator.
         Some(one @ ("and" | "with" | "or")) if operators.iter().all(|o| *o == one) => {
             Some(if one == "or" { Requirement::Any(parts) } else { Requirement::All(parts) })
         }
@@ -125,7 +125,7 @@ fn rich(text: &str, depth: usize) -> Option<Requirement> {
     }
 }
 
-/// Splits a text at blanks that stand in no brackets; `None` where brackets do not match.
+/// Splits a text at spaces outside parentheses; `None` if parentheses are unbalanced.
 fn words(text: &str) -> Option<Vec<&str>> {
     let (mut words, mut depth, mut start) = (Vec::new(), 0usize, None);
     for (at, c) in text.char_indices() {
@@ -148,11 +148,11 @@ fn is_sign(word: &str) -> bool {
     ["<", "<=", "=", "==", ">=", ">"].contains(&word)
 }
 
-/// Splits a tag's value into its requirements: commas and blanks part them, a sign
-/// binds the version behind it (rpm's parseRCPOT). What cannot be split stays whole.
+/// Splits a tag's value into requirements at commas and spaces; an operator binds the version after
+/// it (rpm's parseRCPOT). Returns the whole value if it cannot be split.
 pub fn split(value: &str) -> Vec<String> {
     let commas = value.replace(',', " ");
-    // A comma within brackets belongs to a name, as in macros that were not expanded.
+    // A comma in parentheses is part of a name, as in unexpanded macros.
     let text = if value.contains('(') { value } else { commas.as_str() };
     let Some(words) = words(text) else { return vec![value.trim().to_owned()] };
     let mut list: Vec<String> = Vec::new();

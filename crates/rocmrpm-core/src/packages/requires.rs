@@ -1,6 +1,5 @@
-//! What a release's Python packages really require, where that differs from the METADATA of the
-//! same version: `mock-configs/packages/<table>.requires.toml`. What follows from it is not known
-//! here.
+//! Reads the actual requirements of a release's Python packages that differ from the METADATA of
+//! the same version: `mock-configs/packages/<table>.requires.toml`. It does not apply them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,31 +12,31 @@ use crate::error::Problem;
 use crate::wheel;
 use crate::workspace::document::{At, File, Table};
 
-/// The requirements of a distribution that differ, by what they are on; `None` for one that the
-/// package does not have.
+/// The differing requirements of a distribution, by dependency; `None` if the package drops the
+/// requirement.
 pub(crate) type Differing = BTreeMap<String, Option<VersionSpecifiers>>;
 
-/// A package whose spec changes what its distribution requires.
+/// A package whose spec changes the requirements of its distribution.
 #[derive(Debug, Clone)]
 pub(crate) struct Changed {
-    /// The distribution, normalized, and where it stands.
+    /// The normalized name of the distribution, and its location in the file.
     pub name: At<String>,
-    /// The version of the package that this is about.
+    /// The package version that the entry applies to.
     pub version: String,
-    /// What it requires instead.
+    /// The changed requirements.
     pub requires: Differing,
 }
 
-/// The changed packages of a table, with the file that lists them.
+/// The changed packages of a table, and the file that lists them.
 #[derive(Debug)]
 pub(crate) struct ChangedPackages {
     file: File,
-    /// The packages.
+    /// The changed packages.
     pub packages: Vec<Changed>,
 }
 
 impl ChangedPackages {
-    /// Reads the file of a table; `None` if the table has none.
+    /// Reads the file for a table; `None` if there is no such file.
     pub(crate) fn read(path: &Path, shown: &str) -> Result<Option<Self>, PackagesError> {
         let file = match File::read(path, shown) {
             Ok(file) => file,
@@ -59,7 +58,7 @@ impl ChangedPackages {
         }
     }
 
-    /// Returns what is wrong if the release does not have the version that an entry is about.
+    /// Returns the problem for an entry whose version is not in the release.
     pub(crate) fn outdated(&self, changed: &Changed, has: &str) -> Problem {
         let At { value, span } = &changed.name;
         let message = format!("`{value}` {} is not the version of the package table", changed.version);

@@ -1,38 +1,38 @@
-//! Package tables: `mock-configs/packages/<name>.tsv`, as names with the packages that have them.
-//! What a requirement means is not known here.
+//! Reads package tables, `mock-configs/packages/<name>.tsv`, which map names to packages. It does
+//! not interpret requirements.
 
 use std::ops::Range;
 use std::path::Path;
 
 use super::PackagesError;
 
-/// A package that has a name in a table.
+/// A package that provides a name in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry<'t> {
     /// The package.
     pub package: &'t str,
-    /// The version with its epoch; empty if the table does not know it.
+    /// The version with its epoch; empty if the table omits it.
     pub version: &'t str,
 }
 
-/// A package table. Of a release it has some 80,000 rows, of which a command needs a few: a row is
-/// a part of the text until then.
+/// A package table. A release has about 80,000 rows, of which a command needs only a few, so rows
+/// are parsed on access.
 pub(super) struct Table {
     text: String,
-    /// The rows, by name.
+    /// The rows, sorted by name.
     rows: Vec<Range<usize>>,
 }
 
 impl Table {
-    /// Reads a table: tabs between name, version and, for a name that a package has beside
-    /// its own, that package; lines that begin with `#` are comments.
+    /// Reads a table with tab-separated columns: name, version and, if it differs from the name,
+    /// the package. Lines that begin with `#` are comments.
     pub(super) fn read(path: &Path, shown: &str) -> Result<Self, PackagesError> {
         let text = fs_err::read_to_string(path)
             .map_err(|source| PackagesError::Table { table: shown.to_owned(), source })?;
         Self::parse(text).map_err(|line| PackagesError::Line { table: shown.to_owned(), line })
     }
 
-    /// Parses a table. Fails with the number of a line that is not two or three columns.
+    /// Parses a table. The error is the number of a line without two or three columns.
     pub(super) fn parse(text: String) -> Result<Self, usize> {
         let mut rows = Vec::new();
         let mut start = 0;
@@ -53,17 +53,17 @@ impl Table {
         Ok(Self { text, rows })
     }
 
-    /// Returns the packages that have a name, in the table's order.
+    /// Returns the packages that provide a name, in table order.
     pub(super) fn of_name(&self, name: &str) -> impl Iterator<Item = Entry<'_>> {
         self.from(name).take_while(move |(found, _)| *found == name).map(|(_, entry)| entry)
     }
 
-    /// Returns the names that begin with a prefix, each as often as it has packages.
+    /// Returns the names with a prefix, repeated for each package.
     pub(super) fn names(&self, prefix: &str) -> impl Iterator<Item = &str> {
         self.from(prefix).map(|(name, _)| name).take_while(move |name| name.starts_with(prefix))
     }
 
-    /// Returns the rows from the first whose name does not come before this one.
+    /// Returns the rows from the first one whose name is not less than `name`.
     fn from(&self, name: &str) -> impl Iterator<Item = (&str, Entry<'_>)> {
         let row = |row: &Range<usize>| columns(&self.text[row.clone()]);
         let first = self.rows.partition_point(|at| row(at).0 < name);
@@ -71,7 +71,7 @@ impl Table {
     }
 }
 
-/// Splits a row into its name and entry.
+/// Splits a row into a name and an entry.
 fn columns(row: &str) -> (&str, Entry<'_>) {
     let (name, rest) = row.split_once('\t').unwrap_or((row, ""));
     let (version, package) = rest.split_once('\t').unwrap_or((rest, name));

@@ -1,5 +1,5 @@
-//! One patch applied by GNU patch to a folder, and what GNU patch says about it:
-//! offsets, and hunks that do not fit. Why they do not is told elsewhere.
+//! Applies a patch to a folder with GNU patch and parses its output: offsets and failed hunks. It
+//! does not explain why a hunk fails.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use super::unified::FileChange;
 use crate::process::{Command, ProcessError};
 use crate::workspace::edit::is_inside;
 
-/// What came of a patch.
+/// The result of applying a patch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// The hunks that fit at another line than the patch says.
+    /// Hunks that apply at another line than the patch specifies.
     pub offsets: Vec<Offset>,
-    /// What does not fit.
+    /// Parts that do not apply.
     pub failures: Vec<Misfit>,
 }
 
@@ -32,24 +32,24 @@ pub struct Offset {
     pub offset: i64,
 }
 
-/// A part of a patch that does not fit.
+/// A part of a patch that does not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// The change, as an index; `None` if it is not known which.
+    /// The index of the file change; `None` if unknown.
     pub file: Option<usize>,
-    /// The hunk's number in the file, counted from 1; `None` for all of the file.
+    /// The number of the hunk in the file, from 1; `None` for the whole file.
     pub hunk: Option<usize>,
-    /// What is wrong.
+    /// A description of the problem.
     pub problem: String,
 }
 
-/// Applies a patch to the files in `dir`, as far as it fits: `-p1`, without fuzz, as
-/// rpm's `%autosetup -p1` does (`%_default_patch_fuzz` is 0).
+/// Applies a patch to the files in `dir` as far as possible: `-p1` without fuzz, as rpm's
+/// `%autosetup -p1` does (`%_default_patch_fuzz` is 0).
 pub fn apply(dir: &Path, patch: &Path, changes: &[FileChange]) -> Result<Applied, ProcessError> {
     apply_with(dir, patch, changes, 0)
 }
 
-/// Applies a patch as [`apply`] does, with so many lines of context that may differ.
+/// Applies a patch like [`apply`], but ignores up to `fuzz` lines of context.
 pub(super) fn apply_with(
     dir: &Path,
     patch: &Path,
@@ -92,7 +92,7 @@ impl Applied {
     }
 }
 
-/// Reads what GNU patch 2.7 writes.
+/// Parses the output of GNU patch 2.7.
 fn read(out: &str, changes: &[FileChange]) -> Applied {
     let mut applied = Applied::default();
     let mut next = 0;
@@ -100,7 +100,7 @@ fn read(out: &str, changes: &[FileChange]) -> Applied {
     for line in out.lines() {
         let names = ["patching file ", "patching symbolic link "];
         if let Some(name) = names.iter().find_map(|begin| line.strip_prefix(begin)) {
-            // A renamed file reads `patching file NEW (renamed from OLD)`.
+            // For a renamed file, the line is `patching file NEW (renamed from OLD)`.
             let is = |change: &FileChange| {
                 change
                     .names()
@@ -145,7 +145,7 @@ fn read(out: &str, changes: &[FileChange]) -> Applied {
     applied
 }
 
-/// Reads `Hunk #1 FAILED at 12.`: the number and what follows it.
+/// Parses `Hunk #1 FAILED at 12.` into the number and the rest.
 fn hunk_line(line: &str) -> Option<(usize, &str)> {
     let (number, rest) = line.strip_prefix("Hunk #")?.split_once(' ')?;
     Some((number.parse().ok()?, rest))
@@ -156,7 +156,7 @@ mod tests {
     use super::super::unified::parse;
     use super::*;
 
-    /// Applies a patch to a folder with a file `a b` of ten lines.
+    /// Applies a patch to a folder that contains a file `a b` with ten lines.
     fn applied(patch: &str) -> (Applied, String) {
         let dir = tempfile::tempdir().unwrap();
         let tree = dir.path().join("tree");

@@ -1,6 +1,5 @@
-//! Other versions of a component that are at hand, and which of its patches apply to
-//! them: those of the other pin sets, and those that the workspace's git history had.
-//! Nothing is fetched for this.
+//! Finds available versions of a component, from the other pin sets and the workspace's git
+//! history, and determines which of its patches apply to them. It does not fetch sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +12,18 @@ use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Component, Lock, Pin, PinSet, Source, Workspace, compare};
 
-/// How many commits of a pin set are looked through.
+/// Limits the number of commits to search for pins.
 const MOST_COMMITS: &str = "-n50";
 
-/// A version that is at hand.
+/// An available version.
 pub(super) struct Earlier {
     pub version: String,
     pub layers: Layers,
-    /// The patches that apply to it, by file name.
+    /// The patches that apply to this version, by file name.
     pub applied: BTreeMap<String, Applied>,
 }
 
-/// Finds the versions at hand, the nearest older ones first, then newer ones.
+/// Finds available versions: the nearest older versions first, then newer ones.
 pub(super) fn find(
     workspace: &Workspace,
     component: &Component,
@@ -36,7 +35,7 @@ pub(super) fn find(
     let mut pins: Vec<Pin> = versions(sets, component).into_iter().cloned().collect();
     pins.extend(pins_in_history(workspace, component, sets.keys()));
     let mut seen = BTreeSet::from([pin.version.clone()]);
-    // What a folder of the workspace held at another version, nobody has kept.
+    // Workspace folders keep only their current version.
     pins.retain(|pin| !matches!(pin.source, Source::Folder { .. }) && seen.insert(pin.version.clone()));
     let older = |other: &Pin| compare(&other.version, &pin.version).is_lt();
     pins.sort_by(|a, b| {
@@ -45,7 +44,7 @@ pub(super) fn find(
     });
     let mut found = Vec::new();
     for other in &pins {
-        // Patches of this version are tried on that one, whatever that one's own are.
+        // Try this version's patches on the other version, regardless of its own patches.
         let main = offline.tree(other).map(|tree| tree.dir);
         let Ok(main) = main else { continue };
         let further = other.sources.values().filter_map(|source| {
@@ -61,8 +60,8 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Returns the pins that earlier commits had, as far as they can be read. A workspace
-/// without git has none.
+/// Returns the pins in earlier commits, as far as they can be read. Returns none for a workspace
+/// without git.
 fn pins_in_history<'s>(
     workspace: &Workspace,
     component: &Component,

@@ -1,5 +1,5 @@
-//! A component's sources as `%prep` lays them out, without a copy: the main one, and
-//! the further ones in their folders inside of it. For reading only.
+//! Represents a component's sources as `%prep` lays them out, without copying: the main source,
+//! with the further sources in its subfolders. It never modifies them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,35 +7,35 @@ use crate::error::IoError;
 use crate::sources::{Fetcher, SourceError, source_dir};
 use crate::workspace::{Component, Pin};
 
-/// Unpacked sources, one inside the other.
+/// Unpacked sources, nested in each other.
 #[derive(Debug, Clone)]
 pub struct Layers {
     main: PathBuf,
-    /// The folder in the main source, and where the source is.
+    /// The folder in the main source, and the location of the further source.
     further: Vec<(String, PathBuf)>,
 }
 
-/// What is at a path of the sources.
+/// The kind of object at a source path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A file, at this path.
+    /// A regular file with this path.
     File(PathBuf),
-    /// A symbolic link, at this path.
+    /// A symbolic link with this path.
     Link(PathBuf),
-    /// Nothing, or no file.
+    /// Nothing, or neither a file nor a link.
     Nothing,
-    /// Something outside of the source.
+    /// A path outside of the source.
     Outside,
 }
 
 impl Layers {
-    /// Returns the layers of folders at hand.
+    /// Returns layers for existing folders.
     pub fn new(main: impl Into<PathBuf>, further: Vec<(String, PathBuf)>) -> Self {
         Self { main: main.into(), further }
     }
 
-    /// Fetches and unpacks a pin's sources. Of the further ones only those that patches
-    /// and edits of the component name.
+    /// Fetches and unpacks a pin's sources. Skips further sources that no patch or edit of the
+    /// component names.
     pub fn of(fetcher: &Fetcher<'_>, component: &Component, pin: &Pin) -> Result<Self, SourceError> {
         let mut texts = Vec::new();
         for patch in component.patches_for(&pin.version) {
@@ -55,7 +55,7 @@ impl Layers {
         Ok(Self { main, further })
     }
 
-    /// Returns the layer that a path is in, and the path in that layer.
+    /// Returns the layer that contains a path, and the relative path.
     fn layer<'p>(&self, path: &'p str) -> (&Path, &'p str) {
         for (dir, root) in &self.further {
             if let Some(rest) = path.strip_prefix(dir.as_str()).and_then(|rest| rest.strip_prefix('/')) {
@@ -65,8 +65,8 @@ impl Layers {
         (&self.main, path)
     }
 
-    /// Finds a path. A link is not followed at the path itself; above it, links are
-    /// followed as long as they stay in the source.
+    /// Finds a path. Does not follow a link at the path itself; follows links in parent folders if
+    /// they stay inside the source.
     pub fn place(&self, path: &str) -> Place {
         let (root, rest) = self.layer(path);
         let full = root.join(rest);
@@ -85,8 +85,7 @@ impl Layers {
         }
     }
 
-    /// Returns the text of a file; `None` where there is none. What is not UTF-8
-    /// becomes U+FFFD.
+    /// Returns the text of a file; `None` if it does not exist. Invalid UTF-8 becomes U+FFFD.
     pub fn text(&self, path: &str) -> std::io::Result<Option<String>> {
         match self.place(path) {
             Place::File(full) => Ok(Some(String::from_utf8_lossy(&fs_err::read(full)?).into_owned())),
@@ -94,7 +93,7 @@ impl Layers {
         }
     }
 
-    /// Returns other files of the same base name, at most five, sorted.
+    /// Returns up to five other files with the same base name, sorted.
     pub fn same_name(&self, path: &str) -> Vec<String> {
         let Some(base) = Path::new(path).file_name() else { return Vec::new() };
         let (root, rest) = self.layer(path);
@@ -108,7 +107,7 @@ impl Layers {
             .collect()
     }
 
-    /// Copies a path to the same path below `to`, a link as the link that it is.
+    /// Copies a path to the same path below `to`; copies links as links.
     pub fn copy(&self, path: &str, to: &Path) -> std::io::Result<()> {
         let target = to.join(path);
         if std::fs::symlink_metadata(&target).is_ok() {
@@ -119,7 +118,7 @@ impl Layers {
             Place::File(full) => {
                 parent(&target)?;
                 fs_err::copy(full, &target)?;
-                // Sources may have files that nobody may write to.
+                // Sources may contain read-only files.
                 let mut permissions = fs_err::metadata(&target)?.permissions();
                 let mode = std::os::unix::fs::PermissionsExt::mode(&permissions);
                 std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, mode | 0o600);

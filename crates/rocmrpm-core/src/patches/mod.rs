@@ -1,5 +1,5 @@
-//! Do a component's patches and edits apply to a version's sources, and if not, why?
-//! Tried on a copy of the files that they name; the sources stay as they are.
+//! Checks whether a component's patches and edits apply to a version's sources, and explains
+//! failures. It works on a copy of the affected files and does not modify the sources.
 
 mod apply;
 mod earlier;
@@ -150,19 +150,18 @@ pub struct UpstreamChange {
 }
 
 impl Series {
-    /// Returns whether something does not apply.
+    /// Returns whether a patch or an edit does not apply.
     pub fn fails(&self) -> bool {
         self.a_patch_fails() || self.edits.iter().any(|edit| matches!(edit.state, State::Fails { .. }))
     }
 
-    /// Returns whether a patch does not apply.
     pub fn a_patch_fails(&self) -> bool {
         self.patches.iter().any(|patch| matches!(patch.state, State::Fails { .. }))
     }
 }
 
-/// Tries a component's patches and edits on the sources of a pin, which need not be
-/// the one that the workspace has, and explains what does not apply.
+/// Tries a component's patches and edits on the sources of a pin, which may differ from the
+/// workspace's pin, and explains failures.
 pub fn status(
     workspace: &Workspace,
     component: &Component,
@@ -227,7 +226,7 @@ pub fn status(
     Ok(Series { component: component.name.to_string(), version: pin.version.clone(), patches, edits })
 }
 
-/// Returns a remark for each of these that is empty.
+/// Returns a remark for each empty field.
 fn missing(fields: &[(&str, &str)]) -> Vec<String> {
     fields
         .iter()
@@ -236,7 +235,7 @@ fn missing(fields: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
-/// A patch that was tried.
+/// The result of trying a patch.
 struct Tried<'a> {
     patch: &'a Patch,
     changes: Vec<FileChange>,
@@ -244,12 +243,12 @@ struct Tried<'a> {
     failures: Vec<Failure>,
 }
 
-/// The patches of one version, applied one after the other to a copy of the files.
+/// The patches of one version, applied in order to a copy of the files.
 struct Run<'a> {
     layers: &'a Layers,
     scratch: tempfile::TempDir,
     patches: Vec<Tried<'a>>,
-    /// Files that a patch names: if the copy lacks them, they are not there.
+    /// Files named by a patch: if the copy lacks one, it does not exist.
     touched: BTreeSet<String>,
 }
 
@@ -258,7 +257,8 @@ impl<'a> Run<'a> {
         Self::watched(layers, component, version, &mut |_| Ok(()))
     }
 
-    /// Applies the patches; `after` sees the copy before the first one and after each.
+    /// Applies the patches; calls `after` with the copy before the first patch and after each
+    /// patch.
     fn watched(
         layers: &'a Layers,
         component: &'a Component,
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Describes a misfit by what the files have now.
+    /// Explains a failure based on the current files.
     fn failure(&self, misfit: &Misfit, changes: &[FileChange]) -> Failure {
         let mut failure = Failure { problem: misfit.problem.clone(), ..Failure::default() };
         let Some(change) = misfit.file.and_then(|at| changes.get(at)) else { return failure };
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
         failure
     }
 
-    /// Returns a file's text after the patches.
+    /// Returns the text of a file after all patches.
     fn text(&self, path: &str) -> Option<String> {
         if !self.touched.contains(path) {
             return self.layers.text(path).ok().flatten();
@@ -322,7 +322,7 @@ impl<'a> Run<'a> {
         is_file.then(|| fs_err::read(full).ok()).flatten().map(|b| String::from_utf8_lossy(&b).into_owned())
     }
 
-    /// Makes one edit on the text that the patches and the edits before it left.
+    /// Tries one edit on the text after all patches and earlier edits.
     fn edit(
         &self,
         workspace: &Workspace,
@@ -380,7 +380,7 @@ fn times(n: usize) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 
-/// Adds to a patch's failures what upstream changed since a version that it fits.
+/// Adds to a patch's failures what upstream changed since a version that the patch applies to.
 fn explain(tried: &mut Tried<'_>, layers: &Layers, earlier: &[Earlier], to: &str) -> Result<(), Error> {
     let read = |layers: &Layers, path: &str| layers.text(path).map_err(IoError::doing("read a source"));
     for (failure, misfit) in tried.failures.iter_mut().zip(&tried.applied.failures) {
@@ -411,12 +411,11 @@ fn explain(tried: &mut Tried<'_>, layers: &Layers, earlier: &[Earlier], to: &str
     Ok(())
 }
 
-/// Returns all versions of a component that the pin sets have.
+/// Returns all versions of a component in the pin sets.
 fn versions<'s>(sets: &'s BTreeMap<String, PinSet>, component: &Component) -> Vec<&'s Pin> {
     sets.values().filter_map(|set| set.pins.get(&component.name)).map(|at| &at.value).collect()
 }
 
-/// Returns a patch's bytes.
 fn patch_bytes(component: &Component, patch: &Patch) -> Result<Vec<u8>, Error> {
     let path: &Path = &component.dir.join(&patch.file_name);
     Ok(fs_err::read(path).map_err(IoError::doing("read a patch"))?)

@@ -1,5 +1,5 @@
-//! Where a text nearly stands: the place of a file that is most like some lines, and
-//! what upstream changed there. Texts in, texts out.
+//! Finds the place in a text that best matches given lines, and what upstream changed there. It
+//! works on strings and does not read files.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 use similar::TextDiff;
 
-/// Files with more lines are not searched: nobody patches those by hand.
+/// Maximum number of lines to search; larger files are not patched by hand.
 const MOST_LINES: usize = 200_000;
 
-/// How long comparing two texts may take before the result gets coarser.
+/// Time limit for a text comparison before its result gets coarser.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The place most like the one that a patch expects.
@@ -24,8 +24,8 @@ pub struct Near {
     pub diff: String,
 }
 
-/// Finds the place that is most like `expected`; of equals the one nearest to line
-/// `around`. `None` where nothing is alike.
+/// Finds the best match for `expected`; among equal matches, the one nearest to line `around`.
+/// Returns `None` if nothing is similar.
 pub fn nearest_place(text: &str, expected: &[String], around: usize) -> Option<Near> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     if expected.is_empty() || lines.is_empty() || lines.len() > MOST_LINES {
@@ -37,7 +37,7 @@ pub fn nearest_place(text: &str, expected: &[String], around: usize) -> Option<N
     Some(Near { line: start + 1, diff })
 }
 
-/// Finds the window with the most of the expected lines, blank ones not counted.
+/// Finds the window that contains most of the expected non-blank lines.
 fn exact_lines(lines: &[&str], expected: &[String], around: usize) -> Option<usize> {
     let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
     for line in expected.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
@@ -65,14 +65,14 @@ fn exact_lines(lines: &[&str], expected: &[String], around: usize) -> Option<usi
     best.filter(|(have, _)| *have > 0).map(|(_, start)| start)
 }
 
-/// Finds the line most like the longest expected one.
+/// Finds the line most similar to the longest expected line.
 fn alike_line(lines: &[&str], expected: &[String], around: usize) -> Option<usize> {
     let (at, wanted) = expected.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
     let (line, _) = alike(lines, wanted.trim(), around)?;
     Some(line.saturating_sub(at))
 }
 
-/// Finds the line most like `wanted`; its index and how like it is.
+/// Finds the line most similar to `wanted` and returns its index and similarity.
 fn alike(lines: &[&str], wanted: &str, around: usize) -> Option<(usize, f64)> {
     let short = |line: &&&str| line.len() <= 1000;
     let score = |line: &str| strsim::normalized_levenshtein(line.trim(), wanted);
@@ -83,8 +83,8 @@ fn alike(lines: &[&str], wanted: &str, around: usize) -> Option<(usize, f64)> {
     })
 }
 
-/// Returns the lines that hold `find`, and if there are none, the line most like it;
-/// each with its number, counted from 1. At most five.
+/// Returns up to five lines that contain `find`, or else the most similar line, each with its
+/// number, counted from 1.
 pub fn lines_like(text: &str, find: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let shown = |at: usize| (at + 1, lines[at].trim().chars().take(160).collect::<String>());
@@ -92,7 +92,7 @@ pub fn lines_like(text: &str, find: &str) -> Vec<(usize, String)> {
     if !with.is_empty() || lines.len() > MOST_LINES || find.len() > 1000 {
         return with;
     }
-    // A part of a line is alike in its longest word, a whole one in all of it.
+    // Match a partial line by its longest word, and a whole line by all of it.
     let longest = find.split(|c: char| !c.is_alphanumeric() && c != '_').max_by_key(|word| word.len());
     let word = longest.filter(|word| word.len() >= 4);
     match alike(&lines, find.trim(), 0) {
@@ -103,8 +103,8 @@ pub fn lines_like(text: &str, find: &str) -> Vec<(usize, String)> {
     }
 }
 
-/// Compares two texts; the part of the difference around some lines of the old one.
-/// Empty where nothing changed there.
+/// Returns the differences between two texts around some lines of the old text; empty if nothing
+/// changed there.
 pub fn changes_around(old: &str, new: &str, lines: Range<usize>) -> String {
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     let mut unified = diff.unified_diff();
@@ -119,7 +119,7 @@ pub fn changes_around(old: &str, new: &str, lines: Range<usize>) -> String {
     out
 }
 
-/// Compares two texts, all of them shown.
+/// Compares two texts and shows every line.
 fn diff(old: &str, new: &str) -> String {
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     let mut out = String::new();

@@ -1,6 +1,6 @@
-//! Patches written anew for another version, where they apply with an offset or where
-//! git can merge them: the diff is new, the header stays as it is. Nothing is written
-//! here; the caller does, once all of it is there.
+//! Regenerates patches for another version if they apply with an offset or git can merge them: the
+//! diff is new, the header is kept. It does not write files before the whole series is complete;
+//! the caller does.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ use crate::workspace::edit::is_inside;
 use crate::workspace::patch::header_end;
 use crate::workspace::{Component, Patch, Pin, Workspace};
 
-/// How many lines of context may differ where no earlier version is at hand for a
-/// merge. Source: GNU patch's own default, patch(1).
+/// Maximum number of context lines that may differ if no earlier version is available for a merge.
+/// Source: GNU patch's own default, patch(1).
 const FUZZ: usize = 2;
 
 /// A component's patches for one version, as they should be.
@@ -84,7 +84,7 @@ pub struct Conflict {
     pub help: String,
 }
 
-/// Makes a component's patches for a version anew, as far as they need it.
+/// Regenerates a component's patches for a version where needed.
 pub fn refresh(
     workspace: &Workspace,
     component: &Component,
@@ -170,7 +170,7 @@ pub fn refresh(
 }
 
 impl Refreshed {
-    /// Writes the patches that changed. The caller sees to it that there is no conflict.
+    /// Writes the changed patches. The caller must ensure that there is no conflict.
     pub fn write(&self) -> Result<(), Error> {
         for patch in &self.patches {
             files::write_if_changed(&patch.path, &patch.bytes)
@@ -180,8 +180,8 @@ impl Refreshed {
     }
 }
 
-/// An earlier version with the trees that the series left on it: before the first
-/// patch, and after each.
+/// An earlier version and the trees that the series creates for it: before the first patch, and
+/// after each patch.
 struct Old {
     earlier: Earlier,
     trees: Vec<String>,
@@ -203,7 +203,7 @@ impl Old {
     }
 }
 
-/// Brings what a patch did to an old tree to a new one, as `git cherry-pick` does.
+/// Transfers the changes of a patch from an old tree to a new one, as `git cherry-pick` does.
 fn merge(
     repository: &Repository,
     new: &str,
@@ -246,7 +246,7 @@ fn merge(
     }
 }
 
-/// A git repository without a work tree, for trees and merges.
+/// A bare git repository for trees and merges.
 struct Repository {
     dir: PathBuf,
 }
@@ -255,14 +255,14 @@ impl Repository {
     fn new(dir: PathBuf) -> Result<Self, Error> {
         let repository = Self { dir };
         repository.git().args(["init", "--quiet", "--bare", "--template="]).output()?;
-        // Files are what they are, whatever the source's .gitattributes say of them.
+        // Store files unmodified, regardless of the source's .gitattributes.
         let attributes = repository.dir.join("info/attributes");
         files::write_atomically(&attributes, "* -text -ident -filter -working-tree-encoding\n")
             .map_err(IoError::doing("refresh the patches"))?;
         Ok(repository)
     }
 
-    /// Returns git for this repository, dated always the same.
+    /// Returns git for this repository with a fixed date.
     fn git(&self) -> Command {
         ["AUTHOR", "COMMITTER"].iter().fold(git::scratch(&self.dir), |git, who| {
             git.env(format!("GIT_{who}_NAME"), "x")
@@ -275,7 +275,7 @@ impl Repository {
         self.dir.join("rocmrpm-index")
     }
 
-    /// Stores a folder's content; returns its tree.
+    /// Stores the content of a folder and returns its tree.
     fn store(&self, dir: &Path) -> Result<String, Error> {
         files::remove_if_there(&self.index()).map_err(IoError::doing("refresh the patches"))?;
         let git = || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
@@ -283,7 +283,7 @@ impl Repository {
         Ok(git().arg("write-tree").text()?)
     }
 
-    /// Makes a folder hold a tree and nothing else.
+    /// Replaces the content of a folder with a tree.
     fn restore(&self, tree: &str, dir: &Path) -> Result<(), Error> {
         let action = || IoError::doing("refresh the patches");
         files::remove_dir_if_there(dir).map_err(action())?;
@@ -302,14 +302,14 @@ impl Repository {
         Ok(git.text()?)
     }
 
-    /// Returns a patch from one tree to the other with the header of `old`.
+    /// Returns a patch from one tree to another with the header of `old`.
     fn patch(&self, before: &str, after: &str, old: &[u8]) -> Result<Vec<u8>, Error> {
         let commit = self.commit(after, Some(&self.commit(before, None)?))?;
         let format = ["format-patch", "--zero-commit", "--no-signature", "--full-index", "--stdout", "-1"];
         let made = self.git().args(format).arg(commit).output()?;
         let mut bytes = old[..header_end(old)].to_vec();
         bytes.extend_from_slice(&made[header_end(&made)..]);
-        // format-patch ends with an empty line where there is no signature.
+        // Without a signature, format-patch ends with an empty line.
         while bytes.ends_with(b"\n\n") {
             bytes.pop();
         }

@@ -1,52 +1,50 @@
-//! Unified diffs read as values: which files a patch changes, and where. What the
-//! changes do to a file is GNU patch's business.
+//! Parses unified diffs: which files a patch changes, and where. It does not apply them.
 
 use std::ops::Range;
 
-/// What a patch does to one file.
+/// The changes of a patch to one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileChange {
-    /// The file's name before, without its first component; `None` for a new file.
+    /// The old file name without its first component; `None` for a new file.
     pub old: Option<String>,
-    /// The file's name after, without its first component; `None` for a removed file.
+    /// The new file name without its first component; `None` for a removed file.
     pub new: Option<String>,
-    /// The places that change.
+    /// The changed places.
     pub hunks: Vec<Hunk>,
-    /// The lines of the patch that this is, counted from 1.
+    /// The lines of the patch that contain this change, counted from 1.
     pub lines: Range<usize>,
 }
 
-/// One place that changes.
+/// One changed place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hunk {
-    /// The first line of the file before, counted from 1.
+    /// The first line in the old file, counted from 1.
     pub old_start: usize,
-    /// How many lines of the file before it spans.
+    /// Number of lines in the old file.
     pub old_len: usize,
-    /// How many lines of the file after it spans.
+    /// Number of lines in the new file.
     pub new_len: usize,
-    /// Its `@@` line.
+    /// The `@@` line.
     pub header: String,
-    /// The lines before, with those of the context, each with its line feed.
+    /// The old lines with context, each with its line feed.
     pub old: Vec<String>,
-    /// The lines after, likewise.
+    /// The new lines with context, each with its line feed.
     pub new: Vec<String>,
 }
 
 impl FileChange {
-    /// Returns the name that messages call the file by.
+    /// Returns the file name to show in messages.
     pub fn name(&self) -> &str {
         self.old.as_deref().or(self.new.as_deref()).unwrap_or_default()
     }
 
-    /// Returns every name that it reads or writes.
+    /// Returns the old and new names, if any.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.old.iter().chain(&self.new).map(String::as_str)
     }
 }
 
-/// Reads a patch. What is neither a file's header nor a hunk is passed over, as patch
-/// does.
+/// Parses a patch. Skips lines that are neither file headers nor hunks, as patch does.
 pub fn parse(text: &str) -> Vec<FileChange> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut files: Vec<FileChange> = Vec::new();
@@ -91,29 +89,29 @@ pub fn parse(text: &str) -> Vec<FileChange> {
             file.lines.end = at + 1;
         }
     }
-    // Prose that has `--- x` in it and no change is no file.
+    // Prose that contains `--- x` without a change is not a file.
     files.retain(|file| file.old.is_some() || file.new.is_some());
     files
 }
 
-/// Reads a file's name from a `---` or `+++` line.
+/// Parses the file name in a `---` or `+++` line.
 fn name(text: &str) -> Option<String> {
     let text = text.split('\t').next().unwrap_or_default().trim_end();
     let text = unquoted(text);
     if text == "/dev/null" { None } else { Some(without_first(&text)) }
 }
 
-/// Removes what `-p1` removes.
+/// Strips the path component that `-p1` strips.
 fn without_first(name: &str) -> String {
-    // An absolute name or one with `..` stays what it is, for whoever refuses it.
+    // Keep absolute names and names with `..` so that a later check rejects them.
     match name.split_once('/') {
         Some((first, rest)) if !first.is_empty() => rest.to_owned(),
         _ => name.to_owned(),
     }
 }
 
-/// Reads both names of a `diff --git` line. They cannot be told apart in every case
-/// (git-diff(1)); where they differ, other lines name them.
+/// Parses both names in a `diff --git` line. The names cannot always be separated (git-diff(1)); if
+/// they differ, other lines contain them.
 fn git_names(text: &str) -> (Option<String>, Option<String>) {
     let text = text.trim_end();
     let half = (text.len().saturating_sub(1)) / 2;
@@ -155,7 +153,7 @@ fn unquoted(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads `@@ -1,2 +3,4 @@ ...`.
+/// Parses `@@ -1,2 +3,4 @@ ...`.
 fn hunk_header(line: &str) -> Option<Hunk> {
     let (ranges, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
@@ -167,7 +165,7 @@ fn hunk_header(line: &str) -> Option<Hunk> {
     Some(Hunk { old_start, old_len, new_len, header: line.to_owned(), old: Vec::new(), new: Vec::new() })
 }
 
-/// Reads a hunk's lines; returns how many there were.
+/// Parses the lines of a hunk and returns how many there were.
 fn read_hunk(mut hunk: Hunk, lines: &[&str]) -> (Hunk, usize) {
     let (mut old, mut new, mut read) = (0, 0, 0);
     for line in lines {
@@ -183,7 +181,7 @@ fn read_hunk(mut hunk: Hunk, lines: &[&str]) -> (Hunk, usize) {
                 new += 1;
                 hunk.new.push(line[1..].to_owned());
             }
-            // An empty line is a context line whose blank was lost on the way.
+            // An empty line is a context line that lost its trailing space.
             Some(b' ' | b'\n') => {
                 (old, new) = (old + 1, new + 1);
                 let line = line.strip_prefix(' ').unwrap_or(line).to_owned();

@@ -1,6 +1,5 @@
-//! A component's sources prepared as its `%prep` leaves them, by the real rpmbuild on
-//! this machine, in `build/<chroot>/prep/<component>/`. Nothing is built. What is read
-//! in them is not known here.
+//! Prepares a component's sources by running its `%prep` with rpmbuild on this machine, in
+//! `build/<chroot>/prep/<component>/`. It does not build them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,10 +19,10 @@ use crate::spec::{self, History, Rendered};
 use crate::stack::Stack;
 use crate::workspace::{Component, Pin, Workspace};
 
-/// The record's file name. It is written last: where it is, the folder is complete.
+/// The name of the record. It is written last, so its presence means that the folder is complete.
 const RECORD: &str = "prep.json";
 
-/// The record's schema.
+/// The schema of the record.
 pub const SCHEMA: &str = "rocmrpm/prep/1";
 
 /// `prep.json`, which `rocmrpm prep --json` prints: what a prepared folder was made from.
@@ -58,18 +57,18 @@ impl Document for Record {
     const SCHEMA: &'static str = SCHEMA;
 }
 
-/// A component's prepared source.
+/// A component's prepared sources.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What it was made from, and where it is.
+    /// The inputs and the location.
     pub record: Record,
-    /// The spec whose `%prep` made it.
+    /// The spec that contains the `%prep`.
     pub spec: Rendered,
-    /// Nobody else prepares while this is looked at.
+    /// Blocks concurrent preparation while the sources are in use.
     _lock: BuildLock,
 }
 
-/// Runs a component's `%prep`. What an earlier run left is replaced.
+/// Runs a component's `%prep` and replaces the result of an earlier run.
 pub fn prepare(
     stack: &Stack<'_>,
     component: &Component,
@@ -79,8 +78,7 @@ pub fn prepare(
     Preparation::new(stack, component)?.run(fetcher, events)
 }
 
-/// Returns what an earlier run left where that is still what a run would make, and
-/// runs `%prep` otherwise.
+/// Returns the result of an earlier run if it is up to date; otherwise runs `%prep`.
 pub fn prepared(
     stack: &Stack<'_>,
     component: &Component,
@@ -94,7 +92,7 @@ pub fn prepared(
     }
 }
 
-/// Everything that is known before anything is unpacked.
+/// Everything that is known before unpacking.
 struct Preparation<'a> {
     workspace: &'a Workspace,
     component: &'a Component,
@@ -128,7 +126,7 @@ impl<'a> Preparation<'a> {
         Ok(Self { workspace, component, pin, spec, dir, key, job_targets, builder, lock })
     }
 
-    /// Returns the record of an earlier run that made what this one would make.
+    /// Returns the record of an earlier run with the same inputs.
     fn record(&self) -> Option<Record> {
         let bytes = fs_err::read(self.dir.join(RECORD)).ok()?;
         let record: Record = serde_json::from_slice(&bytes).ok()?;
@@ -153,7 +151,7 @@ impl<'a> Preparation<'a> {
         };
         end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
         let action = || IoError::doing(format!("prepare `{}`", dir.display()));
-        // The record first: without it the folder is not complete.
+        // Remove the record first to mark the folder as incomplete.
         files::remove_if_there(&dir.join(RECORD)).map_err(action())?;
         files::remove_dir_if_there(&dir).map_err(action())?;
         for folder in [&job.sources, &job.work, &job.logs] {
@@ -184,7 +182,7 @@ impl<'a> Preparation<'a> {
     }
 }
 
-/// Returns a digest over everything that `%prep` works on.
+/// Returns a digest of everything that `%prep` uses.
 fn key(
     workspace: &Workspace,
     component: &Component,
@@ -204,19 +202,19 @@ fn key(
     Ok(Sha256::of_bytes(text))
 }
 
-/// Returns the part of the key's text that is not about sources and patches.
+/// Returns the part of the key that does not depend on sources and patches.
 fn surroundings(spec: Sha256, builder: &str, macros: &BTreeMap<String, String>) -> String {
     format!("{spec}\n{builder}\n{}\n", canonical(macros))
 }
 
-/// Finds the source's top folder in rpm's build folder: `BUILD/<name>`, or, from rpm
-/// 4.20 on, `BUILD/<package>-build/<name>` (rpm 4.20's release notes). A spec that
-/// calls the folder otherwise has the only one there.
+/// Finds the source's top folder in rpm's build folder: `BUILD/<name>` or, since rpm 4.20,
+/// `BUILD/<package>-build/<name>` (rpm 4.20's release notes). If a spec uses another name, its
+/// folder is the only one there.
 fn top_folder(build: &Path, name: &str) -> std::io::Result<PathBuf> {
     let mut folders = Vec::new();
     for entry in fs_err::read_dir(build)? {
         let entry = entry?;
-        // rpm 4.20 and later have a folder for scripts beside the sources.
+        // Since rpm 4.20, a folder for scripts is next to the sources.
         if entry.file_type()?.is_dir() && entry.file_name() != "SPECPARTS" {
             folders.push(entry.path());
         }

@@ -1,5 +1,6 @@
-//! Packages that were just built, before they become results: what they require must come from
-//! the stack or the chroot. Components that are built later count by what their specs say.
+//! Checks new packages before they become results: the stack or the chroot must satisfy their
+//! requirements. For components that are not built yet, it uses the provides in their specs. It
+//! does not inspect the payload.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ use crate::spec::{self, History};
 use crate::stack::Stack;
 use crate::workspace::{Component, Workspace};
 
-/// Refuses RPMs of a component that require what nothing provides, or that conflict with others.
-/// Reads headers only.
+/// Rejects a component's RPMs if they have unmet requirements or conflict with others. Reads only
+/// headers.
 pub fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> Result<(), Error> {
     let workspace = stack.workspace;
     let own = read(rpms)?;
@@ -38,7 +39,7 @@ pub fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> R
     Ok(NotInstallable::of(&findings, &format!("`{}`", component.name), &workspace.chroot.name)?)
 }
 
-/// Adds what components without results say they make.
+/// Adds the packages declared by components that have no results.
 fn add_planned(
     stack: &Stack<'_>,
     missing: &BTreeSet<&ComponentName>,

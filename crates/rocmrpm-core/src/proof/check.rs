@@ -1,4 +1,5 @@
-//! Judges what packages require: by what they provide themselves, else by the chroot.
+//! Checks the requirements of packages against their own provides, then against the chroot. It does
+//! not read RPMs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -7,16 +8,16 @@ use super::target::{Library, Target, Verdict};
 use crate::packages::{PackagesError, Requirement};
 use crate::rpms::{PackagedFile, Relation, Relations};
 
-/// A requirement that nothing satisfies.
+/// An unmet requirement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unmet {
-    /// The package that has it.
+    /// The package that has the requirement.
     pub package: String,
-    /// The requirement, as rpm writes it.
+    /// The requirement, in rpm's notation.
     pub requirement: String,
-    /// The files of the package in which rpm found it; empty if the spec states it.
+    /// The files in which rpm found the requirement; empty if the spec declares it.
     pub files: Vec<String>,
-    /// Why nothing satisfies it.
+    /// The reason why it is unmet.
     pub why: String,
 }
 
@@ -31,7 +32,7 @@ impl fmt::Display for Unmet {
     }
 }
 
-/// Files that two packages both have, with different content: rpm installs only one of the packages.
+/// Files with different content in two packages, so that rpm cannot install both.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
     /// The packages, sorted.
@@ -51,21 +52,21 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// How many different requirements there are.
+    /// Number of distinct requirements.
     pub requirements: usize,
-    /// Those that nothing satisfies, sorted.
+    /// Unmet requirements, sorted.
     pub unmet: Vec<Unmet>,
-    /// Files that two of the packages have, sorted.
+    /// File conflicts between packages, sorted.
     pub conflicts: Vec<Conflict>,
-    /// The requirements of which it is not known, by the reason.
+    /// Requirements that could not be checked, by reason.
     pub unchecked: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Judges what the packages `of` require, and whether they have files in common with others. What
-/// all packages provide counts.
+/// Checks the requirements of the packages in `of`, and file conflicts with other packages. The
+/// provides of `all` satisfy requirements.
 pub fn check<'p>(
     of: impl IntoIterator<Item = &'p Relations> + Clone,
     all: &[&Relations],
@@ -103,7 +104,8 @@ pub fn check<'p>(
     Ok(findings)
 }
 
-/// Returns the files in which packages of `of` differ from one another and from the rest of `all`.
+/// Returns the files in packages of `of` that another package in `all` contains with different
+/// content.
 fn conflicts<'p>(of: impl IntoIterator<Item = &'p Relations>, all: &[&Relations]) -> Vec<Conflict> {
     let mut owners: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
     for package in all {
@@ -132,7 +134,7 @@ fn conflicts<'p>(of: impl IntoIterator<Item = &'p Relations>, all: &[&Relations]
         .collect()
 }
 
-/// Leaves out the symbol versions of libraries that are not provided at all.
+/// Removes symbol versions of libraries that are missing entirely.
 fn without_versions(unmet: &mut Vec<Unmet>) {
     let missing = |unmet: &Unmet| match Library::parse(&unmet.requirement)?.version {
         "" => Some((unmet.package.clone(), unmet.requirement.clone())),
@@ -148,7 +150,7 @@ fn without_versions(unmet: &mut Vec<Unmet>) {
     });
 }
 
-/// Packages that are installed together, and the chroot that they are installed in.
+/// Packages to install together, and the target chroot.
 struct Set<'a> {
     provides: HashMap<&'a str, Vec<&'a Relation>>,
     files: HashSet<&'a str>,
@@ -203,8 +205,8 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// Judges bounds on one name, which one package must keep together: one of these packages,
-    /// or one of the chroot.
+    /// Checks several bounds on one name, all of which a single package must satisfy: one in this
+    /// set or in the chroot.
     fn one_package(&self, parts: &[Requirement]) -> Result<Verdict, PackagesError> {
         if parts.iter().all(|part| self.provided(part)) {
             return Ok(Verdict::Met);
@@ -228,7 +230,7 @@ impl<'a> Set<'a> {
         let Requirement::Name { name, bound } = requirement else { return false };
         let provided = self.provides.get(name.as_str());
         provided.into_iter().flatten().any(|relation| match (&relation.version, bound) {
-            // rpm's rpmdsCompare: without a version on either side there is nothing to compare.
+            // rpm's rpmdsCompare: a missing version on either side always matches.
             (None, _) | (_, None) => true,
             (Some((_, version)), Some(bound)) => bound.holds(version),
         })
@@ -242,7 +244,7 @@ impl<'a> Set<'a> {
         })
     }
 
-    /// Returns why a name is not provided, if one of the packages nearly does.
+    /// Returns the reason why a name is missing, including packages that nearly match.
     fn reason(&self, name: &str, otherwise: String) -> String {
         if let Some(provided) = self.provides.get(name).and_then(|provided| provided.first()) {
             let has = |package: &&&Relations| package.provides.contains(provided);
@@ -274,7 +276,7 @@ mod tests {
     use crate::rpms::Required;
     use crate::workspace::{Selection, Workspace};
 
-    /// The chroot of a workspace with a package table of its own.
+    /// Returns the chroot of a workspace with its own package table.
     fn target(dir: &std::path::Path) -> Target {
         for (path, text) in [
             (
@@ -394,7 +396,7 @@ mod tests {
         ] {
             assert_eq!(one(requirement), told(requirement, why));
         }
-        // Neither the package's 1.5 nor the release's 2.0 is in the range.
+        // Neither the package's 1.5 nor the release's 2.0 is within the range.
         let range = "(python3dist(two) >= 1.6 with python3dist(two) < 2)";
         assert!(one(range).contains("python3dist(two)"), "{}", one(range));
         assert_eq!(one("(nothing or python3dist(num) = 3)"), told("(nothing or python3dist(num) = 3)", none));

@@ -1,6 +1,7 @@
-//! The proof that the packages of a stack install: every requirement in the headers of its RPMs
-//! is satisfied by one of them, or by a package of the chroot's release or ROCm provider. What was
-//! not built is packed from the locked wheels, or stood in for by its spec.
+//! Proves that the packages of a stack can be installed: every requirement in the RPM headers is
+//! satisfied by a package of the stack, or of the chroot's release or ROCm provider. Components
+//! that are not built are packed from locked wheels or represented by their specs. It does not
+//! install anything.
 
 mod built;
 mod check;
@@ -28,19 +29,19 @@ use crate::sources::Fetcher;
 use crate::stack::Stack;
 use crate::workspace::Workspace;
 
-/// What was proved, and of what.
+/// The result of a proof and its inputs.
 #[derive(Debug, Clone)]
 pub struct Proof {
-    /// The components with their RPMs, in build order.
+    /// The components and their RPMs, in build order.
     pub components: Vec<Packed>,
-    /// How many packages there are.
+    /// Number of packages.
     pub packages: usize,
-    /// What the check came to.
+    /// The result of the check.
     pub findings: Findings,
 }
 
 impl Proof {
-    /// Returns the components by what their RPMs were made from.
+    /// Groups the components by the basis of their RPMs.
     pub fn by_basis(&self) -> BTreeMap<Basis, Vec<&ComponentName>> {
         let mut by_basis: BTreeMap<Basis, Vec<&ComponentName>> = BTreeMap::new();
         for packed in &self.components {
@@ -50,25 +51,25 @@ impl Proof {
     }
 }
 
-/// Why packages cannot be installed together.
+/// Packages cannot be installed together.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.message())]
 pub struct NotInstallable {
-    /// What has them, such as `the stack`.
+    /// What contains the packages, such as `the stack`.
     pub of: String,
-    /// The chroot.
+    /// The name of the chroot.
     pub chroot: String,
-    /// The requirements that nothing satisfies.
+    /// The unmet requirements.
     pub unmet: Vec<Unmet>,
-    /// The files that two packages have.
+    /// The file conflicts.
     pub conflicts: Vec<Conflict>,
 }
 
-/// Where rpmbuild links to ELF files by their build IDs (rpm, build/files.c, `generateBuildIDs`).
+/// Where rpmbuild links ELF files by build ID (rpm, build/files.c, `generateBuildIDs`).
 const BUILD_IDS: &str = "/usr/lib/.build-id/";
 
 impl NotInstallable {
-    /// Returns the error, if a requirement is not provided or packages conflict.
+    /// Returns an error for unmet requirements or conflicts.
     pub fn of(findings: &Findings, of: &str, chroot: &str) -> Result<(), Self> {
         let Findings { unmet, conflicts, .. } = findings;
         match unmet.is_empty() && conflicts.is_empty() {
@@ -117,8 +118,8 @@ impl Diagnose for NotInstallable {
     }
 }
 
-/// Proves all packages of a stack. `graph` has what the distributions require that are not built
-/// and have no wheel. Packs what was not packed before; that takes a minute at most.
+/// Checks all packages of a stack. `graph` contains the requirements of distributions that are not
+/// built and have no wheel. Packs missing packages first, which takes a minute at most.
 pub fn prove<'a>(
     stack: &'a Stack<'a>,
     graph: Option<&'a Graph>,
@@ -126,7 +127,7 @@ pub fn prove<'a>(
     events: &'a dyn Events,
 ) -> Result<Proof, Error> {
     let packer = pack::Packer::new(stack, graph, fetcher, events)?;
-    // What is packed from wheels takes longest.
+    // Packing from wheels takes longest, so start it first.
     let mut order: Vec<_> = stack.order().to_vec();
     order.sort_by_key(|component| std::cmp::Reverse(stack.workspace.pin(component).sources.len()));
     let components = parallel::try_map(&order, machine::cores(), |component| packer.component(component))?;
@@ -135,7 +136,7 @@ pub fn prove<'a>(
     Ok(Proof { packages: rpms.len(), components, findings })
 }
 
-/// Checks that RPMs require nothing but each other and what the chroot has.
+/// Checks that RPMs only require each other and packages of the chroot.
 pub fn closed(workspace: &Workspace, rpms: &[PathBuf]) -> Result<Findings, Error> {
     let relations = read(rpms)?;
     let all: Vec<&Relations> = relations.iter().collect();

@@ -1,6 +1,6 @@
-//! RPMs of a component before it is built: rpmbuild packs the locked wheels by the preamble of
-//! the rendered spec, so that rpm itself finds what they provide and require. What was packed is
-//! kept in the cache, without its payload. Whether it is complete is not known here.
+//! Creates RPMs for a component before it is built: rpmbuild packs the locked wheels using the
+//! preamble of the rendered spec, so that rpm itself generates provides and requirements. It caches
+//! the headers without the payload. It does not check whether requirements are met.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,32 +20,32 @@ use crate::spec::{self, History, Rendered};
 use crate::stack::Stack;
 use crate::workspace::{Component, Pin, Source};
 
-/// Rises when the same inputs are packed otherwise than before.
+/// Increase when the same inputs give a different result.
 const VERSION: u32 = 2;
 
-/// What RPMs were made from.
+/// The basis of an RPM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Basis {
     /// The component was built.
     Built,
-    /// The locked wheels that the component is built from.
+    /// The locked wheels that the component packages.
     Wheels,
-    /// Upstream's wheel of what the component builds from source.
+    /// Upstream's wheel for a component that is built from source.
     OtherWheels,
-    /// The spec alone: what is in the files is not known.
+    /// The spec only; the files are unknown.
     Spec,
 }
 
 /// The RPMs of one component.
 #[derive(Debug, Clone)]
 pub struct Packed {
-    /// The component.
+    /// The name of the component.
     pub component: ComponentName,
-    /// What they were made from.
+    /// The basis of the RPMs.
     pub basis: Basis,
-    /// The files, sorted; those that were not built have no payload.
+    /// The files, sorted. Those that were not built have no payload.
     pub rpms: Vec<PathBuf>,
-    /// Whether they were packed just now.
+    /// Whether the RPMs were packed by this run.
     pub fresh: bool,
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Packer<'a> {
     events: &'a dyn Events,
     history: History,
     builder: HostBuilder,
-    /// What [`HostBuilder::packer`] says of this machine.
+    /// The identity of this machine from [`HostBuilder::packer`].
     identity: String,
-    /// The locked wheels by the distribution's normalized name.
+    /// The locked wheels, by normalized distribution name.
     wheels: BTreeMap<String, LockedFile>,
-    /// What distributions require that have no wheel, if that is known.
+    /// The requirements of distributions without a wheel, if known.
     graph: Option<&'a Graph>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Packer<'a> {
         })
     }
 
-    /// Returns the RPMs of a component: those that were built of just this spec, else packed ones.
+    /// Returns a component's RPMs: built ones if they match this spec, otherwise packed ones.
     pub(super) fn component(&self, component: &Component) -> Result<Packed, Error> {
         let rendered = spec::render(self.stack, component, &self.history)?;
         let name = component.name.clone();
@@ -127,7 +127,7 @@ impl<'a> Packer<'a> {
         Ok(Packed { component: name, basis: contents.basis, rpms, fresh })
     }
 
-    /// Returns what a component's packages hold, as far as that is known before it is built.
+    /// Returns the expected contents of a component's packages.
     fn contents(&self, component: &Component) -> Result<All, Error> {
         let pin = self.stack.workspace.pin(component);
         if component.generated.is_none() {
@@ -157,7 +157,7 @@ impl<'a> Packer<'a> {
         Ok(all)
     }
 
-    /// Returns a distribution of which only METADATA are known.
+    /// Returns a distribution that consists only of METADATA.
     fn stated(&self, name: &str, version: &str) -> Contents {
         let mut metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n");
         let edges = self.graph.into_iter().flat_map(|graph| &graph.edges);
@@ -233,13 +233,13 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// What one component's packages hold.
+/// The contents of a component's packages.
 struct All {
     basis: Basis,
     list: Vec<Contents>,
 }
 
-/// One distribution in a package: a wheel, or METADATA alone.
+/// One distribution in a package: a wheel, or only METADATA.
 struct Contents {
     pin: Option<Pin>,
     file: String,

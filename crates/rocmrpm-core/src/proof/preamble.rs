@@ -1,11 +1,11 @@
-//! From a rendered spec to one that packs given files into the same packages: all that decides
-//! over Provides and Requires stays, nothing is built.
+//! Converts a rendered spec into one that packs given files into the same packages. It keeps
+//! everything that affects Provides and Requires, and does not build anything.
 
-/// Where the spec finds what it packs, below the folder of its sources.
+/// Folder of the files to pack, below the folder of the spec's sources.
 pub(super) const ROOT: &str = "root";
 
-/// The sections that end the part of a spec that describes packages. Source: rpm,
-/// build/parseSpec.c, `partList`, without %package, %description and what is in them.
+/// The sections that end the package descriptions. Source: rpm, build/parseSpec.c, `partList`,
+/// without %package, %description and their subsections.
 const ENDS: &[&str] = &[
     "%prep",
     "%generate_buildrequires",
@@ -29,17 +29,16 @@ const ENDS: &[&str] = &[
     "%patchlist",
 ];
 
-/// What is defined before all else: nothing is compressed, stripped or changed.
+/// Definitions at the top of the spec: disable compressing, stripping and modifying files.
 const FIRST: &str = "%global _binary_payload w0.ufdio\n%global __os_install_post %{nil}\n\
                      %global debug_package %{nil}\n%global _build_id_links none\n\
                      %global __check_files %{nil}\n%global _unpackaged_files_terminate_build 0\n";
 
-/// Lines of the later sections that decide which packages there are.
+/// Lines of later sections that affect which packages exist.
 const CONDITIONS: &[&str] = &["%if", "%else", "%elif", "%endif"];
 
-/// Returns a spec with the packages of a rendered one, the first of which has all files that lie
-/// in [`ROOT`]: `site` in the folder of Python modules that the spec is for, `bin` and `data`
-/// below `/usr`.
+/// Returns a spec with the packages of a rendered one. The first package contains all files in
+/// [`ROOT`]: `site` in the spec's folder of Python modules, `bin` and `data` below `/usr`.
 pub(super) fn packing(rendered: &str) -> String {
     let (mut spec, mut files) = (FIRST.to_owned(), String::new());
     let mut ended = false;
@@ -62,7 +61,7 @@ pub(super) fn packing(rendered: &str) -> String {
             files += &format!("{line}\n");
         }
     }
-    // The generator of the private package calls the folder so.
+    // The generator's name for the folder in the private package.
     let site = if rendered.contains("\n%global site ") {
         "%{site}"
     } else if rendered.lines().any(|line| line.split_whitespace().eq(["BuildArch:", "noarch"])) {
@@ -82,7 +81,7 @@ fn is_python_files(line: &str) -> bool {
     line.starts_with("%files -n python3-")
 }
 
-/// Returns whether a line names what only a build has.
+/// Returns whether a line declares something that only a build needs.
 fn is_source(line: &str) -> bool {
     let tag = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
     let numbered = |stem: &str| {
@@ -91,7 +90,7 @@ fn is_source(line: &str) -> bool {
     line.contains(':') && (numbered("source") || numbered("patch") || tag == "buildrequires")
 }
 
-/// Returns a `%files` line without the lists that a build would write.
+/// Returns a `%files` line without file lists that a build would write.
 fn without_list(line: &str) -> String {
     let mut words = line.split_whitespace();
     let mut kept = Vec::new();

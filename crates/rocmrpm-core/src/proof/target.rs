@@ -1,5 +1,5 @@
-//! What a chroot has for packages to require: packages, libraries, files, Python. Whether a set
-//! of packages is complete is not known here.
+//! Looks up what a chroot offers to packages: packages, libraries, files, Python. It does not check
+//! whether a set of packages is complete.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,19 +13,19 @@ use crate::inspect::System;
 use crate::packages::{Answer, Packages, PackagesError};
 use crate::workspace::Workspace;
 
-/// What satisfies a requirement, or why nothing does.
+/// Whether a requirement is met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is satisfied.
+    /// The requirement is met.
     Met,
-    /// It is not, for this reason.
+    /// The requirement is not met, for this reason.
     Unmet(String),
-    /// It is not known, for this reason.
+    /// The requirement could not be checked, for this reason.
     Unchecked(String),
 }
 
 impl Verdict {
-    /// Returns the worse of two.
+    /// Returns the worse of two verdicts.
     pub(super) fn and(self, other: Self) -> Self {
         match (&self, &other) {
             (Self::Unmet(_), _) | (_, Self::Met) => self,
@@ -34,7 +34,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the better of two.
+    /// Returns the better of two verdicts.
     pub(super) fn or(self, other: Self) -> Self {
         match (&self, &other) {
             (Self::Met, _) | (_, Self::Unmet(_)) => self,
@@ -54,25 +54,24 @@ struct Known {
 
 fn known() -> &'static Known {
     static KNOWN: LazyLock<Known> = LazyLock::new(|| {
-        // It is part of the program, and a test reads it.
+        // The table is part of the program, and a test parses it.
         toml::from_str(include_str!("files.toml")).expect("the built-in table of files is valid")
     });
     &KNOWN
 }
 
-/// A chroot as packages see it that are installed there.
+/// A chroot from the perspective of packages to install.
 pub struct Target {
-    /// The chroot's name.
     pub(super) chroot: String,
     host: bool,
-    /// Its Python, such as `3.14`; empty if it is not stated.
+    /// The Python version, such as `3.14`; empty if not specified.
     python: String,
     pub(super) packages: Packages,
     system: System,
 }
 
 impl Target {
-    /// Returns the chroot of a workspace, with the packages of its release and ROCm provider.
+    /// Returns the chroot of a workspace with the packages of its release and ROCm provider.
     pub fn of(workspace: &Workspace) -> Result<Self, Error> {
         Ok(Self {
             chroot: workspace.chroot.name.clone(),
@@ -83,19 +82,21 @@ impl Target {
         })
     }
 
-    /// Returns the libraries that it has: SONAME and package.
+    /// Returns all libraries as pairs of SONAME and package.
     pub fn libraries(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.system.libraries.iter().chain(&self.system.rocm);
         all.map(|(soname, package)| (soname.as_str(), package.as_str()))
     }
 
-    /// Returns the paths and further names that packages of every release have, with the package.
+    /// Returns the paths and additional names that packages of every release provide, with the
+    /// package.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = known().files.iter().chain(&known().provides);
         all.map(|(path, package)| (path.as_str(), package.as_str()))
     }
 
-    /// Judges a requirement without brackets: `text` is all of it, `name` without the versions.
+    /// Checks a requirement without parentheses: `text` is the whole requirement, `name` excludes
+    /// the version.
     pub(super) fn judge(&self, name: &str, text: &str) -> Result<Verdict, PackagesError> {
         if let Some(library) = Library::parse(name) {
             return Ok(self.library(&library));
@@ -153,7 +154,7 @@ impl Target {
     }
 }
 
-/// A library as rpm requires it: `SONAME(VERSION)(64bit)`, the version perhaps empty.
+/// A library requirement of the form `SONAME(VERSION)(64bit)`; the version may be empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Library<'n> {
     pub(super) soname: &'n str,
@@ -161,7 +162,7 @@ pub(super) struct Library<'n> {
 }
 
 impl<'n> Library<'n> {
-    /// Reads the name of a requirement; `None` if it is not that of a library.
+    /// Parses the name of a requirement; `None` if it is not a library.
     pub(super) fn parse(name: &'n str) -> Option<Self> {
         let plain = name.strip_suffix("(64bit)").unwrap_or(name);
         let (soname, version) = match plain.split_once('(') {

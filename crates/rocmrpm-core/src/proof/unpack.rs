@@ -1,5 +1,5 @@
-//! The files of a wheel in the folders that an installer puts them in. Nothing in the wheel is
-//! run, and whether it is what it should be is not checked: it was verified when it was fetched.
+//! Unpacks a wheel into the folders that an installer would use. It does not run code from the
+//! wheel or verify its content, which the fetcher has already verified.
 
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -9,14 +9,14 @@ use fs_err as fs;
 
 use rocmrpm_fetch::limits::{self, Bounded};
 
-/// The folders below the one that wheels are unpacked to.
+/// The subfolders that wheels are unpacked to.
 pub(super) const SITE: &str = "site";
 pub(super) const BIN: &str = "bin";
 pub(super) const DATA: &str = "data";
 
-/// Unpacks a wheel into `site`, `bin` and `data` below `root`, as pip does with its scheme (the
-/// binary distribution format, "Installing a wheel"). A private prefix has no programs, and all
-/// its libraries are executable.
+/// Unpacks a wheel into `site`, `bin` and `data` below `root`, following pip's scheme (the binary
+/// distribution format, "Installing a wheel"). For a private prefix, skips programs and makes all
+/// libraries executable.
 pub(super) fn wheel(path: &Path, root: &Path, private: bool) -> io::Result<()> {
     let file = fs::File::open(path)?;
     let limit = limits::unpacked(file.metadata()?.len()).map_err(io::Error::other)?;
@@ -57,7 +57,7 @@ pub(super) fn wheel(path: &Path, root: &Path, private: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the folder of a member, and its path there; `None` for what is not installed.
+/// Returns the destination of a member: folder and relative path; `None` if it is not installed.
 fn placed(inside: &Path) -> Option<(&'static str, PathBuf)> {
     let mut parts = inside.components();
     let Some(Component::Normal(first)) = parts.next() else { return None };
@@ -75,7 +75,7 @@ fn placed(inside: &Path) -> Option<(&'static str, PathBuf)> {
     }
 }
 
-/// Returns the programs that an entry_points.txt names, with their entry points.
+/// Returns the programs in an entry_points.txt and their entry points.
 fn console_scripts(text: &str) -> Vec<(&str, &str)> {
     let mut programs = Vec::new();
     let mut inside = false;

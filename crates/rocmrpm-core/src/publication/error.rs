@@ -1,28 +1,28 @@
-//! Why a repository was not published, and how to fix it.
+//! Defines the errors of publishing and their help texts.
 
 use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::index::IndexError;
 use crate::rpms::RpmError;
 use crate::rpms::signing::SigningError;
 
-/// Why a repository was not published.
+/// Errors that occur while publishing a repository.
 #[derive(Debug, thiserror::Error)]
 pub enum PublicationError {
-    /// There is a repository that somebody else made.
+    /// The destination contains a repository that rocmrpm did not create.
     #[error("there is a repository in {place} that rocmrpm did not publish")]
     Foreign {
         /// The destination.
         place: String,
     },
-    /// Our document there is not as we write it, or what it names is not there.
+    /// Our document in the repository is invalid, or a file that it names is missing.
     #[error("the repository in {place} is damaged: {reason}")]
     Damaged {
         /// The destination.
         place: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// A package of this name is published, with other content.
+    /// A package with the same name but different content is already published.
     #[error("{file} is in {place} already, and is another build than the one here")]
     Republished {
         /// The package's file name.
@@ -30,35 +30,35 @@ pub enum PublicationError {
         /// The destination.
         place: String,
     },
-    /// What is there was signed with another key, or by nobody.
+    /// The published repository is unsigned or signed with another key.
     #[error("the repository in {place} is {there}, this one is {here}")]
     OtherKey {
         /// The destination.
         place: String,
-        /// Who signed what is there.
+        /// The signer of the published repository.
         there: String,
-        /// Who signed what is here.
+        /// The signer of the local repository.
         here: String,
     },
-    /// A package was built from what was not committed.
+    /// A package was built from uncommitted changes.
     #[error("{file} is of a dirty build: nobody can build it again")]
     Dirty {
         /// The package's file name.
         file: String,
     },
-    /// There are no packages.
+    /// There are no packages to publish.
     #[error("there is nothing to publish: no component has results")]
     Nothing,
-    /// Packages or metadata cannot be read or made.
+    /// Packages or metadata could not be read or created.
     #[error(transparent)]
     Rpm(#[from] RpmError),
-    /// The metadata cannot be signed.
+    /// The metadata could not be signed.
     #[error(transparent)]
     Signing(#[from] SigningError),
-    /// The place did not take or give what it should.
+    /// The destination failed to read or write.
     #[error(transparent)]
     Place(#[from] IndexError),
-    /// This machine's file system refuses.
+    /// A local file system operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }

@@ -1,6 +1,6 @@
-//! A published dnf repository: what changes in it when a stack is published, worked
-//! out before anything is sent. Packages and metadata never change once they are
-//! there; `repomd.xml` does, at the end, and until then a reader sees what was before.
+//! Plans and applies changes to a published dnf repository. Published packages and metadata never
+//! change; `repomd.xml` is replaced last, so readers see the previous state until then. It does not
+//! build packages.
 
 mod error;
 mod retention;
@@ -28,65 +28,64 @@ use crate::rpms::signing::Signer;
 
 const SIGNATURE: &str = "repodata/repomd.xml.asc";
 
-/// The most that metadata may hold when it is decompressed.
+/// Maximum size of decompressed metadata, in bytes.
 const MAX_METADATA: u64 = 1 << 30;
 
-/// What is to be published.
+/// The repository to publish and its options.
 pub struct Wanted<'a> {
-    /// The folder of the stack's repository.
+    /// The folder of the local repository.
     pub repository: &'a Path,
-    /// Who signed it.
+    /// The signer of the repository.
     pub signer: Option<&'a Signer>,
-    /// The name of the package that enables the repository, and the name under which it can always
-    /// be found there.
+    /// The name of the package that enables the repository, also available under this fixed name.
     pub release: &'a str,
-    /// How many builds of a package are kept.
+    /// Number of builds to keep per package.
     pub keep: usize,
-    /// The highest serial number that this machine knows of.
+    /// The highest serial number known to this machine.
     pub seen: &'a Seen,
-    /// Whether builds of what was not committed are taken.
+    /// Whether to accept builds of uncommitted changes.
     pub dirty: bool,
 }
 
-/// What publishing does, worked out beforehand.
+/// A planned change.
 pub struct Change {
-    /// The serial number after it.
+    /// The new serial number.
     pub serial: u64,
-    /// Packages that are new.
+    /// New packages.
     pub added: Vec<Published>,
-    /// Packages that were there before and stay.
+    /// Packages that were already published and remain.
     pub kept: Vec<Published>,
-    /// Packages that the metadata names no more; they lie there until the next time.
+    /// Packages that the new metadata omits; the next publication deletes their files.
     pub leaving: Vec<Published>,
-    /// What is sent: packages and metadata, then pages in this order.
+    /// The files to upload: packages and metadata first, then pages in this order.
     packages: Vec<Package>,
     pages: Vec<Page>,
-    /// What is removed then.
+    /// The files to delete after the upload.
     removed: Vec<String>,
-    /// Holds the metadata.
+    /// Keeps the folder of the metadata alive.
     _work: tempfile::TempDir,
 }
 
 impl Change {
-    /// Returns whether there is nothing to do.
+    /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// Returns the files that are written beside packages, in this order.
+    /// Returns the files other than packages that are written, in this order.
     pub fn written(&self) -> impl Iterator<Item = &str> {
         let metadata = self.packages.iter().map(|package| package.path.as_str());
         let metadata = metadata.filter(|path| !path.ends_with(".rpm"));
         metadata.chain(self.pages.iter().map(|page| page.path.as_str()))
     }
 
-    /// Returns the files that are removed at the end.
+    /// Returns the files to delete at the end.
     pub fn removed(&self) -> &[String] {
         &self.removed
     }
 
-    /// Does it: whenever it is interrupted, what a reader finds is whole, and the same command
-    /// goes on from there.
+    /// Applies the change. If interrupted, readers always see a consistent state, and running the
+    /// command again resumes.
     pub fn apply(&self, place: &dyn Place) -> Result<(), PublicationError> {
         place.put_packages(&self.packages)?;
         place.put_pages(&self.pages)?;
@@ -97,7 +96,7 @@ impl Change {
     }
 }
 
-/// Works out what publishing changes in a place.
+/// Plans the changes to a destination.
 pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, PublicationError> {
     let here = local(wanted)?;
     let (old, live) = there(place)?;
@@ -142,7 +141,7 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     let gone = |path: &&String| !now.contains(path);
     let mut leaving: BTreeSet<String> = old.files().filter(gone).cloned().collect();
     let mut removed: BTreeSet<String> = old.removed.iter().filter(gone).cloned().collect();
-    // Where the last publishing did not come to its end, readers still have what was before it.
+    // If the last publication did not finish, readers still see the previous state.
     let ended = live.as_deref() == Some(old.repomd.as_bytes());
     let waiting = old.leaving.iter().filter(gone).cloned();
     if ended {
@@ -177,13 +176,13 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     Ok(change)
 }
 
-/// Returns the packages that are to be published.
+/// Returns the packages to publish.
 fn local(wanted: &Wanted<'_>) -> Result<Vec<Published>, PublicationError> {
     let names = crate::files::names_in(wanted.repository).map_err(IoError::doing("list the repository"))?;
     let rpms = names.iter().filter(|name| name.ends_with(".rpm"));
     let here = rpms.map(|name| Published::of(&wanted.repository.join(name)));
     let here = here.collect::<Result<Vec<_>, RpmError>>()?;
-    // The release package alone is of no use.
+    // The release package is useless without others.
     let release = |p: &Published| crate::rpms::name_of_file(p.file.as_ref()) == Some(wanted.release);
     if here.iter().all(release) {
         return Err(PublicationError::Nothing);
@@ -194,7 +193,7 @@ fn local(wanted: &Wanted<'_>) -> Result<Vec<Published>, PublicationError> {
     }
 }
 
-/// Returns what was published last, and the `repomd.xml` that readers find.
+/// Returns the last published state, and the `repomd.xml` that readers see.
 fn there(place: &dyn Place) -> Result<(State, Option<Vec<u8>>), PublicationError> {
     let mut read = place.read(&[state::PATH.to_owned(), REPOMD.to_owned()])?.into_iter();
     match (read.next().flatten(), read.next().flatten()) {
@@ -214,8 +213,8 @@ fn check_key(place: &dyn Place, old: &State, signer: Option<&Signer>) -> Result<
     Err(PublicationError::OtherKey { place: place.name(), there, here })
 }
 
-/// Returns the packages that are not there yet. One that is there stays as it is, whenever it
-/// was signed; with other content it is refused.
+/// Returns the packages that are not published yet. A published package stays unchanged even if the
+/// signature differs; different content is rejected.
 fn new_packages(place: &str, old: &State, here: &[Published]) -> Result<Vec<Published>, PublicationError> {
     let mut added = Vec::new();
     for package in here {
@@ -241,9 +240,8 @@ fn to_send(path: &str, folder: &Path, package: &Published) -> Package {
     Package { path: path.to_owned(), file: folder.join(&package.file), stored }
 }
 
-/// Makes the metadata of these packages in a folder. Those that are published already need not be
-/// here: a file of the same size and time stands for them, and createrepo_c takes over what
-/// the published metadata says.
+/// Creates the metadata for these packages in a folder. Published packages need not exist locally:
+/// a placeholder with the same size and time makes createrepo_c reuse the published metadata.
 fn metadata(
     place: &dyn Place,
     old: &State,
@@ -279,8 +277,8 @@ fn metadata(
     Ok(files)
 }
 
-/// Fetches the published metadata for `createrepo_c --update`. Its `repomd.xml` is written here, so
-/// that a damaged one can be replaced.
+/// Fetches the published metadata for `createrepo_c --update`. Writes `repomd.xml` from the state
+/// so that a damaged one can be replaced.
 fn fetch_old(place: &dyn Place, old: &State, to: &Path) -> Result<(), PublicationError> {
     let fail = || IoError::doing("lay out published metadata");
     let mut files = Vec::new();
@@ -303,8 +301,8 @@ fn fetch_old(place: &dyn Place, old: &State, to: &Path) -> Result<(), Publicatio
     Ok(())
 }
 
-/// Makes a file that takes no space and that createrepo_c does not read, its size and time being
-/// those of the metadata.
+/// Creates a sparse placeholder with the size and time in the metadata, so that createrepo_c does
+/// not read it.
 fn stand_in(path: &Path, package: &Published) -> std::io::Result<()> {
     let file = std::fs::File::create(path)?;
     file.set_len(package.size)?;
@@ -312,7 +310,7 @@ fn stand_in(path: &Path, package: &Published) -> std::io::Result<()> {
     file.set_modified(std::time::UNIX_EPOCH + seconds)
 }
 
-/// Makes sure that the metadata has every package with the digest that it is published with.
+/// Checks that the metadata contains every package with its published digest.
 fn check_primary(
     place: &dyn Place,
     files: &[Package],

@@ -1,6 +1,6 @@
-//! Which builds a published repository keeps. A build is what came of one source
-//! package: its packages require each other by exact version, so they stay and go
-//! together.
+//! Selects the builds that a published repository keeps. A build is everything from one source
+//! package: its packages require each other by exact version, so they are kept or dropped together.
+//! It does not delete files.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,16 +9,16 @@ use super::state::Published;
 use crate::rpms::name_of_file;
 use crate::workspace::compare;
 
-/// Returns the packages that are kept: those named in `current`, and of every source package
-/// the newest builds, so many as `keep` says.
+/// Returns the packages to keep: those in `current`, and the newest `keep` builds of every source
+/// package.
 ///
-/// Whoever requires another component of the stack is built anew whenever that one is, so
-/// that what a kept build requires is of a kept build too.
+/// rocmrpm rebuilds a component whenever one of its dependencies in the stack is rebuilt, so a kept
+/// build only requires packages of kept builds.
 pub(super) fn kept(packages: &[Published], current: &BTreeSet<String>, keep: usize) -> Vec<Published> {
     let mut builds: BTreeMap<&str, Vec<&Published>> = BTreeMap::new();
     for package in packages {
         let source = if package.source.is_empty() { &package.file } else { &package.source };
-        // Without the name, if it is none: then it is a build of its own.
+        // An invalid file name counts as a build of its own.
         builds.entry(name_of_file(source.as_ref()).unwrap_or(source)).or_default().push(package);
     }
     let mut kept = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn kept(packages: &[Published], current: &BTreeSet<String>, keep: usi
 }
 
 fn newest_first(a: &Published, b: &Published) -> Ordering {
-    // The source's version orders builds: that of a package may be another one.
+    // Order builds by the source's version, which may differ from the package's.
     let version = |p: &Published| {
         let stem = p.source.strip_suffix(".src.rpm").unwrap_or(&p.source);
         let name = name_of_file(p.source.as_ref()).unwrap_or_default();
@@ -93,7 +93,7 @@ mod tests {
             all.push(package("a", version, "a"));
             all.push(package("a-devel", version, "a"));
         }
-        // A package that newer builds do not have goes with its build.
+        // A package that newer builds lack is dropped with its build.
         all.push(package("a-old", "1.0-2", "a"));
         all.push(package("b", "0.1-1", "b"));
         let none = BTreeSet::new();
@@ -103,7 +103,7 @@ mod tests {
             ["a-1.0-10", "a-1.1-1", "a-devel-1.0-10", "a-devel-1.1-1", "b-0.1-1"]
         );
         assert!(names(&kept(&all, &none, 3)).contains(&"a-old-1.0-2"));
-        // What is built now stays, even if something newer was published before.
+        // The current build is kept even if a newer one was published before.
         let current = BTreeSet::from(["a-1.0-1.noarch.rpm".to_owned()]);
         assert_eq!(names(&kept(&all, &current, 1)), ["a-1.0-1", "a-1.1-1", "a-devel-1.1-1", "b-0.1-1"]);
     }

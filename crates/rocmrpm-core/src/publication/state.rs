@@ -1,5 +1,5 @@
-//! What a published repository has: a document of ours in it, so that nothing has to
-//! be listed or downloaded to know. Not what it should have.
+//! Reads and writes our document in a published repository, which makes it unnecessary to list or
+//! download files. It does not decide what to publish.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::document::Document;
 use crate::rpms::repomd::Repomd;
 use crate::rpms::{RpmError, header};
 
-/// Where the document lies.
+/// The path of the document.
 pub(super) const PATH: &str = "rocmrpm.json";
 
 const SCHEMA: &str = "rocmrpm/repository/1";
@@ -68,12 +68,12 @@ pub struct Published {
 }
 
 impl State {
-    /// Returns an empty one.
+    /// Returns the state of an empty repository.
     pub fn new() -> Self {
         Self { schema: SCHEMA.to_owned(), ..Self::default() }
     }
 
-    /// Reads the document. `place` is for messages.
+    /// Parses the document. `place` is used in messages.
     pub fn read(bytes: &[u8], place: &str) -> Result<Self, PublicationError> {
         let damaged = |reason: String| PublicationError::Damaged { place: place.to_owned(), reason };
         let state: Self = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
@@ -92,27 +92,27 @@ impl State {
         }
     }
 
-    /// Returns the document.
+    /// Serializes the document.
     pub fn bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
         text.push(b'\n');
         text
     }
 
-    /// Returns whether its `repomd.xml` names its metadata. What an interrupted or failed tool wrote
-    /// may have been published by an earlier release.
+    /// Returns whether `repomd.xml` names all metadata. An earlier release may have published the
+    /// output of an interrupted or failed tool.
     pub fn has_whole_repomd(&self) -> bool {
         Repomd::parse(&self.repomd).is_ok_and(|repomd| repomd.paths().iter().eq(&self.metadata))
     }
 
-    /// Returns every file that the repository consists of, but for those that are replaced.
+    /// Returns every file of the repository except those that are replaced.
     pub fn files(&self) -> impl Iterator<Item = &String> {
         self.packages.iter().map(|package| &package.file).chain(&self.metadata)
     }
 }
 
 impl Published {
-    /// Reads a package of this machine.
+    /// Reads a local package.
     pub fn of(path: &Path) -> Result<Self, RpmError> {
         let header = header(path)?;
         let (sha256, size) = Sha256::of_file(path)?;
@@ -123,7 +123,7 @@ impl Published {
         Ok(Self { file, size, sha256, time, content, epoch, version, source })
     }
 
-    /// Returns whether somebody built it from what was not committed.
+    /// Returns whether the package was built from uncommitted changes.
     pub fn is_dirty(&self) -> bool {
         self.version.rsplit('-').next().is_some_and(|release| release.contains("~dirty"))
     }

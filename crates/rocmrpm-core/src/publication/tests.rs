@@ -1,4 +1,5 @@
-//! Which packages are new, republished or dropped, and what a publishing sends to a place in memory.
+//! Tests which packages are new, republished or dropped, and which files a publication sends to an
+//! in-memory destination.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ fn drops_only_packages_that_are_not_kept() {
     assert_eq!(left_out(std::slice::from_ref(&one), std::slice::from_ref(&one)), []);
 }
 
-/// A place in memory, with a list of what was done to it.
+/// An in-memory destination that logs operations.
 #[derive(Default)]
 struct Memory {
     files: RefCell<BTreeMap<String, Vec<u8>>>,
@@ -94,7 +95,7 @@ impl Place for Memory {
     }
 }
 
-/// A repository of this machine, and what is known of the place.
+/// A local repository and the known serial number.
 struct Here {
     dir: tempfile::TempDir,
     seen: Seen,
@@ -108,7 +109,7 @@ impl Here {
         Self { dir, seen }
     }
 
-    /// Makes a package in the repository.
+    /// Creates a package in the repository.
     fn package(&self, name: &str, release: &str) -> &Self {
         let mut builder = rpm::PackageBuilder::new(name, "1", "MIT", "noarch", "a fixture");
         builder.release(release);
@@ -155,7 +156,7 @@ fn publishes_once_and_keeps_what_is_there() {
     assert!(metadata.iter().any(|path| path.contains("-primary.xml")), "{metadata:?}");
     assert_eq!(second.written().last(), Some(REPOMD), "readers see the new metadata last");
     assert_eq!(second.written().filter(|path| *path == REPOMD).count(), 1);
-    // The first metadata stays for one more publishing, for readers that have just begun.
+    // The first metadata is kept for one more publication, for readers that have just started.
     let third = here.package("three", "1").publish(&place);
     assert!(!third.removed().is_empty());
     assert_eq!(*place.done.borrow(), [format!("remove {}", third.removed().join(" "))]);
@@ -174,7 +175,7 @@ fn an_interrupted_publishing_leaves_what_readers_still_use() {
             .collect::<Vec<_>>()
     };
     let first = metadata();
-    // Of the second one, readers do not see `repomd.xml`.
+    // Readers do not see the `repomd.xml` of the second publication.
     let second = here.package("two", "1").plan(&place, false).unwrap();
     place.put_packages(&second.packages).unwrap();
     place.put_pages(&second.pages[..1]).unwrap();

@@ -1,5 +1,5 @@
-//! Two sets of RPMs that should be the same, compared package by package: header tags, the list
-//! of files, and every file's content. What a difference in content means is `content`'s business.
+//! Compares two sets of RPMs package by package: header tags, file lists and file contents. It does
+//! not explain differences in content; `content` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -13,17 +13,17 @@ use crate::error::{Error, IoError};
 use crate::rpms::tags::{Tags, tag_name};
 use crate::rpms::{self, Entry, EntryKind, RpmError};
 
-/// Up to which size it is looked for what differs inside of a file.
+/// Maximum size of a file to search for differences, in bytes.
 const MAX_LOOKED_AT: u64 = 512 << 20;
 
-/// How much is shown of a value.
+/// Maximum number of characters of a value to show.
 const MAX_SHOWN: usize = 200;
 
-/// Tags that say when and where a package was built: two builds may differ in them.
+/// Tags with the time and place of the build, which may legitimately differ.
 const OF_THE_BUILD: &[u32] = &[1006, 1007, 1094];
 
-/// The region that spans a header, and what follows from the files: sizes, digests, classes,
-/// the payload's compressed digest. Files are compared one by one instead.
+/// The header region tag, and tags derived from files: sizes, digests, classes, the digest of the
+/// compressed payload. Files are compared individually instead.
 const OF_THE_FILES: &[u32] = &[
     63, 1009, 1028, 1029, 1030, 1033, 1034, 1035, 1036, 1037, 1039, 1040, 1045, 1095, 1096, 1097, 1116, 1117,
     1118, 1140, 1141, 1142, 1143, 1144, 1145, 5008, 5009, 5010, 5092, 5097, 5112, 5113,
@@ -34,7 +34,7 @@ const FILE_FLAGS: u32 = 1037;
 const FILE_USER: u32 = 1039;
 const FILE_GROUP: u32 = 1040;
 const FILE_CAPS: u32 = 5010;
-/// The digests of the payload, compressed and not.
+/// The digests of the compressed and uncompressed payload.
 const PAYLOAD: [u32; 2] = [5097, 5092];
 
 /// Two versions of one value.
@@ -83,7 +83,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// Returns whether nothing differs that a user would get.
+    /// Returns whether nothing differs that affects a user.
     pub fn same(&self) -> bool {
         self.tags.is_empty()
             && self.files_removed.is_empty()
@@ -105,20 +105,20 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Returns whether nothing differs that a user would get.
+    /// Returns whether nothing differs that affects a user.
     pub fn same(&self) -> bool {
         self.rpms_removed.is_empty() && self.rpms_added.is_empty() && self.packages.iter().all(Package::same)
     }
 
-    /// Returns the usual causes of what differs, each once.
+    /// Returns the likely causes of all differences without duplicates.
     pub fn causes(&self) -> BTreeSet<Cause> {
         let files = self.packages.iter().flat_map(|package| &package.files);
         files.flat_map(|file| file.content.causes.iter().copied()).collect()
     }
 }
 
-/// Compares two sets of RPMs, which are the same package where their names are. `scratch` is an
-/// existing folder for copies of what differs.
+/// Compares two sets of RPMs; RPMs of the same name are the same package. `scratch` is an existing
+/// folder for copies of differing files.
 pub fn compare(
     old: &[PathBuf],
     new: &[PathBuf],
@@ -177,7 +177,7 @@ fn package(old: &Path, new: &Path, places: Places<'_>, scratch: &Path) -> Result
         package.tags.extend(difference(&tag_name(tag), before.tags.0.get(&tag), now.tags.0.get(&tag)));
     }
     if package.same() {
-        // The files are the same, yet what holds them may not be.
+        // All files are identical, but the payload may still differ.
         let tag = PAYLOAD.into_iter().find(|tag| before.tags.0.get(tag) != now.tags.0.get(tag));
         let payload = |tag: u32| difference(&tag_name(tag), before.tags.0.get(&tag), now.tags.0.get(&tag));
         package.tags.extend(tag.and_then(payload));
@@ -200,7 +200,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// What is compared of one file.
+/// The compared properties of a file.
 #[derive(Debug, PartialEq)]
 struct File {
     kind: &'static str,
@@ -240,7 +240,7 @@ impl File {
     }
 }
 
-/// One of two packages.
+/// One of the two packages.
 struct Side {
     sha256: Sha256,
     tags: Tags,
@@ -251,7 +251,7 @@ impl Side {
     fn read(path: &Path) -> Result<Self, Error> {
         let (sha256, _) = Sha256::of_file(path).map_err(IoError::doing("read an RPM"))?;
         let tags = Tags::read(path)?;
-        // In the header's order, as the tags are.
+        // The entries are in header order, like the tags.
         let (_, entries) = rpms::files(path)?;
         let text = |tag: u32, at: usize| tags.texts(tag).get(at).cloned().unwrap_or_default();
         let number = |tag: u32, at: usize| tags.numbers(tag).get(at).copied().unwrap_or_default();
@@ -273,7 +273,7 @@ impl Side {
                 capabilities: text(FILE_CAPS, at),
                 flags: number(FILE_FLAGS, at),
                 time: number(FILE_MTIMES, at),
-                // Of hard links the last alone has the content; the header has the digest of all.
+                // The last hard link has the content; the header has the digest of all links.
                 content: entry.sha256.filter(|_| entry.hard_link.is_some()),
             };
             files.insert(entry.path, file);
@@ -291,7 +291,7 @@ impl Side {
     }
 }
 
-/// Finds out what differs inside of files.
+/// Determines the differences inside files.
 fn look_into(
     package: &mut Package,
     sides: [&Path; 2],
@@ -317,7 +317,7 @@ fn look_into(
     for (number, path) in unlike.iter().enumerate() {
         let bytes = [copy(0, number), copy(1, number)].map(fs_err::read);
         let file = package.files.iter_mut().find(|file| file.path == *path);
-        // A side is missing where the file is too large, or is a link to another.
+        // A side is missing if the file is too large or is a hard link.
         if let (Some(file), [Ok(old), Ok(new)]) = (file, bytes) {
             file.content = content::compare(&old, &new, places);
         }
@@ -380,7 +380,7 @@ mod tests {
         let a = |what: &str| vec![format!("/usr/share/demo/a {what}")];
         assert_eq!(what(Demo { text: "y\n", ..DEMO }), a("sha256"));
         assert_eq!(what(Demo { mode: 0o755, ..DEMO }), a("mode"));
-        // The `rpm` crate recommends the owner, too.
+        // The `rpm` crate also adds a recommendation for the owner.
         assert!(what(Demo { owner: "games", ..DEMO }).ends_with(&a("owner")));
         assert_eq!(what(Demo { requires: "b", ..DEMO }), ["Requires"]);
     }

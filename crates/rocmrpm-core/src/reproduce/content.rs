@@ -1,5 +1,5 @@
-//! Two versions of one file that should be the same: which sections of an ELF file
-//! differ, where the first difference is, and what usually causes one like it.
+//! Compares two versions of a file: which ELF sections differ, where the first difference is, and
+//! its likely cause. It does not read RPMs.
 
 use goblin::elf::{Elf, section_header};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns its name in a text.
+    /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Timestamp => "a timestamp",
@@ -27,7 +27,7 @@ impl Cause {
         }
     }
 
-    /// Returns what happened and what helps, in one sentence.
+    /// Returns an explanation and help in one sentence.
     pub fn help(self) -> &'static str {
         match self {
             Self::Timestamp => {
@@ -69,22 +69,22 @@ pub struct Content {
     pub causes: Vec<Cause>,
 }
 
-/// Where the two builds ran: paths that must not show in a file.
+/// The folders of the two builds, which must not occur in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
-    /// Those of the earlier build.
+    /// The folders of the earlier build.
     pub old: &'a [String],
-    /// Those of the new one.
+    /// The folders of the new build.
     pub new: &'a [String],
 }
 
-/// Compares two contents that differ.
+/// Explains the difference between two contents.
 pub fn compare(old: &[u8], new: &[u8], places: Places<'_>) -> Content {
     let mut content = Content::default();
     let (mut old_part, mut new_part) = (old, new);
     if let (Some(old_sections), Some(new_sections)) = (sections(old), sections(new)) {
         content.sections = differing(&old_sections, &new_sections);
-        // What says most: not what is computed from the rest.
+        // Prefer sections that are not derived from others.
         let telling = |name: &str| !matches!(name, ".note.gnu.build-id" | ".gnu_debuglink" | ".symtab");
         let found = content.sections.iter().filter(|section| telling(&section.name)).find_map(|section| {
             let part = |all: &[(String, &[u8])]| all.iter().position(|(name, _)| *name == section.name);
@@ -111,7 +111,7 @@ pub fn compare(old: &[u8], new: &[u8], places: Places<'_>) -> Content {
     content
 }
 
-/// Returns the sections of an ELF file with their bytes, `None` if it is none.
+/// Returns the sections of an ELF file with their bytes; `None` if it is not an ELF file.
 fn sections(file: &[u8]) -> Option<Vec<(String, &[u8])>> {
     if !file.starts_with(goblin::elf::header::ELFMAG) {
         return None;
@@ -149,10 +149,10 @@ fn differing(old: &[(String, &[u8])], new: &[(String, &[u8])]) -> Vec<Section> {
     differing
 }
 
-/// How many characters of text are shown on each side of the first difference.
+/// Number of characters to show on each side of the first difference.
 const AROUND: usize = 40;
 
-/// Returns the printable text around the first byte that differs.
+/// Returns the printable text around the first differing byte.
 fn example(old: &[u8], new: &[u8]) -> Option<(String, String)> {
     let first = old.iter().zip(new).position(|(a, b)| a != b).unwrap_or(old.len().min(new.len()));
     let printable = |byte: &&u8| (0x20..0x7f).contains(*byte);
@@ -165,7 +165,7 @@ fn example(old: &[u8], new: &[u8]) -> Option<(String, String)> {
     (!(old.is_empty() && new.is_empty())).then_some((old, new))
 }
 
-/// Returns whether a text shows a time: `12:34`, `2026-11-21`, `Nov 21`, or seconds since 1970.
+/// Returns whether a text contains a time: `12:34`, `2026-11-21`, `Nov 21`, or seconds since 1970.
 fn shows_time(text: &str) -> bool {
     const MONTHS: &[&str] =
         &["Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ", "Dec "];
@@ -182,12 +182,12 @@ fn shows_time(text: &str) -> bool {
         || masked.contains("00000000T")
 }
 
-/// Returns whether two files have formats that store a time, and differ in it.
+/// Returns whether two files have a format that stores a time, and their times differ.
 fn archive_times_differ(old: &[u8], new: &[u8]) -> bool {
     let both = |magic: &[u8]| old.starts_with(magic) && new.starts_with(magic);
     let differ = |from: usize, to: usize| old.get(from..to) != new.get(from..to);
-    // gzip: RFC 1952, MTIME. Zip: APPNOTE.TXT 4.3.7, time and date of the first member.
-    // Python's bytecode: PEP 552, the source's time where the flags are 0.
+    // gzip: RFC 1952, MTIME. Zip: APPNOTE.TXT 4.3.7, time and date of the first member. Python
+    // bytecode: PEP 552, the source's time if the flags are 0.
     let bytecode = |file: &[u8]| file.get(2..8) == Some(b"\r\n\0\0\0\0");
     both(b"\x1f\x8b") && differ(4, 8)
         || both(b"PK\x03\x04") && differ(10, 14)
@@ -247,7 +247,7 @@ mod tests {
             sections.into_iter().map(|section| section.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&one, &two), [".dynstr"]);
-        // What is no ELF file, or a damaged one, has no sections.
+        // Other files and damaged ELF files have no sections.
         assert_eq!(names(&one, b"text"), Vec::<String>::new());
         assert_eq!(names(&one[..40], &two[..41]), Vec::<String>::new());
     }

@@ -1,5 +1,5 @@
-//! A component's last accepted build, done once more from its SRPM and compared file by file.
-//! The results stay as they are.
+//! Rebuilds a component from the SRPM of its last accepted build and compares the result file by
+//! file. It does not modify the results.
 
 mod compare;
 mod content;
@@ -30,7 +30,7 @@ use crate::stack::{KeyInputs, Stack};
 use crate::workspace::Component;
 use content::Places;
 
-/// The format of the document.
+/// The schema of the document.
 pub const SCHEMA: &str = "rocmrpm/reproduce/1";
 
 /// `reproduce.json`, which `rocmrpm reproduce --json` prints: what differs after building a component
@@ -67,16 +67,16 @@ impl Document for Reproduction {
     const SCHEMA: &'static str = SCHEMA;
 }
 
-/// What was built, and is to be built once more.
+/// A build to reproduce.
 pub struct Subject<'a> {
     component: &'a Component,
     results: Results,
-    /// The build's record.
+    /// The record of the build.
     pub record: BuildRecord,
 }
 
 impl<'a> Subject<'a> {
-    /// Returns a component's accepted results, whole and as they were recorded.
+    /// Returns a component's accepted results after verifying them against their record.
     pub fn new(stack: &Stack<'a>, component: &'a Component) -> Result<Self, Error> {
         let workspace = stack.workspace;
         let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
@@ -97,7 +97,6 @@ impl<'a> Subject<'a> {
         Ok(Self { component, results, record })
     }
 
-    /// Returns the folder of the results.
     pub fn results(&self) -> &Results {
         &self.results
     }
@@ -109,9 +108,9 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Builds once more and compares.
+/// Rebuilds and compares the packages.
 ///
-/// `_lock` is the caller's proof that nobody else builds there.
+/// `_lock` proves that no other build uses the folder.
 pub fn reproduce(
     _lock: &BuildLock,
     stack: &Stack<'_>,
@@ -210,7 +209,7 @@ pub fn reproduce(
     Ok(reproduction)
 }
 
-/// Returns what the first list alone has, and what the second.
+/// Returns the items only in the first list, and those only in the second.
 fn changed(old: &[String], new: &[String]) -> (Vec<String>, Vec<String>) {
     let without = |all: &[String], other: &[String]| {
         let other: std::collections::BTreeSet<&String> = other.iter().collect();
@@ -219,7 +218,7 @@ fn changed(old: &[String], new: &[String]) -> (Vec<String>, Vec<String>) {
     (without(old, new), without(new, old))
 }
 
-/// Unpacks an SRPM: the spec beside its sources, as a builder wants them.
+/// Unpacks an SRPM into the layout for a builder: the spec next to its sources.
 fn unpack(srpm: &Path, to: &Path) -> Result<(), Error> {
     rpms::for_each_file::<RpmError>(srpm, |entry, content| {
         let name = entry.path.rsplit('/').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The text of the files: `requirements.lock`, `constraints.txt`, `pip.conf`, `uv.toml`.
-//! Same input, same text. No URL in them has credentials.
+//! Formats `requirements.lock`, `constraints.txt`, `pip.conf` and `uv.toml`. The output is
+//! deterministic and contains no credentials in URLs. It does not write files.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::{Pinned, Set};
 use crate::process::quote;
 use crate::text::{file_url, visible};
 
-/// A file's name and its text.
+/// Pairs of file name and text.
 pub type Texts = Vec<(&'static str, String)>;
 
-/// Returns the files for a folder, whose path is absolute, in the order in which they are
-/// written: what others refer to first. `constraints_only` leaves the lock out.
+/// Returns the files for an absolute folder, ordered so that files come before those that refer to
+/// them. `constraints_only` omits the lock.
 pub fn texts(set: &Set<'_>, folder: &Path, constraints_only: bool) -> Texts {
     let mut texts = vec![("constraints.txt", constraints(set, folder))];
     if !constraints_only {
@@ -42,7 +42,7 @@ fn lock(set: &Set<'_>, folder: &Path) -> String {
     let mut text = head(set, "All distributions");
     let (pip_conf, uv_toml, lock) =
         (path(folder, "pip.conf"), path(folder, "uv.toml"), path(folder, "requirements.lock"));
-    // Installers want digests of dependencies, too, and these are not here.
+    // Installers also require digests for dependencies, which the lock does not contain.
     let no_deps = if set.open.is_empty() { "" } else { " --no-deps" };
     text += &format!(
         "# Install exactly this, nothing else:\n\
@@ -79,7 +79,7 @@ fn constraints(set: &Set<'_>, folder: &Path) -> String {
     text
 }
 
-/// Says what is not pinned.
+/// Lists the requirements that are not pinned.
 fn open(set: &Set<'_>) -> String {
     if set.open.is_empty() {
         return String::new();
@@ -114,8 +114,8 @@ fn pip_conf(set: &Set<'_>, folder: &Path) -> String {
     text + &format!("constraint = {}\n", constraint_value(folder))
 }
 
-/// Writes a path as pip's configuration takes it: a list is separated by blanks, so that a
-/// path with one in it is written as a URL.
+/// Formats a path for pip's configuration: lists are separated by spaces, so a path that contains
+/// one is written as a URL.
 fn constraint_value(folder: &Path) -> String {
     let path = folder.join("constraints.txt");
     match path.to_str() {
@@ -155,7 +155,7 @@ fn uv_toml(set: &Set<'_>, folder: &Path) -> String {
         }
         text += &format!("[[index]]\nname = \"outside-{}\"\nurl = {}\n", at + 1, toml(&index.shown));
     }
-    // The default index comes last, whatever its place in the file; without one uv adds its own.
+    // uv uses the default index last regardless of its position; without one it adds its own.
     text + "default = true\n"
 }
 

@@ -1,5 +1,5 @@
-//! The files with which others install exactly what this stack built: pins with digests,
-//! constraints, and settings for pip and uv. Which wheels there are is `index`'s business.
+//! Generates the files that let users install exactly what this stack built: pins with digests,
+//! constraints, and settings for pip and uv. It does not read wheels; `index` does.
 
 mod files;
 mod resolve;
@@ -19,21 +19,21 @@ use crate::process::ProcessError;
 use crate::uv;
 use python_packaging::environment::Environment;
 
-/// What the files are made from.
+/// The input for the files.
 pub struct Set<'a> {
-    /// The stack's name.
+    /// The name of the stack.
     pub stack: &'a str,
-    /// The chroot's name.
+    /// The name of the chroot.
     pub chroot: &'a str,
-    /// Its Python and platform.
+    /// The Python and platform of the chroot.
     pub environment: &'a Environment,
-    /// Where the index is, without credentials.
+    /// The URL of the index, without credentials.
     pub index_url: &'a str,
-    /// The declared outside indexes.
+    /// The declared external indexes.
     pub outside: &'a [Outside],
     /// The exact pins, sorted by name.
     pub pins: Vec<Pinned>,
-    /// Requirements that the pins do not contain.
+    /// Requirements that no pin satisfies.
     pub open: Vec<Open>,
 }
 
@@ -61,42 +61,42 @@ pub struct Open {
     pub wheels: Vec<String>,
 }
 
-/// Why requirements cannot be written.
+/// Errors that occur while generating requirements.
 #[derive(Debug, thiserror::Error)]
 pub enum RequirementsError {
     /// The index has no wheel for the environment.
     #[error("the index in `{index}` has no wheel for Python {python} on {arch}")]
     Empty {
-        /// The index.
+        /// The folder of the index.
         index: String,
-        /// The Python.
+        /// The Python version.
         python: String,
         /// The architecture.
         arch: String,
     },
-    /// A wheel cannot be pinned.
+    /// A wheel could not be pinned.
     #[error("{file} cannot be pinned: {wrong}")]
     Unpinnable {
-        /// The wheel.
+        /// The file name of the wheel.
         file: String,
-        /// What is wrong.
+        /// The problem.
         wrong: String,
     },
-    /// uv found no set of versions, or could not ask an index.
+    /// uv found no solution or could not query an index.
     #[error("uv cannot resolve what the stack requires from outside")]
     Resolve {
-        /// Its last lines, without passwords.
+        /// The last lines of uv's output, without passwords.
         said: Vec<String>,
-        /// Whether it did not reach an index.
+        /// Whether an index was unreachable.
         network: bool,
     },
-    /// uv says something that cannot be read, or that contradicts the stack.
+    /// uv's output is invalid or contradicts the stack.
     #[error("what `uv pip compile` says cannot be used: {0}")]
     Answer(String),
-    /// uv is not there or could not be run.
+    /// uv was not found or could not run.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The file system refuses.
+    /// A file system operation failed.
     #[error(transparent)]
     Io(#[from] IoError),
 }
@@ -126,8 +126,8 @@ impl Diagnose for RequirementsError {
     }
 }
 
-/// Pins every distribution of a view that an installer in the environment can use, at its
-/// highest version, and tells what comes from outside.
+/// Pins every distribution of a view that the environment can install at its highest version, and
+/// returns the requirements that are not pinned.
 pub fn pins(
     view: &Listing,
     environment: &Environment,

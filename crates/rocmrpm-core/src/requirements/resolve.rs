@@ -1,5 +1,5 @@
-//! The third-party closure of the pins, by the real `uv pip compile`: what it is given,
-//! and what it says. Not what is written of it.
+//! Resolves the third-party dependencies of the pins with `uv pip compile`. It does not write the
+//! resulting files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::index::outside::Outside;
 use crate::uv::{self, Failure, StandIn, Why};
 use python_packaging::environment::Environment;
 
-/// The file with the versions of a closure's lock, in uv's folder.
+/// The file in uv's folder with the versions from a closure's lock.
 const HELD: &str = "held.txt";
 
-/// Returns the pins together with everything that they require from outside, sorted; what a
-/// closure's lock holds in the version that it `held`. `root` is the workspace's folder.
+/// Returns the pins and all of their external dependencies, sorted. Distributions in a closure's
+/// lock keep their version from `held`. `root` is the workspace folder.
 pub fn resolve(
     root: &Path,
     view: &Listing,
@@ -30,7 +30,7 @@ pub fn resolve(
     let scratch = tempfile::tempdir().map_err(IoError::doing("make a folder for uv"))?;
     let simple =
         stand_in(view, environment, own, scratch.path()).map_err(IoError::doing("write an index for uv"))?;
-    // The stack's index comes first; where there is no other, it is the default as well.
+    // The stack's index comes first. Without other indexes it is also the default.
     let mut indexes = vec![simple];
     indexes.extend(outside.iter().map(|index| index.url.clone()));
     let input: String = own.iter().map(|pin| format!("{}=={}\n", pin.name, pin.version)).collect();
@@ -47,9 +47,9 @@ pub fn resolve(
     }
 }
 
-/// Writes an index of exactly the pinned wheels for uv. Their platform is written as plain
-/// `linux`: they are built for the environment, and uv does not know every C library's
-/// version. The files are links, and nobody but uv sees them.
+/// Writes an index of exactly the pinned wheels for uv. Their platform tag becomes plain `linux`:
+/// they are built for the environment, and uv does not know every C library's version. The files
+/// are links that only uv sees.
 fn stand_in(
     view: &Listing,
     environment: &Environment,
@@ -88,8 +88,7 @@ fn plain_platform(file: &str, environment: &Environment) -> String {
     }
 }
 
-/// Reads what uv says, and puts the stack's own pins in the place of uv's: those have the
-/// digests of all files.
+/// Parses uv's output and replaces the stack's pins with ours, which have the digests of all files.
 fn merge(said: &str, own: &[Pinned]) -> Result<Vec<Pinned>, RequirementsError> {
     let mut pins: Vec<Pinned> = Vec::new();
     for line in said.lines().map(|line| line.trim().trim_end_matches('\\').trim()) {

@@ -1,5 +1,5 @@
-//! Requests to a web service that speaks JSON, bounded in time and size. What the answers mean is
-//! the caller's business.
+//! Sends requests to JSON web services with time and size limits. It does not interpret the
+//! responses.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,21 +12,22 @@ use super::{Fetcher, SourceError};
 use crate::error::IoError;
 
 impl Fetcher<'_> {
-    /// Posts a JSON document and returns the answer, for which the server has `limit`.
+    /// Posts a JSON document and returns the response; the timeout is `limit`.
     pub(crate) fn post_json(&self, url: &str, body: &str, limit: Duration) -> Result<Vec<u8>, SourceError> {
         let folder = self.cache().scratch()?;
         let path = folder.path().join("body");
         fs::write(&path, body).map_err(IoError::doing("write a request"))?;
         let data = format!("@{}", path.display());
-        // curl waits for a server's consent to a large body, which proxies may never pass on.
+        // By default, curl waits until the server accepts a large body, which some proxies never
+        // forward.
         let args =
             ["--header", "Content-Type: application/json", "--header", "Expect:", "--data-binary", &data];
         let mut answers = self.answers(&[url.to_owned()], &args, limit)?;
         Ok(answers.pop().unwrap_or_default())
     }
 
-    /// Gets documents side by side and returns them in the order of their URLs; the server has
-    /// `limit` for each.
+    /// Fetches documents in parallel and returns them in the order of the URLs; `limit` is the
+    /// timeout for each.
     pub(crate) fn get_all(&self, urls: &[String], limit: Duration) -> Result<Vec<Vec<u8>>, SourceError> {
         self.answers(urls, &[], limit)
     }
@@ -62,7 +63,7 @@ impl Fetcher<'_> {
 
 fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
-    // curl writes no file for an empty answer.
+    // curl writes no file for an empty response.
     if path.exists() {
         bytes = fs::read(path).map_err(IoError::doing("read an answer"))?;
     }

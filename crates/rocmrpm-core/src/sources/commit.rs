@@ -1,5 +1,5 @@
-//! A git source as an archive: its parts archived, joined and compressed, and compared with
-//! what the lock recorded.
+//! Creates the archive of a git source: archives, joins and compresses its parts, and compares them
+//! with the lock. It does not fetch commits.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,11 @@ use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::workspace::pin::{LockEntry, Pin, Source};
 
-/// What a commit is, beyond its name.
+/// The content of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub tree: String,
-    /// The commit of each submodule that is packed, by its path; `None` where submodules are
-    /// not packed.
+    /// The commit of each packed submodule, by path; `None` if submodules are not packed.
     pub submodules: Option<BTreeMap<String, String>>,
 }
 
@@ -64,7 +63,7 @@ impl Fetcher<'_> {
         self.keep(&packed, &recipe)
     }
 
-    /// Finds out what a pinned commit is.
+    /// Determines the content of a pinned commit.
     pub(super) fn facts(&self, pin: &Pin) -> Result<Facts, SourceError> {
         let submodules = matches!(pin.source, Source::Git { submodules: true, .. });
         self.facts_of(&self.parts(pin)?, submodules)
@@ -97,8 +96,8 @@ impl Fetcher<'_> {
     }
 }
 
-/// Returns what decides over the archive. What the lock has is part of it, so that another lock is
-/// verified again.
+/// Returns everything that determines the archive. The recipe includes the lock so that a changed
+/// lock causes another verification.
 fn recipe(
     commit: &str,
     prefix: &str,
@@ -111,7 +110,7 @@ fn recipe(
     format!("git archive 3\n{commit}\n{prefix}\nsubmodules {submodules}\n{paths}\n{locked}\n")
 }
 
-/// Compares a commit with what was recorded of it.
+/// Compares a commit with the lock.
 fn verify(pin: &Pin, facts: &Facts) -> Result<(), SourceError> {
     let Some(entry) = &pin.evidence.0 else { return Ok(()) };
     let differs = |what: String, locked: &str, found: &str| SourceError::LockDiffers {

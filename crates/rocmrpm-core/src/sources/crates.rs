@@ -1,6 +1,6 @@
-//! The crates that a `Cargo.lock` of another source names, vendored by cargo and packed
-//! with the configuration that makes cargo use them. Fetching and verifying them is
-//! cargo's, with the user's own configuration.
+//! Vendors the crates in a source's `Cargo.lock` with cargo and packs them with the configuration
+//! that makes cargo use them. It does not fetch or verify crates itself; cargo does, with the
+//! user's configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use crate::error::{IoError, Kind};
 use crate::process::{self, Command};
 use crate::workspace::pin::{LockEntry, Pin, Source};
 
-/// What cargo calls the source that the vendored crates are.
+/// cargo's name for the source of vendored crates.
 const VENDORED: &str = "vendored-sources";
 
-/// The folder that the crates lie in, beside `.cargo`.
+/// The folder of the crates, next to `.cargo`.
 const FOLDER: &str = "vendor";
 
-/// What a `Cargo.lock` names that is not part of its own workspace.
+/// The external sources in a `Cargo.lock`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
-    /// The digest of the file.
+    /// The digest of the lock file.
     pub sha256: Sha256,
-    /// The commit of each git repository, by its URL with the reference.
+    /// The commit of each git repository, by URL with the reference.
     pub git: BTreeMap<String, String>,
-    /// The source of each crate, as it is written.
+    /// The source of each crate, verbatim.
     sources: Vec<String>,
 }
 
@@ -60,17 +60,17 @@ impl Named {
 }
 
 impl Named {
-    /// Returns how many crates it names.
+    /// Returns the number of crates.
     pub fn crates(&self) -> usize {
         self.sources.len()
     }
 
-    /// Reads the lock file in the source `of`, which is unpacked.
+    /// Reads the lock file in the unpacked source `of`.
     pub fn read_in(tree: &Tree, lock_file: &str, of: &Pin) -> Result<Self, SourceError> {
         let error = |reason| crates_error(of, lock_file, reason, Vec::new(), Kind::Config);
         let text = tree.text(lock_file)?.ok_or_else(|| error("there is no such file".into()))?;
         let named = Named::read(&text).map_err(error)?;
-        // Else upstream could have any repository of ours packed.
+        // Otherwise, upstream could make us pack any local repository.
         match named.sources.iter().find(|source| !is_elsewhere(source)) {
             Some(source) if !is_here(&of.source) => {
                 Err(error(format!("it names a place on this machine, `{}`", super::shown_url(source))))
@@ -86,7 +86,7 @@ impl Fetcher<'_> {
         Named::read_in(&self.tree(of)?, lock_file, of)
     }
 
-    /// Makes sure that the archive of the crates is in the cache, and is the locked one.
+    /// Ensures that the cache contains the archive of the crates and that it matches the lock.
     pub(super) fn pack_crates(&self, pin: &Pin, lock_file: &str, of: &Pin) -> Result<Sha256, SourceError> {
         let known = pin.evidence.0.as_deref();
         if let Some(known) = known {
@@ -109,7 +109,7 @@ impl Fetcher<'_> {
         }
     }
 
-    /// Vendors and packs the crates from a copy of the source that nothing else can change.
+    /// Vendors and packs the crates from a private copy of the source.
     fn vendor_crates(
         &self,
         pin: &Pin,
@@ -154,7 +154,7 @@ impl Fetcher<'_> {
     }
 }
 
-/// Returns whether a source of a `Cargo.lock`, such as `registry+https://...`, is on a server.
+/// Returns whether a source in `Cargo.lock`, such as `registry+https://...`, is on a server.
 fn is_elsewhere(source: &str) -> bool {
     source.split_once('+').is_some_and(|(_, url)| is_on_server(url))
 }
@@ -163,7 +163,7 @@ fn is_on_server(url: &str) -> bool {
     ["https://", "http://", "ssh://", "git://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
-/// Returns whether a source comes from this machine itself.
+/// Returns whether a source comes from this machine.
 fn is_here(source: &Source) -> bool {
     match source {
         Source::Folder { .. } => true,
@@ -172,8 +172,8 @@ fn is_here(source: &Source) -> bool {
     }
 }
 
-/// Returns cargo in a folder. It fetches from git itself: git's own configuration can send it to
-/// repositories of this machine.
+/// Returns cargo in a folder. cargo fetches git repositories without the git program, whose
+/// configuration could redirect it to local repositories.
 pub(super) fn cargo(dir: &Path) -> Command {
     Command::new("cargo")
         .cwd(dir)
@@ -182,13 +182,13 @@ pub(super) fn cargo(dir: &Path) -> Command {
         .env("CARGO_NET_GIT_FETCH_WITH_CLI", "false")
 }
 
-/// Why cargo did not vendor.
+/// The reason why vendoring failed.
 pub(super) enum Failed {
     Cargo { stderr: Vec<u8>, how: String },
     Other(SourceError),
 }
 
-/// Returns the lock file that cargo uses for this manifest: the one of the root of its workspace.
+/// Returns the lock file that cargo uses for a manifest: that of the workspace root.
 fn root_lock_file(manifest: &Path, to: &Path) -> Result<PathBuf, Failed> {
     let cargo = cargo(to).args(["locate-project", "--workspace", "--message-format", "plain"]);
     let finished = cargo.arg("--manifest-path").arg(manifest).run();
@@ -199,12 +199,12 @@ fn root_lock_file(manifest: &Path, to: &Path) -> Result<PathBuf, Failed> {
     Ok(Path::new(String::from_utf8_lossy(&finished.stdout).trim()).with_file_name("Cargo.lock"))
 }
 
-/// Runs cargo in the empty folder `to`, so that neither upstream's `.cargo/config.toml` nor
-/// its toolchain file counts, and returns the configuration that it prints. cargo writes
-/// nothing beside the manifest, whose lock file must fit.
+/// Runs cargo in the empty folder `to`, so that upstream's `.cargo/config.toml` and toolchain file
+/// have no effect, and returns the configuration that it prints. cargo does not modify the
+/// manifest's folder; the lock file must be up to date.
 fn vendor(manifest: &Path, to: &Path) -> Result<String, Failed> {
     let other = |error: process::ProcessError| Failed::Other(error.into());
-    // Without `--respect-source-config`, cargo would pass over the user's mirrors.
+    // Without `--respect-source-config`, cargo would ignore the user's mirrors.
     let cargo = cargo(to)
         .args(["vendor", "--locked", "--versioned-dirs", "--respect-source-config", "--manifest-path"])
         .arg(manifest)
@@ -217,7 +217,7 @@ fn vendor(manifest: &Path, to: &Path) -> Result<String, Failed> {
 }
 
 impl Failed {
-    /// Says what cargo's messages mean. They are those of cargo 1.95.
+    /// Explains cargo's messages, based on cargo 1.95.
     pub(super) fn into_error(self, of: &Pin, lock_file: &str) -> SourceError {
         let (stderr, how) = match self {
             Self::Other(error) => return error,
@@ -244,7 +244,7 @@ impl Failed {
         } else {
             (format!("cargo {how}"), Kind::Environment)
         };
-        // From the error on; before it are the crates that were fetched.
+        // Skip the list of fetched crates before the error.
         let from = text.find("error:").unwrap_or(0);
         let lines = text[from..].lines().map(str::trim_end).filter(|line| !line.is_empty());
         crates_error(of, lock_file, reason, lines.take(20).map(str::to_owned).collect(), kind)
@@ -262,7 +262,7 @@ pub(super) fn crates_error(
     SourceError::Crates { lock_file, reason, said, kind }
 }
 
-/// Returns how cargo's configuration names a source of a `Cargo.lock`.
+/// Returns the keys by which cargo's configuration identifies a source in `Cargo.lock`.
 fn settings_of(source: &str) -> BTreeMap<String, String> {
     let setting = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     match source.split_once('+') {
@@ -271,7 +271,7 @@ fn settings_of(source: &str) -> BTreeMap<String, String> {
             let url = url.split_once('#').map_or(url, |(url, _)| url);
             let (url, query) = url.split_once('?').unwrap_or((url, ""));
             let reference = query.split('&').filter_map(|part| part.split_once('='));
-            // Encoded since version 4 of the format.
+            // References are percent-encoded since version 4 of the format.
             let reference =
                 reference.map(|(key, value)| setting(key, &crate::text::percent_decode_lossy(value)));
             reference.chain([setting("git", url)]).collect()
@@ -280,9 +280,9 @@ fn settings_of(source: &str) -> BTreeMap<String, String> {
     }
 }
 
-/// Makes sure that the configuration only replaces sources that the lock file names by the
-/// vendored ones: nothing of this machine, such as a mirror, may get into the archive. `here` is
-/// whether sources may lie on this machine.
+/// Ensures that the configuration only replaces sources in the lock file with the vendored ones:
+/// nothing specific to this machine, such as a mirror, may end up in the archive. `here` allows
+/// sources on this machine.
 fn check_config(config: &str, named: &Named, here: bool) -> Result<(), String> {
     let unexpected = |what: &str| format!("cargo wants a configuration that is not expected: `{what}`");
     let table: toml::Table = toml::from_str(config).map_err(|error| unexpected(error.message()))?;
@@ -312,13 +312,13 @@ fn check_config(config: &str, named: &Named, here: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares a lock file with what was recorded of it.
+/// Compares a lock file with the recorded entry.
 fn verify(pin: &Pin, entry: &LockEntry, named: &Named) -> Result<(), SourceError> {
     if let Some(locked) = entry.sha256.filter(|locked| *locked != named.sha256) {
         let what = format!("the digest of `{}`", entry.origin);
         return Err(differs(pin, what, locked.to_string(), named.sha256.to_string()));
     }
-    // These follow from the file, so that an entry without its digest has none of them.
+    // The following is derived from the file, so an entry without its digest has neither.
     let count = named.crates();
     match entry.crates.filter(|locked| usize::try_from(*locked) != Ok(count)) {
         Some(locked) => {

@@ -1,5 +1,5 @@
-//! The fetcher: for each kind of source, what to ask, what to fetch, what to pack. The
-//! steps themselves are in the modules beside this one.
+//! Coordinates fetching for each kind of source: what to request, download and pack. It does not
+//! implement these steps; the sibling modules do.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use crate::events::{Event, Events};
 use crate::names::ComponentName;
 use crate::workspace::pin::{Pin, Source};
 
-/// The time that the members of packed folders get: 1990-01-01, which both rpm and zip
-/// can hold. It does not follow the environment, because the same folder must give
-/// the same archive.
+/// The modification time of files in packed folders: 1990-01-01, which both rpm and zip can
+/// represent. It does not depend on the environment because the same folder must always give the
+/// same archive.
 pub(super) const MTIME: u64 = 631_152_000;
 
 /// Fetches sources into the cache.
@@ -33,36 +33,34 @@ pub struct Fetcher<'a> {
     workspace_root: &'a Path,
     events: &'a dyn Events,
     offline: bool,
-    /// The index with its credentials; pip is asked at the first need.
+    /// The index URL with credentials, determined on first use.
     index: OnceLock<String>,
 }
 
 impl<'a> Fetcher<'a> {
-    /// Returns a fetcher that may use the network.
+    /// Returns a fetcher that uses the network.
     pub fn new(cache: Cache, workspace_root: &'a Path, events: &'a dyn Events) -> Self {
         Self { cache, workspace_root, events, offline: false, index: OnceLock::new() }
     }
 
-    /// Forbids the network, or allows it.
+    /// Sets whether to work offline.
     #[must_use]
     pub fn offline(mut self, offline: bool) -> Self {
         self.offline = offline;
         self
     }
 
-    /// Uses the index at this URL instead of the one that pip is configured with.
+    /// Uses this index instead of pip's configured index.
     #[must_use]
     pub fn index(mut self, index: impl Into<String>) -> Self {
         self.index = OnceLock::from(index.into());
         self
     }
 
-    /// Returns whether the network is forbidden.
     pub(crate) fn is_offline(&self) -> bool {
         self.offline
     }
 
-    /// Returns the workspace's folder.
     pub(super) fn workspace_root(&self) -> &Path {
         self.workspace_root
     }
@@ -75,13 +73,13 @@ impl<'a> Fetcher<'a> {
         self.events.event(event);
     }
 
-    /// Returns the cache.
+    /// Returns the cache that fetched sources are stored in.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// Makes sure that the pinned source is in the cache, verified. A pin without digest
-    /// or commit is refused. What the cache has needs no network.
+    /// Ensures that the cache contains the verified source. Rejects a pin without digest or commit.
+    /// Does not use the network for cached sources.
     pub fn obtain(&self, pin: &Pin) -> Result<Fetched, SourceError> {
         let sha256 = match &pin.source {
             Source::Url { url, sha256 } => {
@@ -122,8 +120,8 @@ impl<'a> Fetcher<'a> {
         self.fetched(pin, sha256)
     }
 
-    /// Finds out what makes the pin immutable, for the lock file. What has no digest yet
-    /// is fetched and trusted this once; a git version is looked up among the tags.
+    /// Determines the immutable reference of a pin for the lock file. Downloads and trusts files
+    /// without a digest; searches the tags for a git version.
     pub fn resolve(&self, pin: &Pin) -> Result<Resolved, SourceError> {
         let pinned = |url| {
             let Fetched { sha256, size, .. } = self.obtain(pin)?;
@@ -169,13 +167,12 @@ impl<'a> Fetcher<'a> {
         Ok(Resolved::File { url: Some(url::shown(&url)), sha256, size })
     }
 
-    /// Returns the greatest final version on the index that has an sdist and was not
-    /// yanked.
+    /// Returns the greatest final version on the index that has an sdist and is not yanked.
     pub fn latest_sdist(&self, project: &str) -> Result<Sdist, SourceError> {
         self.sdist(project, None)
     }
 
-    /// Returns the sdist of one version, or of the greatest final one, from the index.
+    /// Returns the sdist of a version, or of the greatest final version, from the index.
     pub fn sdist(&self, project: &str, version: Option<&str>) -> Result<Sdist, SourceError> {
         self.needs_network(|| format!("the page of `{project}` on the package index"))?;
         let index = self.index_url()?;
@@ -188,7 +185,7 @@ impl<'a> Fetcher<'a> {
         index::pick(index::read_page(&text, &url, project)?, version, project, index)
     }
 
-    /// Returns the wheel of this name from the index.
+    /// Returns the wheel with this file name from the index.
     fn wheel(&self, file: &str) -> Result<ProjectFile, SourceError> {
         let project = crate::wheel::wheel_project(file).unwrap_or_default();
         self.needs_network(|| format!("the page of `{project}` on the package index"))?;
@@ -203,8 +200,8 @@ impl<'a> Fetcher<'a> {
         }
     }
 
-    /// Returns whether the cache has the file with this content. One that is named so and has
-    /// another does not count, and is removed.
+    /// Returns whether the cache contains the file. Removes it if its content does not match the
+    /// digest.
     pub(super) fn holds(&self, digest: &Sha256) -> Result<bool, SourceError> {
         let held = self.cache.held(digest)?;
         if let Held::Damaged { found } = held {
@@ -214,7 +211,8 @@ impl<'a> Fetcher<'a> {
         Ok(held == Held::Whole)
     }
 
-    /// Returns the archive that this recipe gave earlier, if it is still here, verified.
+    /// Returns the verified archive that an earlier run packed with this recipe, if it is still in
+    /// the cache.
     pub(super) fn packed(&self, recipe: &str) -> Result<Option<Sha256>, SourceError> {
         match self.cache.packed(recipe) {
             Some(digest) if self.holds(&digest)? => Ok(Some(digest)),
@@ -222,8 +220,8 @@ impl<'a> Fetcher<'a> {
         }
     }
 
-    /// Copies a fetched file into a folder under its name, verifying it once more: the
-    /// cache may have been damaged since. A damaged entry is removed.
+    /// Copies a fetched file into a folder under its name and verifies it again because the cache
+    /// may have been damaged. Removes a damaged entry.
     pub fn copy_to(&self, fetched: &Fetched, dir: &Path) -> Result<PathBuf, SourceError> {
         let action =
             || IoError::doing(format!("copy `{}` from the cache to `{}`", fetched.file_name, dir.display()));
@@ -283,7 +281,7 @@ impl<'a> Fetcher<'a> {
         self.keep(&packed, &recipe)
     }
 
-    /// Takes an archive that we packed into the store.
+    /// Adds a packed archive to the cache.
     pub(super) fn keep(&self, packed: &Path, recipe: &str) -> Result<Sha256, SourceError> {
         let (digest, _) = Sha256::of_file(packed).map_err(IoError::doing("read a packed source"))?;
         self.cache.admit(packed, &digest)?;
@@ -312,7 +310,7 @@ impl<'a> Fetcher<'a> {
         Repository { cache: &self.cache, url, workspace_root: self.workspace_root }
     }
 
-    /// Returns the index as a URL, with credentials if it has some.
+    /// Returns the URL of the index, including any credentials.
     pub(crate) fn index_url(&self) -> Result<&str, SourceError> {
         if let Some(index) = self.index.get() {
             return Ok(index);
@@ -324,11 +322,11 @@ impl<'a> Fetcher<'a> {
                 "the package index {index} has no TLS: its digests are as good as the network"
             ));
         }
-        // Another thread may have been faster; it found the same.
+        // Another thread may have stored the same value first.
         Ok(self.index.get_or_init(|| index))
     }
 
-    /// Returns the index's credentials if they are meant for this URL as well.
+    /// Returns the index credentials if they apply to this URL.
     pub(super) fn credentials_for(&self, url: &str) -> Result<Option<Credentials>, SourceError> {
         let index = self.index_url()?;
         Ok(url::split_credentials(index).1.filter(|_| url::same_origin(index, url)))
@@ -341,7 +339,7 @@ impl<'a> Fetcher<'a> {
         Err(SourceError::Offline { what: what(), cache: self.cache.dir().to_owned() })
     }
 
-    /// Tells that nothing more is to be told of what has this name.
+    /// Reports that there are no more events for `name`.
     pub fn leave(&self, name: &ComponentName) {
         self.events.event(Event::Left { name: name.clone() });
     }
@@ -351,7 +349,7 @@ impl<'a> Fetcher<'a> {
     }
 }
 
-/// Writes what is read from `source` to `target` on the way.
+/// Copies everything that is read from `source` to `target`.
 struct Tee<'t> {
     source: fs::File,
     target: &'t mut std::fs::File,

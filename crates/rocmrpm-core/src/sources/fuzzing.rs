@@ -1,4 +1,4 @@
-//! Entries for fuzzing; see `src/fuzzing.rs` of the program.
+//! Entry points for fuzzing; see `src/fuzzing.rs` of the program.
 
 use super::{crates, index};
 use rocmrpm_base::fuzzing::text;

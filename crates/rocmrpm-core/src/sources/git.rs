@@ -1,5 +1,5 @@
-//! Commits of one git repository: fetched into a bare repository in the cache, found by
-//! tag, listed, and written as a tar file. Not what a source is made of.
+//! Fetches commits into a bare repository in the cache, finds them by tag, lists them, and writes
+//! them as tar files. It does not decide which commits a source consists of.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use crate::git::{self, Login};
 use crate::names::{alike, is_commit};
 use crate::process::{self, Command, ProcessError};
 
-/// A repository upstream.
+/// An upstream repository.
 pub(super) struct Repository<'a> {
     pub cache: &'a Cache,
-    /// What git takes; a relative path is one below the workspace.
+    /// The URL that git accepts; a relative path is relative to the workspace.
     pub url: &'a str,
     pub workspace_root: &'a Path,
 }
 
-/// Where git finds a repository.
+/// The address of a repository.
 struct Upstream {
     /// The URL without credentials, or the absolute path of a local repository.
     address: String,
@@ -37,28 +37,27 @@ impl Upstream {
     }
 }
 
-/// One entry of a commit's tree.
+/// An entry in the tree of a commit.
 pub(super) struct TreeEntry {
-    /// `100644`, `160000` for a submodule, and so on.
+    /// The file mode, such as `100644`, or `160000` for a submodule.
     pub mode: String,
-    /// The object.
+    /// The object ID.
     pub id: String,
-    /// From the commit's top, with `/`.
+    /// Relative to the top of the commit, with `/` as separator.
     pub path: String,
 }
 
-/// What stands before the version in the names of tags, in the order in which it is tried.
+/// Returns the tag prefixes before a version, in the order to try them.
 pub(super) fn tag_prefixes(component: &str) -> [String; 5] {
     ["v".into(), String::new(), "rocm-".into(), format!("{component}-"), format!("{component}-v")]
 }
 
-/// Returns the ref that says that a commit was fetched as a whole, and that keeps it from
-/// being collected.
+/// Returns the ref that marks a completely fetched commit and protects it from garbage collection.
 fn kept(commit: &str) -> String {
     format!("refs/rocmrpm/{commit}")
 }
 
-/// Makes a bare repository that can hold this commit; one that is there stays.
+/// Creates a bare repository for this commit, or keeps an existing one.
 fn init(dir: &Path, commit: &str) -> Result<(), ProcessError> {
     let object_format = if commit.len() == 64 { "sha256" } else { "sha1" };
     let init = git::bare(dir).args(["init", "--quiet", "--bare", "--template="]);
@@ -67,7 +66,7 @@ fn init(dir: &Path, commit: &str) -> Result<(), ProcessError> {
 }
 
 impl Repository<'_> {
-    /// Makes sure that the cache has the commit; `fetching` is told before it is fetched.
+    /// Ensures that the cache contains the commit; calls `fetching` before fetching it.
     pub fn obtain(&self, commit: &str, offline: bool, fetching: impl Fn()) -> Result<(), SourceError> {
         let dir = self.cache.repository(self.url)?;
         if self.has(&dir, commit)? {
@@ -86,12 +85,12 @@ impl Repository<'_> {
         self.fetch(&dir, commit)
     }
 
-    /// Returns the tree of a commit that the cache has.
+    /// Returns the tree of a cached commit.
     pub fn tree(&self, commit: &str) -> Result<String, SourceError> {
         Ok(self.local()?.args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?)
     }
 
-    /// Lists what a commit has, or a folder of it: by itself or with all below it.
+    /// Lists the entries of a commit or one of its folders, optionally recursively.
     pub fn list(&self, commit: &str, folder: &str, recursive: bool) -> Result<Vec<TreeEntry>, SourceError> {
         let mut list = self.local()?.args(["ls-tree", "-z", "--full-tree"]);
         if recursive {
@@ -99,7 +98,7 @@ impl Repository<'_> {
         }
         let output = list.arg(format!("{commit}:{folder}")).output()?;
         let text = String::from_utf8_lossy(&output);
-        // <mode> SP <type> SP <object> TAB <path>, see git-ls-tree(1).
+        // Format: `<mode> SP <type> SP <object> TAB <path>`, see git-ls-tree(1).
         let entry = |line: &str| {
             let (what, path) = line.split_once('\t')?;
             let mut what = what.split(' ');
@@ -109,13 +108,13 @@ impl Repository<'_> {
         Ok(text.split('\0').filter_map(entry).collect())
     }
 
-    /// Returns whether a commit that the cache has names submodules.
+    /// Returns whether a cached commit has submodules.
     pub fn has_submodules(&self, commit: &str) -> Result<bool, SourceError> {
         Ok(self.local()?.args(["cat-file", "-e", &format!("{commit}:.gitmodules")]).run()?.success())
     }
 
-    /// Returns the variables that a commit's `.gitmodules` sets, in their order. git reads
-    /// it, without the files that it may include.
+    /// Returns the variables in a commit's `.gitmodules` in order. git parses the file but ignores
+    /// its includes.
     pub fn gitmodules(&self, commit: &str) -> Result<Vec<(String, String)>, SourceError> {
         let blob = format!("{commit}:.gitmodules");
         let read = self.local()?.args(["config", "--no-includes", "-z", "--list", "--blob", &blob]);
@@ -125,9 +124,9 @@ impl Repository<'_> {
         Ok(text.split('\0').filter_map(pair).collect())
     }
 
-    /// Writes a commit that the cache has as a tar file below the top folder `prefix`:
-    /// these paths of it, or all. The same commit gives the same bytes, whatever the
-    /// user's git is configured to and whatever else was fetched.
+    /// Writes a cached commit as a tar file with the top folder `prefix`, optionally limited to
+    /// some paths. The same commit gives the same bytes, regardless of the user's git configuration
+    /// and of other fetched objects.
     pub fn archive(
         &self,
         commit: &str,
@@ -143,7 +142,7 @@ impl Repository<'_> {
             [objects.as_os_str().as_encoded_bytes(), b"\n"].concat(),
         )
         .map_err(IoError::doing("prepare a repository"))?;
-        // `export-subst` would write times and names of refs, `export-ignore` hide files.
+        // `export-subst` would insert times and ref names, and `export-ignore` would omit files.
         let attributes = empty.path().join("info/attributes");
         crate::files::write_atomically(&attributes, "* -export-subst -export-ignore\n")
             .map_err(IoError::doing("prepare a repository"))?;
@@ -163,11 +162,10 @@ impl Repository<'_> {
         Ok(git::bare(&self.cache.repository(self.url)?))
     }
 
-    /// Fetches the commit alone where the server lets us, and all branches and tags
-    /// where it does not.
+    /// Fetches only the commit if the server allows it, otherwise all branches and tags.
     fn fetch(&self, dir: &Path, commit: &str) -> Result<(), SourceError> {
         let own = kept(commit);
-        // We hold the lock, so these are left from a git that was killed.
+        // We hold the lock, so these are left over from a killed git.
         for stale in ["shallow.lock", "packed-refs.lock", &format!("{own}.lock")] {
             crate::files::remove_if_there(&dir.join(stale)).map_err(IoError::doing("remove a stale lock"))?;
         }
@@ -201,27 +199,26 @@ impl Repository<'_> {
         }
     }
 
-    /// Returns whether the cache has the commit and all that belongs to it: git sets a ref when
-    /// it has everything, whereas the commit alone may be left from a git that was killed.
+    /// Returns whether the cache contains the commit and all of its objects. git sets the ref only
+    /// after a complete fetch; the commit object alone may be left over from a killed git.
     fn has(&self, dir: &Path, commit: &str) -> Result<bool, ProcessError> {
         let verify = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
         let verify = git::bare(dir).args(verify).arg(format!("{}^{{commit}}", kept(commit)));
         let finished = verify.run()?;
-        // The ref of a tag leads to another commit.
+        // A tag's ref resolves to a different commit.
         Ok(finished.success()
             && String::from_utf8_lossy(&finished.stdout).trim().eq_ignore_ascii_case(commit))
     }
 
-    /// Returns what kind of object this is, if the cache has it.
+    /// Returns the type of an object, if it is in the cache.
     fn kind_of(&self, dir: &Path, object: &str) -> Result<Option<String>, ProcessError> {
         let finished = git::bare(dir).args(["cat-file", "-t", object]).run()?;
         let kind = String::from_utf8_lossy(&finished.stdout).trim().to_owned();
         Ok(finished.success().then_some(kind))
     }
 
-    /// Finds the commit of the tag that stands for a version: `v1.2`, `1.2`,
-    /// `rocm-1.2` as ROCm's own repositories have it, or `<component>-1.2`. The first
-    /// of these that exists counts. Returns the tag and the commit.
+    /// Finds the commit of the tag for a version and returns both. Tries `v1.2`, `1.2`, `rocm-1.2`
+    /// as in ROCm's repositories, and `<component>-1.2` in this order.
     pub fn resolve(&self, version: &str, component: &str) -> Result<(String, String), SourceError> {
         let tried: Vec<String> =
             tag_prefixes(component).iter().map(|prefix| format!("{prefix}{version}")).collect();
@@ -251,7 +248,7 @@ impl Repository<'_> {
         let mut tags = BTreeMap::new();
         for (name, id) in refs {
             match name.strip_suffix("^{}") {
-                // An annotated tag is an object of its own; `^{}` is what it points to.
+                // An annotated tag is a separate object; `^{}` is its target.
                 Some(tag) => tags.insert(tag.to_owned(), id.to_owned()),
                 None => Some(tags.entry(name.to_owned()).or_insert_with(|| id.to_owned()).clone()),
             };
@@ -268,14 +265,14 @@ impl Repository<'_> {
         let is_web = web.iter().any(|scheme| self.url.to_ascii_lowercase().starts_with(scheme));
         match url::split_credentials(self.url) {
             (address, login) if is_web => Upstream { address, login },
-            // For others, the user is part of the address, and there are no passwords.
+            // For other URLs the user is part of the address, and there are no passwords.
             _ => Upstream { address: self.url.to_owned(), login: None },
         }
     }
 
     fn failed(&self, stderr: &[u8]) -> SourceError {
         let (shown, credentials) = url::split_credentials(self.url);
-        // What is wrong stands there; advice and what came before it stand around it.
+        // These lines contain the error; the others are advice or progress.
         let text = String::from_utf8_lossy(stderr);
         let wrong = text.lines().filter(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
         let mut said = match wrong.collect::<Vec<_>>() {

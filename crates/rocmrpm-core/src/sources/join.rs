@@ -1,12 +1,12 @@
-//! Several tar files as one: their members one after the other, byte by byte. Nothing of
-//! a member is changed or understood but its size.
+//! Joins several tar files by concatenating their members. It does not interpret or modify members,
+//! except to read their size.
 
 use std::io::{self, Read, Write};
 
-/// The size of a tar header and of the blocks that follow it (POSIX.1, ustar).
+/// Size of a tar header and of data blocks, in bytes (POSIX.1, ustar).
 const BLOCK: usize = 512;
 
-/// GNU tar's record, to a multiple of which git pads its archives, too.
+/// Size of GNU tar's record, in bytes. git also pads its archives to a multiple of it.
 const RECORD: u64 = 20 * BLOCK as u64;
 
 /// Writes one tar file from several.
@@ -30,8 +30,8 @@ impl<W: Write> Writer<W> {
             if header.iter().all(|byte| *byte == 0) {
                 return Ok(());
             }
-            // An octal field. git writes a size over 8 GiB elsewhere and 0 here, so that the
-            // next block is no header.
+            // An octal field. For sizes over 8 GiB, git writes 0 here and the size elsewhere, so
+            // the next block is not a header.
             let size = String::from_utf8_lossy(&header[124..136]);
             let size = u64::from_str_radix(size.trim_matches(|c| c == '\0' || c == ' '), 8);
             let size = size.map_err(|_| invalid("a member of the archive has no size"))?;

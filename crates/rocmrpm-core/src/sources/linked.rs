@@ -1,5 +1,5 @@
-//! The crates that something made from a source is linked from, and their licences, as cargo
-//! finds them from the source's `Cargo.lock`. Vendoring them is done elsewhere.
+//! Lists the crates and licenses that a Cargo project links, based on the source's `Cargo.lock`. It
+//! does not vendor crates.
 
 use std::collections::BTreeSet;
 
@@ -24,24 +24,24 @@ pub struct LinkedCrate {
     pub license: Option<String>,
 }
 
-/// What cargo makes of a source.
+/// A Cargo project in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CargoProject {
-    /// Its `Cargo.lock`, from the source's top folder on.
+    /// The path of `Cargo.lock`, relative to the source's top folder.
     pub lock_file: String,
-    /// Its `Cargo.toml`: of a package, or of a workspace without one of its own, of which all
-    /// is made.
+    /// The path of `Cargo.toml`, which belongs to a package or to a virtual workspace that is built
+    /// completely.
     pub manifest: String,
-    /// The features of cargo's that are asked for.
+    /// The features to enable.
     pub features: Vec<String>,
-    /// Whether all features are asked for.
+    /// Whether to enable all features.
     pub all_features: bool,
-    /// Whether the default ones are not.
+    /// Whether to disable the default features.
     pub no_default_features: bool,
 }
 
 impl CargoProject {
-    /// Returns what decides over the crates.
+    /// Returns everything that determines the crates.
     fn recipe(&self, source: &str, arch: &str) -> String {
         let Self { lock_file, manifest, features, all_features, no_default_features } = self;
         format!(
@@ -56,12 +56,12 @@ impl CargoProject {
     }
 }
 
-/// How `cargo tree` is asked to print a package, and its licence. Source: cargo-tree(1),
-/// "Tree Formatting Options".
+/// The output format for `cargo tree`: a package and its license. Source: cargo-tree(1), "Tree
+/// Formatting Options".
 const FORMAT: &str = "{p}|{l}";
 
-/// Reads what `cargo tree` prints: `NAME vVERSION|LICENCE`, with ` (PLACE)` after the version of
-/// what comes from no registry. Packages in folders are the project's own.
+/// Parses the output of `cargo tree`: `NAME vVERSION|LICENSE`, with ` (PLACE)` after the version of
+/// packages outside of registries. Packages in folders belong to the project.
 fn linked(text: &str) -> Result<Vec<LinkedCrate>, String> {
     let mut found = BTreeSet::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -70,7 +70,7 @@ fn linked(text: &str) -> Result<Vec<LinkedCrate>, String> {
             let (name, rest) = package.split_once(" v")?;
             let (version, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             let license = Some(license.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-            // Before it stands `(proc-macro)` of such a package.
+            // A ` (proc-macro)` marker may precede the place.
             let own = rest.contains("(/");
             Some((own, LinkedCrate { name: name.to_owned(), version: version.to_owned(), license }))
         };
@@ -84,8 +84,8 @@ fn linked(text: &str) -> Result<Vec<LinkedCrate>, String> {
 }
 
 impl Fetcher<'_> {
-    /// Returns the crates that a project of cargo's in the source `of` is linked from, as its
-    /// lock file has them, on Linux of this architecture.
+    /// Returns the crates that a Cargo project in the source `of` links according to its lock file,
+    /// on Linux for this architecture.
     pub fn linked_crates(
         &self,
         of: &Pin,
@@ -107,7 +107,7 @@ impl Fetcher<'_> {
         // Source: The rustc book, "Platform Support".
         let rust_arch = if arch == "ppc64le" { "powerpc64le" } else { arch };
         let scratch = self.cache().scratch()?;
-        // Not `cargo metadata`, in which each package has what all of the workspace asks of it.
+        // `cargo metadata` is unsuitable: it unifies the features of the whole workspace.
         let args = ["tree", "--locked", "--edges", "no-build,no-dev,no-proc-macro", "--no-dedupe"];
         let cargo = cargo(scratch.path()).args(args).args(["--prefix", "none", "--format", FORMAT]);
         let cargo = cargo.arg("--target").arg(format!("{rust_arch}-unknown-linux-gnu"));

@@ -1,5 +1,5 @@
-//! What a lock file records of every pin's sources, found out; and whether a file is what
-//! was recorded. The lock's format is `workspace`'s business.
+//! Determines the lock file entries for every pin's sources and verifies files against them. It
+//! does not define the lock format; `workspace` does.
 
 use std::time::Instant;
 
@@ -11,27 +11,25 @@ use crate::process::ProcessError;
 use crate::workspace::pin::{Evidence, Pin, Source};
 use crate::workspace::{Lock, LockEntry, PinSet, source_name};
 
-/// How many pins are looked at at the same time: it is other people's servers that are
-/// waited for.
+/// Maximum number of pins to process in parallel, to limit the load on upstream servers.
 const AT_ONCE: usize = 4;
 
-/// A lock, and what it lacks.
+/// A lock, with the sources that could not be recorded completely.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Locked {
-    /// The lock.
+    /// The new lock.
     pub lock: Lock,
-    /// The sources that were not to be had without network, and that are recorded with
-    /// their digest or commit alone.
+    /// Sources that were unavailable offline and are recorded only with their digest or commit.
     pub unseen: Vec<String>,
 }
 
-/// Why a pin set could not be locked: all sources that stand against it.
+/// A pin set could not be locked.
 #[derive(Debug, thiserror::Error)]
 #[error("{} of {of} sources cannot be locked; nothing is written", failed.len())]
 pub struct LockError {
-    /// Each source and what is wrong with it, by the source's name.
+    /// The name of each failed source and its error.
     pub failed: Vec<(String, SourceError)>,
-    /// How many sources there are.
+    /// Total number of sources.
     pub of: usize,
 }
 
@@ -48,7 +46,7 @@ impl Diagnose for LockError {
                 cause = error.source();
             }
             all.details.extend(own.details.into_iter().map(|line| format!("  {line}")));
-            // Help that several need is shown once, help for one with its name.
+            // Show shared help once, and specific help with its name.
             let general = !matches!(
                 error,
                 SourceError::NoTag { .. }
@@ -67,7 +65,7 @@ impl Diagnose for LockError {
     }
 }
 
-/// What was found out of one source.
+/// The result for one source.
 struct Found {
     key: (crate::names::ComponentName, String),
     result: Result<Option<Seen>, SourceError>,
@@ -75,14 +73,14 @@ struct Found {
 
 struct Seen {
     entry: LockEntry,
-    /// Whether all was found out that an entry has.
+    /// Whether the entry is complete.
     whole: bool,
 }
 
 impl Fetcher<'_> {
-    /// Finds out what every source of a pin set is. The pins are as written, not completed
-    /// by a lock; `old` is the lock so far: what it has is not changed silently, and what
-    /// it knows of a source that cannot be looked at now is kept.
+    /// Determines the lock entries for every source of a pin set. The pins are as written, without
+    /// values from a lock. Never silently changes entries in the `old` lock, and keeps its data for
+    /// sources that are unavailable now.
     pub fn lock(&self, pins: &PinSet, old: &Lock) -> Result<Locked, crate::error::Error> {
         let pins: Vec<&Pin> = pins.pins.values().map(|at| &at.value).collect();
         let sources = pins.iter().flat_map(|pin| pin.all_sources());
@@ -124,7 +122,7 @@ impl Fetcher<'_> {
                     continue;
                 }
                 **of = main.clone();
-                // What is known of crates is known of the same main source.
+                // Crates share the recorded data of the main source.
                 let known = old.entry(component, "", &main).cloned().map(Box::new);
                 **recorded = Pin { evidence: Evidence(known), ..main.clone() };
             }
@@ -135,7 +133,7 @@ impl Fetcher<'_> {
         found
     }
 
-    /// Finds out what a source is, and writes its digest or commit into the pin.
+    /// Determines the lock entry of a source and writes its digest or commit into the pin.
     fn lock_source(
         &self,
         component: &str,
@@ -217,7 +215,7 @@ impl Fetcher<'_> {
         }
     }
 
-    /// Makes a pin immutable that is not. What was locked before must be so still.
+    /// Resolves a pin to an immutable reference. A locked reference must not change.
     fn settle(&self, table: &str, pin: &mut Pin, known: Option<&LockEntry>) -> Result<(), SourceError> {
         let resolved = match self.resolve(pin) {
             Ok(resolved) => resolved,
@@ -242,7 +240,7 @@ impl Fetcher<'_> {
     }
 }
 
-/// Returns the error for a pin that leads to something else than what was locked.
+/// Returns the error for a pin that no longer resolves to the locked reference.
 fn moved(table: &str, pin: &Pin, resolved: &Resolved, known: &LockEntry) -> Option<SourceError> {
     let (what, locked, found) = match (resolved, &pin.source) {
         (Resolved::Commit { commit, tag }, Source::Git { url, .. }) => {
@@ -265,7 +263,7 @@ fn moved(table: &str, pin: &Pin, resolved: &Resolved, known: &LockEntry) -> Opti
     Some(SourceError::Moved { what, locked, found, table: table.to_owned() })
 }
 
-/// Returns whether an entry has all that is found out of such a source.
+/// Returns whether an entry is complete for its kind of source.
 fn is_whole(entry: &LockEntry, pin: &Pin) -> bool {
     match &pin.source {
         Source::Url { .. } | Source::Sdist { .. } | Source::Wheel { .. } => entry.size.is_some(),
@@ -275,7 +273,7 @@ fn is_whole(entry: &LockEntry, pin: &Pin) -> bool {
     }
 }
 
-/// Compares a file, whose digest is right, with what was recorded of it.
+/// Compares a file with a correct digest with its lock entry.
 pub(super) fn verify_file(pin: &Pin, fetched: &Fetched) -> Result<(), SourceError> {
     let known = pin.evidence.0.as_ref().filter(|entry| entry.sha256 == Some(fetched.sha256));
     match known.and_then(|entry| entry.size).filter(|size| *size != fetched.size) {
@@ -304,7 +302,7 @@ mod tests {
         let sha256 = Sha256::of_bytes("x");
         let fetched =
             Fetched { path: "x".into(), file_name: "x.tar.gz".into(), sha256, size: 7, top_folder: None };
-        // What is locked is known of the file with the locked digest only.
+        // The locked size applies only to a file with the locked digest.
         for (digest, size, right) in [
             (Some(sha256), Some(7), true),
             (Some(sha256), Some(8), false),
@@ -348,7 +346,7 @@ mod tests {
                 error => panic!("{error}"),
             });
             assert_eq!(found.as_deref(), what, "{pin:?} {resolved:?}");
-            // What was not locked can be anything.
+            // Without a locked value, any result is accepted.
             assert!(moved("demo", &pin, &resolved, &LockEntry::default()).is_none());
         }
     }

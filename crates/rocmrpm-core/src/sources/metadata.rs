@@ -1,8 +1,7 @@
-//! The METADATA of distributions on the index, without fetching them whole where that can be
-//! avoided: from the file beside a wheel (PEP 658), from parts of the wheel, from the whole wheel,
-//! or from an sdist. Kept in the cache: by the digest of the distribution's file if they
-//! were read in it, else by the index as well, since that may say anything. What it says, beyond
-//! name and version, is not known here.
+//! Reads the METADATA of distributions on an index, without downloading them completely if
+//! possible: from the file next to a wheel (PEP 658), parts of the wheel, the whole wheel, or an
+//! sdist. Results are cached by the distribution's digest if they were read from its file;
+//! otherwise also by index, which may return anything. It interprets only name and version.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,32 +22,32 @@ use crate::machine;
 use crate::parallel;
 use crate::wheel;
 
-/// How much of a wheel's end is fetched first: METADATA comes last but for RECORD, as the binary
-/// distribution format recommends, and then the list of the members.
+/// Number of bytes to fetch from the end of a wheel first. METADATA is near the end, followed by
+/// RECORD and the central directory, as the binary distribution format recommends.
 const TAIL: u64 = 64 << 10;
 
-/// A wheel of which more than this many bytes are needed is downloaded as a whole.
+/// If more than this many bytes of a wheel are needed, it is downloaded completely.
 const MAX_PARTS: usize = 16 << 20;
 
-/// How large METADATA may be, in bytes. The largest real ones have some hundred thousand.
+/// Maximum size of METADATA, in bytes. The largest real files have several hundred thousand.
 const MAX_METADATA: u64 = 16 << 20;
 
-/// How many whole distributions are fetched at the same time: each has a curl of its own.
+/// Maximum number of complete distributions to fetch in parallel, each with its own curl.
 const AT_ONCE: usize = 8;
 
-/// A distribution's file on the index.
+/// A distribution file on the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// The project, normalized.
+    /// The normalized project name.
     pub project: String,
-    /// The version.
+    /// The version of the distribution.
     pub version: Version,
-    /// The file's name.
+    /// The file name.
     pub file: String,
-    /// Its digest.
+    /// The digest of the file.
     pub sha256: Sha256,
-    /// The digest of its METADATA, if known. Other METADATA are then an error, and cached METADATA
-    /// with this digest are used without asking an index.
+    /// The digest of METADATA, if known. METADATA with another digest is an error; cached METADATA
+    /// with this digest is used without querying an index.
     pub metadata: Option<Sha256>,
 }
 
@@ -57,12 +56,12 @@ impl Distribution {
         self.file.ends_with(".whl")
     }
 
-    /// What METADATA are kept by that were read in the distribution itself.
+    /// The cache key for METADATA read from the distribution itself.
     fn recipe(&self) -> String {
         format!("metadata 2\n{}\n", self.sha256)
     }
 
-    /// What METADATA are kept by that an index says are those of the distribution.
+    /// The cache key for METADATA provided by an index.
     fn recipe_of(&self, index: &str) -> String {
         format!("metadata 2\n{}\nas {} says\n", self.sha256, url::shown(index))
     }
@@ -71,7 +70,7 @@ impl Distribution {
         SourceError::Metadata { file: self.file.clone(), wrong: wrong.into() }
     }
 
-    /// Checks that METADATA are those of this distribution.
+    /// Checks that METADATA belongs to this distribution.
     fn check(&self, text: &str) -> Result<(), SourceError> {
         let found = Sha256::of_bytes(text);
         if let Some(expected) = self.metadata.filter(|expected| *expected != found) {
@@ -86,24 +85,24 @@ impl Distribution {
     }
 }
 
-/// METADATA, and whether they were read in the distribution with the wanted digest.
+/// METADATA, and whether it was read from a distribution with the expected digest.
 #[derive(Debug, Clone)]
 struct Text {
     text: String,
     proven: bool,
 }
 
-/// Which of several pieces it is, the file that it was written to, and how its transfer ended.
+/// The index of a requested piece, the file that contains it, and how its transfer ended.
 type Arrived = (usize, PathBuf, Ended);
 
 impl Fetcher<'_> {
-    /// Returns the METADATA of distributions, in their order. What is in the cache needs no
-    /// network.
+    /// Returns the METADATA of distributions in order. Does not use the network for cached
+    /// METADATA.
     pub fn metadata(&self, wanted: &[Distribution]) -> Result<Vec<String>, SourceError> {
         let mut found: Vec<Option<String>> = Vec::with_capacity(wanted.len());
         for one in wanted {
             let text = self.known(one)?;
-            // A lock may give the digest of another distribution.
+            // A lock may contain the digest of another distribution.
             text.iter().try_for_each(|text| one.check(text))?;
             found.push(text);
         }
@@ -123,8 +122,8 @@ impl Fetcher<'_> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns the METADATA that the cache has of a distribution: the distribution's own if that
-    /// is there, else those that the index said.
+    /// Returns the cached METADATA of a distribution. Prefers METADATA read from the distribution
+    /// over METADATA provided by the index.
     fn known(&self, one: &Distribution) -> Result<Option<String>, SourceError> {
         if let Some(digest) = one.metadata.filter(|digest| self.cache().path_of(digest).is_file()) {
             return self.text_of(&digest);
@@ -138,20 +137,19 @@ impl Fetcher<'_> {
             self.remember(&one.recipe(), &text)?;
             return Ok(Some(text));
         }
-        // Without an index, none said anything.
+        // Without a configured index, there is nothing to look up.
         match self.index_url() {
             Ok(index) => self.remembered(&one.recipe_of(index)),
             Err(_) => Ok(None),
         }
     }
 
-    /// Returns a text that was kept in the cache for a recipe.
+    /// Returns the cached text for a recipe.
     pub(crate) fn remembered(&self, recipe: &str) -> Result<Option<String>, SourceError> {
         self.cache().packed(recipe).map_or(Ok(None), |digest| self.text_of(&digest))
     }
 
-    /// Returns a text from the cache, or `None` if it is damaged, so that the caller downloads it
-    /// again.
+    /// Returns a cached text, or `None` if it is damaged and must be downloaded again.
     fn text_of(&self, digest: &Sha256) -> Result<Option<String>, SourceError> {
         let action = || IoError::doing("read METADATA from the cache");
         let file = fs::File::open(self.cache().path_of(digest)).map_err(action())?;
@@ -161,7 +159,7 @@ impl Fetcher<'_> {
         Ok(String::from_utf8(bytes).ok().filter(|text| Sha256::of_bytes(text) == *digest))
     }
 
-    /// Keeps a text in the cache.
+    /// Stores a text in the cache.
     pub(crate) fn remember(&self, recipe: &str, text: &str) -> Result<(), SourceError> {
         let scratch = self.cache().scratch()?;
         let file = scratch.path().join("text");
@@ -171,8 +169,7 @@ impl Fetcher<'_> {
         self.cache().record_packed(recipe, &digest)
     }
 
-    /// Returns what the index has of projects, in their order; nothing for those that it does
-    /// not have.
+    /// Returns the files on the index for each project, in order; empty for unknown projects.
     pub fn projects(&self, names: &[&str]) -> Result<Vec<Vec<ProjectFile>>, SourceError> {
         let (index, credentials) = url::split_credentials(self.index_url()?);
         let scratch = self.cache().scratch()?;
@@ -198,7 +195,8 @@ impl Fetcher<'_> {
         })
     }
 
-    /// Fetches METADATA: each way for those for which the ones before it did not do.
+    /// Fetches METADATA, falling back to the next method for distributions that the previous one
+    /// did not find.
     fn fetch_metadata(&self, wanted: &[&Distribution]) -> Result<Vec<Text>, SourceError> {
         let names: Vec<&str> = wanted.iter().map(|one| one.project.as_str()).collect();
         let mut files = Vec::with_capacity(wanted.len());
@@ -216,7 +214,7 @@ impl Fetcher<'_> {
         Ok(texts.into_iter().flatten().collect())
     }
 
-    /// Finds a distribution's file among those of its project.
+    /// Finds a distribution's file among the files of its project.
     fn file_of(&self, one: &Distribution, offered: Vec<ProjectFile>) -> Result<ProjectFile, SourceError> {
         let index = || self.index_url().map(url::shown);
         if offered.is_empty() {
@@ -234,7 +232,7 @@ impl Fetcher<'_> {
         }
     }
 
-    /// Fetches the METADATA that lie beside wheels. An index need not announce them.
+    /// Fetches METADATA files next to wheels, even if the index does not announce them.
     fn beside(
         &self,
         wanted: &[&Distribution],
@@ -252,7 +250,7 @@ impl Fetcher<'_> {
                 let what = format!("`{}.metadata` ({} bytes)", wanted[at].file, bytes.len());
                 return Err(SourceError::Digest { what, expected, found, begins: None });
             }
-            // A server may answer with a page of its own to what it does not have.
+            // A server may return its own page instead of an error.
             let text = String::from_utf8(bytes).ok();
             let announced = files[at].metadata.is_some();
             let text = text.filter(|text| announced || wanted[at].check(text).is_ok());
@@ -261,7 +259,7 @@ impl Fetcher<'_> {
         Ok(())
     }
 
-    /// Downloads the ends of wheels, and then the other parts that METADATA are in.
+    /// Downloads the ends of wheels, and then the other parts that contain METADATA.
     fn read_parts(
         &self,
         wanted: &[&Distribution],
@@ -273,7 +271,7 @@ impl Fetcher<'_> {
         let ends: Vec<Arrived> = ends.into_iter().filter(|(.., end)| end.well()).collect();
         let found = parallel::try_map(&ends, AT_ONCE, |(at, path, end)| match end.whole {
             Some(whole) => self.read_in_parts(&files[*at], path, whole),
-            // The server sent the whole file, which can be verified.
+            // The server sent the complete file, which can be verified.
             None => verified(path, wanted[*at]),
         })?;
         for ((at, _, end), text) in ends.iter().zip(found) {
@@ -282,9 +280,9 @@ impl Fetcher<'_> {
         Ok(())
     }
 
-    /// Reads the METADATA of a wheel of `whole` bytes, whose last bytes are in `tail`, and downloads
-    /// the other parts that this takes. Returns `None` if the server does not send them or if
-    /// they are too large.
+    /// Reads the METADATA of a wheel of `whole` bytes that ends with the content of `tail`, and
+    /// downloads more parts as needed. Returns `None` if the server does not send them or if they
+    /// are too large.
     fn read_in_parts(
         &self,
         file: &ProjectFile,
@@ -319,14 +317,14 @@ impl Fetcher<'_> {
         }
     }
 
-    /// Returns the URL of a file without credentials, and the credentials to request it with.
+    /// Returns the URL of a file without credentials, and the credentials for the request.
     fn address(&self, file: &ProjectFile) -> Result<(String, Option<Credentials>), SourceError> {
         let (url, own) = url::split_credentials(&file.url);
         let credentials = own.or(self.credentials_for(&url)?);
         Ok((url, credentials))
     }
 
-    /// Fetches a piece for each wheel without METADATA whose server is asked by HTTP.
+    /// Fetches one piece of each wheel that has no METADATA yet, for HTTP servers only.
     fn pieces(
         &self,
         wanted: &[&Distribution],
@@ -364,7 +362,7 @@ impl Fetcher<'_> {
         Ok((scratch, ends))
     }
 
-    /// Fetches a whole distribution, verified, and reads its METADATA.
+    /// Downloads and verifies a complete distribution and reads its METADATA.
     fn read_whole(&self, one: &Distribution, file: &ProjectFile) -> Result<String, SourceError> {
         let (url, credentials) = self.address(file)?;
         let request = Request {
@@ -378,7 +376,7 @@ impl Fetcher<'_> {
         self.read_held(one)
     }
 
-    /// Reads the METADATA of a distribution that the cache has.
+    /// Reads the METADATA of a cached distribution.
     fn read_held(&self, one: &Distribution) -> Result<String, SourceError> {
         let path = self.cache().path_of(&one.sha256);
         let open = || fs::File::open(&path).map_err(IoError::doing("read a distribution"));
@@ -389,7 +387,7 @@ impl Fetcher<'_> {
     }
 }
 
-/// Reads METADATA in a whole wheel if it is the one that is wanted.
+/// Reads METADATA in a complete wheel if its digest matches.
 fn verified(path: &Path, one: &Distribution) -> Result<Option<String>, SourceError> {
     let (found, size) = Sha256::of_file(path).map_err(IoError::doing("read a wheel"))?;
     if found != one.sha256 {

@@ -1,6 +1,5 @@
-//! From a pin to a verified file: fetched, or packed by us, and kept in a store that is
-//! addressed by content. What a pin says is `workspace`'s business, what is built from
-//! the file is `build`'s.
+//! Turns a pin into a verified file: downloaded or packed, and stored in a content-addressed cache.
+//! It does not parse pins (`workspace` does) or build from the file (`build` does).
 
 mod api;
 mod commit;
@@ -53,45 +52,45 @@ use crate::workspace::pin::{Pin, Source};
 /// A verified file in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Where it lies in the cache.
+    /// The path in the cache.
     pub path: PathBuf,
-    /// What it is called beside the spec; see [`file_name`].
+    /// The file name next to the spec; see [`file_name`].
     pub file_name: String,
-    /// Its digest.
+    /// The digest of the file.
     pub sha256: Sha256,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// The folder that the archive's first member lies in, where the archive is a tar
-    /// file, plain or in gzip, and has one. It should be the pin's [`source_dir`].
+    /// The folder of the archive's first member, for plain and gzip-compressed tar files. It should
+    /// match the pin's [`source_dir`].
     pub top_folder: Option<String>,
 }
 
-/// What makes a pin immutable.
+/// The immutable reference of a pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// For URLs and sdists.
+    /// The result for URLs and sdists.
     File {
-        /// Where it was, without credentials; `None` if an sdist was in the cache
-        /// already, so that the index was not asked.
+        /// The URL without credentials; `None` if the sdist was cached, so that the index was not
+        /// queried.
         url: Option<String>,
-        /// Its digest.
+        /// The digest of the file.
         sha256: Sha256,
-        /// Its size in bytes.
+        /// The size in bytes.
         size: u64,
     },
-    /// For git repositories.
+    /// The result for git repositories.
     Commit {
-        /// The full commit.
+        /// The full commit ID.
         commit: String,
-        /// The tag that led to it; `None` if the pin had the commit already.
+        /// The tag of the commit; `None` if the pin specifies the commit.
         tag: Option<String>,
     },
-    /// A folder of the workspace needs no pinning: the workspace's own history does.
+    /// A workspace folder needs no pin because the workspace's history tracks it.
     Folder,
 }
 
 impl Resolved {
-    /// Writes the digest or commit into the pin that it was found for.
+    /// Writes the digest or commit into the pin.
     pub fn settle(self, pin: &mut Pin) {
         match (&mut pin.source, self) {
             (
@@ -106,8 +105,8 @@ impl Resolved {
     }
 }
 
-/// Returns what identifies a source's content, without any network, for build keys:
-/// the pinned digest, the commit, or a digest over the folder's content.
+/// Returns the identity of a source's content for build keys, without network access: the pinned
+/// digest, the commit, or a digest of the folder's content.
 pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError> {
     match &pin.source {
         Source::Url { sha256, .. } | Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. } => {
@@ -123,25 +122,25 @@ pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError>
             let digest = pack::digest(&folder, pin.component.as_str())?;
             Ok(format!("folder:{digest}"))
         }
-        // The lock file, which is part of that source, has every crate's digest.
+        // The lock file, which is part of that source, contains every crate's digest.
         Source::Crates { lock_file, of } => {
             Ok(format!("crates of {lock_file} in {}", identity(of, workspace_root)?))
         }
     }
 }
 
-/// Returns the [`identity`] of every source of a pin, with what an input of the build
-/// key is called: `source`, `source NAME`.
+/// Returns the [`identity`] of every source of a pin with its name in the build key: `source`,
+/// `source NAME`.
 pub fn identities(pin: &Pin, workspace_root: &Path) -> Result<Vec<(String, String)>, SourceError> {
     let named = |name: &str| if name.is_empty() { "source".to_owned() } else { format!("source {name}") };
     pin.all_sources().map(|(name, pin)| Ok((named(name), identity(pin, workspace_root)?))).collect()
 }
 
-/// Returns a source folder of the workspace. One that is a link to a place outside is
-/// refused: nobody would see its changes in the workspace's history.
+/// Returns a source folder of the workspace. Rejects a link to a location outside because its
+/// changes would not appear in the workspace's history.
 fn folder_in(workspace_root: &Path, path: &Path) -> Result<PathBuf, SourceError> {
     let folder = workspace_root.join(path);
-    // A folder that is not there is told by whoever reads it.
+    // The code that reads a missing folder reports it.
     let (Ok(real), Ok(root)) = (folder.canonicalize(), workspace_root.canonicalize()) else {
         return Ok(folder);
     };

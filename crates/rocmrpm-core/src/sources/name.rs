@@ -1,5 +1,5 @@
-//! What a source's file is called, known from the pin alone, so that specs render
-//! without a network. Not what is inside the file.
+//! Derives the file name of a source from its pin so that specs render without network access. It
+//! does not read the file.
 
 use std::str::FromStr;
 
@@ -7,20 +7,19 @@ use super::url;
 use crate::names::normalized;
 use crate::workspace::pin::{Pin, Source};
 
-/// The suffixes of archives, longest first where one ends with another.
+/// Archive suffixes; longer ones precede their own suffixes.
 const SUFFIXES: &[&str] = &[
     ".tar.gz", ".tar.xz", ".tar.zst", ".tar.bz2", ".tgz", ".txz", ".tbz2", ".tbz", ".tar", ".zip", ".gz",
     ".xz", ".zst", ".bz2",
 ];
 
-/// Returns the name of the file that a pin's source becomes beside the spec:
-/// - URL: the last segment of its path, percent-decoded
-/// - git and folder: `<component>-<version>.tar.gz`, packed by us
-/// - sdist: `<project>-<version>.tar.gz` as PEP 625 spells it, however the index
-///   spells it
-/// - wheel: its own name, which says what it is for
+/// Returns the name of a source's file next to the spec:
+/// - URL: the last path segment, percent-decoded
+/// - git and folder: `<component>-<version>.tar.gz`, packed by rocmrpm
+/// - sdist: `<project>-<version>.tar.gz` as specified by PEP 625, regardless of the index
+/// - wheel: its own name, which contains its tags
 ///
-/// Characters that have a meaning to rpm or a shell become `_`.
+/// Replaces characters that are special in rpm or a shell with `_`.
 pub fn file_name(pin: &Pin) -> String {
     match &pin.source {
         Source::Url { url, .. } => match url::last_segment(url) {
@@ -34,12 +33,10 @@ pub fn file_name(pin: &Pin) -> String {
     }
 }
 
-/// Returns the folder that the source unpacks to by convention: the file name
-/// without the archive's suffix. For git and folder sources it is exactly that,
-/// because we pack them. For sdists and URLs upstream decides: an old sdist may
-/// have `PyYAML-5.3` where the convention says `pyyaml-5.3`, and a forge's
-/// `v1.2.tar.gz` has `<repository>-1.2`. [`super::Fetched::top_folder`] says what
-/// the file really has.
+/// Returns the conventional top folder of the unpacked source: the file name without the archive
+/// suffix. This is exact for git and folder sources, which rocmrpm packs. For sdists and URLs,
+/// upstream may differ: an old sdist may have `PyYAML-5.3` instead of `pyyaml-5.3`, and a forge's
+/// `v1.2.tar.gz` has `<repository>-1.2`. [`super::Fetched::top_folder`] contains the actual folder.
 pub fn source_dir(pin: &Pin) -> String {
     pin.top_folder.clone().unwrap_or_else(|| archive_stem(pin))
 }
@@ -63,7 +60,7 @@ fn archive_stem(pin: &Pin) -> String {
     }
 }
 
-/// Returns the name without the suffix of an archive.
+/// Returns the name without an archive suffix.
 fn stem(name: &str) -> &str {
     SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)).filter(|s| !s.is_empty()).unwrap_or(name)
 }
@@ -82,7 +79,6 @@ pub(super) mod tests {
     use super::*;
     use crate::names::ComponentName;
 
-    /// Returns a pin of component `demo`.
     pub fn pin(version: &str, source: Source) -> Pin {
         let component = ComponentName::parse("demo").unwrap();
         Pin::new(component, version, source)

@@ -1,5 +1,5 @@
-//! Archives that we make: a folder of the workspace, or what `git archive` wrote, as
-//! a `.tar.gz` whose bytes depend on the content alone. Also the digest of a folder.
+//! Packs workspace folders and the output of `git archive` as reproducible `.tar.gz` files, and
+//! calculates the digest of a folder. It does not fetch anything.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -16,9 +16,9 @@ use super::SourceError;
 use crate::digest::Sha256;
 use crate::error::IoError;
 
-/// One thing to pack.
+/// A file or link to pack.
 struct Member {
-    /// Relative to the folder.
+    /// The path relative to the folder.
     path: PathBuf,
     what: What,
 }
@@ -28,19 +28,19 @@ enum What {
     Link { target: PathBuf },
 }
 
-/// Which files of a folder are packed.
+/// The files of a folder to pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
-    /// Those that somebody wrote.
+    /// Only sources.
     Sources,
-    /// All.
+    /// All files.
     All,
 }
 
-/// Lists what of a folder is source: its files and links, sorted by name. Folders
-/// themselves do not count, as in git, so that a fresh clone packs the same.
+/// Lists the source files and links in a folder, sorted by name. Ignores empty folders like git so
+/// that a fresh clone gives the same archive.
 ///
-/// [`Which::All`] takes what was made, too: crates have digests over all their files.
+/// [`Which::All`] includes generated files: crates have digests of all their files.
 fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, SourceError> {
     let wrong =
         |problem| SourceError::Folder { path: folder.to_owned(), component: component.to_owned(), problem };
@@ -53,7 +53,7 @@ fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, 
     let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
     for entry in walk.filter_entry(|entry| which == Which::All || is_source(entry)) {
         let entry = entry.map_err(|e| IoError::doing(format!("read {}", folder.display()))(e.into()))?;
-        // The entries of a walk begin with its root.
+        // Entries of a walk start with its root.
         let Ok(path) = entry.path().strip_prefix(folder).map(Path::to_owned) else { continue };
         let kind = entry.file_type();
         let what = if kind.is_dir() {
@@ -78,7 +78,7 @@ fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, 
     if members.is_empty() { Err(wrong("has no files")) } else { Ok(members) }
 }
 
-/// Returns whether an entry is source and not something made from it.
+/// Returns whether an entry is a source and not a build artifact.
 fn is_source(entry: &DirEntry) -> bool {
     let top_build = entry.depth() == 1 && entry.file_name() == "build" && entry.file_type().is_dir();
     !top_build && is_source_name(entry.file_name())
@@ -88,15 +88,15 @@ fn is_source_name(name: &OsStr) -> bool {
     !(name == "__pycache__" || name == ".git" || name.as_bytes().ends_with(b".pyc"))
 }
 
-/// Returns whether a file below a source folder is packed with it; both paths are
-/// relative to the same place.
+/// Returns whether a file is packed as part of a source folder; both paths are relative to the same
+/// folder.
 pub fn is_packed(path: &str, folder: &str) -> bool {
     let Ok(inside) = Path::new(path).strip_prefix(folder) else { return false };
     let top_build = inside.components().count() > 1 && inside.starts_with("build");
     !top_build && inside.iter().all(is_source_name)
 }
 
-/// Returns whether a link at `path` leads to a place in the same folder.
+/// Returns whether the target of a link at `path` is in the same folder.
 fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count() as isize - 1;
     for component in target.components() {
@@ -113,12 +113,12 @@ fn stays_inside(path: &Path, target: &Path) -> bool {
     true
 }
 
-/// A digest over members: paths, executable bits, bytes.
+/// A digest of members: paths, executable bits, content.
 #[derive(Default)]
 struct Content(sha2::Sha256);
 
 impl Content {
-    /// Adds a part with its length before it, so that no two folders read the same.
+    /// Adds a part and its length so that different folders never give the same input.
     fn part(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
@@ -141,7 +141,7 @@ impl Content {
     }
 }
 
-/// Returns a digest over what [`folder`] would pack: paths, executable bits, bytes.
+/// Returns a digest of what [`folder`] would pack: paths, executable bits, content.
 pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceError> {
     let mut content = Content::default();
     for Member { path, what } in members(folder, component, Which::Sources)? {
@@ -157,9 +157,9 @@ pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceErr
     Ok(content.digest())
 }
 
-/// Packs a folder into `to` below the top folder `prefix`; every member gets the time
-/// `mtime`, in seconds since 1970. Returns a digest over what was packed, which differs from
-/// [`digest`] if a file changed in between.
+/// Packs a folder into `to` with the top folder `prefix`; all members get the time `mtime`, in
+/// seconds since 1970. Returns a digest of the packed content, which differs from [`digest`] if a
+/// file changed in the meantime.
 pub(super) fn folder(
     folder: &Path,
     component: &str,
@@ -205,7 +205,7 @@ pub(super) fn folder(
     Ok(packed.digest())
 }
 
-/// Digests what is read from `source` on the way.
+/// Hashes everything that is read from `source`.
 struct Hashing<R> {
     source: R,
     hasher: sha2::Sha256,
@@ -230,7 +230,7 @@ pub(super) fn compress(tar: &Path, to: &Path) -> Result<(), SourceError> {
 
 type Gzip = flate2::write::GzEncoder<io::BufWriter<fs::File>>;
 
-/// Returns a gzip stream that says nothing of when and where it was made.
+/// Returns a gzip stream without timestamp and origin.
 fn gzip(to: &Path) -> Result<Gzip, SourceError> {
     let file = fs::File::create(to).map_err(IoError::doing("pack a source"))?;
     Ok(GzBuilder::new().mtime(0).write(io::BufWriter::new(file), Compression::default()))
@@ -273,7 +273,7 @@ mod tests {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         sample(one.path());
         sample(two.path());
-        // Neither times, nor folders, nor the bits that git does not keep matter.
+        // Times, empty folders and permission bits unknown to git have no effect.
         fs::set_permissions(two.path().join("b.py"), PermissionsExt::from_mode(0o600)).unwrap();
         fs::create_dir(two.path().join("empty")).unwrap();
         let (bytes, id) = (pack(one.path()), digest(one.path(), "demo").unwrap());

@@ -1,5 +1,5 @@
-//! A remote file that is downloaded in parts, as far as a reader needs it. Reading a missing part
-//! fails and records which part to download next; the caller downloads it.
+//! Represents a remote file that is downloaded in parts as needed. Reading a missing part fails and
+//! records which part to download next. It does not download; the caller does.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;

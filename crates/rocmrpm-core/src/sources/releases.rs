@@ -1,5 +1,5 @@
-//! Which releases upstream has of a pinned source: a repository's tags, or an index's
-//! sdists. Which of them a pin should have is not decided here.
+//! Lists the upstream releases of a pinned source: tags of a repository, or sdists on an index. It
+//! does not choose a release.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -17,44 +17,43 @@ use crate::wheel::FileName;
 use crate::workspace::compare;
 use crate::workspace::pin::{Pin, Source};
 
-/// A release upstream.
+/// An upstream release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// Its version, as a pin would have it.
+    /// The version in the notation of pins.
     pub version: String,
-    /// The commit of its tag, for git.
+    /// The commit of the tag, for git.
     pub commit: Option<String>,
-    /// The digest of its sdist, if the index says it.
+    /// The digest of the sdist, if the index provides it.
     pub sha256: Option<Sha256>,
-    /// `Requires-Python`, if the index says it.
+    /// `Requires-Python`, if the index provides it.
     pub python: Option<String>,
-    /// Whether it is a release that people should not take yet: a pre-release, or a
-    /// development release (PEP 440).
+    /// Whether it is a pre-release or development release (PEP 440).
     pub pre: bool,
-    /// Whether upstream took it back (PEP 592).
+    /// Whether upstream yanked the release (PEP 592).
     pub yanked: bool,
 }
 
-/// The releases that were found.
+/// The releases of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Releases {
-    /// Where they were looked for, without credentials.
+    /// The searched location, without credentials.
     pub place: String,
     /// The releases, oldest first.
     pub found: Vec<Release>,
 }
 
 impl Releases {
-    /// Returns the newest release that is not yanked; with `pre`, pre-releases count.
+    /// Returns the newest release that is not yanked; `pre` includes pre-releases.
     pub fn newest(&self, pre: bool) -> Option<&Release> {
         self.found.iter().rfind(|release| !release.yanked && (pre || !release.pre))
     }
 }
 
 impl Fetcher<'_> {
-    /// Looks up the releases of a pinned source; `name` is the component's or the further
-    /// source's, which tags may begin with. `None` where nobody can tell: a folder, crates,
-    /// a URL that is not of a forge.
+    /// Looks up the releases of a pinned source. `name` is the name of the component or further
+    /// source, which tags may start with. Returns `None` for folders, crates and URLs outside of
+    /// forges.
     pub fn releases(&self, pin: &Pin, name: &str) -> Result<Option<Releases>, SourceError> {
         let releases = match &pin.source {
             Source::Sdist { project, .. } => self.sdist_releases(project, &pin.version)?,
@@ -68,8 +67,8 @@ impl Fetcher<'_> {
         Ok(Some(releases))
     }
 
-    /// Returns the day, in UTC, on which the index received the first file of a project's
-    /// version; `None` if it does not state that, or may not be asked. Kept in the cache.
+    /// Returns the UTC date on which the first file of a version was uploaded to the index; `None`
+    /// if unknown or offline. The result is cached.
     pub(crate) fn release_day(&self, project: &str, version: &Version) -> Result<Option<Date>, SourceError> {
         let recipe = format!("release day 1\n{project} {version}\n");
         if let Some(day) = self.remembered(&recipe)?.and_then(|text| text.parse().ok()) {
@@ -124,8 +123,8 @@ impl Fetcher<'_> {
             };
             tags.iter().filter_map(read).collect()
         };
-        // A repository may have tags of several schemes, `v2.11.0` beside `rocm-7.2`: those
-        // that are called as the pinned version's is are its successors.
+        // A repository may mix tag schemes, such as `v2.11.0` and `rocm-7.2`. Successors use the
+        // scheme of the pinned version.
         let own = prefixes.iter().find(|prefix| tags.contains_key(&format!("{prefix}{pinned}")));
         let found = match own {
             Some(prefix) => of(prefix),
@@ -136,12 +135,12 @@ impl Fetcher<'_> {
 }
 
 fn sorted(mut found: Vec<Release>) -> Vec<Release> {
-    // A file that is not yanked comes after one of the same version that is.
+    // At the same version, sort yanked files first.
     found.sort_by(|a, b| newer(&a.version, &b.version).then(b.yanked.cmp(&a.yanked)));
     found
 }
 
-/// Compares two versions: as Python does where both are Python's (PEP 440), else as rpm.
+/// Compares two versions by PEP 440 if both are valid Python versions, otherwise like rpm.
 pub fn newer(a: &str, b: &str) -> Ordering {
     match (Version::from_str(a), Version::from_str(b)) {
         (Ok(a), Ok(b)) => a.cmp(&b),
@@ -149,28 +148,28 @@ pub fn newer(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns the version that a tag without its prefix names, if it is one at all.
+/// Returns the version in a tag without its prefix, if it is a version.
 fn tagged_version(rest: &str, pinned: &str) -> Option<String> {
     if !rest.starts_with(|c: char| c.is_ascii_digit()) {
-        // llama.cpp's `b1234`: as the pinned one, or nothing.
+        // Tags such as llama.cpp's `b1234` must have the same form as the pinned version.
         let shape = |text: &str| text.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
         return (shape(rest) == shape(pinned) && rest != shape(rest)).then(|| rest.to_owned());
     }
     let version = Version::from_str(rest).ok()?;
-    // `2.13.0-rc1` cannot be the version of an RPM.
+    // `2.13.0-rc1` is not a valid RPM version.
     Some(if is_version(rest) { rest.to_owned() } else { version.to_string() })
 }
 
-/// Returns whether a version is a pre-release. Where the pinned one has the same letters,
-/// as all of aotriton's `0.11.2b` do, it is as good as that.
+/// Returns whether a version is a pre-release. A version with the same letters as the pinned one,
+/// such as aotriton's `0.11.2b`, does not count as a pre-release.
 fn is_pre(version: &str, pinned: &str) -> bool {
     let letters = |text: &str| text.chars().filter(char::is_ascii_alphabetic).collect::<String>();
     letters(version) != letters(pinned)
         && Version::from_str(version).is_ok_and(|version| version.any_prerelease())
 }
 
-/// Returns the repository that a URL of a release or an archive on a forge belongs to:
-/// GitHub's and Forgejo's `/archive/` and `/releases/`, GitLab's `/-/archive/`.
+/// Returns the repository for the URL of a release or archive on a forge: `/archive/` and
+/// `/releases/` on GitHub and Forgejo, `/-/archive/` on GitLab.
 fn forge_repository(url: &str) -> Option<String> {
     if let Some(rest) = url.strip_prefix("https://codeload.github.com/") {
         let mut parts = rest.split('/');

@@ -1,5 +1,5 @@
-//! What a source distribution states of itself: its PKG-INFO and, where that leaves the
-//! requirements out, the `requires.txt` that setuptools wrote. Nothing of it is run.
+//! Reads the metadata of a source distribution: PKG-INFO and, if that lacks requirements, the
+//! `requires.txt` written by setuptools. It does not run any code from the sdist.
 
 use std::io::Read;
 
@@ -7,15 +7,15 @@ use flate2::read::MultiGzDecoder;
 
 use super::limits::Bounded;
 
-/// How large a text may be, in bytes.
+/// Maximum size of a text, in bytes.
 const LIMIT: u64 = 16 << 20;
-/// How much of an archive is read, in bytes.
+/// Maximum number of bytes to read from an archive.
 const STREAM: u64 = 8 << 30;
-/// How many members of an archive are looked at.
+/// Maximum number of archive members to read.
 const MEMBERS: usize = 200_000;
 
-/// Reads the METADATA of the sdist in `file`, whose name tells what archive it is; the error
-/// says what is wrong.
+/// Reads the METADATA of the sdist in `file`; `name` determines the archive format. The error
+/// describes the problem.
 pub(super) fn read(file: impl Read, name: &str) -> Result<String, String> {
     if !name.ends_with(".tar.gz") {
         return Err("only source distributions that are `.tar.gz` are read".into());
@@ -43,19 +43,19 @@ pub(super) fn read(file: impl Read, name: &str) -> Result<String, String> {
     })
 }
 
-/// Returns PKG-INFO with the requirements of `requires.txt` where it has none itself: before
-/// metadata version 2.2 it need not have them.
+/// Returns PKG-INFO, with the requirements in `requires.txt` if it lacks its own, which metadata
+/// versions before 2.2 permit.
 pub(crate) fn with_requires(info: &str, requires: &str) -> String {
     if crate::wheel::header_fields(info).any(|field| field.is("Requires-Dist")) {
         return info.to_owned();
     }
-    // Before the fields of upstream's, which may end in a description.
+    // Insert before upstream's fields, which may end with a description.
     format!("{}{info}", requires_txt(requires))
 }
 
-/// Writes a `requires.txt` as METADATA: sections such as `[extra]`, `[:marker]` and
-/// `[extra:marker]`, requirements without markers below them (setuptools,
-/// `command/egg_info.py`, `write_requirements`).
+/// Converts `requires.txt` to METADATA: sections such as `[extra]`, `[:marker]` and
+/// `[extra:marker]`, followed by requirements without markers (setuptools, `command/egg_info.py`,
+/// `write_requirements`).
 pub(crate) fn requires_txt(text: &str) -> String {
     let (mut written, mut condition) = (String::new(), String::new());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

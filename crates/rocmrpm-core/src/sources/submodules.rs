@@ -1,6 +1,5 @@
-//! What a commit is packed from: itself, and the submodules below it, each at the commit
-//! that its superproject records. What `.gitmodules` says is judged here: it comes from
-//! upstream. Nothing is packed here.
+//! Determines which commits a source consists of: the main commit and all of its submodules at the
+//! recorded commits. It validates `.gitmodules`, which is untrusted, and does not pack anything.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,45 +11,44 @@ use super::url::{self, is_local};
 use crate::names::is_commit;
 use crate::process::ProcessError;
 
-/// How deep submodules may lie in each other.
+/// Maximum nesting depth of submodules.
 const MAX_DEPTH: usize = 16;
 
-/// How many submodules a source may have: a few commits could name millions.
+/// Maximum number of submodules in a source: a few commits could reference millions.
 const MAX_COUNT: usize = 500;
 
-/// One commit that a source is packed from.
+/// A commit that is part of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The folder in the source; empty for the source's own commit.
+    /// The folder in the source; empty for the main commit.
     pub path: String,
-    /// What git takes.
+    /// The URL for git.
     pub url: String,
     pub commit: String,
-    /// The paths of the commit that are packed, which may be none; `None` for all.
+    /// The paths of the commit to pack, which may be empty; `None` for all.
     pub paths: Option<Vec<String>>,
 }
 
-/// Finds the parts of a source, fetching each repository at need.
+/// Finds the parts of a source and fetches repositories as needed.
 pub(super) struct Finder<'a> {
     pub cache: &'a Cache,
     pub workspace_root: &'a Path,
     pub offline: bool,
-    /// Told before a commit is fetched.
+    /// Called before a commit is fetched.
     pub fetching: &'a dyn Fn(&Part),
 }
 
-/// A submodule as `.gitmodules` has it.
+/// A submodule in `.gitmodules`.
 #[derive(Debug, Default)]
 struct Module {
     path: Option<String>,
     url: Option<String>,
-    /// Whether `git submodule update` passes it over.
+    /// Whether `git submodule update` skips it.
     unused: bool,
 }
 
 impl Finder<'_> {
-    /// Returns the source's own commit, and with `submodules` those below it, in the order
-    /// of their paths.
+    /// Returns the main commit and, with `submodules`, all nested submodules, sorted by path.
     pub fn parts(&self, main: Part, submodules: bool) -> Result<Vec<Part>, SourceError> {
         let mut parts = Vec::new();
         self.walk(main, submodules, 0, &mut parts)?;
@@ -151,8 +149,8 @@ impl Finder<'_> {
     }
 }
 
-/// Returns which paths of the submodule at `link` are wanted, `None` for all; outside,
-/// `None` if none is.
+/// Returns the requested paths of the submodule at `link`: the inner `None` means all, the outer
+/// `None` means that none are requested.
 fn selected(paths: Option<&[String]>, link: &str) -> Option<Option<Vec<String>>> {
     let Some(paths) = paths.filter(|paths| !paths.iter().any(|path| Path::new(link).starts_with(path)))
     else {
@@ -163,8 +161,8 @@ fn selected(paths: Option<&[String]>, link: &str) -> Option<Option<Vec<String>>>
     (!inner.is_empty()).then_some(Some(inner))
 }
 
-/// Makes sure that the commit has the path, or a submodule that it may be in, and tells
-/// whether it is in one.
+/// Checks that the commit contains the path or a submodule that may contain it, and returns whether
+/// it is in a submodule.
 fn is_in_submodule(
     repository: &Repository<'_>,
     commit: &str,
@@ -196,7 +194,7 @@ fn is_in_submodule(
     Ok(false)
 }
 
-/// Says what a folder has, of many entries the first ones.
+/// Describes the first entries of a folder.
 fn shown(folder: &str, entries: &[TreeEntry]) -> String {
     const SHOWN: usize = 30;
     let folder = if folder.is_empty() { "its top folder".to_owned() } else { format!("`{folder}`") };
@@ -208,13 +206,13 @@ fn shown(folder: &str, entries: &[TreeEntry]) -> String {
     format!("{folder} has {}{more}", names.join(", "))
 }
 
-/// Reads `.gitmodules` as gitmodules(5) has it, by the submodules' paths.
+/// Reads `.gitmodules` as specified in gitmodules(5), by submodule path.
 fn read_modules(
     repository: &Repository<'_>,
     commit: &str,
     files: &[TreeEntry],
 ) -> Result<BTreeMap<String, Module>, SourceError> {
-    // git refuses one that is a link: it would be read from outside.
+    // git rejects a `.gitmodules` that is a link because it could point outside.
     if !files.iter().any(|file| file.path == ".gitmodules" && file.mode.starts_with("100")) {
         return Ok(BTreeMap::new());
     }
@@ -237,10 +235,9 @@ fn is_plain(path: &str) -> bool {
     path.split('/').all(|name| !matches!(name, "" | "." | "..") && !name.eq_ignore_ascii_case(".git"))
 }
 
-/// Returns the URL of a submodule from what `.gitmodules` has and the superproject's own,
-/// as git-submodule(1) resolves it, or why it is refused. Repositories on this machine are
-/// allowed only below one that is on this machine, too: else upstream could have any
-/// folder of ours packed.
+/// Resolves the URL of a submodule in `.gitmodules` against the superproject's URL like
+/// git-submodule(1), or returns why it is rejected. A local superproject may have local submodules;
+/// otherwise upstream could make us pack any local folder.
 fn resolve(base: &str, written: &str) -> Result<String, String> {
     let url = if written.starts_with("./") || written.starts_with("../") {
         relative(base, written).ok_or("leads out of the superproject's server")?
@@ -269,8 +266,8 @@ fn resolve(base: &str, written: &str) -> Result<String, String> {
     if allowed { Ok(url) } else { Err("names a place on this machine, or a program's option".into()) }
 }
 
-/// Resolves `./x` and `../x` against the superproject's URL, as `relative_url` in git's
-/// remote.c does, except that nothing can be taken off a server's name.
+/// Resolves `./x` and `../x` against the superproject's URL like `relative_url` in git's remote.c,
+/// but never removes part of the server's name.
 fn relative(base: &str, written: &str) -> Option<String> {
     let mut base = base.strip_suffix('/').unwrap_or(base);
     let mut rest = written;
@@ -340,7 +337,7 @@ mod tests {
             ("https://h/a", "../../../x"),
             ("https://h/a", "../"),
             ("git@h:a", "../../x"),
-            // Nothing is taken off the address of a server.
+            // The server's address stays intact.
             ("git@[::1]:a", "../../x"),
             ("https:///a", "../evil/x"),
             ("file:///a", "../b"),

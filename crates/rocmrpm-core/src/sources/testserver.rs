@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 server on 127.0.0.1 for tests: ranges, answers that break off,
-//! wrong content. It ends when it is dropped.
+//! Runs a minimal HTTP/1.1 server on 127.0.0.1 for tests: ranges, truncated responses, wrong
+//! content. It stops when dropped and does not implement TLS.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A request as the server saw it.
+/// A request received by the server.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub path: String,
-    /// Names in lower case.
+    /// Header names are in lowercase.
     pub headers: BTreeMap<String, String>,
-    /// What was posted.
+    /// The posted body.
     pub body: Vec<u8>,
 }
 
@@ -25,7 +25,7 @@ impl Seen {
     }
 }
 
-/// What to answer.
+/// A response.
 pub struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
@@ -36,28 +36,28 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A file, of which ranges can be had.
+    /// Returns a file with support for ranges.
     pub fn file(body: impl Into<Vec<u8>>) -> Self {
         Self { status: 200, headers: Vec::new(), body: body.into(), cut: None, ranges: true, endless: false }
     }
 
-    /// An answer without content.
+    /// Returns a response without content.
     pub fn status(status: u16) -> Self {
         Self { status, ..Self::file("") }
     }
 
-    /// Goes on after the body, with no length announced, for as long as the client reads. It ends
-    /// after a gigabyte, so that a client without a limit ends, too.
+    /// Continues after the body without a declared length while the client reads. Stops after one
+    /// gigabyte so that a client without a limit terminates.
     pub fn endless(self) -> Self {
         Self { endless: true, ..self.without_ranges() }
     }
 
-    /// Always the whole file, whatever range was asked for.
+    /// Always sends the complete file and ignores ranges.
     pub fn without_ranges(self) -> Self {
         Self { ranges: false, ..self }
     }
 
-    /// Closes the connection after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     pub fn cut_after(self, bytes: usize) -> Self {
         Self { cut: Some(bytes), ..self }
     }
@@ -76,7 +76,7 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Starts a server that answers as `answer` says.
+    /// Starts a server that responds with `answer`.
     pub fn start(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -87,7 +87,7 @@ impl TestServer {
                 if stop_of_thread.load(Ordering::SeqCst) {
                     return;
                 }
-                // A client that hangs up is part of some tests.
+                // Some tests hang up early.
                 let _ = stream.and_then(|stream| serve(stream, &seen_by_thread, &answer));
             }
         });
@@ -98,7 +98,7 @@ impl TestServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// What was asked so far.
+    /// Returns all requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
@@ -107,7 +107,7 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Wakes the thread, which waits for a connection.
+        // Wake the thread, which is waiting for a connection.
         let _ = TcpStream::connect(self.address);
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -163,7 +163,7 @@ fn serve(
     stream.write_all(&reply.body[..end])
 }
 
-/// Returns where a part of a file begins and ends: of `2-4`, `2-` or `-3`, without the unit.
+/// Returns the start and end for a range such as `2-4`, `2-` or `-3`, without the unit.
 fn part(range: &str, whole: usize) -> Option<(usize, usize)> {
     Some(match range.split_once('-')? {
         ("", last) => (whole.saturating_sub(last.parse().ok()?), whole),

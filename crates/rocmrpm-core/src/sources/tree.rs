@@ -1,6 +1,5 @@
-//! Sources unpacked, for reading: each archive of the cache once, in a folder of the
-//! cache, verified by each run that reads them. What is read in them is not known here. A build
-//! unpacks its own copy.
+//! Unpacks sources for reading: each cached archive once, into a cache folder that every run
+//! verifies before use. It does not interpret the files. Builds unpack their own copy.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -14,22 +13,22 @@ use crate::error::IoError;
 use crate::workspace::pin::Pin;
 use crate::{files, machine, parallel};
 
-/// How large a file may be that is read. The largest real one is vLLM's Cargo.lock, a
-/// fifth of a million bytes.
+/// Maximum size of a file to read, in bytes. The largest real one is vLLM's Cargo.lock with about
+/// 200,000.
 const MAX_FILE: u64 = 4 << 20;
 
-/// An unpacked source, for reading only: others read the same files.
+/// An unpacked source. It is shared and must not be modified.
 #[derive(Debug, Clone)]
 pub struct Tree {
     /// The top folder of the source.
     pub dir: PathBuf,
-    /// The archive that it was unpacked from.
+    /// The archive of the source.
     pub fetched: Fetched,
 }
 
 impl Tree {
-    /// Returns the text of a file of the source; `None` if there is no such file. What
-    /// is not UTF-8 becomes U+FFFD.
+    /// Returns the text of a source file; `None` if it does not exist. Invalid UTF-8 becomes
+    /// U+FFFD.
     pub fn text(&self, path: &str) -> Result<Option<String>, SourceError> {
         let bytes = read_inside(&self.dir, path).map_err(|reason| SourceError::Unreadable {
             path: path.to_owned(),
@@ -40,9 +39,9 @@ impl Tree {
     }
 }
 
-/// Returns the bytes of a file below the top folder of an unpacked source, `None` if there is
-/// no such file, or why it is not read: links are not followed out of the source, and nothing
-/// but a file of bounded size is read.
+/// Returns the bytes of a file below the top folder of an unpacked source, `None` if it does not
+/// exist, or the reason why it was not read. Only reads regular files of limited size and never
+/// follows links out of the source.
 pub fn read_inside(dir: &Path, path: &str) -> Result<Option<Vec<u8>>, String> {
     let path = dir.join(path);
     let Ok(real) = path.canonicalize() else {
@@ -66,7 +65,7 @@ pub fn read_inside(dir: &Path, path: &str) -> Result<Option<Vec<u8>>, String> {
 }
 
 impl Fetcher<'_> {
-    /// Makes sure that the pinned source is in the cache, verified and unpacked.
+    /// Ensures that the pinned source is cached, verified and unpacked.
     pub fn tree(&self, pin: &Pin) -> Result<Tree, SourceError> {
         let fetched = self.obtain(pin)?;
         let dir = self.cache().unpacked(&fetched.sha256);
@@ -75,8 +74,8 @@ impl Fetcher<'_> {
         Ok(Tree { dir, fetched })
     }
 
-    /// Unpacks the pinned source for one use, from its verified archive. Nothing that an earlier
-    /// run left takes part.
+    /// Unpacks the pinned source from its verified archive for one use, independent of earlier
+    /// runs.
     pub(super) fn private_tree(&self, pin: &Pin) -> Result<(Scratch, Tree), SourceError> {
         let fetched = self.obtain(pin)?;
         let scratch = self.cache().scratch()?;
@@ -85,13 +84,13 @@ impl Fetcher<'_> {
         Ok((scratch, Tree { dir, fetched }))
     }
 
-    /// Unpacks an archive, unless an earlier run did and nothing changed since.
+    /// Unpacks an archive unless an unmodified copy from an earlier run exists.
     fn unpack_once(&self, fetched: &Fetched, dir: &Path) -> Result<(), SourceError> {
         let action = || IoError::doing(format!("unpack `{}`", fetched.file_name));
         let _lock = self.cache().lock(&dir.to_string_lossy())?;
         let record = dir.with_extension("digest");
         if dir.is_dir() {
-            // A killed run, or an older rocmrpm, left none.
+            // A killed run or an older rocmrpm leaves no record.
             if let Ok(recorded) = std::fs::read_to_string(&record) {
                 if digest_of(dir)?.to_string() == recorded.trim() {
                     return Ok(());
@@ -108,7 +107,7 @@ impl Fetcher<'_> {
     }
 }
 
-/// Returns a digest over all that a folder has: names, kinds, permissions, contents.
+/// Returns a digest of everything in a folder: names, types, permissions, contents.
 fn digest_of(dir: &Path) -> Result<Sha256, SourceError> {
     let action = || IoError::doing(format!("verify {}", dir.display()));
     let entries = walkdir::WalkDir::new(dir).min_depth(1).sort_by_file_name().into_iter();
@@ -129,7 +128,7 @@ fn digest_of(dir: &Path) -> Result<Sha256, SourceError> {
     Ok(Sha256::of_bytes(lines.concat()))
 }
 
-/// Returns the only folder in `dir` where nothing else is beside it, else `dir`.
+/// Returns the only folder in `dir` if there is nothing else, otherwise `dir`.
 fn top_folder(dir: &Path) -> std::io::Result<PathBuf> {
     let mut entries = fs_err::read_dir(dir)?.collect::<Result<Vec<_>, _>>()?;
     match entries.pop() {

@@ -1,5 +1,5 @@
-//! Unpacking an archive of a stranger's: bounded in bytes and members, and nothing lands outside
-//! of the folder. What is in it is not known here.
+//! Unpacks an untrusted archive with limits on bytes and members, and writes nothing outside of the
+//! folder. It does not interpret the content.
 
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -12,9 +12,9 @@ use super::{Fetched, SourceError};
 use crate::error::IoError;
 use crate::process::{self, Command};
 
-/// Unpacks the tar archive `fetched`, whatever its compression, into the empty folder `to`. Files
-/// belong to the user, permissions for others and special bits are left out, and devices and
-/// pipes are passed over.
+/// Unpacks the tar archive `fetched` with any compression into the empty folder `to`. The user owns
+/// all files; permissions for others and special bits are dropped, and devices and pipes are
+/// skipped.
 pub(super) fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
     let limit = limits::unpacked(fetched.size)?;
     let wrong = |error: io::Error| match error.kind() {
@@ -35,7 +35,7 @@ pub(super) fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
         process::check_stop()?;
         let mut entry = entry.map_err(wrong)?;
         members += 1;
-        // Holes of a sparse file take no bytes in the archive.
+        // Holes of a sparse file take no space in the archive.
         bytes = bytes.saturating_add(entry.size());
         if members > limits::MEMBERS {
             return Err(wrong(io::Error::other(format!("it has more than {} members", limits::MEMBERS))));
@@ -46,7 +46,7 @@ pub(super) fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
         entry.set_mask(0o022);
         match entry.header().entry_type() {
             EntryType::Char | EntryType::Block | EntryType::Fifo => {}
-            // A folder may be closed to us, so that its permissions come last.
+            // A folder may deny us access, so set its permissions last.
             EntryType::Directory => folders.push(entry),
             _ => place(&mut entry, to).map_err(wrong)?,
         }
@@ -63,7 +63,7 @@ fn place<R: Read>(entry: &mut tar::Entry<'_, R>, to: &Path) -> io::Result<()> {
     match entry.unpack_in(to) {
         Ok(true) => Ok(()),
         Ok(false) => Err(io::Error::other(format!("the member `{path}` leads out of it"))),
-        // The outer error only repeats the paths of this machine.
+        // The outer error only repeats local paths.
         Err(error) => {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let text = format!("the member `{path}`: {}", cause.unwrap_or_else(|| error.to_string()));
@@ -72,7 +72,7 @@ fn place<R: Read>(entry: &mut tar::Entry<'_, R>, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the archive without its compression.
+/// Returns a reader for the decompressed archive.
 fn stream(fetched: &Fetched, to: &Path, limit: u64) -> Result<Box<dyn Read>, SourceError> {
     let action = || IoError::doing(format!("unpack `{}`", fetched.file_name));
     let mut file = fs::File::open(&fetched.path).map_err(action())?;
@@ -90,7 +90,7 @@ fn stream(fetched: &Fetched, to: &Path, limit: u64) -> Result<Box<dyn Read>, Sou
     })
 }
 
-/// Runs bzip2, for which there is no reader here, beside the folder that is unpacked to.
+/// Runs bzip2 next to the destination folder because there is no built-in decoder.
 fn bunzip2(fetched: &Fetched, to: &Path, limit: u64) -> Result<fs::File, SourceError> {
     let action = || IoError::doing(format!("unpack `{}`", fetched.file_name));
     let beside = tempfile::tempdir_in(to.parent().unwrap_or(to)).map_err(action())?;

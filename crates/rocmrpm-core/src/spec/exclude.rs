@@ -1,7 +1,8 @@
-//! What the RPMs of a component shall not require, although their Python metadata do.
+//! Builds the filter for requirements that a component's RPMs drop although its Python metadata
+//! lists them. It does not decide which requirements to drop.
 
-/// Returns a regular expression for `__requires_exclude`, as it stands in a spec: requirements
-/// on these distributions, with and without extras, and on extras of those.
+/// Returns a regular expression for `__requires_exclude`, escaped for a spec. It matches
+/// requirements on `never` with and without extras, and requirements on extras of `extras`.
 pub fn requires_pattern(never: &[String], extras: &[String]) -> Option<String> {
     let with = (!never.is_empty()).then(|| format!("({})(\\\\[[^]]+\\\\])?", never.join("|")));
     let only = (!extras.is_empty()).then(|| format!("({})\\\\[[^]]+\\\\]", extras.join("|")));

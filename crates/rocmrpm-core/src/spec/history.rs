@@ -1,5 +1,5 @@
-//! Release and changelog of a component, derived from the git history of its pin, its folder,
-//! and its source if that lies in the workspace. Which files count is decided in `scope`.
+//! Derives the Release and changelog of a component from the git history of its pin, its folder,
+//! and its source if that is in the workspace. It does not decide which files count; `scope` does.
 
 mod changelog;
 mod commits;
@@ -17,14 +17,14 @@ use crate::names::ComponentName;
 use crate::stack::Stack;
 use crate::workspace::{CLOSURE_FILE, Component, GENERATED, Pin, PinSet, Source, Workspace, compare};
 
-/// The most changelog entries that a spec carries; older ones stay in git.
+/// Maximum number of changelog entries in a spec; older ones remain in git.
 const MAX_ENTRIES: usize = 30;
 
-/// 1990-01-01, the earliest date that rpm takes in a changelog (build/parseChangelog.c,
-/// `dateToTimet`). Stands where there is no history to take a date from.
+/// 1990-01-01, the earliest date that rpm accepts in a changelog (build/parseChangelog.c,
+/// `dateToTimet`). Used if there is no history.
 const EARLIEST: i64 = 631_152_000;
 
-/// One commit that touched the workspace.
+/// A commit that changed the workspace.
 #[derive(Debug, Clone)]
 struct Commit {
     hash: String,
@@ -32,7 +32,7 @@ struct Commit {
     author: String,
     email: String,
     subject: String,
-    /// The files that it changed, each with the object that it then was, if it was not removed.
+    /// The changed files with their new object IDs; `None` for a removed file.
     changes: BTreeMap<String, Option<String>>,
 }
 
@@ -40,50 +40,50 @@ struct Commit {
 #[derive(Debug, Clone, Default)]
 pub struct History {
     commits: Vec<Commit>,
-    /// The pins as each commit that touched them left them.
+    /// The pins after each commit that changed them.
     sets: BTreeMap<String, Pinned>,
-    /// Files with changes that are not committed.
+    /// Files with uncommitted changes.
     uncommitted: BTreeSet<String>,
     scope: Scope,
-    /// Something the user should know about the history.
+    /// A warning about the history for the user.
     pub warning: Option<String>,
 }
 
-/// The pins of a set as they were once.
+/// The pins of a set at some commit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pinned {
-    /// Those that packagers write.
+    /// The pins that packagers write.
     pub own: Option<Arc<PinSet>>,
-    /// Those of its closures, by the paths of their files.
+    /// The pins of closures, by file path.
     pub closures: BTreeMap<String, Arc<PinSet>>,
 }
 
-/// A commit that concerns a component.
+/// A commit that affects a component.
 struct Entry<'h> {
     commit: &'h Commit,
-    /// The versions that the component then had, in whatever chroot; none if it had no pin.
+    /// The versions of the component at that commit in any chroot; empty if it had no pin.
     versions: BTreeSet<&'h str>,
-    /// The version that it had in the chosen chroot.
+    /// The version in the selected chroot.
     here: Option<&'h str>,
 }
 
-/// A component's Release and changelog, as they go into its spec.
+/// A component's Release and changelog for its spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// The value of `Release:`, such as `2%{?dist}`, or `3~dirty%{?dist}` where
-    /// something is not committed or a pin is overridden.
+    /// The value of `Release:`, such as `2%{?dist}`, or `3~dirty%{?dist}` for uncommitted changes
+    /// and overridden pins.
     pub release: String,
-    /// The text below `%changelog`.
+    /// The text of `%changelog`.
     pub changelog: String,
-    /// Whether the release says `~dirty`.
+    /// Whether the release contains `~dirty`.
     pub dirty: bool,
-    /// The newest entry's date, in seconds since 1970.
+    /// The date of the newest entry, in seconds since 1970.
     pub seconds: i64,
 }
 
 impl History {
-    /// Returns whether a component's own spec or source has something that is not
-    /// committed or comes from the command line.
+    /// Returns whether a component's own spec or source has uncommitted changes or overrides from
+    /// the command line.
     fn is_dirty(&self, workspace: &Workspace, component: &Component) -> bool {
         let pin = workspace.pin(component);
         let own = self.own_paths(workspace, component, pin);
@@ -95,19 +95,19 @@ impl History {
             || self.uncommitted.iter().any(touched)
     }
 
-    /// Returns the pin as the newest commit has it.
+    /// Returns the pin in the newest commit.
     fn committed_pin(&self, component: &Component) -> Option<&Pin> {
         let pinned = self.commits.iter().find_map(|commit| self.sets.get(&commit.hash))?;
         self.here(pinned, &component.name)
     }
 
-    /// Returns a component's pin for the chosen chroot.
+    /// Returns a component's pin for the selected chroot.
     fn here<'p>(&self, pinned: &'p Pinned, name: &ComponentName) -> Option<&'p Pin> {
         let own = pinned.own.as_ref().and_then(|set| find(set, name));
         own.or_else(|| pinned.closures.get(&self.scope.closure).and_then(|set| find(set, name)))
     }
 
-    /// Returns the paths whose changes concern a component of the chosen chroot.
+    /// Returns the paths that affect a component in the selected chroot.
     fn own_paths(&self, workspace: &Workspace, component: &Component, pin: &Pin) -> Vec<String> {
         let dir = component.dir.strip_prefix(&workspace.root).unwrap_or(&component.dir);
         let mut own = vec![dir.to_string_lossy().into_owned()];
@@ -120,8 +120,8 @@ impl History {
         own
     }
 
-    /// Counts the commits to what every build root is made from: the manifest, the chroot's
-    /// definition and the provider's.
+    /// Counts the commits that affect every build root: those that change the manifest, the chroot
+    /// or the provider.
     pub fn shared_commits(&self) -> usize {
         let shared = self.scope.shared.iter();
         let root: Vec<&String> = shared.filter(|path| path.ends_with(".toml")).collect();
@@ -129,9 +129,9 @@ impl History {
         self.commits.iter().filter(concerns).count()
     }
 
-    /// Derives a component's Release: how many commits concern it, in whatever chroot, since its
-    /// version last changed. A generated component that is an RPM of its own has `0.` before the
-    /// number, so that a release's own package of the same version is the newer one.
+    /// Derives a component's Release: the number of commits in any chroot that affect it since its
+    /// version last changed. A generated component with its own RPM gets the prefix `0.` so that
+    /// the release's own package of the same version is newer.
     pub fn release(&self, stack: &Stack<'_>, component: &Component) -> Release {
         let workspace = stack.workspace;
         let pin = workspace.pin(component);
@@ -174,7 +174,7 @@ impl History {
         }
     }
 
-    /// Returns the commits that concern a component in some chroot, oldest first.
+    /// Returns the commits that affect a component in any chroot, oldest first.
     fn entries<'h>(&'h self, workspace: &Workspace, component: &Component) -> Vec<Entry<'h>> {
         let family = Family::of(&self.scope, workspace, component);
         let (mut now, mut pins): (Option<&Pinned>, Vec<(&str, &Pin)>) = (None, Vec::new());
@@ -203,8 +203,8 @@ impl History {
     }
 }
 
-/// Counts the newest commits since a component last had another version in all chroots. Those
-/// from before it had a pin count.
+/// Counts the newest commits since the component last had another version in all chroots, including
+/// those before it had a pin.
 fn count(entries: &[Entry<'_>], version: &str) -> usize {
     let has = |entry: &&Entry<'_>| entry.versions.is_empty() || entry.versions.contains(version);
     entries.iter().rev().take_while(has).count()
@@ -217,7 +217,7 @@ fn pins_of<'p>(pinned: &'p Pinned, name: &ComponentName) -> impl Iterator<Item =
     own.into_iter().chain(closures.filter(move |_| own.is_none()))
 }
 
-/// Returns whether a component is a member of a Python closure that became an RPM of its own.
+/// Returns whether a component is a closure member with its own RPM.
 fn is_member(workspace: &Workspace, component: &Component) -> bool {
     let runtime = || workspace.with_closure().map(Component::runtime_name);
     component.generated.is_some() && runtime().as_deref() != Some(component.name.as_str())
@@ -227,7 +227,7 @@ fn find<'s>(set: &'s PinSet, name: &ComponentName) -> Option<&'s Pin> {
     set.pins.get(name).map(|at| &at.value)
 }
 
-/// Returns the folder that a pin's source is, if it is one.
+/// Returns the folder of a pin with a folder source.
 pub(super) fn folder(pin: &Pin) -> Option<&str> {
     match &pin.source {
         Source::Folder { path } => path.to_str(),
@@ -235,14 +235,14 @@ pub(super) fn folder(pin: &Pin) -> Option<&str> {
     }
 }
 
-/// Returns whether a path is this file or folder, or inside it. git reports a submodule
-/// by the folder's own name.
+/// Returns whether a path is this file or folder, or inside it. git reports a submodule by the name
+/// of its folder.
 pub(super) fn below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the date of what has no history: `SOURCE_DATE_EPOCH`, or the earliest.
-/// Source: <https://reproducible-builds.org/specs/source-date-epoch/>.
+/// Returns the date to use without history: `SOURCE_DATE_EPOCH`, or the earliest. Source:
+/// <https://reproducible-builds.org/specs/source-date-epoch/>.
 fn no_date() -> i64 {
     date_of_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())
 }

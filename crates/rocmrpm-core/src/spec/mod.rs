@@ -1,5 +1,5 @@
-//! Specs: the template of a component rendered with its pin, targets, chroot and
-//! history. The same inputs give the same bytes; nothing is fetched or built.
+//! Renders a component's template with its pin, targets, chroot and history into a spec. The output
+//! is deterministic. It does not fetch or build anything.
 
 mod exclude;
 mod history;

@@ -1,5 +1,5 @@
-//! Rendering a component's spec: the values that a template sees, and the text
-//! that comes of them.
+//! Renders a component's spec from its template and provides the template's variables. It does not
+//! write files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,59 +18,59 @@ use crate::stack::Stack;
 use crate::template::{TemplateError, Templates};
 use crate::workspace::{Capability, Component, Pin, Place, Provider, RocmVersion, Source, Workspace};
 
-/// A rendered spec and what else a build needs to know of it.
+/// A rendered spec with the data that a build needs.
 #[derive(Debug, Clone)]
 pub struct Rendered {
-    /// The spec's file name.
+    /// The name of the spec file.
     pub file_name: String,
-    /// The spec's text.
+    /// The text of the spec.
     pub text: String,
-    /// The text's digest.
+    /// The digest of the text.
     pub digest: Sha256,
-    /// Release and changelog, as they stand in the spec.
+    /// The Release and changelog in the spec.
     pub release: Release,
 }
 
-/// Why a spec could not be rendered.
+/// Errors that occur while rendering a spec.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// The template is wrong.
+    /// The template is invalid.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A value that the template needs is wrong in `component.toml`.
+    /// An environment variable in `component.toml` is invalid.
     #[error("`{component}` has environment variables that cannot be filled in")]
     Env {
-        /// Which component.
+        /// The name of the component.
         component: String,
-        /// Where.
+        /// The invalid values.
         problems: Vec<Problem>,
     },
-    /// An edit of upstream's text is wrong in `component.toml`.
+    /// An edit in `component.toml` is invalid.
     #[error("`{component}` has edits that cannot be made")]
     Edits {
-        /// Which component.
+        /// The name of the component.
         component: String,
-        /// Where.
+        /// The invalid edits.
         problems: Vec<Problem>,
     },
-    /// The template makes no use of something that the pin or `component.toml` has.
+    /// The template ignores something in the pin or `component.toml`.
     #[error("the template `{template}` leaves out {}", missing.join(", "))]
     LeavesOut {
-        /// The template's path in the workspace.
+        /// The path of the template in the workspace.
         template: String,
-        /// What the spec lacks.
+        /// The missing parts.
         missing: Vec<String>,
     },
-    /// ROCm's version is not written where the provider says.
+    /// The header specified by the provider does not contain ROCm's version.
     #[error("ROCm's version is not in `{}`", path.display())]
     NoRocm {
-        /// The header that was looked at.
+        /// The path of the header.
         path: PathBuf,
     },
-    /// A template cannot be read.
+    /// A template could not be read.
     #[error("cannot read a template")]
     Io(#[from] std::io::Error),
-    /// The machine cannot be asked.
+    /// A program to query this machine failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
@@ -95,7 +95,7 @@ impl Diagnose for SpecError {
     }
 }
 
-/// What a spec template sees.
+/// The variables of a spec template.
 #[derive(Serialize)]
 struct Values<'a> {
     name: &'a str,
@@ -105,19 +105,20 @@ struct Values<'a> {
     source: String,
     source_url: String,
     source_dir: String,
-    /// The lines `Source0:`, `Source1:`, ... of all sources.
+    /// The lines `Source0:`, `Source1:`, ... for all sources.
     source_lines: String,
-    /// The further sources by name, with `_` for `-`.
+    /// The further sources by name, with `-` replaced by `_`.
     sources: BTreeMap<String, SourceValues>,
     patches: Vec<&'a str>,
     edits: Vec<EditValues>,
-    /// The versions of all pins of the set, with `_` for `-`; empty if no template mentions them.
+    /// The versions of all pins in the set, with `-` in names replaced by `_`; empty if no template
+    /// uses them.
     versions: BTreeMap<String, String>,
     gpu_targets: Vec<&'a str>,
-    /// The lines that say which GPU targets a package has code for.
+    /// The provides that list the GPU targets of a package.
     gpu_provides: String,
     exports: Vec<Export>,
-    /// component.toml's `[env]` as it stands there.
+    /// The `[env]` table of component.toml, verbatim.
     env: BTreeMap<&'a str, &'a str>,
     memory_per_job_mb: u64,
     rocm: BTreeMap<String, RocmValue>,
@@ -125,28 +126,28 @@ struct Values<'a> {
     closure: ClosureValues,
 }
 
-/// The Python closure of a component, as it was written last; all empty where it has none.
+/// The last written Python closure of a component; empty if it has none.
 #[derive(Serialize, Default)]
 struct ClosureValues {
-    /// The package of the private members; empty where there are none.
+    /// The package of the private members; empty if there are none.
     runtime: String,
-    /// The prefix that they lie in.
+    /// The prefix of the private members.
     prefix: String,
-    /// What a module begins with so that the system's own Python tells where it runs instead.
+    /// Code at the top of a module that makes the system Python print which Python to use instead.
     guard: String,
     private: Vec<String>,
     dropped: Vec<DroppedValues>,
-    /// What `__requires_exclude` leaves out; empty where that is nothing.
+    /// The value of `__requires_exclude`; empty if nothing is excluded.
     requires_exclude: String,
     requires: Vec<String>,
-    /// The RPMs of an earlier release that leave on an upgrade.
+    /// RPMs of an earlier release to remove on upgrade.
     obsoletes: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct DroppedValues {
     name: String,
-    /// What stops working without it.
+    /// The feature that is unavailable without it.
     without: String,
 }
 
@@ -159,8 +160,7 @@ struct SourceValues {
     version: String,
 }
 
-/// An edit of upstream's text as `_shared/edits.tera` wants it: words of a shell,
-/// quoted.
+/// An edit of upstream's text with quoted shell words, for `_shared/edits.tera`.
 #[derive(Serialize)]
 struct EditValues {
     matches: usize,
@@ -191,7 +191,7 @@ struct ChrootValues {
     python: String,
 }
 
-/// The names under which build systems want the GPU targets, all for the same list.
+/// The variables that build systems read GPU targets from; all get the same list.
 pub const TARGET_VARIABLES: &[&str] = &[
     "AMDGPU_TARGETS",
     "AOTRITON_TARGET_ARCH",
@@ -201,7 +201,6 @@ pub const TARGET_VARIABLES: &[&str] = &[
     "PYTORCH_ROCM_ARCH",
 ];
 
-/// Renders the spec of one component of the stack.
 pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Result<Rendered, SpecError> {
     let workspace = stack.workspace;
     let pin = workspace.pin(component);
@@ -244,22 +243,22 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
     Ok(Rendered { file_name: component.spec_name(), digest, text, release })
 }
 
-/// Returns whether templates mention the versions, or tera's variable that holds all others.
+/// Returns whether templates use the versions, or tera's variable that contains all others.
 fn mention_versions(files: &[(String, String)]) -> bool {
     files.iter().any(|(_, text)| text.contains("versions") || text.contains("__tera_context"))
 }
 
-/// Returns the versions of all pins. In a workspace of 1000 components this costs more than all else
-/// that a spec is rendered with.
+/// Returns the versions of all pins. In a workspace with 1000 components, this is the most
+/// expensive part of rendering a spec.
 fn versions(workspace: &Workspace) -> BTreeMap<String, String> {
     let pins = workspace.pins.pins.iter();
     pins.map(|(name, at)| (key(name.as_str()), escape(&at.value.version))).collect()
 }
 
-/// Returns what a template left out of a spec: without a word a package would be built
-/// without a patch, or from the network.
+/// Returns what a template omits. Otherwise a package could silently be built without a patch, or
+/// with a download from the network.
 fn left_out(values: &Values<'_>, text: &str) -> Vec<String> {
-    // The main source is left out of no spec that builds; its name may be built of macros.
+    // A spec cannot be built without its main source, whose name may be built from macros.
     let sources = values.sources.values().filter(|source| {
         !text.contains(&format!("Source{}:", source.number)) && !text.contains(&source.file)
     });
@@ -277,7 +276,7 @@ fn left_out(values: &Values<'_>, text: &str) -> Vec<String> {
 fn source_values(number: usize, pin: &Pin) -> SourceValues {
     let file = sources::file_name(pin);
     let url = match &pin.source {
-        // Without the credentials that it may hold: specs are published.
+        // Strip credentials: specs are published.
         Source::Url { url, .. } if url.ends_with(&file) => sources::shown_url(url),
         Source::Url { url, .. } => format!("{}#/{file}", sources::shown_url(url)),
         _ => file.clone(),
@@ -299,12 +298,12 @@ fn gpu_provides(targets: &[&str]) -> String {
     targets.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a name as templates can write it behind a dot.
+/// Returns a name that templates can use after a dot.
 fn key(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Returns the component's edits for this version, their placeholders filled in.
+/// Returns the component's edits for this version with placeholders replaced.
 fn edits(workspace: &Workspace, component: &Component, pin: &Pin) -> Result<Vec<EditValues>, SpecError> {
     let (mut edits, mut problems) = (Vec::new(), Vec::new());
     for edit in component.edits_for(&pin.version) {
@@ -341,11 +340,11 @@ fn edits(workspace: &Workspace, component: &Component, pin: &Pin) -> Result<Vec<
     Err(SpecError::Edits { component: component.name.to_string(), problems })
 }
 
-/// The placeholders of an edit's `replace`.
+/// The placeholders in an edit's `replace`.
 const EDIT_PLACEHOLDERS: &[&str] =
     &["@PREFIX@", "@LIBDIR@", "@LLVM_BIN@", "@DEVICE_LIBS@", "@VERSION@", "@PYTHON@"];
 
-/// Fills the placeholders of an edit in; the first unknown one is the error.
+/// Replaces the placeholders of an edit; the error is the first unknown one.
 pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String, String> {
     let Provider { prefix, libdir, llvm_bin, device_libs, .. } = &workspace.provider;
     let python = workspace.chroot.python.clone();
@@ -354,7 +353,7 @@ pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String,
         .iter()
         .zip(values)
         .fold(text.to_owned(), |text, (placeholder, value)| text.replace(placeholder, value));
-    // What is left between two `@` in capitals is a slip of the pen.
+    // A remaining uppercase word between two `@` is a misspelled placeholder.
     let mut parts = filled.split('@').skip(1).collect::<Vec<_>>();
     parts.pop();
     let capitals =
@@ -365,7 +364,7 @@ pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String,
     }
 }
 
-/// Returns the version of the provider's ROCm, such as `7.2`.
+/// Returns the ROCm version of the provider, such as `7.2`.
 pub fn rocm_version(provider: &Provider) -> Result<String, SpecError> {
     match &provider.version {
         RocmVersion::Known(version) => Ok(version.clone()),
@@ -429,20 +428,19 @@ fn exports(component: &Component, provider: &Provider, targets: &[&str]) -> Resu
         .collect())
 }
 
-/// Returns whether the shell takes `name` as a variable's name.
+/// Returns whether `name` is a valid shell variable name.
 fn is_variable_name(name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(word) && name.starts_with(|c: char| !c.is_ascii_digit())
 }
 
-/// Makes a value stand for itself between the single quotes that the templates put
-/// around it.
+/// Escapes a value for the single quotes that templates put around it.
 fn single_quoted(value: &str) -> String {
     value.replace('\'', r"'\''")
 }
 
-/// Replaces `{name}` by its value; the first unknown name is the error. `${NAME}`
-/// is the shell's and stays.
+/// Replaces `{name}` with its value; the error is the first unknown name. Keeps `${NAME}` for the
+/// shell.
 fn fill_in(text: &str, values: &[(&str, &str)]) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -532,9 +530,9 @@ fn closure_values(workspace: &Workspace, component: &Component) -> ClosureValues
     }
 }
 
-/// Returns the lines that a module begins with whose requirements are in a private prefix: the
-/// system's own Python has other versions of them. Wheels made of the package, and virtual
-/// environments, are not concerned.
+/// Returns the first lines of a module whose dependencies are in a private prefix. They reject the
+/// system Python, which has other versions of these dependencies. Wheels and virtual environments
+/// are unaffected.
 fn guard(component: &str, prefix: &str) -> String {
     format!(
         "import os as _os\nimport sys as _sys\n\n\
@@ -544,7 +542,7 @@ fn guard(component: &str, prefix: &str) -> String {
     )
 }
 
-/// Doubles `%`, so that rpm takes a value literally.
+/// Doubles `%` so that rpm uses the value literally.
 fn escape(text: &str) -> String {
     text.replace('%', "%%")
 }

@@ -1,6 +1,6 @@
-//! Which files decide over the packages of a component, in all chroots of a workspace together:
-//! one commit then gives one Release, and an upgrade from one release to the next never meets a
-//! lower one. What their history says is not known here.
+//! Determines which files affect a component's packages, across all chroots of a workspace: a
+//! commit then gives the same Release everywhere, and an upgrade to the next release never
+//! encounters a lower one. It does not read the history.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use super::history::{Pinned, below, folder};
 use crate::names::ComponentName;
 use crate::workspace::{Component, GENERATED, GENERATED_PINS, HOST, MANIFEST, Pin, Workspace};
 
-/// The files of a workspace that take part in its packages.
+/// The files of a workspace that affect its packages.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
-    /// The pin set's name.
+    /// The name of the pin set.
     set: String,
-    /// The pin set's path in the workspace.
+    /// The path of the pin set in the workspace.
     pub pins: String,
-    /// The path of its lock file.
+    /// The path of the lock file.
     pub lock: String,
-    /// The path of the pins of the chosen chroot's closure.
+    /// The path of the pins of the selected chroot's closure.
     pub closure: String,
-    /// Files and folders that every component of the chosen chroot depends on.
+    /// Files and folders that every component of the selected chroot depends on.
     pub shared: Vec<String>,
-    /// Files that concern this machine only, unless it is what is chosen.
+    /// Files that only affect the host chroot; empty if it is selected.
     of_host: BTreeSet<String>,
-    /// What the files of this machine's closure begin with, unless it is what is chosen.
+    /// Prefix of the files of the host's closure; `None` if the host is selected.
     host_stem: Option<String>,
 }
 
@@ -58,8 +58,8 @@ impl Scope {
         Self { shared, ..scope }
     }
 
-    /// Returns what git is asked for: more than counts in the end, since definitions of chroots
-    /// that were removed count as well. Else the Release would fall with their removal.
+    /// Returns the pathspecs for git. They include definitions of removed chroots; otherwise the
+    /// Release would decrease when a chroot is removed.
     pub fn pathspecs(&self) -> Vec<String> {
         let globs = ["mock-configs/*.toml", "mock-configs/rocm/*.toml"];
         let generated = format!(":(glob)pins/*{GENERATED_PINS}.toml");
@@ -69,26 +69,26 @@ impl Scope {
         plain.into_iter().chain(globs).collect()
     }
 
-    /// Returns whether a path has the pins of a closure of the set, for whatever chroot.
+    /// Returns whether a path contains the pins of a closure in the set, for any chroot.
     pub fn is_closure_pins(&self, path: &str) -> bool {
         let name = path.strip_prefix("pins/").and_then(|path| path.strip_suffix(".toml"));
         name.and_then(|name| name.strip_suffix(GENERATED_PINS)).is_some_and(|stem| self.is_stem(stem))
     }
 
-    /// Returns whether files of a closure of the set begin with this.
+    /// Returns whether this is the name prefix of a closure in the set.
     fn is_stem(&self, stem: &str) -> bool {
         let rest = stem.strip_prefix(&self.set);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             && self.host_stem.as_deref() != Some(stem)
     }
 
-    /// Returns what is below the folder of a closure of the set, of this path.
+    /// Returns the part of a path below the folder of a closure in the set.
     fn in_closure<'p>(&self, path: &'p str) -> Option<&'p str> {
         let path = path.strip_prefix("specs-templates/")?.strip_prefix(GENERATED)?.strip_prefix('/')?;
         path.split_once('/').filter(|(stem, _)| self.is_stem(stem)).map(|(_, rest)| rest)
     }
 
-    /// Returns whether a path concerns every component of some chroot.
+    /// Returns whether a path affects every component of some chroot.
     fn concerns_all(&self, path: &str) -> bool {
         let definition = path.strip_prefix("mock-configs/").is_some_and(|path| {
             let path = path.strip_prefix("rocm/").unwrap_or(path);
@@ -101,17 +101,17 @@ impl Scope {
     }
 }
 
-/// A component with all that it requires, whatever a chroot leaves out: what is built on
-/// something new is itself something new.
+/// A component with all of its dependencies, including those that a chroot omits: a component built
+/// with a changed dependency counts as changed.
 pub(super) struct Family<'a> {
     scope: &'a Scope,
-    /// The names of those that are written by hand.
+    /// The names of hand-written components.
     names: BTreeSet<&'a ComponentName>,
-    /// Their folders in the workspace, and the folders that are their sources.
+    /// Their folders in the workspace, and the folders of their sources.
     folders: Vec<String>,
-    /// The generated component that it consists of.
+    /// The generated component, if it is one.
     generated: Option<&'a ComponentName>,
-    /// Whether everything generated belongs to it.
+    /// Whether all generated components are included.
     closure: bool,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Family<'a> {
         family
     }
 
-    /// Returns whether a change of a file is one of these components.
+    /// Returns whether a changed file affects these components.
     pub fn concerns(&self, path: &str) -> bool {
         let generated = self.scope.in_closure(path);
         self.scope.concerns_all(path)
@@ -149,7 +149,7 @@ impl<'a> Family<'a> {
             })
     }
 
-    /// Returns their pins, each with the file that it stands in.
+    /// Returns their pins, each with the path of its file.
     pub fn pins<'p>(&self, pinned: &'p Pinned) -> Vec<(&'p str, &'p Pin)> {
         let own = pinned.own.iter().flat_map(|set| set.pins.values());
         let own = own.map(|at| ("", &at.value)).filter(|(_, pin)| self.names.contains(&pin.component));

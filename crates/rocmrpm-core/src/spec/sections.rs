@@ -1,62 +1,62 @@
-//! A spec file as a list of its packages and scripts, each line with its number. What
-//! the lines mean is judged elsewhere; macros are expanded by rpm alone.
+//! Splits a spec file into packages and scripts with line numbers. It does not interpret lines or
+//! expand macros; rpm does the latter.
 
 use similar::{Algorithm, capture_diff_slices};
 
 /// One line of a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Its number in the file, from 1.
+    /// The line number in the file, from 1.
     pub number: usize,
-    /// The text, macros expanded where rpm did so.
+    /// The text, with macros expanded if rpm did so.
     pub text: String,
 }
 
-/// A package that the spec describes.
+/// A package declared in a spec.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
+    /// The package name.
     pub name: String,
-    /// Where it begins: `%package`, or `Name:` of the main package.
+    /// The line of `%package`, or of `Name:` for the main package.
     pub line: usize,
-    /// Its tags, in order.
+    /// The tags, in order.
     pub tags: Vec<Tag>,
-    /// Whether it has a `%files`, without which it is not made.
+    /// Whether there is a `%files` section; rpm does not build a package without one.
     pub files: bool,
 }
 
 /// A tag of a package, such as `Requires: a`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
-    /// The tag in lower case, without qualifier: `requires`.
+    /// The tag in lowercase without qualifier, such as `requires`.
     pub name: String,
-    /// The value.
+    /// The value after the colon.
     pub value: String,
-    /// The line.
+    /// The line number, from 1.
     pub line: usize,
 }
 
-/// A script of the build, such as `%build`.
+/// A build script, such as `%build`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// The section without `%`.
+    /// The section name without `%`.
     pub section: String,
-    /// Its lines.
+    /// The lines of the script.
     pub lines: Vec<Line>,
 }
 
-/// The parts of a spec file.
+/// The sections of a spec file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sections {
-    /// The packages; the first is the main one.
+    /// The packages; the main package comes first.
     pub packages: Vec<Package>,
     /// `%prep`, `%generate_buildrequires`, `%build`, `%install` and `%check`.
     pub scripts: Vec<Script>,
-    /// The lines of all `%files`.
+    /// The lines of all `%files` sections.
     pub files: Vec<Line>,
 }
 
-/// The sections that rpmbuild runs as scripts to build packages.
+/// The sections that rpmbuild runs as scripts.
 const BUILD_SCRIPTS: &[&str] =
     &["prep", "conf", "generate_buildrequires", "build", "install", "check", "clean"];
 
@@ -90,24 +90,24 @@ const OTHER_SECTIONS: &[&str] = &[
     "patchlist",
 ];
 
-/// The comment that marks where a script begins.
+/// The comment that marks the start of a script.
 const MARK: &str = "#rocmrpm:section:";
 
-/// Returns the name of the script that a line begins.
+/// Returns the name of the script that starts on this line.
 fn script_header(line: &str) -> Option<&str> {
     let word = line.split_whitespace().next().filter(|_| line.starts_with('%'))?;
     word.strip_prefix('%').filter(|section| BUILD_SCRIPTS.contains(section))
 }
 
 impl Sections {
-    /// Reads a spec as it stands.
+    /// Parses an unexpanded spec.
     pub fn parse(text: &str) -> Self {
         let lines = text.lines().zip(1..).map(|(text, number)| Line { number, text: text.to_owned() });
         Self::of(lines)
     }
 
-    /// Returns a spec whose sections can be found in what `rpmspec --parse` prints:
-    /// rpm 4.18 leaves some of their first lines out, comments behind them stay.
+    /// Returns a spec whose sections remain identifiable in the output of `rpmspec --parse`: rpm
+    /// 4.18 omits some section headers, but keeps comments after them.
     pub fn marked(text: &str) -> String {
         let line = |line: &str| match script_header(line) {
             Some(section) => format!("{line}\n{MARK}{section}\n"),
@@ -116,15 +116,15 @@ impl Sections {
         text.lines().map(line).collect()
     }
 
-    /// Reads what `rpmspec --parse` made of a spec that was [`Self::marked`]: macros
-    /// expanded, branches that do not hold left out. Each line gets the number of the
-    /// line in `text` that it came of, as far as comparing both tells.
+    /// Parses the output of `rpmspec --parse` for a spec that was [`Self::marked`], with macros
+    /// expanded and inactive branches removed. Each line gets the number of its original line in
+    /// `text`, as far as comparing both can determine it.
     pub fn expanded(text: &str, expanded: &str) -> Self {
         let old: Vec<&str> = text.lines().collect();
         let mut new: Vec<&str> = Vec::new();
         for line in expanded.lines() {
             match line.strip_prefix(MARK) {
-                // The line as it stands in the spec: the first that begins this section.
+                // Insert the first header of this section in the spec.
                 Some(section) if new.last().and_then(|line| script_header(line)) != Some(section) => {
                     new.extend(old.iter().find(|line| script_header(line) == Some(section)));
                 }
@@ -162,7 +162,7 @@ impl Sections {
         sections
     }
 
-    /// Returns what begins with this line, if a section does.
+    /// Returns the part that starts with this line, if any.
     fn begin(&mut self, line: &Line) -> Option<Part> {
         let mut words = line.text.split_whitespace();
         let section = words.next()?.strip_prefix('%')?;
@@ -192,7 +192,7 @@ impl Sections {
         })
     }
 
-    /// Returns the package that the words behind `%package` or `%files` mean.
+    /// Returns the package name given by the words after `%package` or `%files`.
     fn named<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
         let main = &self.packages[0].name;
         let mut words = words.into_iter();
@@ -213,7 +213,7 @@ impl Sections {
         let Some((tag, value)) = line.text.split_once(':') else { return };
         let tag = tag.split('(').next().unwrap_or(tag).trim().to_ascii_lowercase();
         let value = value.trim();
-        // Not a comment, nor a macro with a colon in it.
+        // Neither a comment nor a macro with a colon in it.
         if tag.is_empty() || !tag.bytes().all(|b| b.is_ascii_alphanumeric()) || value.is_empty() {
             return;
         }
@@ -238,7 +238,7 @@ impl Package {
     }
 }
 
-/// What the lines that follow belong to; the numbers are places in [`Sections`].
+/// The part that the following lines belong to; numbers are indexes in [`Sections`].
 enum Part {
     Tags(usize),
     Script(usize),
@@ -307,7 +307,7 @@ export A=1
     fn expanded_lines_keep_the_numbers_of_their_sources() {
         let text = "Name: a\n%global x 3\n%if 0\nVersion: 1\n%else\nVersion: 2\n%endif\n%build\nexport A=%{x}\nmake\n";
         assert!(Sections::marked(text).contains("\n%build\n#rocmrpm:section:build\nexport"));
-        // As rpm 4.18 prints it, without `%build`.
+        // The output of rpm 4.18, which lacks `%build`.
         let expanded = "Name: a\n\nVersion: 2\n#rocmrpm:section:build\nexport A=3\nmake\n";
         let sections = Sections::expanded(text, expanded);
         assert_eq!(sections.packages[0].tags[1].line, 6);

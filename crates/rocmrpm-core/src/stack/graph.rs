@@ -1,4 +1,5 @@
-//! Which components there are to build, for which GPU targets, after which others.
+//! Determines which components to build, for which GPU targets and in which order. It does not
+//! decide what is stale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +11,24 @@ use crate::workspace::{Component, Workspace};
 /// A workspace's components in build order.
 #[derive(Debug, Clone)]
 pub struct Stack<'w> {
-    /// The workspace they belong to.
+    /// The workspace of the components.
     pub workspace: &'w Workspace,
     order: Vec<&'w Component>,
     targets: BTreeMap<ComponentName, Vec<GpuTarget>>,
-    /// Components that are left out, with the reason: optional ones without a GPU target,
-    /// those that do not allow the chroot's Python, and those that the ROCm provider brings.
+    /// Omitted components with the reason: optional ones without a GPU target, those that do not
+    /// support the chroot's Python, and those that the ROCm provider includes.
     pub left_out: BTreeMap<ComponentName, String>,
 }
 
-/// Why components cannot be put in order.
+/// Components cannot be ordered.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// Components require each other, or none of the wanted GPU targets is
-    /// supported upstream.
+    /// Components depend on each other, or upstream supports none of the requested GPU targets.
     #[error("{message}")]
     Impossible {
-        /// What is impossible.
+        /// The reason.
         message: String,
-        /// Where it is written.
+        /// The locations in the workspace's files.
         problems: Vec<Problem>,
     },
 }
@@ -41,18 +41,19 @@ impl Diagnose for StackError {
 }
 
 impl<'w> Stack<'w> {
-    /// Returns the named components in build order; all if none is named.
+    /// Returns the named components in build order; all if `names` is empty.
     pub fn named(&self, names: &[String]) -> Result<Vec<&'w Component>, Error> {
         let is_named =
             |component: &&Component| names.is_empty() || names.iter().any(|n| n == component.name.as_str());
         Ok(self.named_with_requirements(names)?.into_iter().filter(is_named).collect())
     }
 
-    /// Returns the named components with all that they require, in build order; all if none is named.
+    /// Returns the named components with all of their dependencies in build order; all components
+    /// if `names` is empty.
     ///
     /// # Errors
     ///
-    /// A component is unknown, or is left out of this chroot.
+    /// Fails if a component is unknown or is omitted in this chroot.
     pub fn named_with_requirements(&self, names: &[String]) -> Result<Vec<&'w Component>, Error> {
         let wanted =
             names.iter().map(|name| self.workspace.component(name)).collect::<Result<Vec<_>, _>>()?;
@@ -62,11 +63,11 @@ impl<'w> Stack<'w> {
         Ok(self.select(&wanted))
     }
 
-    /// Orders the components; among those that could come next, by name.
+    /// Orders the components by dependencies, then by name.
     pub fn new(workspace: &'w Workspace) -> Result<Self, StackError> {
         let mut targets = BTreeMap::new();
         let mut left_out = BTreeMap::new();
-        // Left out of this chroot alone, with all that requires it.
+        // Omitted only in this chroot, with all components that depend on them.
         let mut elsewhere = BTreeSet::new();
         for component in workspace.components.values() {
             let wanted = &workspace.manifest.gpu_targets;
@@ -122,18 +123,18 @@ impl<'w> Stack<'w> {
         Ok(Self { workspace, order, targets, left_out })
     }
 
-    /// Returns the components in build order: each after all that it requires.
+    /// Returns the components in build order: each after all of its dependencies.
     pub fn order(&self) -> &[&'w Component] {
         &self.order
     }
 
-    /// Returns the GPU targets that a component is built for.
+    /// Returns the GPU targets of a component.
     pub fn gpu_targets(&self, component: &Component) -> &[GpuTarget] {
         self.targets.get(&component.name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the named components and all that they require, in build order; all
-    /// components if none is named.
+    /// Returns the given components with all of their dependencies in build order; all components
+    /// if `wanted` is empty.
     pub fn select(&self, wanted: &[&Component]) -> Vec<&'w Component> {
         if wanted.is_empty() {
             return self.order.clone();
@@ -142,7 +143,7 @@ impl<'w> Stack<'w> {
         self.order.iter().copied().filter(|c| keep.contains_key(c.name.as_str())).collect()
     }
 
-    /// Returns the named components and all that they require, by name.
+    /// Returns the given components and all of their dependencies, by name.
     pub fn with_required(&self, wanted: &[&Component]) -> BTreeMap<&'w str, &'w Component> {
         let mut found = BTreeMap::new();
         let mut open: Vec<&str> = wanted.iter().map(|component| component.name.as_str()).collect();
@@ -156,8 +157,8 @@ impl<'w> Stack<'w> {
         found
     }
 
-    /// Groups components by how many others must be built, one after the other,
-    /// before them: those of one group do not depend on each other.
+    /// Groups components by the number of sequential builds before them: components in a group do
+    /// not depend on each other.
     pub fn waves(&self, selected: &[&'w Component]) -> Vec<Vec<&'w Component>> {
         let mut depth: BTreeMap<&str, usize> = BTreeMap::new();
         let mut waves: Vec<Vec<&'w Component>> = Vec::new();
@@ -196,7 +197,7 @@ fn visit<'w>(
                 component.file.problem(required.span.clone(), message.clone(), "this closes the circle");
             return Err(StackError::Impossible { message, problems: vec![problem] });
         }
-        // Requirements on unknown components were refused when the workspace was read.
+        // Reading the workspace already rejected unknown dependencies.
         if let Some(next) = workspace.components.get(required.value.as_str()) {
             visit(workspace, next, path, done, order)?;
         }
@@ -207,7 +208,7 @@ fn visit<'w>(
     Ok(())
 }
 
-/// Returns whether the chroot's ROCm provider has a component itself.
+/// Returns whether the chroot's ROCm provider includes a component.
 fn brought(workspace: &Workspace, name: &ComponentName) -> bool {
     workspace.provider.brings.iter().any(|at| at.value == name.as_str())
 }
@@ -233,7 +234,7 @@ mod tests {
     use crate::workspace::document::At;
     use crate::workspace::testing::sample;
 
-    /// Adds components, each with its component.toml and what its pin says besides.
+    /// Adds components, each with its component.toml and additional lines for its pin.
     fn workspace(dir: &Path, components: &[(&str, &str, &str)]) -> Workspace {
         sample(dir, "fedora-43");
         let write = |path: String, text: &str| crate::files::write_atomically(&dir.join(path), text).unwrap();

@@ -1,5 +1,5 @@
-//! Build keys: a digest over everything that can change a build's result. The
-//! inputs are kept beside it, so that a plan can say which of them changed.
+//! Calculates build keys: digests of everything that can affect the result of a build. It keeps the
+//! inputs so that a plan can report which ones changed. It does not collect inputs.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,22 @@ use crate::digest::Sha256;
 pub struct KeyInputs(BTreeMap<String, String>);
 
 impl KeyInputs {
-    /// Adds one input.
     pub fn add(&mut self, name: impl Into<String>, value: impl ToString) {
         self.0.insert(name.into(), value.to_string());
     }
 
-    /// Returns one input.
+    /// Returns the value of an input.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Returns all inputs by name.
+    /// Returns all names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns the key: the digest over all names and values, each preceded by its
-    /// length so that no two sets of inputs spell the same bytes.
+    /// Returns the key: the digest of all names and values, each preceded by its length to make the
+    /// encoding unambiguous.
     pub fn key(&self) -> Sha256 {
         let mut bytes = b"rocmrpm build key 1\n".to_vec();
         for (name, value) in &self.0 {
@@ -49,7 +48,7 @@ impl KeyInputs {
         names.into_iter().filter(|name| self.0.get(*name) != old.0.get(*name)).cloned().collect()
     }
 
-    /// Returns the names of those of these inputs that others do not have with the same value.
+    /// Returns the names of inputs that `others` lacks or has with another value.
     pub fn others_in(&self, others: &KeyInputs) -> Vec<String> {
         let differ = self.0.iter().filter(|(name, value)| others.0.get(*name) != Some(*value));
         differ.map(|(name, _)| name.clone()).collect()
@@ -89,7 +88,7 @@ mod tests {
         assert_eq!((inputs.get("spec"), inputs.get("patch")), (Some("x"), None));
     }
 
-    /// A build of PyTorch takes days, and is done again if its key changes.
+    /// A PyTorch build takes days and must be repeated if its key changes.
     #[test]
     fn the_bytes_of_a_key_and_of_its_inputs_are_pinned() {
         let inputs = inputs(&[("spec", "x"), ("GPU targets", "gfx1151")]);

@@ -1,6 +1,5 @@
-//! The stack: the components of a workspace in the order in which they must be
-//! built, what is stale and why, and the build keys that decide it. Building is
-//! `build`'s business.
+//! Orders a workspace's components, determines which are stale and why, and calculates build keys.
+//! It does not build; `build` does.
 
 mod graph;
 mod key;

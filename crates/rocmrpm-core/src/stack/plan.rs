@@ -1,5 +1,5 @@
-//! The plan: for each component, whether it would be built, and why. Compares
-//! build keys with what earlier builds recorded; does nothing itself.
+//! Plans which components to build and why, by comparing build keys with records of earlier builds.
+//! It does not build.
 
 use std::collections::BTreeMap;
 
@@ -7,76 +7,76 @@ use super::key::KeyInputs;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 
-/// What the names of those inputs begin with that are keys of required components.
+/// Prefix of inputs that are keys of dependencies.
 pub const REQUIRED: &str = "required component ";
 
-/// What an earlier build of a component left behind.
+/// The record of an earlier build of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// The inputs it was built from.
+    /// The inputs of the build.
     pub inputs: KeyInputs,
-    /// What it was inspected by; `None` if it never was.
+    /// The inputs of the inspection; `None` if it was never inspected.
     pub inspection: Option<KeyInputs>,
-    /// A result that should be there and is not, or is not what it was.
+    /// A result that is missing or has changed.
     pub damaged: Option<String>,
 }
 
-/// What earlier builds of a component left behind.
+/// The records of earlier builds of a component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Earlier {
-    /// Results that passed inspection.
+    /// The results that passed inspection.
     pub accepted: Option<Recorded>,
-    /// A finished build that did not pass inspection, or did not come so far.
+    /// A finished build that failed inspection or was not inspected.
     pub rejected: Option<Recorded>,
 }
 
-/// What decides over a component's results now.
+/// The current inputs of a component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inputs {
-    /// What can change the build.
+    /// Everything that can affect the build.
     pub build: KeyInputs,
-    /// What can change the inspection's judgement.
+    /// Everything that can affect the inspection.
     pub inspection: KeyInputs,
 }
 
-/// What a plan says of one component.
+/// The plan for one component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing to do: the key is that of the results on disk.
+    /// Up to date: the key matches the results on disk.
     Fresh,
-    /// What was built would be inspected anew, for these reasons, and not built.
+    /// The existing build is inspected again for these reasons, without a rebuild.
     Inspect(Vec<String>),
-    /// It would be built, for these reasons.
+    /// The component is rebuilt, for these reasons.
     Stale(Vec<String>),
 }
 
 /// One component of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Which component.
+    /// The name of the component.
     pub component: ComponentName,
-    /// Its build key now.
+    /// The current build key.
     pub key: Sha256,
-    /// The inputs of that key.
+    /// The inputs of the key.
     pub inputs: KeyInputs,
-    /// What its packages are inspected by.
+    /// The inputs of the inspection.
     pub inspection: KeyInputs,
-    /// Whether it would be built.
+    /// Whether it is built, and why.
     pub verdict: Verdict,
 }
 
-/// A plan: one step per component, in build order.
+/// A plan with one step per component, in build order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The steps.
+    /// The steps, in build order.
     pub steps: Vec<Step>,
-    /// The place of each component's step.
+    /// The index of each component's step.
     index: BTreeMap<ComponentName, usize>,
 }
 
 impl Plan {
-    /// Adds the next component in build order. `inputs` are its own; the keys of
-    /// the components that it requires are added here.
+    /// Adds the next component in build order. `now` contains its own inputs; this function adds
+    /// the keys of its dependencies.
     pub fn push(&mut self, component: &ComponentName, requires: &[&str], now: Inputs, earlier: &Earlier) {
         let Inputs { mut build, inspection } = now;
         for required in requires {
@@ -110,8 +110,8 @@ impl Plan {
                 reasons => Verdict::Inspect(reasons),
             },
             (_, Some(old)) => match old.reasons_to_inspect(&inspection) {
-                // Whoever runs it again without another rule has changed something
-                // that no key knows, such as a package of this machine.
+                // If the user runs it again with the same rules, something unknown to the key must
+                // have changed, such as a package of this machine.
                 reasons if reasons.is_empty() => {
                     Verdict::Stale(vec!["it did not pass inspection".to_owned()])
                 }
@@ -129,7 +129,7 @@ impl Plan {
         self.steps.get(*self.index.get(component)?)
     }
 
-    /// Returns how many components would be built.
+    /// Returns the number of components to build.
     pub fn stale(&self) -> usize {
         self.steps.iter().filter(|step| step.is_stale()).count()
     }
@@ -235,7 +235,7 @@ mod tests {
         let anew = Verdict::Inspect(vec!["waivers changed".into()]);
         assert_eq!(plan([waived.clone(), inputs("1")], old.clone()), [anew.clone(), Verdict::Fresh]);
 
-        // The same for what did not pass, and an older build was accepted.
+        // The same for a rejected build while an older one is accepted.
         let rejected = Some(recorded(&steps([inputs("2"), inputs("1")], Default::default())[0]));
         let both = [Earlier { rejected, ..old[0].clone() }, old[1].clone()];
         let waived = Inputs { inspection: one("waivers", "one"), ..inputs("2") };

@@ -1,4 +1,5 @@
-//! The checklist: what is verified of an installation beside its packages, as data.
+//! Runs the checklist: checks of an installation beyond its packages, defined as data. It does not
+//! check packages.
 
 use serde::Deserialize;
 
@@ -16,7 +17,7 @@ struct List {
     check: Vec<Item>,
 }
 
-/// One item, as the head of checklist.toml explains it.
+/// A check; the header of checklist.toml documents the fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Item {
@@ -33,7 +34,7 @@ struct Item {
     by_hand: Option<String>,
 }
 
-/// Goes through the list.
+/// Runs all checks in the list.
 pub(super) fn go_through(stack: &Stack<'_>, place: &Place, verified: &mut Verified) -> Result<(), Error> {
     let list: List = toml::from_str(CHECKLIST)
         .map_err(|error| Error::new(Kind::Internal, format!("checklist.toml: {error}")))?;
@@ -45,7 +46,7 @@ pub(super) fn go_through(stack: &Stack<'_>, place: &Place, verified: &mut Verifi
     Ok(())
 }
 
-/// What items are about in this workspace.
+/// The values of placeholders for this workspace.
 struct Values<'s> {
     prefix: &'s str,
     device_libs: &'s str,

@@ -1,6 +1,7 @@
-//! Verifies an installation, or a place where there will be one: whether dnf can
-//! install what users type, whether files collide, whether modules can be imported, whether an
-//! image's labels are what the pins say, whether wheels are, and a checklist. Each with pass, fail or not-run; what was not run is never called passed.
+//! Verifies an installation, or a future location of one: whether dnf can install the packages,
+//! files conflict, modules can be imported, image labels match the pins, wheels are intact, and a
+//! checklist passes. Each check passes, fails or is not run; a check that did not run never counts
+//! as passed. It does not install anything.
 
 mod checklist;
 mod packages;
@@ -60,22 +61,22 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Returns how many checks went so.
+    /// Returns the number of checks with this outcome.
     pub fn number(&self, outcome: Outcome) -> usize {
         self.checks.iter().filter(|check| check.outcome == outcome).count()
     }
 }
 
-/// Where to look.
+/// The location to verify.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
-    /// A folder with a system in it, or an empty one.
+    /// The root folder of a system; it may be empty.
     Root(&'a Path),
-    /// An image.
+    /// The name of an image.
     Image(&'a str),
 }
 
-/// Verifies a stack's packages in a place.
+/// Verifies a stack's packages at a location.
 pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error> {
     let mut checks = Vec::new();
     let (place, flavour) = match subject {
@@ -102,8 +103,8 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error
     Ok(verified)
 }
 
-/// Compares an image's labels with what they would be now, and says which flavour it is, if it
-/// is one of this workspace.
+/// Compares an image's labels with the current ones, and returns its flavor if it belongs to this
+/// workspace.
 fn labels(
     stack: &Stack<'_>,
     found: &BTreeMap<String, String>,
@@ -118,7 +119,7 @@ fn labels(
             let help = "`rocmrpm container check` shows what they are and should be";
             (Outcome::Fail, format!("{} differ; {help}", labels.join(", ")))
         }
-        // Another's image, or a workspace that has no image of this flavour.
+        // The image is not ours, or the workspace has no image of this flavor.
         Err(error) if matches!(error.kind(), Kind::Findings | Kind::Config) => {
             (Outcome::NotRun, error.to_string())
         }
@@ -128,7 +129,7 @@ fn labels(
     Ok((Check { id: "labels".into(), what, outcome, detail }, flavour))
 }
 
-/// Looks whether the wheels at hand are those of the RPMs at hand.
+/// Checks that the wheels were built from the current RPMs.
 fn wheels(stack: &Stack<'_>) -> Result<Check, Error> {
     let dir = stack.workspace.build_dir().join("wheels");
     let made = |component: &&Component| {
@@ -170,7 +171,7 @@ fn imported(place: &Place, module: &str) -> Result<(Outcome, String), Error> {
         Err(reason) => return Ok((Outcome::NotRun, reason)),
     };
     let said = ran.last_line();
-    // What is not there, or not Python, is so with a GPU too.
+    // A missing or invalid module also fails with a GPU.
     let broken = ["ImportError", "ModuleNotFoundError", "SyntaxError"];
     let of_gpu = !broken.iter().any(|error| said.starts_with(error))
         && ["GPU", "HIP", "driver", "device"].iter().any(|word| said.contains(word));

@@ -1,6 +1,5 @@
-//! What dnf and rpm say of a stack's packages in a place: whether what users type can
-//! be installed, and whether files collide. By copies of the databases; the place itself is
-//! not touched.
+//! Checks a stack's packages with dnf and rpm: whether they can be installed, and whether files
+//! conflict. It uses copies of the databases and does not modify the location.
 
 use std::path::{Path, PathBuf};
 
@@ -16,21 +15,21 @@ use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::Flavour;
 
-/// How many lines of a tool's own words a check shows.
+/// Number of lines of a tool's output that a check shows.
 const WORDS: usize = 4;
 
-/// The packages of a stack that users install, and its RPMs.
+/// The packages of a stack that users install, and their RPMs.
 pub(super) struct Packages<'a> {
     stack: &'a Stack<'a>,
     flavour: Flavour,
-    /// What users type.
+    /// The package names that users pass to dnf.
     pub names: Vec<String>,
     repository: PathBuf,
     rpms: Vec<PathBuf>,
 }
 
 impl<'a> Packages<'a> {
-    /// Finds those of an image's flavour in the stack's repository.
+    /// Finds the packages for an image flavor in the stack's repository.
     pub fn of(stack: &'a Stack<'a>, flavour: Flavour) -> Result<Self, Error> {
         let names = stack.order().iter().flat_map(|c| match flavour {
             Flavour::Vulkan => &c.vulkan_packages[..],
@@ -46,12 +45,13 @@ impl<'a> Packages<'a> {
         Ok(Self { stack, flavour, names, rpms: rpms.collect(), repository })
     }
 
-    /// Returns whether the place has RPMs at all: other images have wheels, or nothing of ours.
+    /// Returns whether the location contains RPMs; other images contain wheels, or nothing from the
+    /// stack.
     pub fn are_rpms(&self) -> bool {
         matches!(self.flavour, Flavour::Fedora | Flavour::Vulkan)
     }
 
-    /// Lets dnf solve `install NAME` for each package.
+    /// Checks with dnf whether each package can be installed.
     pub fn solve(&self, place: &Place, verified: &mut Verified) -> Result<(), Error> {
         let Some(dnf) = ["dnf5", "dnf"].into_iter().find(|program| find_program(program).is_some()) else {
             let reason = not_there("dnf");
@@ -71,8 +71,8 @@ impl<'a> Packages<'a> {
         Ok(())
     }
 
-    /// Writes the repositories that dnf is to use: ours, the place's own, or where it has none the
-    /// release's, and the chroot's.
+    /// Configures the repositories for dnf: ours, those of the chroot, and those of the location
+    /// or, if it has none, of the release.
     fn configure(&self, work: &Path, place: &Place) -> Result<(), Error> {
         let fail = || IoError::doing("write dnf's configuration");
         let repos = work.join("repos");
@@ -97,7 +97,7 @@ impl<'a> Packages<'a> {
     fn dnf(&self, dnf: &str, work: &Path, place: &Place, name: &str) -> Command {
         let option = |name: &str, folder: &str| format!("--setopt={name}={}", work.join(folder).display());
         let chroot = &self.stack.workspace.chroot;
-        // Its database would have to be root's otherwise.
+        // dnf requires root as the owner of its database.
         let command = match rustix::process::geteuid().is_root() {
             true => Command::new(dnf),
             false => Command::new("unshare").args(["--user", "--map-root-user", dnf]),
@@ -112,13 +112,14 @@ impl<'a> Packages<'a> {
             .arg(format!("--setopt=module_platform_id=platform:f{release}"))
             .args([option("reposdir", "repos"), option("cachedir", "cache"), option("logdir", "log")])
             .args([option("persistdir", "state"), "--setopt=install_weak_deps=0".into()])
-            // Nothing is downloaded but metadata, and the keys may be files of the place.
+            // dnf only downloads metadata, and keys may be files inside the location.
             .args(["--setopt=*.gpgcheck=0", "--setopt=*.repo_gpgcheck=0"]);
         let arch = if chroot.arch.is_empty() { vec![] } else { vec![format!("--forcearch={}", chroot.arch)] };
         command.args(arch).args(["--assumeno", "install", name]).env("LC_ALL", "C")
     }
 
-    /// Lets rpm test whether the stack's packages fit together and with what is installed.
+    /// Checks with rpm whether the stack's packages conflict with each other or with installed
+    /// packages.
     pub fn conflicts(&self, place: &Place, verified: &mut Verified) -> Result<(), Error> {
         let mut add = |outcome, detail| {
             let what =
@@ -146,11 +147,10 @@ impl<'a> Packages<'a> {
         Ok(())
     }
 
-    /// Says why a package's files are not in the place, or cannot be known to be; `None` where
-    /// it is installed.
+    /// Returns why a package's files are missing or why that is unknown; `None` if it is installed.
     pub fn missing(&self, place: &Place, name: &str) -> Result<Option<String>, Error> {
         if !self.are_rpms() {
-            // pip installed the lock as a whole, or there would be no image.
+            // pip installed the complete lock; otherwise the image would not exist.
             return Ok(None);
         }
         let command = Command::new("rpm").arg("--dbpath").arg(database(place.known()));
@@ -162,7 +162,7 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// Returns the Python modules that one of the stack's packages brings, sorted.
+    /// Returns the Python modules in one of the stack's packages, sorted.
     pub fn modules(&self, name: &str) -> Result<Vec<String>, Error> {
         let mut modules = Vec::new();
         for rpm in self.rpms.iter().filter(|rpm| name_of_file(rpm) == Some(name)) {
@@ -175,7 +175,7 @@ impl<'a> Packages<'a> {
     }
 }
 
-/// Says that a check needs a program which this machine does not have.
+/// Returns the message for a check that needs a missing program.
 fn not_there(program: &str) -> String {
     format!("`{program}` is not installed; {}", install_help(program))
 }
@@ -185,8 +185,8 @@ fn installable(name: &str, outcome: Outcome, detail: String) -> Check {
     Check { id: format!("install {name}"), what, outcome, detail }
 }
 
-/// Tells what dnf decided. With `--assumeno` it exits with 1 after it found a solution, and says
-/// so (dnf 4: "Operation aborted.", dnf5: "Operation aborted by the user.").
+/// Interprets dnf's result. With `--assumeno`, dnf exits with 1 even after finding a solution and
+/// prints a message (dnf 4: "Operation aborted.", dnf5: "Operation aborted by the user.").
 fn solved(finished: &Finished) -> (Outcome, String) {
     let said = [&finished.stdout[..], &finished.stderr[..]].concat();
     let text = String::from_utf8_lossy(&said);
@@ -211,7 +211,7 @@ fn words(said: &[u8]) -> String {
     visible(&last_lines(said, WORDS).join("; "))
 }
 
-/// Returns where a root's database is; where it has none, an empty one.
+/// Returns the path of a root's rpm database, which may not exist.
 fn database(root: &Path) -> PathBuf {
     let places = ["usr/lib/sysimage/rpm", "var/lib/rpm"].map(|path| root.join(path));
     places.iter().find(|path| path.is_dir()).unwrap_or(&places[0]).clone()
@@ -226,8 +226,8 @@ fn release_of(root: &Path) -> Option<String> {
     Some(line.trim_matches('"').to_owned()).filter(|version| !version.is_empty())
 }
 
-/// Returns the module that a file of site-packages makes importable: a package's `__init__.py`,
-/// or a file at the top. Names that begin with an underscore are nobody's to import.
+/// Returns the importable module for a file in site-packages: a package's `__init__.py`, or a
+/// top-level file. Ignores private names, which begin with an underscore.
 fn module(path: &str) -> Option<String> {
     let (_, below) = path.split_once("/site-packages/").or_else(|| path.split_once("/dist-packages/"))?;
     let name = match below.split_once('/') {

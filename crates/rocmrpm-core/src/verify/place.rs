@@ -1,5 +1,5 @@
-//! Where an installation is verified: a folder, this machine, an image. Commands run in
-//! it, and nothing in it changes; what rpm and dnf need to know of it is copied out.
+//! Provides access to a location to verify: a folder, this machine, or an image. Commands run
+//! inside without modifying it; data for rpm and dnf is copied. It does not perform checks.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use crate::error::{Error, IoError, Kind};
 use crate::process::{Command, Finished, last_lines};
 use crate::text::visible;
 
-/// How long a command may take there.
+/// Timeout for a command, in seconds.
 const SECONDS: &str = "600";
 
-/// What rpm and dnf know of a system: databases, repositories, the release.
+/// Files of a system that rpm and dnf use: databases, repositories, the release.
 const KNOWN: &[&str] = &[
     "usr/lib/sysimage/rpm",
     "usr/lib/sysimage/libdnf5",
@@ -22,8 +22,8 @@ const KNOWN: &[&str] = &[
     "usr/lib/os-release",
 ];
 
-/// Makes a root read-only for what runs in it, gives it the machine's devices, and enters it. The
-/// home folder is an empty one: the root's own /tmp may hold what any user of it placed there.
+/// Makes a root read-only for the command, adds the machine's devices, and enters it. The home
+/// folder is empty because the root's /tmp may contain files of any user.
 const ENTER: &str = r#"set -e
 mount --bind "$1" "$1"
 mount -o remount,bind,ro "$1"
@@ -35,10 +35,10 @@ if [ -d "$1/tmp" ] && [ ! -L "$1/tmp" ]; then
 fi
 exec chroot "$1" /bin/sh -c "$2""#;
 
-/// `PATH` in a root: the caller's is about another system.
+/// `PATH` inside a root; the caller's belongs to another system.
 const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The variables of the caller that checks are about, and those that choose the GPU.
+/// The caller's variables that affect checks or select the GPU.
 const PASSED: &[&str] = &[
     "HSA_OVERRIDE_GFX_VERSION",
     "ROCM_PATH",
@@ -49,13 +49,13 @@ const PASSED: &[&str] = &[
     "ROCR_VISIBLE_DEVICES",
 ];
 
-/// A place.
+/// A location to verify.
 pub(super) struct Place {
     name: String,
     kind: What,
-    /// A copy of [`KNOWN`], laid out as a root.
+    /// A copy of [`KNOWN`], laid out like a root.
     known: tempfile::TempDir,
-    /// The home folder of what runs on this machine.
+    /// The home folder for commands on this machine.
     home: tempfile::TempDir,
 }
 
@@ -67,14 +67,14 @@ enum What {
 /// A container of an image, removed when dropped.
 struct Container {
     engine: Engine,
-    /// The container for buildah, the image for podman.
+    /// The container for buildah, or the image for podman.
     id: String,
 }
 
-/// What a command came to.
+/// The result of a command.
 pub(super) struct Ran {
     pub success: bool,
-    /// What it wrote, stderr last.
+    /// Its stdout, then its stderr.
     pub output: String,
 }
 
@@ -84,14 +84,14 @@ impl Ran {
         Self { success: finished.success(), output: String::from_utf8_lossy(&output).into_owned() }
     }
 
-    /// Returns the last line that says something.
+    /// Returns the last non-empty line.
     pub fn last_line(&self) -> String {
         last_lines(self.output.as_bytes(), 1).pop().map(|line| visible(&line)).unwrap_or_default()
     }
 }
 
 impl Place {
-    /// Opens a folder with a system in it; an empty one is a system where nothing is installed.
+    /// Opens the root folder of a system; an empty folder is a system without packages.
     pub fn root(dir: &Path) -> Result<Self, Error> {
         let dir = fs_err::canonicalize(dir).map_err(IoError::doing("find the root"))?;
         if !dir.is_dir() {
@@ -106,7 +106,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Opens an image that the engine has; none is fetched.
+    /// Opens a local image; never pulls one.
     pub fn image(engine: Engine, image: &str) -> Result<Self, Error> {
         let id = match engine {
             Engine::Buildah => {
@@ -145,12 +145,12 @@ impl Place {
         Ok(())
     }
 
-    /// Returns how users call it.
+    /// Returns the display name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns a folder laid out as a root, with what rpm and dnf know of the place.
+    /// Returns a folder laid out like a root with the files that rpm and dnf use.
     pub fn known(&self) -> &Path {
         self.known.path()
     }
@@ -160,7 +160,7 @@ impl Place {
         Path::new("/dev/kfd").exists()
     }
 
-    /// Runs a script in it; the inner error is the reason why it cannot be.
+    /// Runs a script at the location; the inner error is the reason why it could not run.
     pub fn run(&self, script: &str) -> Result<Result<Ran, String>, Error> {
         if let What::Root(dir) = &self.kind {
             if !dir.join("bin/sh").exists() {
@@ -178,11 +178,11 @@ impl Place {
     }
 
     fn command(&self, script: &str) -> Command {
-        // A container's environment is the image's.
+        // A container uses the environment of its image.
         let locale = ["--env", "LC_ALL=C.UTF-8"];
         let command = match &self.kind {
             What::Root(dir) if dir == Path::new("/") => {
-                // Python imports from the current folder first.
+                // Python searches the current folder first for imports.
                 let command = Command::new("timeout").args([SECONDS, "sh", "-c", script]).cwd("/");
                 command.isolated(self.home.path())
             }
@@ -205,18 +205,18 @@ impl Place {
         };
         let passed = PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         let command = passed.fold(command, |command, (name, value)| command.env(name, value));
-        // Python would leave its caches in the root.
+        // Otherwise Python would write caches to the root.
         command.env("PYTHONDONTWRITEBYTECODE", "1")
     }
 }
 
-/// Makes a temporary folder that only this user can enter, whatever the umask.
+/// Creates a temporary folder that only this user can enter, regardless of the umask.
 fn private_folder() -> std::io::Result<tempfile::TempDir> {
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     tempfile::Builder::new().prefix("rocmrpm-verify-").permissions(permissions).tempdir()
 }
 
-/// Returns the options that hand the machine's GPU on.
+/// Returns the options that pass the machine's GPU to a container.
 fn devices() -> &'static [&'static str] {
     if Place::has_gpu() { &["--device=/dev/kfd", "--device=/dev/dri"] } else { &[] }
 }
@@ -224,7 +224,7 @@ fn devices() -> &'static [&'static str] {
 impl Drop for Container {
     fn drop(&mut self) {
         if self.engine == Engine::Buildah {
-            // Also where we were asked to stop.
+            // Remove it even after an interrupt.
             Command::new("buildah").args(["rm", &self.id]).run_to_stop();
         }
     }

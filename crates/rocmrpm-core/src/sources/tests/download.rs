@@ -1,4 +1,4 @@
-//! Files: fetching, resuming, refusing.
+//! Tests downloads: fetching, resuming, rejecting.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn a_broken_off_download_is_resumed() {
 fn what_cannot_be_resumed_starts_again() {
     let bytes = archive();
     let digest = Sha256::of_bytes(&bytes);
-    // A server without ranges; one with; a part of some other file; a whole file.
+    // A server without ranges; one with ranges; a part of another file; a complete file.
     let other = vec![7; 100];
     for (ranges, part) in [(false, &bytes[..5000]), (true, &other), (true, &bytes), (false, &bytes)] {
         let (place, body) = (Place::new(), bytes.clone());
@@ -78,7 +78,7 @@ fn without_a_digest_nothing_is_resumed() {
     let (sha256, size) = (Sha256::of_bytes(&bytes), bytes.len() as u64);
     assert_eq!(resolved, Resolved::File { url: Some(url.clone()), sha256, size });
     assert_eq!(server.seen()[0].header("range"), None);
-    // What was resolved can be obtained without another transfer.
+    // A resolved source needs no second transfer.
     place.fetcher().offline(true).obtain(&url_pin(&url, Some(sha256))).unwrap();
 }
 

@@ -1,8 +1,8 @@
-//! What git sends and gets: passwords, damaged objects, attributes of upstream.
+//! Tests git transfers: passwords, damaged objects, upstream's attributes.
 
 use super::*;
 
-/// Runs git in a folder as a fixed author, at the current time.
+/// Runs git in a folder with a fixed author and the current time.
 fn git(dir: &Path, args: &[&str], stdin: &[u8]) -> String {
     let mut git = Command::new("git").cwd(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
     for role in ["AUTHOR", "COMMITTER"] {
@@ -35,7 +35,7 @@ fn git_pin(url: &str, commit: Option<&str>) -> Pin {
     pin("1", source)
 }
 
-/// Answers as git's dumb protocol has it.
+/// Responds as in git's dumb protocol.
 fn dumb(repository: &Path, seen: &super::super::testserver::Seen) -> Reply {
     let path = seen.path.split('?').next().unwrap_or_default();
     match fs::read(repository.join(".git").join(path.trim_start_matches("/r/"))) {
@@ -44,7 +44,7 @@ fn dumb(repository: &Path, seen: &super::super::testserver::Seen) -> Reply {
     }
 }
 
-/// Returns the command lines of all processes that have this text.
+/// Returns the command lines of all processes that contain this text.
 fn command_lines_with(text: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());

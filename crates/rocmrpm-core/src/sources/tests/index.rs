@@ -1,4 +1,4 @@
-//! Sdists by name on an index.
+//! Tests lookup of sdists by name on an index.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn an_sdist_is_found_on_a_private_html_index() {
     assert_eq!(fetched.file_name, "foo_bar-1.0.tar.gz");
     let seen = server.seen();
     assert!(seen[0].header("accept").unwrap().starts_with("application/vnd.pypi.simple.v1+json, "));
-    // "me:s:cret" in base64, for the page and for the file on the same server.
+    // "me:s:cret" in base64, for both the page and the file on the same server.
     assert!(seen.iter().all(|s| s.header("authorization") == Some("Basic bWU6czpjcmV0")), "{seen:?}");
     assert_eq!(seen[1].path, "/f/Foo.Bar-1.0.tar.gz");
 
@@ -36,7 +36,7 @@ fn an_sdist_is_found_on_a_private_html_index() {
     }
     let latest = fetcher.latest_sdist("foo.bar").unwrap();
     assert_eq!((latest.version.as_str(), latest.sha256), ("1.1", None));
-    // The index says no digest of 1.1: resolving trusts what comes.
+    // The index has no digest for 1.1, so resolving trusts the downloaded file.
     let resolved = fetcher.resolve(&sdist_pin("foo.bar", "1.1", None)).unwrap();
     let url = Some(server.url("/f/Foo.Bar-1.1.tar.gz"));
     assert_eq!(resolved, Resolved::File { url, sha256: digest, size: bytes.len() as u64 });

@@ -1,11 +1,11 @@
-//! Servers and archives that have no end, or more than they announce.
+//! Tests servers and archives that are endless or larger than announced.
 
 use super::super::{limits, metadata::Distribution};
 use super::*;
 use crate::workspace::LockEntry;
 use crate::workspace::pin::Evidence;
 
-/// Returns how many bytes the cache takes.
+/// Returns the size of the cache, in bytes.
 fn bytes_in_cache(place: &Place) -> u64 {
     let files = walkdir::WalkDir::new(place.dir.path().join("cache")).into_iter().flatten();
     files.filter_map(|entry| entry.metadata().ok()).filter(|data| data.is_file()).map(|data| data.len()).sum()
@@ -70,13 +70,13 @@ fn metadata_come_though_another_wheel_has_no_end() {
         sha256: Sha256::of_bytes(project),
         metadata: None,
     };
-    // The other one fails in its own way, when the wheel is fetched whole.
+    // The other wheel fails later, when it is fetched completely.
     let error = fetcher.metadata(&[wheel("one"), wheel("two")]).unwrap_err();
     assert!(matches!(&error, SourceError::Transfer { status: 404, .. }), "{error}");
     assert_eq!(fetcher.metadata(&[wheel("one")]).unwrap(), [text]);
 }
 
-/// Returns a `.tar.gz` made by `write`, in a file of the place, as a pin.
+/// Returns a pin for a `.tar.gz` file created by `write`.
 fn packed(place: &Place, write: impl FnOnce(&mut tar::Builder<flate2::write::GzEncoder<Vec<u8>>>)) -> Pin {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut builder = tar::Builder::new(gzip);
@@ -202,7 +202,7 @@ fn a_wrong_file_under_the_right_digest_is_fetched_again() {
     assert!(matches!(error, SourceError::Offline { .. }), "{error}");
 }
 
-/// The warnings of a fetcher.
+/// Collects the warnings of a fetcher.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -248,7 +248,7 @@ fn what_one_index_says_of_a_wheel_does_not_hold_for_another() {
     let of = |server: &TestServer| place.fetcher().index(server.url("/simple")).metadata(&wheels).unwrap();
     assert!(of(&lying)[0].contains("lie"));
     assert!(of(&honest)[0].contains("truth"));
-    // Nor is either asked again.
+    // Neither is fetched again.
     let offline = place.fetcher().index(honest.url("/simple")).offline(true);
     assert!(offline.metadata(&wheels).unwrap()[0].contains("truth"));
 }

@@ -1,4 +1,4 @@
-//! Fetching against a real server, real curl and real git, on this machine alone.
+//! Tests fetching with real curl and git against a local server.
 
 mod download;
 mod git;
@@ -21,7 +21,7 @@ use crate::error::{Diagnose, Kind};
 use crate::events::{Event, Events, Silent};
 use crate::process::Command;
 
-/// A cache and a workspace in a folder of their own.
+/// A temporary cache and workspace.
 struct Place {
     dir: tempfile::TempDir,
 }
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// Returns a `.tar.gz` with the top folder `demo-1`, some kilobytes long.
+/// Returns a `.tar.gz` of several kilobytes with the top folder `demo-1`.
 fn archive() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let mut noise = vec![0u32; 8192];

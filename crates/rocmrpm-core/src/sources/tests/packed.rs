@@ -1,4 +1,4 @@
-//! What we pack, commits and folders; pins that say too little; working offline.
+//! Tests packed commits and folders, incomplete pins, and offline use.
 
 use super::*;
 use crate::git::testing::git;
@@ -61,7 +61,7 @@ fn a_folder_that_changes_while_it_is_packed_is_not_kept() {
     struct Edit(std::path::PathBuf);
     impl Events for Edit {
         fn event(&self, event: Event) {
-            // The content was digested, and is about to be packed.
+            // The content was hashed and is about to be packed.
             if let Event::Phase { phase: "Packing", .. } = event {
                 fs::write(&self.0, "int evil;").unwrap();
             }
@@ -122,8 +122,8 @@ fn a_commit_that_a_killed_git_left_without_its_files_is_fetched_again() {
     place.fetcher().offline(true).obtain(&pin).unwrap();
 }
 
-/// Makes a repository with two commits, the first tagged `v1` by an annotated tag and
-/// `2` by a light one, and returns the first commit.
+/// Creates a repository with two commits and returns the first one, which has the annotated tag
+/// `v1` and the lightweight tag `2`.
 fn repository(dir: &Path) -> String {
     let git = |args: &[&str]| git(dir).args(args).text().unwrap();
     fs::create_dir_all(dir).unwrap();
@@ -182,7 +182,7 @@ fn a_server_that_gives_no_single_commits_is_fetched_whole() {
     let place = Place::new();
     let dir = place.dir.path().join("upstream");
     let commit = repository(&dir);
-    // git's dumb protocol: files alone, and no shallow fetches.
+    // git's dumb protocol serves only files and no shallow fetches.
     let server = TestServer::start(move |seen| {
         let path = seen.path.split('?').next().unwrap_or_default();
         match fs::read(dir.join(".git").join(path.trim_start_matches("/r/"))) {

@@ -1,11 +1,11 @@
-//! Commits packed with their submodules, and folders of commits, from real repositories.
+//! Tests packing commits with submodules, and folders of commits, from real repositories.
 
 use super::*;
 use crate::git::testing::git;
 use crate::workspace::LockEntry;
 use crate::workspace::pin::Evidence;
 
-/// The repositories of one upstream, in a folder.
+/// A folder with the repositories of one upstream.
 struct Upstream<'a>(&'a Path);
 
 impl Upstream<'_> {
@@ -13,7 +13,7 @@ impl Upstream<'_> {
         git(&self.0.join(name)).args(args).stdin(stdin).text().unwrap()
     }
 
-    /// Commits these files and submodules to a repository, and nothing else.
+    /// Commits exactly these files and submodules to a repository.
     fn commit(&self, name: &str, files: &[(&str, &str)], links: &[(&str, &str)]) -> String {
         let dir = self.0.join(name);
         if !dir.exists() {
@@ -40,7 +40,7 @@ impl Upstream<'_> {
         commit
     }
 
-    /// A superproject two levels deep, and its commit.
+    /// Creates a superproject with two levels of submodules and returns its commit.
     fn nested(&self) -> String {
         let leaf = self.commit("leaf", &[("leaf.h", "leaf"), ("d/deep.h", "deep")], &[]);
         let mid_modules = "[submodule \"a.b\"]\n\tpath = ext/leaf\n\turl = ../leaf\n";
@@ -91,7 +91,7 @@ fn submodules_are_packed_recursively_and_alike_everywhere() {
     let fetched = place.fetcher().obtain(&pin).unwrap();
     assert_eq!(files_in(&fetched), NESTED);
     assert_eq!(fetched.top_folder, Some(source_dir(&pin)));
-    // Through git's own protocol instead of the path, on another machine.
+    // Use git's own protocol instead of a path, as on another machine.
     let url = format!("file://{}/elsewhere/top", other.dir.path().display());
     let again = other.fetcher().obtain(&git_pin(&url, &commit, true, &[])).unwrap();
     assert_eq!(again.sha256, fetched.sha256);
@@ -101,7 +101,7 @@ fn submodules_are_packed_recursively_and_alike_everywhere() {
     let submodules = facts.submodules.unwrap();
     let paths: Vec<_> = submodules.keys().collect();
     assert_eq!(paths, ["third_party/mid", "third_party/mid/ext/leaf"]);
-    // The repositories are in the cache, so that another packing needs no network.
+    // The repositories are cached, so packing again needs no network.
     let part = git_pin("upstream/top", &commit, true, &["third_party/x.h"]);
     assert_eq!(files_in(&place.fetcher().offline(true).obtain(&part).unwrap()), [NESTED[2]]);
     let mut unpacked = place.fetcher().tree(&pin).unwrap();
@@ -158,7 +158,7 @@ fn folders_of_a_commit_are_packed_alone() {
         assert_eq!((error.to_string(), error.kind()), (text, Kind::Config));
         assert!(error.help()[0].starts_with(folder), "{:?}", error.help());
     }
-    // Inside a submodule, the error is about it.
+    // The error names the submodule.
     let error = obtain(true, &["third_party/mid/none"]).unwrap_err();
     assert!(
         error.to_string().starts_with("the submodule `third_party/mid` cannot be had: commit "),
@@ -221,7 +221,7 @@ fn a_hostile_gitmodules_is_refused() {
     let modules = "[submodule \"s\"]\n\tpath = s\n";
     refused(&upstream.commit("top", &[(".gitmodules", modules)], &[("s", &sub)]), "has no URL");
 
-    // git itself makes no such trees.
+    // git itself never creates such trees.
     let blob = upstream.git("top", &["hash-object", "-w", "--stdin"], "../outside");
     let link = format!("120000 blob {blob}\t.gitmodules\n160000 commit {sub}\ts\n");
     let tree = upstream.git("top", &["mktree", "--missing"], &link);
@@ -269,7 +269,7 @@ fn what_the_lock_says_of_a_commit_is_verified() {
         place.fetcher().obtain(&Pin { evidence: Evidence(Some(Box::new(entry))), ..pin.clone() })
     };
     assert_eq!(with(&|_| ()).unwrap(), fetched);
-    // Although the same archive was packed before.
+    // These fail even though the same archive was packed before.
     let wrong = "2".repeat(40);
     let mid = "third_party/mid".to_owned();
     type Lie<'a> = (&'a dyn Fn(&mut LockEntry), &'a str);
@@ -309,7 +309,7 @@ fn what_else_was_fetched_does_not_get_into_an_archive() {
     let pin = git_pin("upstream/r", &commit(&place), false, &[]);
     assert_eq!(commit(&other), commit(&place));
     let shallow = place.fetcher().obtain(&pin).unwrap();
-    // A commit that is not there has all branches and tags fetched.
+    // Fetching a nonexistent commit fetches all branches and tags.
     other.fetcher().obtain(&git_pin("upstream/r", &"1".repeat(40), false, &[])).unwrap_err();
     assert_eq!(other.fetcher().obtain(&pin).unwrap().sha256, shallow.sha256);
     let tree = place.fetcher().tree(&pin).unwrap();
@@ -321,7 +321,7 @@ fn submodules_without_number_are_refused() {
     let place = Place::new();
     let folder = place.dir.path().join("upstream");
     let upstream = Upstream(&folder);
-    // Three in each of three, and so on: 3 + 9 + 27 + 81 + 243 + 729.
+    // Three submodules per level: 3 + 9 + 27 + 81 + 243 + 729.
     let mut commit = upstream.commit("top", &[("x", "x")], &[]);
     let module = |name: &str| format!("[submodule \"{name}\"]\n\tpath = {name}\n\turl = ../top\n");
     let modules: String = ["a", "b", "c"].map(module).concat();

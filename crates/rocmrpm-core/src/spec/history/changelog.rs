@@ -1,16 +1,16 @@
-//! The entries of a changelog as rpm reads them.
+//! Formats changelog entries for rpm. It does not read the history.
 
 use crate::text::visible;
 
-/// Returns an entry. What people wrote stays on its line and is not expanded.
+/// Returns an entry. User-written text stays on one line and is not expanded.
 pub(super) fn entry(seconds: i64, who: &str, version: &str, release: &str, what: &str) -> String {
     let date = jiff::Timestamp::from_second(seconds).unwrap_or_default();
     let date = date.strftime("%a %b %d %Y");
     format!("* {date} {} - {version}-{release}\n- {}\n", escape(who), escape(what))
 }
 
-/// Doubles `%`, so that rpm does not expand it, and makes control characters visible, which a
-/// terminal would obey.
+/// Doubles `%` to prevent expansion by rpm and makes control characters visible to protect
+/// terminals.
 fn escape(text: &str) -> String {
     visible(text).replace('%', "%%")
 }
@@ -30,7 +30,7 @@ mod tests {
         fs_err::write(&spec, format!("{head}%changelog\n{changelog}")).unwrap();
         let query = Command::new("rpmspec").args(["-q", "--qf", "%{CHANGELOGTIME}"]).arg(&spec);
         let query = query.runs_code_of_tests().text().unwrap();
-        // rpm takes noon of the day.
+        // rpm uses noon of the day.
         assert_eq!(query.parse::<i64>().unwrap() / 86_400, EARLIEST / 86_400);
     }
 

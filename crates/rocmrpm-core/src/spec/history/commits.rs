@@ -1,22 +1,22 @@
-//! How often files of a workspace changed: the Release of what is not a component.
+//! Counts changes to workspace files, for the Release of packages that are not components. It does
+//! not create changelogs.
 
 use super::{EARLIEST, no_date};
 use crate::git::{Repository, RepositoryError};
 use crate::workspace::Workspace;
 
-/// How often files of a workspace changed.
+/// The number of changes to workspace files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commits {
-    /// How many commits changed one of them.
+    /// Number of commits that changed at least one of the files.
     pub number: usize,
-    /// Whether one has changes that are not committed.
+    /// Whether a file has uncommitted changes.
     pub dirty: bool,
-    /// The newest commit's date, in seconds since 1970.
+    /// The date of the newest commit, in seconds since 1970.
     pub seconds: i64,
 }
 
-/// Counts the commits that changed these files of a workspace, as Release counts them: only
-/// first parents.
+/// Counts the commits that changed these workspace files. Like Release, follows only first parents.
 pub fn commits_of(workspace: &Workspace, paths: &[String]) -> Result<Commits, RepositoryError> {
     let none = Commits { number: 0, dirty: false, seconds: no_date() };
     let Some(repository) = Repository::find(&workspace.root)? else { return Ok(none) };

@@ -1,4 +1,4 @@
-//! The history of a workspace as git has it. What it means for a Release is decided elsewhere.
+//! Reads the history of a workspace from git. It does not derive a Release from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{Lock, MANIFEST, PinSet, Workspace};
 
-/// Keys of rocmrpm.toml, component.toml, chroots and providers that change no package: inspection,
-/// lint, audit, wheels, the index, the repository and container files read them, or the build is
-/// run with them. `memory-per-job` is not one of them: templates write it into specs.
+/// Keys in rocmrpm.toml, component.toml, chroots and providers that do not affect packages:
+/// inspection, lint, audit, wheels, the index, the repository and container files use them, or they
+/// control how the build runs. `memory-per-job` is not listed because templates write it into
+/// specs.
 const JUDGEMENTS: &[&str] = &[
     "inspect",
     "lint",
@@ -37,7 +38,7 @@ const JUDGEMENTS: &[&str] = &[
 ];
 
 impl History {
-    /// Reads the history of a workspace; an empty one if it is not in git.
+    /// Reads the history of a workspace; empty if it is not in git.
     pub fn read(workspace: &Workspace) -> Result<Self, RepositoryError> {
         let mut history = Self { scope: Scope::of(workspace), ..Self::default() };
         if let Some(repository) = Repository::find(&workspace.root)? {
@@ -53,7 +54,7 @@ impl History {
         paths.extend(folders.iter().cloned());
 
         let changes = repository.changes(&paths)?;
-        // What git ignores is part of a source all the same, unless we do not pack it.
+        // Ignored files are part of a source too, if we pack them.
         let packed = |path: &String| {
             folders.iter().any(|folder| below(path, folder) && sources::is_packed(path, folder))
         };
@@ -73,10 +74,10 @@ impl History {
         self.read_pins(repository)
     }
 
-    /// Reads the pins as each commit that touched them left them.
+    /// Reads the pins after each commit that changed them.
     fn read_pins(&mut self, repository: &Repository<'_>) -> Result<(), RepositoryError> {
         let Scope { pins, lock, .. } = &self.scope;
-        // Oldest first; the lock file always behind the pins that it completes.
+        // Oldest first. Each lock file follows the pins that it completes.
         let mut files: Vec<(&str, &str, Option<&str>)> = Vec::new();
         let mut now: BTreeMap<&str, Option<&str>> = BTreeMap::new();
         for commit in self.commits.iter().rev() {
@@ -94,7 +95,7 @@ impl History {
         let mut files = files.into_iter().zip(texts);
         let mut now = Pinned::default();
         let none = Overrides::new();
-        // Mistakes of the past are not reported: what is unreadable is no pin.
+        // Errors in old commits are not reported; unreadable pins are skipped.
         let mut ignored = Vec::new();
         let mut sets = BTreeMap::new();
         while let Some(((hash, path, _), text)) = files.next() {
@@ -113,9 +114,8 @@ impl History {
         Ok(())
     }
 
-    /// Takes changes of [`JUDGEMENTS`] out of the history: they say how packages are
-    /// judged or what is made of them and change nothing in them, so that a waiver needs no
-    /// new Release, and no new build.
+    /// Removes changes of [`JUDGEMENTS`] from the history. They affect how packages are checked or
+    /// used, but not the packages, so that a waiver requires neither a new Release nor a rebuild.
     fn forget_judgements(
         &mut self,
         workspace: &Workspace,
@@ -147,10 +147,10 @@ impl History {
     }
 }
 
-/// Returns the commits that touched these paths, newest first.
+/// Returns the commits that changed these paths, newest first.
 fn log(repository: &Repository<'_>, paths: &[String]) -> Result<Vec<Commit>, RepositoryError> {
-    // One line of history: what a merge brought in counts as the merge's change, so
-    // that two branches' pins never appear to alternate.
+    // Follow first parents only: a merge counts as one change, so the pins of two branches never
+    // appear to alternate.
     let log = repository.git(["log", "-z", "--format=%H%x00%ct%x00%an%x00%ae%x00%s%x00", "--no-color"]);
     let log = log.args(["--first-parent", "--diff-merges=first-parent", "--raw", "--no-abbrev"]);
     let log = log.args(["--no-renames", "--relative", "--ignore-submodules=none", "--no-ext-diff"]);
@@ -160,8 +160,8 @@ fn log(repository: &Repository<'_>, paths: &[String]) -> Result<Vec<Commit>, Rep
     Ok(commits)
 }
 
-/// Lowers dates that rise towards the past, and raises those before the earliest: rpm refuses such a
-/// changelog.
+/// Adjusts dates that are later than those of newer commits or before the earliest date: rpm
+/// rejects such changelogs.
 fn order_dates(commits: &mut [Commit]) {
     let mut latest = i64::MAX;
     for commit in commits {
@@ -170,15 +170,16 @@ fn order_dates(commits: &mut [Commit]) {
     }
 }
 
-/// Reads the output of `git log`. NUL, which separates the fields, is the only character that git
-/// stores in none of them.
+/// Parses the output of `git log`. Fields are separated by NUL, the only character that none of
+/// them can contain.
 pub(super) fn parse_log(log: &str) -> Vec<Commit> {
     let mut commits: Vec<Commit> = Vec::new();
     let mut fields = log.split('\0');
     while let Some(field) = fields.next() {
         let field = field.trim_start_matches('\n');
         if let Some(change) = field.strip_prefix(':') {
-            // <old mode> <new mode> <old object> <new object> <status>, see git-diff-tree(1).
+            // Format: `<old mode> <new mode> <old object> <new object> <status>`, see
+            // git-diff-tree(1).
             let object = change.split(' ').nth(3).filter(|id| is_commit(id) && !is_null(id));
             let path = fields.next().unwrap_or_default();
             if let Some(commit) = commits.last_mut() {
@@ -200,12 +201,12 @@ pub(super) fn parse_log(log: &str) -> Vec<Commit> {
     commits
 }
 
-/// Returns whether this stands for no object.
+/// Returns whether this is the null object ID.
 fn is_null(object: &str) -> bool {
     object.bytes().all(|byte| byte == b'0')
 }
 
-/// Returns the texts of objects; an empty one for a file that was not there.
+/// Returns the texts of objects; empty for missing files.
 fn texts<'o>(
     repository: &Repository<'_>,
     objects: impl Iterator<Item = Option<&'o str>> + Clone,
@@ -215,7 +216,7 @@ fn texts<'o>(
     Ok(objects.map(|object| object.and_then(|_| texts.next()).unwrap_or_default()).collect())
 }
 
-/// Returns whether a file can have [`JUDGEMENTS`].
+/// Returns whether a file may contain [`JUDGEMENTS`].
 fn has_judgements(path: &str) -> bool {
     match path.strip_prefix("specs-templates/") {
         Some(path) => path.ends_with("/component.toml"),
@@ -223,8 +224,8 @@ fn has_judgements(path: &str) -> bool {
     }
 }
 
-/// Returns what the workspace's, a component's, chroot's or provider's file says of how
-/// packages are built; `None` if it cannot be read.
+/// Returns the part of a workspace, component, chroot or provider file that affects builds; `None`
+/// if it cannot be parsed.
 fn recipe(text: &str) -> Option<toml::Table> {
     let mut table: toml::Table = toml::from_str(text).ok()?;
     JUDGEMENTS.iter().for_each(|key| drop(table.remove(*key)));

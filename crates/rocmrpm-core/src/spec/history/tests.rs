@@ -1,4 +1,4 @@
-//! What a history means for Release, decided on commits that are given.
+//! Tests how Release follows from a given history.
 
 use super::*;
 use crate::closure;
@@ -31,7 +31,7 @@ fn pins_of_closures_count_only_without_an_own_pin() {
     }
 }
 
-/// Returns a history of commits that changed these paths, oldest first, a day apart.
+/// Returns a history with commits that change these paths, oldest first, one day apart.
 fn history(workspace: &Workspace, commits: &[&[&str]]) -> History {
     let mut history = History { scope: Scope::of(workspace), ..History::default() };
     for (at, paths) in commits.iter().enumerate() {
@@ -245,13 +245,13 @@ fn reads_pins_changes_and_ignored_sources_from_git() {
     write(".gitignore", "*.o\n");
     commit();
 
-    // Only ignored files that are packed into a source count.
+    // Of ignored files, only those packed into a source count.
     for path in ["src/one/x.o", "src/one/.git/x.o", "src/one/build/x.o", "src/x.o", "build/x.o"] {
         write(path, "");
     }
     assert_eq!(read().uncommitted, BTreeSet::from(["src/one/x.o".to_owned()]));
 
-    // Each commit that touches pins has those pins.
+    // Each commit that changes pins has the pins at that time.
     let closure = "pins/stable.generated.toml";
     write(closure, "[three]\nversion = \"3\"\nsdist = \"three\"\n");
     commit();
@@ -264,7 +264,7 @@ fn reads_pins_changes_and_ignored_sources_from_git() {
     let [(path, set)] = pins[..] else { panic!("{pins:?}") };
     assert_eq!((path.as_str(), set.pins.len()), (closure, 1));
 
-    // A timeout changes no package, committed or not.
+    // A timeout affects no package, whether committed or not.
     let component = "specs-templates/one/component.toml";
     write(component, "timeout = \"1 h\"\n");
     assert!(!read().uncommitted.contains(component));
