@@ -18,7 +18,10 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-.PHONY: help quickstart test compiled lab lab-test copr-test lab-llama lab-vllm bench survey fuzz build install clean
+# Tests that build packages, or whole stacks of them.
+SLOW = $(foreach tests,real_ quickstart:: container:: waivers:: newcomers,--skip $(tests))
+
+.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-vllm bench survey fuzz build install clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -27,6 +30,12 @@ quickstart: ## install what is missing, build rocmrpm, build examples/quickstart
 	@bash tools/setup.sh quickstart
 	cargo run --locked --bin rocmrpm -- trust examples/quickstart
 	cargo run --locked --bin rocmrpm -- -C examples/quickstart build --chroot host
+
+check: ## run the fast checks and tests: format, lint, unit tests, and most of tests/workspace
+	cargo fmt --all --check
+	cargo clippy --all-targets --locked -- -D warnings
+	cargo test --locked --quiet --lib --bins
+	cargo test --locked --quiet --test workspace -- $(SLOW)
 
 test: ## install what is missing, run every check and test
 	@bash tools/setup.sh test
