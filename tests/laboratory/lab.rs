@@ -31,7 +31,7 @@ fn enter(workspace: &Workspace, user: &str) -> Command {
     let bind = |from: &Path, to: &str| format!("{}:{to}", from.display());
     command
         .args(["--user", user, "--cd", WORKSPACE])
-        .args(["--bind", &bind(&workspace.holder(), "/home/builder/test")])
+        .args(["--bind", &bind(workspace.holder(), "/home/builder/test")])
         .args(["--bind", &bind(Path::new(env!("CARGO_BIN_EXE_rocmrpm")), PROGRAM)])
         .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/scratch"), SCRATCH)])
         .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/solver.py"), SOLVER)])

@@ -170,7 +170,7 @@ fn one_commit_gives_one_wheel_in_another_folder_with_another_umask_and_fewer_job
     git(&first.root(), &["commit", "--quiet", "--message", "Add everything"]);
     let second = Workspace::new();
     std::fs::remove_dir_all(second.root()).unwrap();
-    git(&second.holder(), &["clone", "--quiet", first.root().to_str().unwrap(), "workspace"]);
+    git(second.holder(), &["clone", "--quiet", first.root().to_str().unwrap(), "workspace"]);
     build_with(&first, "022", false);
     build_with(&second, "077", true);
     let digests = |workspace: &Workspace, folder: &str, ending: &str| {

@@ -31,16 +31,16 @@ const F44: &str = "mock-configs/fedora-44.toml";
 /// Returns a workspace with two components for two releases; the second has a Python closure.
 fn workspace() -> Workspace {
     let workspace = Workspace::init();
-    workspace.write(F44, &workspace.read(F43).replace("43", "44").replace("2026-12-02", "2999-05-11"));
+    workspace.write(F44, workspace.read(F43).replace("43", "44").replace("2026-12-02", "2999-05-11"));
     workspace.replace(F43, "2026-12-02", "2999-01-01");
     workspace.write(
         "pins/stable.toml",
         "[one]\nversion = \"1.0\"\npath = \"src/one\"\n\n[two]\nversion = \"7\"\npath = \"src/two\"\n",
     );
     for (name, toml) in [("one", "[container]\npackages = [\"one\"]\n"), ("two", "[closure]\n")] {
-        workspace.write(&format!("specs-templates/{name}/component.toml"), toml);
-        workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
-        workspace.write(&format!("src/{name}/file.txt"), "1\n");
+        workspace.write(format!("specs-templates/{name}/component.toml"), toml);
+        workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
+        workspace.write(format!("src/{name}/file.txt"), "1\n");
     }
     workspace
 }
@@ -51,13 +51,13 @@ fn write_closure(workspace: &Workspace, stem: &str, members: &[(&str, &str)]) {
     let pin = |(name, version): &(&str, &str)| {
         format!("[{name}]\nversion = \"{version}\"\nsdist = \"{name}\"\nsha256 = \"{digest}\"\n")
     };
-    workspace.write(&format!("pins/{stem}.generated.toml"), &members.iter().map(pin).collect::<String>());
-    workspace.write(&format!("pins/{stem}.requirements.lock"), "");
-    workspace.write(&format!("specs-templates/generated/{stem}/closure.toml"), "private = []\n");
+    workspace.write(format!("pins/{stem}.generated.toml"), members.iter().map(pin).collect::<String>());
+    workspace.write(format!("pins/{stem}.requirements.lock"), "");
+    workspace.write(format!("specs-templates/generated/{stem}/closure.toml"), "private = []\n");
     for (name, _) in members {
         let folder = format!("specs-templates/generated/{stem}/{name}");
-        workspace.write(&format!("{folder}/component.toml"), "generated = \"two\"\n");
-        workspace.write(&format!("{folder}/{name}.spec.tera"), SPEC);
+        workspace.write(format!("{folder}/component.toml"), "generated = \"two\"\n");
+        workspace.write(format!("{folder}/{name}.spec.tera"), SPEC);
     }
 }
 
@@ -179,25 +179,25 @@ fn a_chroot_without_its_closure_is_refused_with_the_command_that_writes_it() {
     for command in PUBLIC.iter().copied().chain([&["build"][..], &["build", "two"]]) {
         let ran = workspace.run(&[command, &["--chroot", "fedora-44"]].concat());
         ran.exits(3);
-        ran.says(&[missing, place, help]);
+        ran.says([missing, place, help]);
     }
-    workspace.run(&["copr", "sync", "--dry-run"]).exits(3).says(&[missing, help]);
-    workspace.run(&["copr", "push"]).exits(3).says(&[missing, help]);
+    workspace.run(&["copr", "sync", "--dry-run"]).exits(3).says([missing, help]);
+    workspace.run(&["copr", "push"]).exits(3).says([missing, help]);
     assert!(!workspace.path("to").exists());
     // Components that were not selected and earlier stages are not rejected.
     let on = ["--chroot", "fedora-44"];
-    workspace.run(&[&["plan"], &on[..]].concat()).exits(0).says(&["warning: ", missing, help]);
-    workspace.run(&[&["build", "two", "--until", "spec"], &on[..]].concat()).exits(0).says(&[missing]);
+    workspace.run(&[&["plan"], &on[..]].concat()).exits(0).says(["warning: ", missing, help]);
+    workspace.run(&[&["build", "two", "--until", "spec"], &on[..]].concat()).exits(0).says([missing]);
     workspace.run(&[&["lint", "one"], &on[..]].concat()).exits(0);
     let warning = "is not written for the pins of stable on host";
-    workspace.run(&["build", "two", "--until", "spec", "--chroot", "host"]).exits(0).says(&[warning]);
+    workspace.run(&["build", "two", "--until", "spec", "--chroot", "host"]).exits(0).says([warning]);
 
     // One of the two files is not enough.
     for part in ["pins/stable.fedora-44.requirements.lock", "pins/stable.fedora-44.generated.toml"] {
         write_closure(&workspace, "stable.fedora-44", &[]);
         workspace.run(&[&["lint"], &on[..]].concat()).exits(0);
         fs_err::remove_file(workspace.path(part)).unwrap();
-        workspace.run(&[&["lint"], &on[..]].concat()).exits(3).says(&[missing]);
+        workspace.run(&[&["lint"], &on[..]].concat()).exits(3).says([missing]);
     }
     // Components that the chroot omits need none.
     workspace.replace("pins/stable.toml", "path = \"src/two\"", "path = \"src/two\"\npython = \"<3\"");
@@ -212,7 +212,7 @@ fn a_member_that_would_go_down_is_refused() {
     write_closure(&workspace, "stable", &[("m", "1.10"), ("same", "2.0rc1"), ("two-runtime", "7")]);
     write_closure(&workspace, "stable.fedora-44", &[("m", "1.9"), ("same", "2.0"), ("two-runtime", "6")]);
     for command in PUBLIC {
-        workspace.run(&[command, &["--chroot", "fedora-44"]].concat()).exits(3).says(&[
+        workspace.run(&[command, &["--chroot", "fedora-44"]].concat()).exits(3).says([
             "`m` 1.9 for fedora-44 is lower than 1.10 for fedora-43",
             "pins/stable.fedora-44.generated.toml:1:2",
             "`rocmrpm closure --pins stable --chroot fedora-44 --upgrade --write` resolves it again",
@@ -225,27 +225,27 @@ fn a_member_that_would_go_down_is_refused() {
     workspace
         .run(&["lint", "--chroot", "fedora-44"])
         .exits(3)
-        .says(&["pins/stable.generated.toml", "not valid TOML"]);
+        .says(["pins/stable.generated.toml", "not valid TOML"]);
 }
 
 #[test]
 fn a_release_that_ends_names_the_next_one_that_does_not() {
     let workspace = workspace();
     let f45 = "mock-configs/fedora-45.toml";
-    workspace.write(f45, &workspace.read(F44).replace("44", "45"));
+    workspace.write(f45, workspace.read(F44).replace("44", "45"));
     workspace.replace(F43, "2999-01-01", "2020-01-01");
     let says = |next: &str| format!("warning: fedora-43 reached its end of life on 2020-01-01; {next}");
     let switch = |to: &str| says(&format!("switch to {to}: `rocmrpm plan --chroot {to}`"));
     let commands: [&[&str]; 3] = [&["plan", "one"], &["build", "one", "--until", "spec"], &["doctor"]];
     for command in commands {
-        workspace.run(command).says(&[&switch("fedora-44")]);
+        workspace.run(command).says([&switch("fedora-44")]);
     }
     let document = workspace.run(&["doctor", "--json"]).document("rocmrpm/doctor/2");
     assert_eq!(document["end_of_life"].as_array().map(Vec::len), Some(1), "{document}");
     workspace.replace(F44, "2999-05-11", "2021-01-01");
-    workspace.run(&["plan", "one"]).exits(0).says(&[&switch("fedora-45")]);
+    workspace.run(&["plan", "one"]).exits(0).says([&switch("fedora-45")]);
     workspace.replace(f45, "2999-05-11", "2022-01-01");
-    workspace.run(&["plan", "one"]).exits(0).says(&[&says("the workspace has no later release")]);
+    workspace.run(&["plan", "one"]).exits(0).says([&says("the workspace has no later release")]);
     let later = workspace.run(&["plan", "one", "--chroot", "fedora-45", "--json"]);
     later.exits(0);
     assert!(later.stderr.contains("fedora-45 reached its end of life on 2022-01-01"), "{}", later.stderr);
@@ -261,30 +261,30 @@ fn container_files_of_several_chroots_are_rendered_and_checked() {
     workspace
         .run(&["render"])
         .exits(0)
-        .says(&["Rendered Containerfile.fedora43", "Rendered Containerfile.fedora44"]);
+        .says(["Rendered Containerfile.fedora43", "Rendered Containerfile.fedora44"]);
     let file = workspace.read("Containerfile.fedora44");
     for part in
         ["registry.fedoraproject.org/fedora:44", "build/fedora-44/repository", "-f Containerfile.fedora44 ."]
     {
         assert!(file.contains(part), "{part}: {file}");
     }
-    workspace.run(&["render", "--check"]).exits(0).says(&["2 committed files"]);
+    workspace.run(&["render", "--check"]).exits(0).says(["2 committed files"]);
     workspace.replace("Containerfile.fedora44", "fedora:44", "fedora:45");
-    workspace.run(&["render", "--check"]).exits(1).says(&["Differs Containerfile.fedora44"]);
+    workspace.run(&["render", "--check"]).exits(1).says(["Differs Containerfile.fedora44"]);
     workspace.run(&["render", "--chroot", "fedora-44"]).exits(0);
     assert_eq!(workspace.read("Containerfile.fedora44"), file);
 
     workspace.replace("rocmrpm.toml", "chroots = [\"fedora-44\"]", "chroots = [\"fedora-4\"]");
-    workspace.run(&["render"]).exits(3).says(&["unknown chroot `fedora-4`", "did you mean `fedora-4"]);
+    workspace.run(&["render"]).exits(3).says(["unknown chroot `fedora-4`", "did you mean `fedora-4"]);
     workspace.replace(
         "rocmrpm.toml",
         "[container.fedora]\nchroots = [\"fedora-4\"]",
         "[container.ollama]\nchroots = [\"host\"]",
     );
-    workspace.run(&["render"]).exits(3).says(&["a container file of the flavour `ollama` is for no chroot"]);
+    workspace.run(&["render"]).exits(3).says(["a container file of the flavour `ollama` is for no chroot"]);
     // A listed chroot without a container image is an error instead of being omitted.
     workspace.replace("rocmrpm.toml", "[container.ollama]", "[container.fedora]");
-    workspace.run(&["render"]).exits(3).says(&["`host`", "container-image"]);
+    workspace.run(&["render"]).exits(3).says(["`host`", "container-image"]);
 }
 
 /// Returns the names of the TOML files in a folder of the repository, without suffix.
@@ -299,17 +299,17 @@ fn names(folder: &str) -> Vec<String> {
 /// Returns the epoch, version and release of all packages in the specs for a release.
 fn packages(workspace: &Workspace, set: &str, chroot: &str) -> BTreeMap<String, [String; 3]> {
     workspace.run(&["render", "--pins", set, "--chroot", chroot]).exits(0);
-    let config: toml::Table = workspace.read(&format!("mock-configs/{chroot}.toml")).parse().unwrap();
+    let config: toml::Table = workspace.read(format!("mock-configs/{chroot}.toml")).parse().unwrap();
     let define = |name: &str, key: &str| format!("{name} {}", config[key].as_str().unwrap());
     let (dist, fedora) = (define("dist", "dist"), define("fedora", "release"));
-    let specs = fs_err::read_dir(workspace.path(&format!("build/{chroot}/specs"))).unwrap();
+    let specs = fs_err::read_dir(workspace.path(format!("build/{chroot}/specs"))).unwrap();
     let specs: Vec<PathBuf> = specs.map(|entry| entry.unwrap().path()).collect();
     let (first, rest) = specs.split_first().unwrap();
     let format = "%{name} %{epochnum} %{version} %{release}\n";
     let mut args = vec!["--define", &dist, "--define", &fedora, "-q", "--qf", format];
     args.extend(rest.iter().map(|path| path.to_str().unwrap()));
     let lines = support::rpmspec(first, &args);
-    fs_err::remove_dir_all(workspace.path(&format!("build/{chroot}/specs"))).unwrap();
+    fs_err::remove_dir_all(workspace.path(format!("build/{chroot}/specs"))).unwrap();
     let line = |line: &str| {
         let mut words = line.split(' ').map(str::to_owned);
         let mut next = || words.next().unwrap();

@@ -43,7 +43,7 @@ const COMMANDS: &[&str] = &[
 fn with_source() -> Workspace {
     let workspace = Workspace::init();
     for (path, text) in project("hello", "1.0") {
-        workspace.write(&format!("src/hello/{path}"), &text);
+        workspace.write(format!("src/hello/{path}"), &text);
     }
     workspace
 }
@@ -96,7 +96,7 @@ fn misuse_exits_with_2_and_leaves_stdout_alone() {
         (&["build", "--color", "blue"], "always"),
     ] {
         let ran = workspace.run(args);
-        ran.exits(2).says(&[said]);
+        ran.exits(2).says([said]);
         assert_eq!(ran.stdout, "", "{args:?}");
     }
 }
@@ -169,12 +169,12 @@ fn quiet_leaves_data_warnings_and_errors() {
     workspace
         .run(&["-q", "plan", "--chroot", "x"])
         .exits(2)
-        .says(&["error: there is no chroot `x`", "help: "]);
+        .says(["error: there is no chroot `x`", "help: "]);
     workspace.replace("mock-configs/fedora-43.toml", "2026-12-02", "2020-01-01");
     workspace
         .run(&["-q", "plan"])
         .exits(0)
-        .says(&["warning: fedora-43 reached its end of life on 2020-01-01"]);
+        .says(["warning: fedora-43 reached its end of life on 2020-01-01"]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn init_makes_a_workspace_and_touches_nothing_that_is_there() {
     workspace
         .run(&["init"])
         .exits(0)
-        .says(&["the workspace `workspace` in [HOLDER]/workspace", "`rocmrpm add NAME`"]);
+        .says(["the workspace `workspace` in [HOLDER]/workspace", "`rocmrpm add NAME`"]);
     assert_eq!(workspace.read("pins/stable.toml"), "# mine\n");
     workspace.run(&["plan"]).exits(0);
     workspace.run(&["render"]).exits(0);
@@ -192,14 +192,14 @@ fn init_makes_a_workspace_and_touches_nothing_that_is_there() {
     workspace
         .run(&["init"])
         .exits(2)
-        .says(&["error: `[HOLDER]/workspace` is a workspace already", "rocmrpm add NAME"]);
+        .says(["error: `[HOLDER]/workspace` is a workspace already", "rocmrpm add NAME"]);
     assert!(workspace.files() == before);
     // Elsewhere, with several targets; a name that would need quotes is refused first.
     let named = |name| {
         let targets = ["--gpu-target", "gfx1151", "--gpu-target", "gfx942"];
         workspace.run(&[&["-C", "new/deep", "init", "--name", name], targets.as_slice()].concat())
     };
-    named("a \"b\"\nFROM evil").exits(2).says(&["cannot be the stack's name", "rocmrpm init --name NAME"]);
+    named("a \"b\"\nFROM evil").exits(2).says(["cannot be the stack's name", "rocmrpm init --name NAME"]);
     assert!(!workspace.path("new/deep/rocmrpm.toml").exists());
     named("deep").exits(0);
     workspace.run(&["-C", "new/deep", "plan"]).exits(0);
@@ -211,7 +211,7 @@ fn init_refuses_an_unknown_target_before_it_writes() {
     let workspace = Workspace::empty();
     let ran = workspace.run(&["init", "--gpu-target", "gfx1511"]);
     ran.exits(2);
-    ran.says(&["error: unknown GPU target `gfx1511`", "help: did you mean `gfx1151`?"]);
+    ran.says(["error: unknown GPU target `gfx1511`", "help: did you mean `gfx1151`?"]);
     assert!(workspace.files().is_empty());
 }
 
@@ -223,7 +223,7 @@ fn add_takes_an_sdist_from_the_index() {
     let ran = workspace.run_with_index(&index, &["add", "hello"]);
     ran.exits(0);
     assert_eq!(ran.stdout, "");
-    ran.says(&[
+    ran.says([
         "Added specs-templates/hello/component.toml",
         "Added specs-templates/hello/python-hello.spec.tera",
         "Pinned hello 1.1 in pins/stable.toml",
@@ -252,7 +252,7 @@ fn add_takes_git_tags_and_urls() {
         workspace.git_in(&upstream, args);
     }
     let url = format!("file://{}", upstream.display());
-    workspace.run(&["add", "lib", "--git", &url, "--version", "2.0"]).exits(0).says(&["lib-rocm.spec.tera"]);
+    workspace.run(&["add", "lib", "--git", &url, "--version", "2.0"]).exits(0).says(["lib-rocm.spec.tera"]);
     let commit = workspace.git_in(&upstream, &["rev-parse", "HEAD"]);
     assert!(workspace.read("pins/stable.toml").contains(&format!("commit = \"{}\"", commit.trim())));
 
@@ -261,14 +261,14 @@ fn add_takes_git_tags_and_urls() {
     workspace
         .run(&["add", "hello", "--url", &url, "--version", "1.0"])
         .exits(0)
-        .says(&["python-hello.spec.tera"]);
+        .says(["python-hello.spec.tera"]);
     assert!(
         workspace.read("pins/stable.toml").contains(&format!("url = \"{url}\"")),
         "the version stays a placeholder"
     );
     workspace.run(&["render"]).exits(0);
     for name in ["lib-rocm", "python-hello"] {
-        rpmspec(&workspace.path(&format!("build/fedora-43/specs/{name}.spec")), &["-P"]);
+        rpmspec(&workspace.path(format!("build/fedora-43/specs/{name}.spec")), &["-P"]);
     }
 }
 
@@ -279,7 +279,7 @@ fn add_takes_a_folder_as_a_shell_completes_it() {
         let path = spelling.replace("[ROOT]", workspace.root().to_str().unwrap());
         workspace.run(&["add", "hello", "--path", &path, "--version", "1.0"]).exits(0);
         assert!(workspace.read("pins/stable.toml").contains("path = \"src/hello\"\n"), "{path}");
-        workspace.run(&["plan"]).exits(0).prints(&["hello      1.0-1    build"]);
+        workspace.run(&["plan"]).exits(0).prints(["hello      1.0-1    build"]);
     }
 }
 
@@ -312,7 +312,7 @@ fn what_add_refuses_leaves_nothing_behind() {
         (&["page"], 3, "page-1.0.tar.gz"),
     ] {
         let ran = workspace.run_with_index(&index, &[&["add"], args].concat());
-        ran.exits(code).says(&["error: ", said]);
+        ran.exits(code).says(["error: ", said]);
         assert_eq!(ran.stdout, "", "{args:?}");
         assert!(workspace.files() == before, "{args:?} left something behind");
     }
@@ -324,23 +324,23 @@ fn a_newcomers_first_package() {
     let workspace = with_hello();
     let plan = workspace.run(&["plan", "--chroot", "host"]);
     plan.exits(0);
-    plan.prints(&[
+    plan.prints([
         "WAVE  COMPONENT  VERSION  PLAN   WHY\n1     hello      1.0-1    build  it was never built\n",
     ]);
     let build = ["build", "--chroot", "host", "--until", "rpm"];
     let ran = workspace.run(&build);
     ran.exits(0);
     assert_eq!(ran.stdout, "");
-    ran.says(&["Built hello 1 RPM", "Finished 1 built, 0 fresh", "build/host/repository"]);
+    ran.says(["Built hello 1 RPM", "Finished 1 built, 0 fresh", "build/host/repository"]);
     assert!(!ran.stderr.contains("error"), "{}", ran.stderr);
     let rpm = "build/host/results/hello/python3-hello-1.0-1.x86_64.rpm";
-    ran.says(&[rpm, "rocmrpm inspect build/host/results/hello/*.rpm"]);
+    ran.says([rpm, "rocmrpm inspect build/host/results/hello/*.rpm"]);
     assert!(workspace.path(rpm).exists(), "{}", ran.stderr);
-    workspace.run(&["inspect", rpm]).exits(0).prints(&["python3-hello-1.0-1.x86_64", "no findings"]);
+    workspace.run(&["inspect", rpm]).exits(0).prints(["python3-hello-1.0-1.x86_64", "no findings"]);
 
-    workspace.run(&["plan", "--chroot", "host"]).exits(0).prints(&["fresh  nothing changed"]);
+    workspace.run(&["plan", "--chroot", "host"]).exits(0).prints(["fresh  nothing changed"]);
     let built = fs_err::metadata(workspace.path(rpm)).unwrap().modified().unwrap();
-    workspace.run(&build).exits(0).says(&["Finished 0 built, 1 fresh"]);
+    workspace.run(&build).exits(0).says(["Finished 0 built, 1 fresh"]);
     assert_eq!(fs_err::metadata(workspace.path(rpm)).unwrap().modified().unwrap(), built);
 
     let why = |workspace: &Workspace| {
@@ -351,7 +351,7 @@ fn a_newcomers_first_package() {
     assert_eq!(why(&workspace), "[\"source changed\"]");
     workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1151\", \"gfx1100\"]");
     assert!(why(&workspace).contains("GPU targets changed"), "{}", why(&workspace));
-    workspace.run(&build).exits(0).says(&["Finished 1 built, 0 fresh"]);
+    workspace.run(&build).exits(0).says(["Finished 1 built, 0 fresh"]);
     fs_err::remove_file(workspace.path(rpm)).unwrap();
     assert!(why(&workspace).contains("python3-hello-1.0-1.x86_64.rpm"), "{}", why(&workspace));
 }
@@ -383,7 +383,7 @@ fn json_documents_name_their_schema_and_stand_alone() {
         (Some(false), &"failed".into())
     );
     assert_eq!(run["components"][0]["problems"][0]["line"], 7);
-    ran.says(&["error: rpm rejects the spec", "error: `hello` failed"]);
+    ran.says(["error: rpm rejects the spec", "error: `hello` failed"]);
 }
 
 #[test]
@@ -401,14 +401,14 @@ fn inspect_says_what_it_cannot_read() {
         let ran = workspace.run(&["inspect", path]);
         assert!(matches!(ran.code, Some(1..=3)), "{path}: {ran:?}");
         assert_eq!(ran.stdout, "", "{path}");
-        ran.says(&["error: ", said]);
+        ran.says(["error: ", said]);
     }
-    workspace.run(&["inspect", "--gpu-target", "gfx1511", "src"]).exits(2).says(&["did you mean `gfx1151`?"]);
+    workspace.run(&["inspect", "--gpu-target", "gfx1511", "src"]).exits(2).says(["did you mean `gfx1151`?"]);
     // Outside of any workspace it works as well.
     let bin = env!("CARGO_BIN_EXE_rocmrpm");
     let ran = workspace.outcome(workspace.command(&["inspect", bin]).current_dir(workspace.holder()));
     ran.exits(0);
-    ran.prints(&["rocmrpm", "libc.so.6", "no findings"]);
+    ran.prints(["rocmrpm", "libc.so.6", "no findings"]);
     // A file has no colors, whatever the terminal gets.
     for color in ["--color=never", "--color=always"] {
         workspace.run(&["inspect", color, bin, "--output", "inspection.txt"]).exits(0);
@@ -417,7 +417,7 @@ fn inspect_says_what_it_cannot_read() {
     }
     // A mistake in the workspace is told, though only its targets are needed.
     workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
-    workspace.run(&["inspect", bin]).exits(3).says(&["--> rocmrpm.toml:6:"]);
+    workspace.run(&["inspect", bin]).exits(3).says(["--> rocmrpm.toml:6:"]);
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn doctor_tells_what_is_missing_and_how_to_get_it() {
     command.env("PATH", workspace.holder()).env("PIP_INDEX_URL", "https://me:secret@h/simple");
     let ran = workspace.outcome(command);
     ran.exits(40);
-    ran.prints(&[
+    ran.prints([
         "rpmbuild",
         "missing",
         "`dnf install rpm-build`",
@@ -436,7 +436,7 @@ fn doctor_tells_what_is_missing_and_how_to_get_it() {
     ]);
     assert!(!ran.stdout.contains("secret"), "{}", ran.stdout);
     assert_eq!(ran.stderr, "");
-    workspace.run(&["doctor"]).exits(0).prints(&[
+    workspace.run(&["doctor"]).exits(0).prints([
         "rpmbuild",
         "there",
         "file:///nonexistent/simple",
@@ -450,7 +450,7 @@ fn a_workspace_in_git_needs_git() {
     workspace.commit("Begin");
     let ran = workspace.outcome(workspace.command(&["render"]).env("PATH", "/nonexistent"));
     ran.exits(40);
-    ran.says(&[
+    ran.says([
         "error: cannot read the git history",
         "the program `git` is not installed",
         "`apt-get install git`",
@@ -460,19 +460,16 @@ fn a_workspace_in_git_needs_git() {
 #[test]
 fn container_prints_or_writes_the_same() {
     let workspace = with_hello();
-    workspace
-        .run(&["container"])
-        .exits(3)
-        .says(&["no component names packages for the image", "[container]"]);
+    workspace.run(&["container"]).exits(3).says(["no component names packages for the image", "[container]"]);
     workspace.write("specs-templates/hello/component.toml", "[container]\npackages = [\"python3-hello\"]\n");
     let printed = workspace.run(&["container", "--print"]);
     printed.exits(0);
     assert!(!workspace.path("Containerfile.fedora43").exists());
-    assert_eq!(workspace.run(&["container"]).exits(0).says(&["Rendered Containerfile.fedora43"]).stdout, "");
+    assert_eq!(workspace.run(&["container"]).exits(0).says(["Rendered Containerfile.fedora43"]).stdout, "");
     assert_eq!(workspace.read("Containerfile.fedora43"), printed.stdout);
-    workspace.run(&["container"]).exits(0).says(&["Unchanged Containerfile.fedora43"]);
+    workspace.run(&["container"]).exits(0).says(["Unchanged Containerfile.fedora43"]);
     workspace
         .run(&["container", "--chroot", "host"])
         .exits(3)
-        .says(&["has no `container-image`", "mock-configs/host.toml"]);
+        .says(["has no `container-image`", "mock-configs/host.toml"]);
 }

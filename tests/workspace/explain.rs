@@ -66,9 +66,9 @@ fn every_rule_can_be_explained() {
         assert!(ran.stdout.starts_with(&format!("{} ({})\n", rule.id, rule.severity)), "{}", ran.stdout);
     }
     for unused in ["waiver-unused", "lint-waiver-unused"] {
-        workspace.run(&["explain", unused]).exits(0).prints(&["cannot be waived"]);
+        workspace.run(&["explain", unused]).exits(0).prints(["cannot be waived"]);
     }
-    workspace.run(&["explain", "sed-silent"]).exits(0).prints(&["[[lint.waive]]\n  rule = \"sed-silent\""]);
+    workspace.run(&["explain", "sed-silent"]).exits(0).prints(["[[lint.waive]]\n  rule = \"sed-silent\""]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_rule_that_does_not_exist_is_an_error_with_the_nearest() {
         ran.stderr,
         "error: there is no rule `gpu-target-mising`, and no cause of failed builds\n\nhelp: did you mean `gpu-target-missing`?\n"
     );
-    workspace.run(&["explain", "banana"]).exits(2).says(&["help: `rocmrpm explain` lists all of them"]);
+    workspace.run(&["explain", "banana"]).exits(2).says(["help: `rocmrpm explain` lists all of them"]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn causes_of_failed_builds_are_listed_and_told() {
         assert!(listed, "{} is not listed", cause.id);
         assert!(RULES.iter().chain(lint::RULES).all(|rule| rule.id.as_str() != cause.id), "{}", cause.id);
     }
-    workspace.run(&["explain", "disk-full"]).exits(0).prints(&[
+    workspace.run(&["explain", "disk-full"]).exits(0).prints([
         "disk-full (environment)",
         "the disk is full",
         "*No space left on device*",
@@ -126,7 +126,7 @@ fn causes_of_failed_builds_are_listed_and_told() {
     assert_eq!(found["phases"], serde_json::json!([]));
     let all = workspace.run(&["explain", "--json"]).exits(0).document("rocmrpm/rules/2");
     assert_eq!(all["causes"].as_array().unwrap().len(), causes().len());
-    workspace.run(&["explain", "disk-ful"]).exits(2).says(&["did you mean `disk-full`?"]);
+    workspace.run(&["explain", "disk-ful"]).exits(2).says(["did you mean `disk-full`?"]);
 }
 
 /// The page is made of the catalogue.

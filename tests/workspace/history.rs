@@ -30,9 +30,9 @@ fn plain() -> Workspace {
     let workspace = Workspace::init();
     workspace.write("pins/stable.toml", PINS);
     for name in ["one", "two"] {
-        workspace.write(&format!("specs-templates/{name}/component.toml"), "");
-        workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
-        workspace.write(&format!("src/{name}/file.txt"), "1\n");
+        workspace.write(format!("specs-templates/{name}/component.toml"), "");
+        workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
+        workspace.write(format!("src/{name}/file.txt"), "1\n");
     }
     workspace
 }
@@ -49,7 +49,7 @@ fn committed() -> Workspace {
 #[track_caller]
 fn history_with(workspace: &Workspace, name: &str, args: &[&str]) -> Vec<String> {
     workspace.run(&[&["render"], args].concat()).exits(0);
-    let spec = workspace.path(&format!("build/fedora-43/specs/{name}.spec"));
+    let spec = workspace.path(format!("build/fedora-43/specs/{name}.spec"));
     support::rpmspec(&spec, &["-P"]);
     let head = support::rpmspec(&spec, &["-q", "--qf", "%{version}-%{release}\\n"]);
     let format = "[%{changelogtime:day} %{changelogname} | %{changelogtext}\\n]";
@@ -77,7 +77,7 @@ fn the_release_counts_what_concerns_the_component() {
     let workspace = committed();
     assert_eq!(history(&workspace, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
 
-    workspace.write("specs-templates/one/one.spec.tera", &SPEC.replace("A test.", "A better test."));
+    workspace.write("specs-templates/one/one.spec.tera", SPEC.replace("A test.", "A better test."));
     workspace.commit("Describe it better");
     workspace.write("README.md", "unrelated\n");
     workspace.commit("Say what this is");
@@ -248,7 +248,7 @@ fn a_shallow_clone_says_that_it_is_one() {
     let shallow = Workspace::empty();
     let url = format!("file://{}", workspace.root().display());
     shallow.git(&["clone", "--quiet", "--depth", "1", &url, "."]);
-    shallow.run(&["render"]).exits(0).says(&["warning: the git clone is shallow", "git fetch --unshallow"]);
+    shallow.run(&["render"]).exits(0).says(["warning: the git clone is shallow", "git fetch --unshallow"]);
     let found = history(&shallow, "one");
     assert_eq!(found[0], "1.0-1.fc43");
     shallow.git(&["fetch", "--quiet", "--unshallow"]);
@@ -267,7 +267,7 @@ fn a_workspace_may_lie_below_the_top_of_its_repository() {
     let outer = Workspace::empty();
     let inner = plain();
     for (name, bytes) in inner.files() {
-        let path = outer.path(&format!("packages/ä b/{name}"));
+        let path = outer.path(format!("packages/ä b/{name}"));
         fs_err::create_dir_all(path.parent().unwrap_or(&path)).unwrap_or_default();
         fs_err::write(path, bytes).unwrap_or_default();
     }
@@ -315,11 +315,11 @@ fn how_a_package_is_judged_does_not_change_it() {
     workspace.commit("Set a variable");
     assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
     let offline = "[[offline]]\nfile = \"setup.py\"\nby = \"not-reached\"\nwith = \"why\"\n";
-    workspace.write(file, &format!("[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n{offline}"));
+    workspace.write(file, format!("[env]\nA = \"1\"\n[inspect]\ndevice-code = true\n{offline}"));
     workspace.commit("Promise device code, and no download");
     assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
     let chroot = "mock-configs/fedora-43.toml";
-    workspace.write(chroot, &format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", workspace.read(chroot)));
+    workspace.write(chroot, format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", workspace.read(chroot)));
     assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
     // Taking it away is a change as well.
     workspace.write(file, "");
@@ -345,7 +345,7 @@ fn what_is_made_of_a_package_does_not_change_it() {
     let (text, _) = text.split_once("[wheels]").unwrap();
     for tables in ["[wheels]\nrocm = \"rocm-sdk\"\n", "[index]\noutside = [\"pip\"]\ntracks = \"pip\"\n", ""]
     {
-        workspace.write(manifest, &format!("{text}\n{tables}"));
+        workspace.write(manifest, format!("{text}\n{tables}"));
         assert_eq!(step("one"), before, "{tables}");
         workspace.commit(&format!("Take {tables}"));
         assert_eq!(step("one"), before, "{tables}");

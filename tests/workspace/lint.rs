@@ -118,7 +118,7 @@ fn each_mistake_is_found_at_its_line() {
     similar_asserts::assert_eq!(found, expected, "{rendered}");
     let text = workspace.run(&["lint"]);
     text.exits(1);
-    text.prints(&["error[sed-silent]: build/c/specs/demo.spec:29", "7 errors, 3 warnings in 1 spec"]);
+    text.prints(["error[sed-silent]: build/c/specs/demo.spec:29", "7 errors, 3 warnings in 1 spec"]);
 }
 
 #[test]
@@ -135,14 +135,14 @@ fn what_is_waived_with_a_reason_is_no_error() {
         "sed-silent",
         "hsa-override",
     ];
-    workspace.write("specs-templates/demo/component.toml", &rules.map(waive).concat());
-    workspace.run(&["lint"]).exits(0).prints(&[
+    workspace.write("specs-templates/demo/component.toml", rules.map(waive).concat());
+    workspace.run(&["lint"]).exits(0).prints([
         "waived[sed-silent]: build/c/specs/demo.spec:29",
         "a waiver of `hsa-override` that matches no finding",
         "0 errors, 4 warnings in 1 spec",
     ]);
-    workspace.write("specs-templates/demo/component.toml", &waive("sed-silnt"));
-    workspace.run(&["lint"]).exits(3).says(&["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
+    workspace.write("specs-templates/demo/component.toml", waive("sed-silnt"));
+    workspace.run(&["lint"]).exits(3).says(["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
 }
 
 #[test]
@@ -151,18 +151,18 @@ fn specs_of_others_are_read_for_a_chroot() {
     let spec = "Name: x\nVersion: 1\nRelease: 1\nSummary: x\nLicense: MIT\n%description\nx\n%build\n\
                 export TRITON_BUILD_WITH_CLANG_LD=ON\n%files\n";
     workspace.write("x.spec", spec);
-    workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&["0 errors, 0 warnings in 1 spec"]);
+    workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints(["0 errors, 0 warnings in 1 spec"]);
     workspace.write("source/setup.py", "check_env_flag('TRITON_BUILD_WITH_CLANG_LLD')");
     workspace
         .run(&["lint", "--spec", "x.spec", "--source", "source"])
         .exits(0)
-        .prints(&["warning[export-unread]: x.spec:9", "such as `TRITON_BUILD_WITH_CLANG_LLD`"]);
+        .prints(["warning[export-unread]: x.spec:9", "such as `TRITON_BUILD_WITH_CLANG_LLD`"]);
     // Its packages may require one another, and it may include what lies beside it.
     workspace.write("macros.inc", "%global own 7\n");
     let subpackage = "Source0: macros.inc\n%include %{SOURCE0}\n%description\nx\n%package sub\nSummary: x\n\
                       Requires: x(x86-64) = %{version}\n%description sub\nx\n%prep\nsed -i s/a/%{own}/ upstream\n";
     workspace.write("x.spec", &(spec.replacen("%description\nx\n", subpackage, 1) + "%files sub\n"));
-    workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints(&[
+    workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints([
         "warning[sed-silent]: x.spec:16",
         "sed -i s/a/7/ upstream",
         "0 errors, 1 warning in 1 spec",
@@ -173,25 +173,25 @@ fn specs_of_others_are_read_for_a_chroot() {
     workspace
         .run(&["lint", "--spec", "x.spec"])
         .exits(1)
-        .prints(&["error[requirement-missing]: x.spec:6", "python3dist(not-there)"]);
+        .prints(["error[requirement-missing]: x.spec:6", "python3dist(not-there)"]);
     workspace.write("bad.spec", "Name: x\n%if 1\n");
-    workspace.run(&["lint", "--spec", "bad.spec"]).exits(3).says(&["rpmspec does not read `bad.spec`"]);
-    workspace.run(&["lint", "--spec", "none.spec"]).exits(20).says(&["cannot read `none.spec`"]);
-    workspace.run(&["lint", "--spec", "x.spec", "--source", "none"]).exits(20).says(&["cannot read `none`"]);
+    workspace.run(&["lint", "--spec", "bad.spec"]).exits(3).says(["rpmspec does not read `bad.spec`"]);
+    workspace.run(&["lint", "--spec", "none.spec"]).exits(20).says(["cannot read `none.spec`"]);
+    workspace.run(&["lint", "--spec", "x.spec", "--source", "none"]).exits(20).says(["cannot read `none`"]);
 }
 
 #[test]
 fn tables_that_are_not_there_or_no_tables_are_told() {
     let workspace = workspace();
     workspace.write("mock-configs/packages/t.tsv", "cmake 3\n");
-    workspace.run(&["lint"]).exits(3).says(&["line 1 of the package table `mock-configs/packages/t.tsv`"]);
+    workspace.run(&["lint"]).exits(3).says(["line 1 of the package table `mock-configs/packages/t.tsv`"]);
     fs_err::remove_file(workspace.path("mock-configs/packages/t.tsv")).unwrap();
     workspace
         .run(&["lint"])
         .exits(3)
-        .says(&["the package table `mock-configs/packages/t.tsv` cannot be read"]);
+        .says(["the package table `mock-configs/packages/t.tsv` cannot be read"]);
     workspace.replace("mock-configs/c.toml", "packages = [\"t\"]\n", "");
-    workspace.run(&["lint"]).exits(1).prints(&["the chroot `c` names no package table"]);
+    workspace.run(&["lint"]).exits(1).prints(["the chroot `c` names no package table"]);
 }
 
 /// A repository with one package, asked by dnf.
@@ -210,7 +210,7 @@ fn repositories_are_asked() {
     run(Command::new("createrepo_c").arg("-q").arg(&repo));
     let chroot = workspace.read("mock-configs/c.toml");
     let with = |url: &str| format!("{chroot}[[repositories]]\nid = \"r\"\nurl = \"{url}\"\n");
-    workspace.write("mock-configs/c.toml", &with(&format!("file://{}", repo.display())));
+    workspace.write("mock-configs/c.toml", with(&format!("file://{}", repo.display())));
     let document = workspace.run(&["lint", "--live", "--json"]).exits(1).document("rocmrpm/lint/2");
     let missing = |document: &serde_json::Value| {
         let findings = document["findings"].as_array().unwrap().clone();
@@ -222,8 +222,8 @@ fn repositories_are_asked() {
     workspace.write("specs-templates/demo/demo.spec.tera", &replaced);
     let document = workspace.run(&["lint", "--live", "--json"]).exits(1).document("rocmrpm/lint/2");
     assert_eq!(missing(&document), 1, "{document:#}");
-    workspace.write("mock-configs/c.toml", &with("file:///nonexistent"));
-    workspace.run(&["lint", "--live"]).exits(20).says(&["dnf", "without `--live`, the package tables"]);
+    workspace.write("mock-configs/c.toml", with("file:///nonexistent"));
+    workspace.run(&["lint", "--live"]).exits(20).says(["dnf", "without `--live`, the package tables"]);
 }
 
 /// The tables that the repository brings.
@@ -254,7 +254,7 @@ fn the_tables_of_fedora_and_amd_have_what_the_stack_needs() {
     ];
     for (provider, of) in providers {
         let table = table(of);
-        let text = workspace.read(&format!("mock-configs/rocm/{provider}.toml"));
+        let text = workspace.read(format!("mock-configs/rocm/{provider}.toml"));
         let mut names = 0;
         for line in text.lines().filter(|line| line.starts_with("runtime =") || line.starts_with("devel =")) {
             let name = line.split('"').nth(1).unwrap();

@@ -43,8 +43,8 @@ fn set_pins(workspace: &Workspace, pins: &str) {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'))
             && !name.contains('.')
         {
-            workspace.write(&format!("specs-templates/{name}/component.toml"), "");
-            workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
+            workspace.write(format!("specs-templates/{name}/component.toml"), "");
+            workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), SPEC);
         }
     }
 }
@@ -156,7 +156,7 @@ fn every_kind_of_source_is_recorded() {
     workspace
         .run_with_index(&index, &["lock", "--check"])
         .exits(0)
-        .says(&["Checked pins/stable.lock: 4 sources"]);
+        .says(["Checked pins/stable.lock: 4 sources"]);
     workspace.run(&["lock", "--check", "--offline"]).exits(0);
     assert_eq!(lock_text(&workspace), expected);
     workspace.run(&["build", "--until", "sources", "--offline"]).exits(0);
@@ -164,7 +164,7 @@ fn every_kind_of_source_is_recorded() {
     // A fresh clone with an empty cache, without network.
     forget(&workspace);
     workspace.run(&["lock", "--check", "--offline"]).exits(0);
-    workspace.run(&["lock", "--offline"]).exits(0).says(&["Unchanged pins/stable.lock: 4 sources"]);
+    workspace.run(&["lock", "--offline"]).exits(0).says(["Unchanged pins/stable.lock: 4 sources"]);
     assert_eq!(lock_text(&workspace), expected);
     workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0);
 }
@@ -178,9 +178,9 @@ fn check_shows_the_difference_and_writes_nothing() {
     let pins =
         |commit: &str| format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url());
     set_pins(&workspace, &pins(&one));
-    workspace.run(&["lock", "--check"]).exits(1).prints(&["+[a]", &format!("+commit = \"{one}\"")]);
+    workspace.run(&["lock", "--check"]).exits(1).prints(["+[a]", &format!("+commit = \"{one}\"")]);
     assert!(!workspace.path("pins/stable.lock").exists());
-    workspace.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 1 source"]);
+    workspace.run(&["lock"]).exits(0).says(["Locked pins/stable.lock: 1 source"]);
     let before = lock_text(&workspace);
 
     set_pins(&workspace, &pins(&two));
@@ -192,12 +192,12 @@ fn check_shows_the_difference_and_writes_nothing() {
         workspace
             .run(args)
             .exits(1)
-            .prints(&[
+            .prints([
                 "--- pins/stable.lock",
                 &format!("-commit = \"{one}\""),
                 &format!("+commit = \"{two}\""),
             ])
-            .says(&["Differs pins/stable.lock: 1 source", "help: `rocmrpm lock` writes it anew"]);
+            .says(["Differs pins/stable.lock: 1 source", "help: `rocmrpm lock` writes it anew"]);
     }
     let document = workspace.run(&["lock", "--check", "--json"]).exits(1).document("rocmrpm/lock/1");
     assert_eq!((&document["differs"], &document["written"]), (&true.into(), &false.into()));
@@ -210,7 +210,7 @@ fn check_shows_the_difference_and_writes_nothing() {
     // A pin that is gone is gone from the lock.
     set_pins(&workspace, "");
     fs_err::remove_dir_all(workspace.path("specs-templates/a")).unwrap();
-    workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(&["-[a]"]);
+    workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(["-[a]"]);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn all_pins_that_cannot_be_locked_are_told_at_once() {
     );
     set_pins(&workspace, &pins);
     let refused = |ran: Ran| {
-        ran.exits(30).says(&[
+        ran.exits(30).says([
             "error: 5 of 6 sources cannot be locked; nothing is written",
             "gone: cannot fetch http://127.0.0.1:",
             "404",
@@ -289,7 +289,7 @@ fn what_upstream_moved_is_refused_until_it_is_accepted() {
     let two = git.commit(&[("x", "2")], &[]);
     git.git(&["tag", "--force", "v1"]);
     fs_err::write(&file, &second).unwrap();
-    workspace.run(&["lock"]).exits(3).says(&[
+    workspace.run(&["lock"]).exits(3).says([
         "error: 2 of 2 sources cannot be locked",
         &format!(
             "g: the tag `v1` of file://[HOLDER]/up is commit {two} now, and was commit {one} when it was locked"
@@ -304,7 +304,7 @@ fn what_upstream_moved_is_refused_until_it_is_accepted() {
     let first_table = before.find("\n[g]").unwrap();
     workspace.write(
         "pins/stable.lock",
-        &before[..first_table]
+        before[..first_table]
             .replace(&Sha256::of_bytes(&first).to_string(), &Sha256::of_bytes(&second).to_string()),
     );
     workspace.run(&["lock"]).exits(0);
@@ -330,7 +330,7 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
         Sha256::of_bytes("b")
     );
     set_pins(&workspace, &pins);
-    workspace.run(&["lock", "--offline"]).exits(0).says(&[
+    workspace.run(&["lock", "--offline"]).exits(0).says([
         "warning: 3 sources not in the cache, and recorded by digest or commit alone: a, a.sources.crates, b",
         "Locked pins/stable.lock: 3 sources",
     ]);
@@ -350,21 +350,21 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
         &format!("[a]\nversion = \"1\"\ngit = \"{url}\"\ncommit = \"{commit}\"\nsubmodules = true\n"),
     );
     fs_err::remove_dir_all(workspace.path("specs-templates/b")).unwrap();
-    workspace.run(&["lock", "--check"]).exits(1).says(&["help: `rocmrpm lock` writes it anew"]);
+    workspace.run(&["lock", "--check"]).exits(1).says(["help: `rocmrpm lock` writes it anew"]);
     workspace.write("pins/stable.lock", &text[..text.find("\n[a.sources.crates]").unwrap()]);
-    workspace.run(&["lock", "--check"]).exits(1).prints(&["+tree = "]).says(&[
+    workspace.run(&["lock", "--check"]).exits(1).prints(["+tree = "]).says([
         "help: what it has is right; `rocmrpm lock` adds what it lacks of a, locked without being reached",
     ]);
     workspace.run(&["lock"]).exits(0);
     let whole = lock_text(&workspace);
     assert!(whole.contains(&git.tree()) && whole.ends_with("\n[a.submodules]\n"), "{whole}");
     forget(&workspace);
-    workspace.run(&["lock", "--offline"]).exits(0).says(&["Unchanged"]);
+    workspace.run(&["lock", "--offline"]).exits(0).says(["Unchanged"]);
     assert_eq!(lock_text(&workspace), whole);
     // Without its submodules, it is another source, of which the tree is known still.
     let pins = workspace.read("pins/stable.toml");
     set_pins(&workspace, &pins.replace("submodules = true\n", ""));
-    workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(&["-[a.submodules]"]);
+    workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(["-[a.submodules]"]);
 
     // What floats cannot be locked without network, and not be built.
     set_pins(
@@ -373,7 +373,7 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
     );
     let ran = workspace.run(&["lock", "--offline"]);
     ran.exits(30);
-    ran.says(&[
+    ran.says([
         "1 of 2 sources cannot be locked",
         "c: the tag of c 1 is not in the cache",
         "run the same command once without `--offline`",
@@ -381,7 +381,7 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
     assert_eq!(lock_text(&workspace), whole);
     let ran = workspace.run(&["build", "--until", "sources", "c"]);
     ran.exits(3);
-    ran.says(&["the pin of `c` 1 has no commit", "help: `rocmrpm lock`"]);
+    ran.says(["the pin of `c` 1 has no commit", "help: `rocmrpm lock`"]);
 }
 
 #[test]
@@ -421,16 +421,16 @@ fn a_lock_that_lies_is_an_error_at_build() {
         ),
     ] {
         assert!(text.contains(&true_value));
-        workspace.write("pins/stable.lock", &text.replace(&true_value, &lie));
+        workspace.write("pins/stable.lock", text.replace(&true_value, &lie));
         let ran = workspace.run(&build);
         assert_ne!(ran.code, Some(0), "{told}");
-        ran.says(&[told]);
+        ran.says([told]);
     }
     workspace.write("pins/stable.lock", &text);
     workspace.run(&build).exits(0);
     // Only `lock` itself may say what is so.
-    workspace.write("pins/stable.lock", &text.replace(&git.tree(), &"2".repeat(40)));
-    workspace.run(&["lock", "--check"]).exits(1).prints(&[&format!("+tree = \"{}\"", git.tree())]);
+    workspace.write("pins/stable.lock", text.replace(&git.tree(), &"2".repeat(40)));
+    workspace.run(&["lock", "--check"]).exits(1).prints([&format!("+tree = \"{}\"", git.tree())]);
     workspace.run(&["lock"]).exits(0);
     assert_eq!(lock_text(&workspace), text);
 }
@@ -446,7 +446,7 @@ fn refuses_what_is_not_a_source_with_help() {
         workspace.holder().join("gone").display()
     );
     set_pins(&workspace, &pins);
-    workspace.run(&["lock"]).exits(3).says(&[
+    workspace.run(&["lock"]).exits(3).says([
         "empty: `folder` from file://[HOLDER]/folder is not a source: it begins with nothing",
         "gone: cannot fetch from the git repository [HOLDER]/gone: fatal: '[HOLDER]/gone' does not appear",
         "check the URL of the pin",
@@ -502,7 +502,7 @@ fn killed_while_it_waits(signal: &str, code: Option<i32>) {
     let names: Vec<_> =
         fs_err::read_dir(workspace.path("pins")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    workspace.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 2 sources"]);
+    workspace.run(&["lock"]).exits(0).says(["Locked pins/stable.lock: 2 sources"]);
 }
 
 /// The repository's own sets, as CI has them: a fresh clone, an empty cache, no network.
@@ -534,7 +534,7 @@ fn a_lock_that_learns_more_makes_no_new_release() {
     };
     let before = step();
     assert_eq!(before[1], false);
-    workspace.run(&["lock"]).exits(0).says(&["Locked"]);
+    workspace.run(&["lock"]).exits(0).says(["Locked"]);
     assert!(lock_text(&workspace).contains("tree = "));
     assert_eq!(step(), before);
     workspace.commit("Lock the tree");
@@ -548,8 +548,8 @@ fn a_size_limit_is_set_by_the_environment() {
     let run = |limit: &str| workspace.outcome(workspace.command(&["lock"]).env("ROCMRPM_MAX_SIZE", limit));
     run("1 MB")
         .exits(30)
-        .says(&["it has more than 1000000 bytes", "if you trust it, set ROCMRPM_MAX_SIZE to more"]);
-    run("1").exits(3).says(&["`1` in ROCMRPM_MAX_SIZE is not a size", "ROCMRPM_MAX_SIZE=\"64 GB\""]);
+        .says(["it has more than 1000000 bytes", "if you trust it, set ROCMRPM_MAX_SIZE to more"]);
+    run("1").exits(3).says(["`1` in ROCMRPM_MAX_SIZE is not a size", "ROCMRPM_MAX_SIZE=\"64 GB\""]);
     run("3 MB").exits(0);
 }
 
@@ -560,7 +560,7 @@ fn warns_of_a_source_without_tls() {
     let workspace = lab_with(pins);
     let refused = workspace.run(&["lock"]);
     refused.exits(3);
-    refused.says(&[
+    refused.says([
         "http://h.invalid/demo-1.bin is fetched without TLS, and its digest is not known",
         "use https",
     ]);
@@ -571,9 +571,8 @@ fn warns_of_a_source_without_tls() {
     set_pins(&workspace, &format!("{pins}sha256 = \"{digest}\"\n"));
     let warned = workspace.run(&["lock"]);
     warned.exits(0);
-    warned.says(&[
-        "http://h.invalid/demo-1.bin is fetched without TLS: only the locked digest protects `demo`",
-    ]);
+    warned
+        .says(["http://h.invalid/demo-1.bin is fetched without TLS: only the locked digest protects `demo`"]);
 }
 
 #[test]
@@ -586,7 +585,7 @@ fn a_wrong_cached_file_does_not_get_into_a_lock() {
     let cached = workspace.holder().join("cache/sha256").join(&hex[..2]).join(&hex);
     fs_err::create_dir_all(cached.parent().unwrap()).unwrap();
     fs_err::write(&cached, "a wrong file").unwrap();
-    workspace.run(&["lock"]).exits(0).says(&["it is removed"]);
+    workspace.run(&["lock"]).exits(0).says(["it is removed"]);
     assert!(lock_text(&workspace).contains("size = 5\n"), "{}", lock_text(&workspace));
     assert_eq!(fs_err::read_to_string(cached).unwrap(), "right");
 }

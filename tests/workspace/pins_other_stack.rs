@@ -49,8 +49,8 @@ impl Stack {
     fn with(components: [&str; 2]) -> Self {
         let workspace = Workspace::init();
         for name in components {
-            workspace.write(&format!("specs-templates/{name}/component.toml"), "");
-            workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
+            workspace.write(format!("specs-templates/{name}/component.toml"), "");
+            workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
         }
         Self { workspace, xla: Default::default() }
     }
@@ -65,10 +65,10 @@ impl Stack {
         let source = |name: &str| format!("version = \"0.1\"\ngit = \"{}\"\n", stack.repository(name));
         stack
             .workspace
-            .write("pins/stable.toml", &format!("[jax]\n{}\n[jaxlib]\n{}", source("jax"), source("jaxlib")));
+            .write("pins/stable.toml", format!("[jax]\n{}\n[jaxlib]\n{}", source("jax"), source("jaxlib")));
         stack.workspace.write(
             "upstreams.toml",
-            &UPSTREAMS.replace("XLA\"\n\n", &format!("{}\"\n\n", stack.repository("xla"))),
+            UPSTREAMS.replace("XLA\"\n\n", &format!("{}\"\n\n", stack.repository("xla"))),
         );
         stack
     }
@@ -113,7 +113,7 @@ impl Stack {
     fn check_with(&self, from: &str, to: &str) -> crate::support::Ran {
         let set = self.workspace.read("pins/stable.toml");
         assert!(set.contains(from), "{from}\n{set}");
-        self.workspace.write("pins/stable.toml", &set.replace(from, to));
+        self.workspace.write("pins/stable.toml", set.replace(from, to));
         let ran = self.workspace.run(&["pins", "check"]);
         self.workspace.write("pins/stable.toml", &set);
         ran
@@ -132,12 +132,12 @@ fn derives_a_set_from_declared_files() {
     ] {
         assert!(set.contains(part), "{part}\n{set}");
     }
-    stack.workspace.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 2 upstream files"]);
+    stack.workspace.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings; 2 upstream files"]);
     stack
         .workspace
         .run(&["pins", "derive", "--from", "jaxlib=0.9.0"])
         .exits(2)
-        .says(&["declares none of its files", "begin with one of jax"]);
+        .says(["declares none of its files", "begin with one of jax"]);
 }
 
 #[test]
@@ -146,29 +146,29 @@ fn checks_a_set_against_declared_files() {
     stack
         .check_with("pyproject.toml:5: jaxlib==0.9.0\nversion = \"0.9.0\"", "x\nversion = \"0.8.0\"")
         .exits(1)
-        .says(&[
+        .says([
             "jax 0.9.0 wants jaxlib 0.9.0, and the set has 0.8.0",
             "jax 0.9.0, pyproject.toml:5 says `jaxlib==0.9.0`",
             "jaxlib 0.8.0 allows Python >=3.10, <3.14, and the chroot fedora-43 has 3.14",
         ]);
     let [old, new] = &stack.xla;
-    stack.check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\"")).exits(1).says(&[
+    stack.check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\"")).exits(1).says([
         "jax 0.9.0 needs another commit of xla than the set has",
         "third_party/xla/revision.bzl:2 says",
     ]);
     let older = "[[source]]\nof = \"jax\"\nname = \"xla\"\nversions = \"<0.9\"\ngit = \"https://h/xla\"\n";
-    stack.workspace.write("upstreams.toml", &format!("{}\n{older}", stack.workspace.read("upstreams.toml")));
+    stack.workspace.write("upstreams.toml", format!("{}\n{older}", stack.workspace.read("upstreams.toml")));
     let git = |url: &str| format!("git = \"{url}\"\ncommit = \"{new}\"");
     let xla = stack.repository("xla");
-    stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).says(&[
+    stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).says([
         "warning: pins/stable.toml:",
         "jax 0.9.0 has xla in [HOLDER]/upstream/xla, and the set takes it from the repository of other versions",
     ]);
-    stack.check_with(&git(&xla), &git("https://h/mirror")).exits(0).says(&["0 errors, 0 warnings"]);
+    stack.check_with(&git(&xla), &git("https://h/mirror")).exits(0).says(["0 errors, 0 warnings"]);
     stack
         .check_with("[jax.sources.xla]", "[jax.sources.other]")
         .exits(1)
-        .says(&["jax 0.9.0 needs xla, and the set has no source for it"]);
+        .says(["jax 0.9.0 needs xla, and the set has no source for it"]);
 }
 
 #[test]
@@ -184,12 +184,12 @@ fn reports_files_that_differ_from_their_declaration() {
             .workspace
             .run(&["pins", "derive", "--from", &format!("jax={version}")])
             .exits(1)
-            .says(&[&format!("jax {version}, third_party/xla/revision.bzl: {said}")]);
+            .says([&format!("jax {version}, third_party/xla/revision.bzl: {said}")]);
     }
     let dir = std::path::PathBuf::from(stack.repository("jax"));
     fs_err::remove_file(dir.join("third_party/xla/revision.bzl")).unwrap();
     stack.commit("jax", "v0.9.3", &[]);
-    stack.workspace.run(&["pins", "derive", "--from", "jax=0.9.3"]).exits(1).says(&[
+    stack.workspace.run(&["pins", "derive", "--from", "jax=0.9.3"]).exits(1).says([
         "third_party/xla/revision.bzl: there is no such file, though other versions have it (upstreams.toml:21)",
     ]);
 }
@@ -235,22 +235,22 @@ fact = [{ pattern = '^FETCH_HEAD=(?<value>[0-9a-f]{40})$', states = "commit", ab
     let pin = format!("version = \"{}\"\ngit = \"{}\"\n", &new[..8], stack.repository("llama-cpp"));
     let commit = format!("# ollama 0.2.0, Makefile.sync:1: FETCH_HEAD={new}\ncommit = \"{new}\"\n");
     assert!(set.contains(&(pin + &commit)), "{set}");
-    stack.workspace.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 1 upstream file and"]);
+    stack.workspace.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings; 1 upstream file and"]);
     stack
         .check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\""))
-        .says(&["ollama 0.2.0 takes another commit of llama-cpp"]);
+        .says(["ollama 0.2.0 takes another commit of llama-cpp"]);
 }
 
 #[test]
 fn works_without_upstreams_toml() {
     let stack = Stack::derived();
     fs_err::remove_file(stack.workspace.path("upstreams.toml")).unwrap();
-    stack.workspace.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings; 0 upstream files"]);
+    stack.workspace.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings; 0 upstream files"]);
     stack
         .workspace
         .run(&["pins", "derive", "--from", "jax=0.9.0"])
         .exits(2)
-        .says(&["upstreams.toml declares none of its files", "`[[file]]` with `of = \"jax\"`"]);
+        .says(["upstreams.toml declares none of its files", "`[[file]]` with `of = \"jax\"`"]);
 }
 
 #[test]

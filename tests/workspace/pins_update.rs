@@ -127,7 +127,7 @@ fn workspace() -> Workspace {
         file(&workspace, "2.0rc1", ""),
     ];
     fs_err::write(workspace.holder().join("simple/wheel/index.html"), page.concat()).unwrap();
-    workspace.write("pins/stable.toml", &pins(&workspace));
+    workspace.write("pins/stable.toml", pins(&workspace));
     workspace
 }
 
@@ -199,12 +199,12 @@ wheel           1.0     1.1        no: >=3.10, <3.14  pip index
     // Of one component alone; what is said next is about the set that was looked at.
     let one = run(&workspace, &["pins", "outdated", "engine", "--pins", "stable"]);
     one.exits(1);
-    one.says(&["`rocmrpm pins update engine --pins stable --dry-run`"]);
+    one.says(["`rocmrpm pins update engine --pins stable --dry-run`"]);
     assert!(!one.stdout.contains("wheel") && one.stdout.contains("engine/kernels"), "{}", one.stdout);
-    run(&workspace, &["pins", "outdated", "engin"]).exits(2).says(&["did you mean `engine`?"]);
+    run(&workspace, &["pins", "outdated", "engin"]).exits(2).says(["did you mean `engine`?"]);
 
     workspace.replace("pins/stable.toml", "python = \">=3.10, <3.14\"\n", "");
-    run(&workspace, &["pins", "outdated"]).exits(1).prints(&["yes; newest no: >=3.10,<3.14"]);
+    run(&workspace, &["pins", "outdated"]).exits(1).prints(["yes; newest no: >=3.10,<3.14"]);
     run(&workspace, &["pins", "update", "wheel"]).exits(0);
     run(&workspace, &["pins", "update", "engine"]).exits(0);
     workspace.replace(
@@ -221,24 +221,24 @@ fn an_origin_that_does_not_answer_is_a_row_unless_none_does() {
     fs_err::remove_dir_all(workspace.holder().join("kernels")).unwrap();
     run(&workspace, &["pins", "outdated"])
         .exits(1)
-        .prints(&["engine/kernels  1.0     not reached"])
-        .says(&["1 of 3 origins could not be asked, the first because"]);
+        .prints(["engine/kernels  1.0     not reached"])
+        .says(["1 of 3 origins could not be asked, the first because"]);
     fs_err::remove_dir_all(workspace.holder().join("engine")).unwrap();
     let ran = workspace.run(&["pins", "outdated"]);
     ran.exits(30);
-    ran.prints(&["engine/kernels  1.0     not reached"]);
-    ran.says(&["none of the 3 origins could be asked"]);
+    ran.prints(["engine/kernels  1.0     not reached"]);
+    ran.says(["none of the 3 origins could be asked"]);
 }
 
 #[test]
 fn an_update_changes_values_alone_and_tells_what_matters() {
     let workspace = workspace();
     let before = workspace.files();
-    run(&workspace, &["pins", "update", "engine", "--dry-run"]).exits(0).says(&["nothing was written"]);
+    run(&workspace, &["pins", "update", "engine", "--dry-run"]).exits(0).says(["nothing was written"]);
     assert_eq!(workspace.files(), before);
 
     let ran = run(&workspace, &["pins", "update", "engine"]);
-    ran.exits(0).says(&["`rocmrpm lock --pins stable`"]);
+    ran.exits(0).says(["`rocmrpm lock --pins stable`"]);
     let [old, new] = ["v1.0", "v2.0"].map(|tag| commit_of(&workspace, "engine", tag));
     let shown = ran.stdout.replace(&old[..12], "[OLD]").replace(&new[..12], "[NEW]");
     assert_data_eq!(
@@ -291,10 +291,10 @@ Licence files
         .replace("version = \"1.0\" # 1.0 is", "version = \"2.0\" # 1.0 is")
         .replace(&format!("commit = \"{old}\""), &format!("commit = \"{new}\""));
     assert_eq!(workspace.read("pins/stable.toml"), expected);
-    run(&workspace, &["pins", "update", "engine"]).exits(0).says(&["Unchanged"]);
+    run(&workspace, &["pins", "update", "engine"]).exits(0).says(["Unchanged"]);
 
     let back = run(&workspace, &["pins", "update", "engine", "1.0", "--json"]);
-    let back = back.exits(0).says(&["engine 1.0 is older than 2.0"]).document("rocmrpm/pins-update/1");
+    let back = back.exits(0).says(["engine 1.0 is older than 2.0"]).document("rocmrpm/pins-update/1");
     assert_eq!(back["older"], true);
     assert_eq!(back["upstream"]["patches"]["patches"][0]["state"], "applies");
     assert_eq!(workspace.read("pins/stable.toml"), pins(&workspace));
@@ -303,14 +303,14 @@ Licence files
 #[test]
 fn an_sdist_is_pinned_as_the_index_spells_it() {
     let workspace = workspace();
-    run(&workspace, &["pins", "update", "wheel", "1.1.0"]).exits(0).prints(&["wheel.version 1.0 -> 1.1"]);
+    run(&workspace, &["pins", "update", "wheel", "1.1.0"]).exits(0).prints(["wheel.version 1.0 -> 1.1"]);
     let digest = Sha256::of_bytes(sdist("wheel", "1.1", ""));
     assert!(
         workspace
             .read("pins/stable.toml")
             .contains(&format!("version = \"1.1\"\nsdist = \"wheel\"\nsha256 = \"{digest}\""))
     );
-    run(&workspace, &["pins", "update", "wheel", "1.2"]).exits(0).says(&["wheel-1.2.tar.gz is yanked"]);
+    run(&workspace, &["pins", "update", "wheel", "1.2"]).exits(0).says(["wheel-1.2.tar.gz is yanked"]);
 }
 
 #[test]
@@ -329,23 +329,23 @@ fn a_url_follows_the_forge_that_it_is_on() {
             "engine = {{ version = \"{version}\", url = \"{url}\", sha256 = \"{digest}\", top-folder = \"engine-{version}\" }}\r\n"
         )
     };
-    workspace.write("pins/stable.toml", &pin("1.0"));
-    run(&workspace, &["pins", "outdated"]).exits(1).prints(&["engine     1.0     2.0"]);
+    workspace.write("pins/stable.toml", pin("1.0"));
+    run(&workspace, &["pins", "outdated"]).exits(1).prints(["engine     1.0     2.0"]);
     run(&workspace, &["pins", "update", "engine"]).exits(0);
     assert_eq!(workspace.read("pins/stable.toml"), pin("2.0"));
     let ran = run(&workspace, &["pins", "update", "engine", "2.1"]);
     ran.exits(2);
-    ran.says(&["no tag for version 2.1", "help: the nearest are"]);
+    ran.says(["no tag for version 2.1", "help: the nearest are"]);
     assert_eq!(workspace.read("pins/stable.toml"), pin("2.0"));
     // A source that vanished must not hold anybody back.
     fs_err::remove_file(dir.join("v2.0.tar.gz")).unwrap();
     fs_err::remove_dir_all(workspace.holder().join("cache")).unwrap();
     run(&workspace, &["pins", "update", "engine", "1.0"])
         .exits(0)
-        .prints(&["Upstream's changes are not known"]);
+        .prints(["Upstream's changes are not known"]);
 
     workspace.replace("pins/stable.toml", "{version}", "1.0");
-    run(&workspace, &["pins", "update", "engine", "2.0"]).exits(2).says(&["its URL has no `{version}`"]);
+    run(&workspace, &["pins", "update", "engine", "2.0"]).exits(2).says(["its URL has no `{version}`"]);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn what_cannot_be_updated_is_told_and_nothing_is_written() {
     let mut permissions = fs_err::metadata(&path).unwrap().permissions();
     permissions.set_readonly(true);
     fs_err::set_permissions(&path, permissions).unwrap();
-    run(&workspace, &["pins", "update", "engine"]).exits(20).says(&["`pins/stable.toml` is read-only"]);
+    run(&workspace, &["pins", "update", "engine"]).exits(20).says(["`pins/stable.toml` is read-only"]);
     assert_eq!(workspace.files(), before);
 }
 
@@ -375,8 +375,8 @@ fn what_is_exported_and_imported_again_changes_nothing() {
     let text = pins(&workspace).replace("[engine]", "[torch]").replace("[engine.", "[torch.");
     workspace.write("upstreams.toml", "[[component]]\nname = \"torch\"\ntherock = \"pytorch\"\n");
     for name in ["component.toml", "engine.spec.tera"] {
-        let text = workspace.read(&format!("specs-templates/engine/{name}"));
-        workspace.write(&format!("specs-templates/torch/{name}"), &text);
+        let text = workspace.read(format!("specs-templates/engine/{name}"));
+        workspace.write(format!("specs-templates/torch/{name}"), &text);
     }
     workspace.write("pins/stable.toml", &text);
     let before = workspace.files();
@@ -386,7 +386,7 @@ fn what_is_exported_and_imported_again_changes_nothing() {
         let ran = run(&workspace, &["pins", "export", "--format", format, "-o", file]);
         ran.exits(0);
         ran.says(warns.as_slice());
-        run(&workspace, &["pins", "import", file]).exits(0).says(&["Unchanged"]);
+        run(&workspace, &["pins", "import", file]).exits(0).says(["Unchanged"]);
         assert_eq!(workspace.files(), before, "{format}");
     }
     let commit = commit_of(&workspace, "engine", "v1.0");
@@ -417,11 +417,11 @@ fn an_import_takes_versions_over_and_resolves_what_it_does_not_say() {
     );
     let ran = run(&workspace, &["pins", "import", "v.env", "--dry-run"]);
     ran.exits(0);
-    ran.says(&["goes by the name of: VLM_VERSION", "ROCM_VERSION is 7", "nothing was written"]);
+    ran.says(["goes by the name of: VLM_VERSION", "ROCM_VERSION is 7", "nothing was written"]);
     assert_eq!(workspace.read("pins/stable.toml"), pins(&workspace));
     run(&workspace, &["pins", "import", "v.env"])
         .exits(0)
-        .prints(&["engine.version", "engine.sources.data.commit"]);
+        .prints(["engine.version", "engine.sources.data.commit"]);
     let old = commit_of(&workspace, "engine", "v1.0");
     let [before, after] =
         ["1.0", "1.1"].map(|version| Sha256::of_bytes(sdist("wheel", version, "")).to_string());
@@ -458,13 +458,13 @@ fn files_that_can_mean_two_things_are_refused_with_the_place() {
     assert_eq!(workspace.files(), before);
     workspace.write(
         "pins/stable.toml",
-        &pins(&workspace).replace("[engine]", "[triton]").replace("[engine.", "[triton."),
+        pins(&workspace).replace("[engine]", "[triton]").replace("[engine.", "[triton."),
     );
     fs_err::rename(workspace.path("specs-templates/engine"), workspace.path("specs-templates/triton"))
         .unwrap();
     workspace.write("upstreams.toml", "[[component]]\nname = \"triton\"\ntherock = \"triton\"\n");
     workspace.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
-    run(&workspace, &["pins", "import", "m.json"]).exits(3).says(&["the branch `main` and no commit"]);
+    run(&workspace, &["pins", "import", "m.json"]).exits(3).says(["the branch `main` and no commit"]);
 }
 
 #[test]

@@ -20,8 +20,8 @@ impl Stand {
         let workspace = Workspace::init();
         workspace.write("upstreams.toml", include_str!("../../upstreams.toml"));
         for name in COMPONENTS {
-            workspace.write(&format!("specs-templates/{name}/component.toml"), "memory-per-job = \"1 GB\"\n");
-            workspace.write(&format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
+            workspace.write(format!("specs-templates/{name}/component.toml"), "memory-per-job = \"1 GB\"\n");
+            workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
         }
         let stand = Self { workspace, index: Index::empty() };
         let llvm = stand.commit("llvm", "llvmorg-22", &[(
@@ -188,7 +188,7 @@ fn a_set_follows_from_vllm_down_to_llvm() {
     let stand = Stand::new();
     agreeing(&stand);
     let derived = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
-    stand.run(&derived).exits(0).says(&["Derived pins/new.toml: 8 components, 7 from"]);
+    stand.run(&derived).exits(0).says(["Derived pins/new.toml: 8 components, 7 from"]);
     let text = stand.workspace.read("pins/new.toml");
     for line in [
         "# vllm 0.20.2, pyproject.toml:3: torch == 2.11.0\n",
@@ -236,8 +236,8 @@ fn a_set_follows_from_vllm_down_to_llvm() {
         ]
     );
     // The same again is the same, and from the cache alone too.
-    stand.run(&derived).exits(0).says(&["Unchanged pins/new.toml"]);
-    stand.run(&["pins", "check", "--pins", "new", "--offline"]).exits(0).says(&[
+    stand.run(&derived).exits(0).says(["Unchanged pins/new.toml"]);
+    stand.run(&["pins", "check", "--pins", "new", "--offline"]).exits(0).says([
         "Checked pins/new.toml",
         "0 errors, 1 warning;",
         "torch 2.11.0 knows no ROCm above 7.2, and the provider amdrocm has ROCm 7.14",
@@ -254,7 +254,7 @@ fn a_set_follows_from_vllm_down_to_llvm() {
 fn a_set_follows_from_torch_alone() {
     let stand = Stand::new();
     let row = "# upstreams.toml: torch 2.11.0: METADATA of torch and torchvision; pytorch/pytorch#174105\n";
-    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints(&[
+    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints([
         &format!("{row}version = \"0.26.0\"\n"),
         "[triton]\n\
          # torch 2.11.0, .ci/docker/triton_version.txt:1: 3.6.0\n\
@@ -270,7 +270,7 @@ fn contradictions_are_told_and_a_choice_decides() {
     let files = vllm_files("2.14.0", "2.11.0+rocm7.14.0", &stand.repository("triton").display().to_string());
     stand.vllm("0.20.3", &borrowed(&files));
     let derive = ["pins", "derive", "--from", "vllm=0.20.3", "--output", "new"];
-    stand.run(&derive).exits(1).says(&[
+    stand.run(&derive).exits(1).says([
         "upstream's files contradict each other about torch",
         "vllm 0.20.3, pyproject.toml:3: torch: torch == 2.14.0",
         "vllm 0.20.3, requirements/build/rocm.txt:1: torch: torch==2.11.0+rocm7.14.0",
@@ -314,7 +314,7 @@ fn contradictions_are_told_and_a_choice_decides() {
     for (choice, said) in [("tirch=1", "did you mean `torch`?"), ("vllm=1", "not derived")] {
         let mut args = derive.to_vec();
         args.extend(["--choose", choice]);
-        stand.run(&args).exits(2).says(&[said]);
+        stand.run(&args).exits(2).says([said]);
     }
 }
 
@@ -325,7 +325,7 @@ fn what_is_out_of_reach_is_named_and_nothing_is_written() {
     fs_err::remove_dir_all(stand.repository("torch")).unwrap();
     fs_err::remove_dir_all(stand.repository("aotriton")).unwrap();
     let derive = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
-    stand.run(&derive).exits(30).says(&[
+    stand.run(&derive).exits(30).says([
         "the source of torch 2.11.0",
         "what makes torch 2.11.0 immutable",
         "aotriton, from cmake/External/aotriton.cmake",
@@ -336,7 +336,7 @@ fn what_is_out_of_reach_is_named_and_nothing_is_written() {
     assert_eq!(stand.sets(), ["stable.toml"]);
     let offline = Stand::new();
     agreeing(&offline);
-    offline.run(&["pins", "derive", "--from", "vllm=0.20.2", "--offline"]).exits(30).says(&[
+    offline.run(&["pins", "derive", "--from", "vllm=0.20.2", "--offline"]).exits(30).says([
         "the source of vllm 0.20.2 ",
         "--offline",
         "torch, from pyproject.toml",
@@ -350,12 +350,12 @@ fn bad_input_is_told() {
     stand
         .run(&["pins", "derive", "--from", "vllm=0.99"])
         .exits(3)
-        .says(&["no sdist of `vllm` 0.99", "0.20.2"]);
-    stand.run(&["pins", "derive", "--from", "torch=9.9"]).exits(3).says(&["v2.11.0"]);
+        .says(["no sdist of `vllm` 0.99", "0.20.2"]);
+    stand.run(&["pins", "derive", "--from", "torch=9.9"]).exits(3).says(["v2.11.0"]);
     stand
         .run(&["pins", "derive", "--from", "extra=1"])
         .exits(2)
-        .says(&["begin with one of vllm, torch, triton"]);
+        .says(["begin with one of vllm, torch, triton"]);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "../x"]).exits(2);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--base", "none"]).exits(2);
     for (version, path, text, said) in [
@@ -371,7 +371,7 @@ fn bad_input_is_told() {
         stand
             .run(&["pins", "derive", "--from", &from, "--output", "new"])
             .exits(1)
-            .says(&[said, "--choose torch=VERSION"]);
+            .says([said, "--choose torch=VERSION"]);
     }
     let huge = "x".repeat(5 << 20);
     let mut part: Vec<(&str, &str)> = borrowed(&files);
@@ -381,7 +381,7 @@ fn bad_input_is_told() {
     stand
         .run(&["pins", "derive", "--from", "vllm=0.20.8"])
         .exits(1)
-        .says(&["5242880 bytes", "--choose triton-kernels=VERSION"]);
+        .says(["5242880 bytes", "--choose triton-kernels=VERSION"]);
     // A choice takes the place of what the file would have said.
     let kernels = format!(
         "{}\n[triton-kernels]\nversion = \"0.1\"\ngit = \"{}\"\n",
@@ -393,8 +393,8 @@ fn bad_input_is_told() {
     stand
         .run(&["pins", "derive", "--from", "vllm=0.20.8", "--choose", choose])
         .exits(0)
-        .says(&["warning: vllm 0.20.8, cmake/external_projects/triton_kernels.cmake: it has 5242880 bytes"])
-        .prints(&["# chosen: --choose triton-kernels=3.6.0\nversion = \"3.6.0\"\n"]);
+        .says(["warning: vllm 0.20.8, cmake/external_projects/triton_kernels.cmake: it has 5242880 bytes"])
+        .prints(["# chosen: --choose triton-kernels=3.6.0\nversion = \"3.6.0\"\n"]);
     assert_eq!(stand.sets(), ["stable.toml"]);
 }
 
@@ -407,16 +407,16 @@ fn an_impossible_set_is_explained_with_both_places() {
     stand.run(&["pins", "check"]).exits(0);
     let with = |from: &str, to: &str| {
         assert!(good.contains(from), "{from}");
-        stand.workspace.write("pins/stable.toml", &good.replace(from, to));
+        stand.workspace.write("pins/stable.toml", good.replace(from, to));
     };
     with("version = \"3.6.0\"\n", "version = \"3.5.1\"\n");
-    stand.run(&["pins", "check"]).exits(1).says(&[
+    stand.run(&["pins", "check"]).exits(1).says([
         "torch 2.11.0 and vllm 0.20.2 wants triton 3.6.0, and the set has 3.5.1",
         "pins/stable.toml:",
         "torch 2.11.0, .ci/docker/triton_version.txt:1 says `3.6.0`",
     ]);
     with("version = \"0.26.0\"", "version = \"0.28.0\"");
-    stand.run(&["pins", "check"]).exits(1).says(&[
+    stand.run(&["pins", "check"]).exits(1).says([
         "vllm 0.20.2 wants torchvision 0.26.0, and the set has 0.28.0",
         "version = \"0.28.0\"",
         "requirements/build/rocm.txt:2",
@@ -426,7 +426,7 @@ fn an_impossible_set_is_explained_with_both_places() {
     stand
         .run(&["pins", "check"])
         .exits(1)
-        .says(&["triton 3.6.0 needs another commit of llvm than the set has", "cmake/llvm-hash.txt:1"]);
+        .says(["triton 3.6.0 needs another commit of llvm than the set has", "cmake/llvm-hash.txt:1"]);
     // A workspace for a GPU that vLLM cannot be built for.
     stand.workspace.write("pins/stable.toml", &good);
     stand.workspace.replace("rocmrpm.toml", "gfx1151", "gfx1152");
@@ -442,7 +442,7 @@ fn an_impossible_set_is_explained_with_both_places() {
     fs_err::remove_dir_all(stand.workspace.holder().join("cache")).unwrap();
     let ran = stand.run(&["pins", "check", "--offline"]);
     ran.exits(1);
-    ran.says(&[
+    ran.says([
         "not looked at: vllm 0.20.2: ",
         "--offline",
         "goes with torch ==2.11.0, and the set has 2.10.0",
@@ -458,21 +458,21 @@ fn chroot_provider_and_crates_are_looked_at() {
     stand.workspace.replace("mock-configs/fedora-43.toml", "python = \"3.14\"", "python = \"3.15\"");
     let left_out =
         "vllm 0.20.2 allows Python >=3.10, <3.15, and the chroot fedora-43 has 3.15: it is left out";
-    stand.run(&["pins", "check"]).exits(0).says(&[left_out, "pyproject.toml:6 says"]);
+    stand.run(&["pins", "check"]).exits(0).says([left_out, "pyproject.toml:6 says"]);
     let text = stand.workspace.read("pins/stable.toml");
     let (before, after) = text.split_at(text.rfind("python = ").unwrap());
-    stand.workspace.write("pins/stable.toml", &format!("{before}{}", after.split_once('\n').unwrap().1));
-    stand.run(&["pins", "check"]).exits(1).says(&["error: vllm 0.20.2 allows Python >=3.10, <3.15"]);
+    stand.workspace.write("pins/stable.toml", format!("{before}{}", after.split_once('\n').unwrap().1));
+    stand.run(&["pins", "check"]).exits(1).says(["error: vllm 0.20.2 allows Python >=3.10, <3.15"]);
     // triton is left out by its range, unless the set says otherwise.
     let wider = text.replace("(3, 14)\npython = \">=3.10, <3.15\"", "(3, 14)\npython = \">=3.10\"");
     assert_ne!(wider, text);
     stand.workspace.write("pins/stable.toml", &wider);
-    stand.run(&["pins", "check"]).exits(0).says(&["warning: pins/stable.toml:", "is there a patch for it?"]);
+    stand.run(&["pins", "check"]).exits(0).says(["warning: pins/stable.toml:", "is there a patch for it?"]);
     stand.workspace.write("pins/stable.toml", &text);
     stand.workspace.replace("mock-configs/fedora-43.toml", "python = \"3.15\"", "python = \"3.14\"");
     stand.workspace.replace("mock-configs/rocm/amdrocm.toml", "version = \"7.14\"", "version = \"6.1\"");
     let too_old = "torch 2.11.0 needs ROCm 6.2 or newer, and the provider amdrocm has ROCm 6.1";
-    stand.run(&["pins", "check"]).exits(1).says(&[too_old, "cmake/External/aotriton.cmake:3 says"]);
+    stand.run(&["pins", "check"]).exits(1).says([too_old, "cmake/External/aotriton.cmake:3 says"]);
     // The Rust part: derived with its crates, and missed where a set has none.
     stand.workspace.replace("mock-configs/rocm/amdrocm.toml", "version = \"6.1\"", "version = \"7.2\"");
     let mut files = vllm_files("2.11.0", "2.11.0", &stand.repository("triton").display().to_string());
@@ -481,11 +481,11 @@ fn chroot_provider_and_crates_are_looked_at() {
     stand.vllm("0.22.0", &borrowed(&files));
     stand.run(&["pins", "derive", "--from", "vllm=0.22.0", "--output", "stable"]).exits(0);
     let text = stand.workspace.read("pins/stable.toml");
-    stand.run(&["pins", "check"]).exits(0).says(&["0 errors, 0 warnings"]);
+    stand.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings"]);
     let (without, crates) = text.split_once("[vllm.sources.crates]").unwrap();
     assert!(crates.contains("rust/Cargo.lock: 1 crate\n"), "{crates}");
     stand.workspace.write("pins/stable.toml", without);
-    stand.run(&["pins", "check"]).exits(1).says(&["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
+    stand.run(&["pins", "check"]).exits(1).says(["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
     // Back to a version without Rust, the crates go.
     stand.workspace.write("pins/stable.toml", &text);
     let back = stand.run(&["pins", "derive", "--from", "vllm=0.20.2"]);
@@ -506,7 +506,7 @@ fn a_fork_of_torch_names_the_commits_beside_it() {
     let dir = stand.repository("torch");
     stand.workspace.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
     assert_ne!(stand.commit_of("torch", "v2.11.0"), released);
-    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints(&[
+    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints([
         &format!("# torch 2.11.0, related_commits:1: ubuntu|pytorch|torchvision|main|{commit}|"),
         &format!("commit = \"{commit}\"\n"),
         "version = \"0.26.0\"\n",
@@ -514,7 +514,7 @@ fn a_fork_of_torch_names_the_commits_beside_it() {
     let differ = line("ubuntu", &commit) + &line("centos", &"2".repeat(40));
     stand.commit("torch", "v2.11.0.2", &[("related_commits", &differ)]);
     stand.workspace.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
-    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(1).says(&[
+    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(1).says([
         "contradict each other about torchvision",
         "related_commits:1",
         "related_commits:2",

@@ -39,7 +39,7 @@ impl Set {
     /// Renders the specs for a chroot.
     fn render(&self, chroot: &str) -> Vec<PathBuf> {
         self.run(chroot, &["render"]).exits(0);
-        let specs = fs_err::read_dir(self.workspace.path(&format!("build/{chroot}/specs"))).unwrap();
+        let specs = fs_err::read_dir(self.workspace.path(format!("build/{chroot}/specs"))).unwrap();
         let mut specs: Vec<_> = specs.map(|entry| entry.unwrap().path()).collect();
         specs.sort();
         assert!(!specs.is_empty(), "{} for {chroot}", self.name);
@@ -273,7 +273,7 @@ fn lint_finds_no_mistake_and_everything_that_is_required() {
             let mut ran = set.run(&chroot, &["lint", "--json"]);
             if let Some(others) = set.without_closure(&chroot) {
                 let command = format!("`rocmrpm closure --pins {} --chroot {chroot} --write`", set.name);
-                ran.exits(3).says(&[&command]);
+                ran.exits(3).says([&command]);
                 let others: Vec<&str> = others.iter().map(String::as_str).collect();
                 specs = others.len();
                 ran = set.run(&chroot, &[&["lint", "--json"], others.as_slice()].concat());
@@ -301,7 +301,7 @@ fn lint_misses_a_package_that_a_release_does_not_have() {
         "\nBuildRequires: rocmrpm-nobody-has-this\n\n%description",
     );
     for chroot in releases() {
-        let found = findings(&set.run(&chroot, &["lint", "llama-cpp", "--json"]).exits(1));
+        let found = findings(set.run(&chroot, &["lint", "llama-cpp", "--json"]).exits(1));
         let missing = found
             .iter()
             .any(|(_, id, what)| id == "requirement-missing" && what.ends_with(" rocmrpm-nobody-has-this"));
@@ -315,7 +315,7 @@ fn the_locks_hold_without_a_cache_and_without_a_network() {
         let file = format!("pins/{}.lock", set.name);
         assert!(set.workspace.path(&file).is_file(), "{file}");
         let check = ["lock", "--check", "--offline", "--pins", set.name.as_str()];
-        set.workspace.run(&check).exits(0).says(&["Checked", &file]);
+        set.workspace.run(&check).exits(0).says(["Checked", &file]);
         // A commit that was changed since does not hold.
         let pins = format!("pins/{}.toml", set.name);
         let text = set.workspace.read(&pins);

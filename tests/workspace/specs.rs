@@ -35,7 +35,7 @@ fn names(workspace: &str, folder: &str) -> Vec<String> {
 
 /// Returns the rendered specs of a chroot by file name.
 fn rendered(lab: &Workspace, chroot: &str) -> Vec<(String, String)> {
-    let dir = lab.path(&format!("build/{chroot}/specs"));
+    let dir = lab.path(format!("build/{chroot}/specs"));
     let mut specs: Vec<(String, String)> = fs_err::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -59,7 +59,7 @@ fn every_spec_of_the_quickstart_is_read_by_rpm() {
             let specs = rendered(&lab, &chroot);
             assert_eq!(specs.len(), components, "{pins} {chroot}: {specs:?}");
             for (name, _) in specs {
-                let path = lab.path(&format!("build/{chroot}/specs/{name}"));
+                let path = lab.path(format!("build/{chroot}/specs/{name}"));
                 let parsed = support::rpmspec(&path, &["-P"]);
                 for left in ["<{", "<@", "@>", "<#"] {
                     assert!(!parsed.contains(left), "{name} for {chroot} has `{left}`:\n{parsed}");
@@ -132,7 +132,7 @@ fn the_same_inputs_give_the_same_bytes() {
         similar_asserts::assert_eq!(rendered(&one, "fedora-43"), rendered(&other, "fedora-43"));
         assert_eq!(one.read("Containerfile.fedora43"), other.read("Containerfile.fedora43"));
         let again = one.run(&["render"]);
-        again.exits(0).says(&["Unchanged Containerfile.fedora43"]);
+        again.exits(0).says(["Unchanged Containerfile.fedora43"]);
         assert!(!again.stderr.contains("Rendered"), "{}", again.stderr);
     }
 }
@@ -142,22 +142,22 @@ fn the_committed_container_files_are_up_to_date() {
     let lab = Workspace::empty();
     for (workspace, _) in WORKSPACES {
         let dir = Path::new(REPOSITORY).join(workspace);
-        lab.run(&["-C", dir.to_str().unwrap(), "render", "--check"]).exits(0).says(&["Checked"]);
+        lab.run(&["-C", dir.to_str().unwrap(), "render", "--check"]).exits(0).says(["Checked"]);
     }
 }
 
 #[test]
 fn a_container_file_that_is_not_up_to_date_is_told_and_shown() {
     let lab = Workspace::copy_of("examples/quickstart");
-    lab.run(&["render", "--check"]).exits(1).says(&["Differs Containerfile.fedora43", "`rocmrpm render`"]);
-    lab.run(&["render"]).exits(0).says(&["Rendered Containerfile.fedora43"]);
+    lab.run(&["render", "--check"]).exits(1).says(["Differs Containerfile.fedora43", "`rocmrpm render`"]);
+    lab.run(&["render"]).exits(0).says(["Rendered Containerfile.fedora43"]);
     lab.run(&["render", "--check"]).exits(0);
     lab.replace("pins/stable.toml", "7.0.2", "7.1.0");
     let before = lab.files();
-    lab.run(&["render", "--check"]).exits(1).says(&["Differs Containerfile.fedora43"]);
+    lab.run(&["render", "--check"]).exits(1).says(["Differs Containerfile.fedora43"]);
     let ran = lab.run(&["render", "--diff"]);
     ran.exits(0);
-    ran.prints(&[
+    ran.prints([
         "--- Containerfile.fedora43\n",
         "-    io.rocmrpm.component.amdsmi.version=\"7.0.2\"",
         "+    io.rocmrpm.component.amdsmi.version=\"7.1.0\"",

@@ -69,7 +69,7 @@ fn hostile() -> Workspace {
     let spec = SPEC.replace("%files", &format!("%prep\ntouch {dir}/PREPARED\n\n%files"));
     // The first line runs when rpm parses the spec.
     workspace
-        .write("specs-templates/one/one.spec.tera", &format!("%global parsed %(touch {dir}/PWNED)\n{spec}"));
+        .write("specs-templates/one/one.spec.tera", format!("%global parsed %(touch {dir}/PWNED)\n{spec}"));
     workspace.write("src/one/file.txt", "1\n");
     workspace.write("copr/project.toml", PROJECT);
     workspace.commit("Begin");
@@ -90,7 +90,7 @@ fn commands_run_no_code_of_an_untrusted_workspace() {
     let workspace = hostile();
     let before = workspace.files();
     for command in RUN_CODE {
-        without_trust(&workspace, command).exits(3).says(&[
+        without_trust(&workspace, command).exits(3).says([
             "error: `[HOLDER]/workspace` is not trusted, and this command runs code from it as you",
             "help: to trust it, run `rocmrpm trust [HOLDER]/workspace`",
         ]);
@@ -112,7 +112,7 @@ fn a_trusted_workspace_runs_its_code_until_that_is_taken_back() {
     assert!(has_run(&workspace), "{}", by_variable.stderr);
     fs_err::remove_file(workspace.holder().join("PWNED")).unwrap();
 
-    without_trust(&workspace, &["trust"]).exits(0).says(&["Trusted [HOLDER]/workspace"]);
+    without_trust(&workspace, &["trust"]).exits(0).says(["Trusted [HOLDER]/workspace"]);
     assert_eq!(without_trust(&workspace, &["trust", "--list"]).exits(0).stdout, "[HOLDER]/workspace\n");
     let by_list = without_trust(&workspace, &lint);
     assert!(has_run(&workspace), "{}", by_list.stderr);
@@ -120,16 +120,16 @@ fn a_trusted_workspace_runs_its_code_until_that_is_taken_back() {
     without_trust(&workspace, &["build", "--chroot", "host", "--until", "srpm"]).exits(0);
 
     // A workspace in a trusted one may be a clone of anything.
-    workspace.write("vendor/rocmrpm.toml", &workspace.read("rocmrpm.toml"));
+    workspace.write("vendor/rocmrpm.toml", workspace.read("rocmrpm.toml"));
     let mut below = workspace.command(&lint);
     below.env_remove("ROCMRPM_TRUST").current_dir(workspace.path("vendor"));
-    workspace.outcome(below).exits(3).says(&["run `rocmrpm trust [HOLDER]/workspace/vendor`"]);
+    workspace.outcome(below).exits(3).says(["run `rocmrpm trust [HOLDER]/workspace/vendor`"]);
 
-    without_trust(&workspace, &["trust", "--remove", "."]).exits(0).says(&["Removed [HOLDER]/workspace"]);
+    without_trust(&workspace, &["trust", "--remove", "."]).exits(0).says(["Removed [HOLDER]/workspace"]);
     without_trust(&workspace, &lint).exits(3);
     without_trust(&workspace, &["trust", "--remove"])
         .exits(2)
-        .says(&["is not in the list of trusted folders"]);
+        .says(["is not in the list of trusted folders"]);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_spec_of_another_folder_needs_trust_of_its_own() {
     let lint = ["lint", "--chroot", "host", "--spec", spec.to_str().unwrap()];
     workspace.replace("specs-templates/one/one.spec.tera", "%global parsed", "# ");
     workspace.replace("specs-templates/one/one.spec.tera", "%(", "%%(");
-    without_trust(&workspace, &lint).exits(3).says(&["run `rocmrpm trust [HOLDER]/other`"]);
+    without_trust(&workspace, &lint).exits(3).says(["run `rocmrpm trust [HOLDER]/other`"]);
     assert!(!has_run(&workspace));
     without_trust(&workspace, &["trust", workspace.holder().join("other").to_str().unwrap()]).exits(0);
     let ran = without_trust(&workspace, &lint);
@@ -166,12 +166,12 @@ fn init_trusts_only_what_it_made_itself() {
 #[test]
 fn a_damaged_list_is_an_error_that_names_it() {
     let workspace = hostile();
-    let list = workspace.holder().join("home/.local/state/rocmrpm/trust.json");
+    let list = workspace.holder().join("state/rocmrpm/trust.json");
     fs_err::write(&list, "{\"folders\": [\"/").unwrap();
     for command in [&["lint", "--chroot", "host"][..], &["trust"], &["trust", "--list"]] {
-        without_trust(&workspace, command).exits(20).says(&[
-            "`[HOLDER]/home/.local/state/rocmrpm/trust.json` is not a list of trusted folders",
-            "rm [HOLDER]/home/.local/state/rocmrpm/trust.json",
+        without_trust(&workspace, command).exits(20).says([
+            "`[HOLDER]/state/rocmrpm/trust.json` is not a list of trusted folders",
+            "rm [HOLDER]/state/rocmrpm/trust.json",
         ]);
     }
     without_trust(&workspace, &["plan", "--chroot", "host"]).exits(0);
@@ -217,7 +217,7 @@ fn asks_on_a_terminal_and_takes_only_yes_for_yes() {
     for answer in ["n\\n", "\\n", "yy\\n", "\\x04"] {
         let ran = on_terminal(&workspace, answer, &lint);
         ran.exits(3);
-        ran.prints(&[
+        ran.prints([
             "This command runs code from [HOLDER]/workspace as you: rpm runs macros of its specs.\n",
             "Trust [HOLDER]/workspace? [y/N] ",
             "is not trusted",

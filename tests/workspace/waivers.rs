@@ -7,7 +7,7 @@ use snapbox::{assert_data_eq, str};
 fn with(toml: &str) -> Workspace {
     let workspace = Workspace::init();
     for (path, text) in project("hello", "1.0") {
-        workspace.write(&format!("src/hello/{path}"), &text);
+        workspace.write(format!("src/hello/{path}"), &text);
     }
     workspace.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
     workspace.write("specs-templates/hello/component.toml", toml);
@@ -85,7 +85,7 @@ error: 8 mistakes in the workspace's files
 "#]]
     );
     let workspace = with("[inspect]\nwaive = \"not-stripped\"\n");
-    workspace.run(&["plan"]).exits(3).says(&["`waive` must be an array of tables", "component.toml:2:9"]);
+    workspace.run(&["plan"]).exits(3).says(["`waive` must be an array of tables", "component.toml:2:9"]);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn what_is_waived_lets_a_build_pass_and_is_told() {
     let workspace = with(&format!("[inspect]\ndevice-code = true\n\n{waiver}"));
     let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
     ran.exits(0);
-    ran.says(&[
+    ran.says([
         "Waived hello: found no GPU code in",
         "[device-code-absent], because: compiled when it is called",
     ]);
@@ -112,7 +112,7 @@ fn a_build_fails_with_a_waiver_that_matches_nothing() {
         with("[[inspect.waive]]\nrule = \"not-stripped\"\nfile = \"*/hello.so\"\nreason = \"known\"\n");
     let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
     ran.exits(1);
-    ran.says(&[
+    ran.says([
         "`hello` did not pass inspection: 1 error",
         "specs-templates/hello/component.toml: found a waiver of `not-stripped`, file `*/hello.so` that matches no finding",
         "help: remove the `[[inspect.waive]]` table",

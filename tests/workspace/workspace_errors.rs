@@ -67,7 +67,7 @@ fn sound() -> Workspace {
 
 #[test]
 fn a_sound_workspace_has_no_mistakes() {
-    sound().run(&["plan"]).exits(0).prints(&["base", "top"]);
+    sound().run(&["plan"]).exits(0).prints(["base", "top"]);
 }
 
 #[test]
@@ -255,7 +255,7 @@ error: this is not valid TOML
   |
 1 |   [stack
   |  _______^
-2 | | name = "workspace"
+2 | | name = "lab"
   | |_^ unclosed table, expected `]`
 
 error: this is not valid TOML
@@ -293,7 +293,7 @@ fn one_slip_is_one_mistake() {
         let workspace = sound();
         workspace.replace(file, old, new);
         let ran = workspace.run(&["plan"]);
-        ran.exits(3).says(&["error: this is not valid TOML", place]);
+        ran.exits(3).says(["error: this is not valid TOML", place]);
         let one = "error: 1 mistake in the workspace's files";
         assert!(ran.stderr.contains(one), "{file} with `{new}`:\n{}", ran.stderr);
     }
@@ -347,16 +347,16 @@ error: components require each other in a circle: base -> top -> base
 fn a_component_without_a_supported_target_is_refused_unless_it_is_optional() {
     let workspace = sound();
     workspace.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\n");
-    workspace.run(&["plan"]).exits(3).says(&[
+    workspace.run(&["plan"]).exits(3).says([
         "`top` cannot be built: upstream supports none of the workspace's GPU targets (gfx1151)",
         "--> specs-templates/top/component.toml",
         "set `optional = true`",
     ]);
     workspace.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\noptional = true\n");
     let ran = workspace.run(&["plan"]);
-    ran.exits(0).says(&["warning: `top` is left out"]);
+    ran.exits(0).says(["warning: `top` is left out"]);
     assert!(!ran.stdout.contains("top"), "{}", ran.stdout);
-    workspace.run(&["plan", "top"]).exits(3).says(&["error: `top` cannot be built"]);
+    workspace.run(&["plan", "top"]).exits(3).says(["error: `top` cannot be built"]);
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn unknown_names_on_the_command_line_name_the_nearest() {
         (["build", "--until", "rmp"], "there is no stage `rmp`", "did you mean `rpm`?"),
     ] {
         let ran = workspace.run(&args);
-        ran.exits(2).says(&[error, help]);
+        ran.exits(2).says([error, help]);
         assert_eq!(ran.stdout, "");
     }
 }
@@ -409,9 +409,9 @@ fn unknown_names_on_the_command_line_name_the_nearest() {
 fn an_overriding_version_must_be_one_of_an_rpm() {
     for version in ["2-1", "a b", "%{x}", "$(id)", "'"] {
         let pin = format!("top={version}");
-        sound().run(&["plan", "--pin", &pin]).exits(2).says(&["cannot be the version of an RPM"]);
+        sound().run(&["plan", "--pin", &pin]).exits(2).says(["cannot be the version of an RPM"]);
     }
-    sound().run(&["plan", "--pin", "top"]).exits(2).says(&["expected NAME=VERSION"]);
+    sound().run(&["plan", "--pin", "top"]).exits(2).says(["expected NAME=VERSION"]);
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn a_mistake_in_a_shared_template_is_told_once_and_in_that_file() {
     let workspace = sound();
     workspace.replace("specs-templates/_shared/build-env.tera", "<{ export.value }>", "<{ export.valeu }>");
     let ran = workspace.run(&["render"]);
-    ran.exits(3).says(&["specs-templates/_shared/build-env.tera:1:"]);
+    ran.exits(3).says(["specs-templates/_shared/build-env.tera:1:"]);
     assert_eq!(ran.stderr.matches("export.valeu").count(), 1, "{}", ran.stderr);
 }
 
@@ -493,8 +493,8 @@ fn what_a_spec_leaves_out_is_an_error() {
     );
     workspace.write("specs-templates/top/0001-x.patch", "Subject: x\n\nOrigin: own\nDrop-When: never\n---\n");
     let pins = workspace.read("pins/stable.toml");
-    workspace.write("pins/stable.toml", &format!("{pins}[top.sources.more]\npath = \"src/base\"\n"));
-    workspace.run(&["render"]).exits(3).says(&[
+    workspace.write("pins/stable.toml", format!("{pins}[top.sources.more]\npath = \"src/base\"\n"));
+    workspace.run(&["render"]).exits(3).says([
         "the template `specs-templates/top/top.spec.tera` leaves out source `top-more-2.0.tar.gz`, \
          patch `0001-x.patch`, edit of 'a.txt'",
         "`<@ include \"_shared/edits.tera\" @>` behind %autosetup",
@@ -592,26 +592,26 @@ fn refuses_a_pin_without_a_digest_until_it_is_locked() {
         let help = format!("help: `rocmrpm lock` fetches it once and records its {missing}");
         let ran = workspace.run_with_index(&index, &["build", "--until", "sources", name]);
         ran.exits(3);
-        ran.says(&[&format!("`{name}`"), &help]);
+        ran.says([&format!("`{name}`"), &help]);
     }
     assert!(!workspace.path("pins/stable.lock").exists());
 
     // One source that cannot be had, and nothing is written.
     let nowhere = Index::empty();
-    workspace.run_with_index(&nowhere, &["lock"]).exits(3).says(&["has no project `hello`"]);
+    workspace.run_with_index(&nowhere, &["lock"]).exits(3).says(["has no project `hello`"]);
     assert!(!workspace.path("pins/stable.lock").exists());
 
-    workspace.run_with_index(&index, &["lock"]).exits(0).says(&["Locked pins/stable.lock: 3 sources"]);
+    workspace.run_with_index(&index, &["lock"]).exits(0).says(["Locked pins/stable.lock: 3 sources"]);
     let lock = workspace.read("pins/stable.lock");
     assert!(lock.contains(workspace.git_in(&upstream, &["rev-parse", "HEAD"]).trim()), "{lock}");
     let digest = rocmrpm::digest::Sha256::of_file(&archive).unwrap().0;
     assert!(lock.contains(&format!("sha256 = \"{digest}\"")), "{lock}");
     assert_eq!(workspace.read("pins/stable.toml"), pins, "the pins themselves stay as they were written");
 
-    workspace.run_with_index(&index, &["lock"]).exits(0).says(&["Unchanged pins/stable.lock: 3 sources"]);
+    workspace.run_with_index(&index, &["lock"]).exits(0).says(["Unchanged pins/stable.lock: 3 sources"]);
     assert_eq!(workspace.read("pins/stable.lock"), lock);
-    workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0).says(&["Fetched 3 sources"]);
-    workspace.run(&["build", "--until", "sources", "--offline"]).exits(0).says(&["Fetched 3 sources"]);
+    workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0).says(["Fetched 3 sources"]);
+    workspace.run(&["build", "--until", "sources", "--offline"]).exits(0).says(["Fetched 3 sources"]);
     workspace.run(&["plan"]).exits(0);
 
     // A file that is no longer what was locked is refused with both digests.
@@ -621,7 +621,7 @@ fn refuses_a_pin_without_a_digest_until_it_is_locked() {
     let found = rocmrpm::digest::Sha256::of_bytes(&other);
     let ran = workspace.run(&["build", "--until", "sources", "top", "--chroot", "fedora-43"]);
     ran.exits(30);
-    ran.says(&[&digest.to_string(), &found.to_string()]);
+    ran.says([&digest.to_string(), &found.to_string()]);
 }
 
 #[test]
@@ -674,10 +674,10 @@ fn what_the_provider_brings_is_not_built() {
     workspace
         .run(&["plan"])
         .exits(0)
-        .says(&["`base` is left out: the ROCm provider `fedora` brings it"])
-        .prints(&["top"]);
+        .says(["`base` is left out: the ROCm provider `fedora` brings it"])
+        .prints(["top"]);
     workspace.replace("mock-configs/rocm/fedora.toml", "[\"base\"]", "[\"bass\"]");
-    workspace.run(&["plan"]).exits(3).says(&[
+    workspace.run(&["plan"]).exits(3).says([
         "unknown component `bass`",
         "fedora.toml:1:11",
         "did you mean `base`?",
@@ -720,7 +720,7 @@ reason = ""
     let ran = workspace.run(&["plan"]);
     ran.exits(3);
     assert_eq!(ran.stdout, "");
-    ran.says(&[
+    ran.says([
         "error: the path leads out of the source\n --> specs-templates/top/component.toml:4:37",
         "error: `a b` cannot be a package's name\n --> specs-templates/top/component.toml:5:11",
         "error: unknown key `extra`\n --> specs-templates/top/component.toml:6:1",
@@ -742,12 +742,12 @@ reason = ""
         "specs-templates/top/component.toml",
         "[[closure.member]]\nname = \"ray\"\nreason = \"x\"\n\n[[closure.member]]\nname = \"ray\"\nreason = \"y\"\n",
     );
-    workspace.run(&["plan"]).exits(3).says(&[
+    workspace.run(&["plan"]).exits(3).says([
         "`ray` is decided twice",
         "component.toml:6:8",
         "keep one of the two",
     ]);
     workspace.write("specs-templates/base/component.toml", "[closure]\n");
     workspace.write("specs-templates/top/component.toml", "[closure]\n");
-    workspace.run(&["plan"]).exits(3).says(&["`base` has a table `[closure]` already"]);
+    workspace.run(&["plan"]).exits(3).says(["`base` has a table `[closure]` already"]);
 }

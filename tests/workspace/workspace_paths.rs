@@ -58,7 +58,7 @@ fn a_link_below_build_is_not_followed() {
         symlink(workspace.holder().join("victim"), workspace.path(link)).unwrap();
         for command in commands {
             let message = format!("`{link}` is a link to `[HOLDER]/victim`");
-            workspace.run(command).exits(3).says(&[&message, &format!("help: remove the link: rm {link}")]);
+            workspace.run(command).exits(3).says([&message, &format!("help: remove the link: rm {link}")]);
             is_untouched(&workspace);
         }
         fs_err::remove_file(workspace.path(link)).unwrap();
@@ -80,7 +80,7 @@ fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
         ] {
             let message =
                 format!("`{link}` is a link to `[HOLDER]/victim/one/thesis`, outside the workspace");
-            workspace.run(command).exits(3).says(&[&message, &format!("rm {link}")]);
+            workspace.run(command).exits(3).says([&message, &format!("rm {link}")]);
         }
         fs_err::remove_file(workspace.path(link)).unwrap();
     }
@@ -88,8 +88,7 @@ fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
     // A link inside the workspace is read.
     workspace.write("specs-templates/_shared/a.tera", "# shared\n");
     symlink("a.tera", workspace.path("specs-templates/_shared/b.tera")).unwrap();
-    workspace
-        .write("specs-templates/one/one.spec.tera", &format!("<@ include \"_shared/b.tera\" @>\n{SPEC}"));
+    workspace.write("specs-templates/one/one.spec.tera", format!("<@ include \"_shared/b.tera\" @>\n{SPEC}"));
     workspace.run(&["render", "--chroot", "host"]).exits(0);
     assert!(workspace.read("build/host/specs/one.spec").contains("# shared"));
 }
@@ -101,7 +100,7 @@ fn init_writes_nothing_through_a_link() {
     for link in ["mock-configs", "pins", "specs-templates"] {
         symlink(workspace.holder().join("victim"), workspace.path(link)).unwrap();
         let message = format!("`{link}` is a link to `[HOLDER]/victim`, outside the workspace");
-        workspace.run(&["init", "--name", "lab"]).exits(3).says(&[&message, &format!("rm {link}")]);
+        workspace.run(&["init", "--name", "lab"]).exits(3).says([&message, &format!("rm {link}")]);
         fs_err::remove_file(workspace.path(link)).unwrap();
     }
     assert_eq!(fs_err::read_dir(workspace.holder().join("victim")).unwrap().count(), 0);

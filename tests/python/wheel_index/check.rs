@@ -128,7 +128,7 @@ fn every_fault_is_named_and_nothing_is_changed() {
     );
     let text = workspace.run(&["index", "check"]);
     text.exits(1);
-    text.prints(&[
+    text.prints([
         "for Python 3.14 on x86_64",
         "1 wheel for other Pythons or platforms",
         "error[unsatisfied]: torch==2.11.0\n  in        vllm-1.0+rocm7.14.gfx1151-cp314-cp314-linux_x86_64.whl\n  \
@@ -162,13 +162,13 @@ fn a_damaged_package_of_the_right_size_needs_its_digest_read() {
     let (workspace, pages) = workspace("");
     let file = "a-1.0+rocm7.14-py3-none-any.whl";
     pages.plain(file, "");
-    workspace.run(&["index", "check", "--digests"]).exits(0).prints(&["no findings"]);
+    workspace.run(&["index", "check", "--digests"]).exits(0).prints(["no findings"]);
     fs_err::write(pages.0.join("packages/a").join(file), "x".repeat(file.len())).unwrap();
     workspace.run(&["index", "check"]).exits(0);
     workspace
         .run(&["index", "check", "--digests"])
         .exits(1)
-        .prints(&["error[package-differs]", "its sha256 is"]);
+        .prints(["error[package-differs]", "its sha256 is"]);
 }
 
 #[test]
@@ -179,12 +179,12 @@ fn what_the_stack_lacks_comes_from_declared_indexes_that_can_be_reached() {
     let vllm = "vllm-1.0+rocm7.14-py3-none-any.whl";
     pages.plain(vllm, "Requires-Dist: numpy>=2\nRequires-Dist: torch\n");
     pages.plain("torch-2.0+rocm7.14-py3-none-any.whl", "");
-    workspace.run(&["index", "check"]).exits(0).prints(&["no findings | 2 requirements checked\n"]);
+    workspace.run(&["index", "check"]).exits(0).prints(["no findings | 2 requirements checked\n"]);
     // Only the index itself can satisfy our own names, regardless of other indexes.
     pages.plain("triton-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: torch>=9\nRequires-Dist: numpy>=3\n");
     let ran = workspace.run(&["index", "check"]);
     ran.exits(1);
-    ran.prints(&["error[unsatisfied]: torch>=9", "error[unsatisfied]: numpy>=3", "its newest is 2.1"]);
+    ran.prints(["error[unsatisfied]: torch>=9", "error[unsatisfied]: numpy>=3", "its newest is 2.1"]);
 
     // The second index is unreachable, so requirements missing from the first are not checked.
     let manifest = workspace
@@ -195,16 +195,12 @@ fn what_the_stack_lacks_comes_from_declared_indexes_that_can_be_reached() {
     workspace.run(&["index", "check"]).exits(0);
     pages.plain("flash-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: einops\n");
     let ran = workspace.run(&["index", "check"]);
-    ran.exits(30).says(&["an outside index cannot be reached"]);
+    ran.exits(30).says(["an outside index cannot be reached"]);
     assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"));
-    ran.prints(&[
-        "unchecked: einops",
-        "flash-1.0+rocm7.14-py3-none-any.whl",
-        "2 requirements checked, 1 not",
-    ]);
+    ran.prints(["unchecked: einops", "flash-1.0+rocm7.14-py3-none-any.whl", "2 requirements checked, 1 not"]);
     let ran = workspace.run(&["index", "check", "--offline"]);
     ran.exits(0);
-    ran.prints(&["unchecked: einops", "unchecked: numpy>=2", "1 requirement checked, 2 not"]);
+    ran.prints(["unchecked: einops", "unchecked: numpy>=2", "1 requirement checked, 2 not"]);
 }
 
 #[test]
@@ -215,17 +211,17 @@ fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
         requiring(workspace.holder(), "demo-vllm", &["demo-torch[gpu]==1.0"]),
         requiring(workspace.holder(), "demo-base", &[]),
     ];
-    workspace.run(&["index", "check"]).exits(2).says(&["there is no index in", "`rocmrpm index` writes"]);
+    workspace.run(&["index", "check"]).exits(2).says(["there is no index in", "`rocmrpm index` writes"]);
     index::write(&wheels, &pages.0).unwrap();
     workspace
         .run(&["index", "check", "--digests"])
         .exits(0)
-        .prints(&["3 wheels of 3 distributions", "no findings"]);
+        .prints(["3 wheels of 3 distributions", "no findings"]);
     // The HTML pages matter just as much.
     let html = pages.0.join("simple/demo-torch/index.html");
     let whole = fs_err::read_to_string(&html).unwrap();
     fs_err::write(&html, whole.replace("data-core-metadata", "data-x")).unwrap();
-    workspace.run(&["index", "check"]).exits(1).prints(&[
+    workspace.run(&["index", "check"]).exits(1).prints([
         "error[pages-differ]",
         "of `demo-torch`",
         "1 error, ",
@@ -234,17 +230,17 @@ fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
     fs_err::create_dir(pages.0.join("testing")).unwrap();
     fs_err::rename(pages.0.join("simple"), pages.0.join("testing/simple")).unwrap();
     let dir = pages.0.to_str().unwrap();
-    workspace.run(&["index", "check", dir]).exits(2).says(&["channels testing"]);
+    workspace.run(&["index", "check", dir]).exits(2).says(["channels testing"]);
     // The pages are one folder deeper than their URLs.
     workspace
         .run(&["index", "check", dir, "--channel", "testing"])
         .exits(1)
-        .prints(&["error[package-missing]"]);
+        .prints(["error[package-missing]"]);
 }
 
 #[test]
 fn an_index_without_wheels_is_not_called_right() {
     let (workspace, _) = workspace("");
-    workspace.run(&["index"]).exits(0).says(&["no component has been built for fedora-43"]);
-    workspace.run(&["index", "check"]).exits(0).prints(&["no wheels | 0 requirements checked\n"]);
+    workspace.run(&["index"]).exits(0).says(["no component has been built for fedora-43"]);
+    workspace.run(&["index", "check"]).exits(0).prints(["no wheels | 0 requirements checked\n"]);
 }

@@ -36,7 +36,7 @@ impl Held {
                 origin: Origin::Index { wheel: Some(wheel), sdist: None },
             }],
         };
-        workspace.write("pins/stable.host.requirements.lock", &lock.text());
+        workspace.write("pins/stable.host.requirements.lock", lock.text());
         Self(workspace)
     }
 
@@ -56,7 +56,7 @@ impl Held {
 #[test]
 fn installers_get_the_version_that_the_closure_has() {
     let held = Held::new("plain-lib>=2", "2.5");
-    held.run(&["index", "check"]).exits(0).prints(&["no findings", "1 requirement checked"]);
+    held.run(&["index", "check"]).exits(0).prints(["no findings", "1 requirement checked"]);
     held.run(&["requirements", "--resolve"]).exits(0);
     assert_eq!(held.told(), "2.5");
     // Without it, the newest version is used.
@@ -68,20 +68,18 @@ fn installers_get_the_version_that_the_closure_has() {
 #[test]
 fn a_held_version_that_no_index_has_or_that_does_not_do_is_told() {
     let held = Held::new("plain-lib>=2", "2.6");
-    held.run(&["index", "check"]).exits(1).prints(&[
+    held.run(&["index", "check"]).exits(1).prints([
         "error[unsatisfied]: plain-lib>=2",
         "has no 2.6, which",
         "`rocmrpm closure --write --upgrade`",
     ]);
     let held = Held::new("plain-lib>=3", "2.5");
-    held.run(&["index", "check"]).exits(1).prints(&[
+    held.run(&["index", "check"]).exits(1).prints([
         "error[closure-differs]: plain-lib>=3",
         "the closure's lock holds plain-lib 2.5, which does not satisfy it",
         "`rocmrpm closure --write --upgrade`",
     ]);
-    held.run(&["requirements", "--resolve"])
-        .exits(3)
-        .says(&["plain-lib==2.5", "no closure's lock satisfies"]);
+    held.run(&["requirements", "--resolve"]).exits(3).says(["plain-lib==2.5", "no closure's lock satisfies"]);
     assert!(!held.0.path("build/host/requirements").exists());
 }
 
@@ -93,7 +91,7 @@ fn a_damaged_lock_is_named_and_nothing_is_written() {
     for args in [&["index", "check"][..], &["requirements", "--resolve"]] {
         held.run(args)
             .exits(3)
-            .says(&["pins/stable.host.requirements.lock:11: this is not the lock of a closure"]);
+            .says(["pins/stable.host.requirements.lock:11: this is not the lock of a closure"]);
     }
     assert!(!held.0.path("build/host/requirements").exists());
 }

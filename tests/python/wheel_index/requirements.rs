@@ -222,7 +222,7 @@ fn the_resolved_lock_installs_everything_with_both_and_nothing_else() {
 fn without_resolving_the_lock_says_what_comes_from_outside() {
     let stack = Stack::usual();
     let ran = stack.requirements(&["--json"]);
-    ran.exits(0).says(&["1 requirement from outside", "plain-lib>=2"]);
+    ran.exits(0).says(["1 requirement from outside", "plain-lib>=2"]);
     let json = ran.document("rocmrpm/requirements/1");
     assert_eq!(json["open"][0]["requirement"], "plain-lib>=2");
     assert_eq!(json["pins"][1]["version"], OURS);
@@ -249,7 +249,7 @@ fn pins_that_contradict_each_other_are_not_written() {
     let wheels = [requiring(dir, "demo-torch", &[]), requiring(dir, "demo-vllm", &["demo-torch>=2"])];
     index::write(&wheels, &stack.workspace.path("build/host/index")).unwrap();
     let wrong = "cannot be pinned: it requires `demo-torch>=2`, and the pin would be demo_torch-1.0+rocm";
-    stack.requirements(&[]).exits(3).says(&["demo_vllm-1.0+rocm", wrong]);
+    stack.requirements(&[]).exits(3).says(["demo_vllm-1.0+rocm", wrong]);
     assert!(!stack.file("requirements.lock").exists());
 }
 
@@ -269,7 +269,7 @@ fn credentials_are_never_written() {
     let stack = Stack::new("outside = [\"http://me:s3cret@127.0.0.1:9/simple\", \"{outside}\"]");
     let url = "https://me:s3cret@127.0.0.1/simple";
     let ran = stack.requirements(&["--index-url", url, "--json"]);
-    ran.exits(0).says(&["are not written"]);
+    ran.exits(0).says(["are not written"]);
     assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"));
     for name in ["constraints.txt", "requirements.lock", "pip.conf", "uv.toml"] {
         let text = stack.read(name);
@@ -282,7 +282,7 @@ fn credentials_are_never_written() {
     ran.exits(30);
     assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
     for bad in ["simple", "ftp://h/simple", "https://h/a b", "https://h/a\nx"] {
-        stack.requirements(&["--index-url", bad]).exits(2).says(&["is not the URL of an index"]);
+        stack.requirements(&["--index-url", bad]).exits(2).says(["is not the URL of an index"]);
     }
 }
 
@@ -294,15 +294,11 @@ fn a_missing_uv_a_missing_index_and_an_unsolvable_set_are_told_and_nothing_is_wr
     fs_err::os::unix::fs::symlink("/usr/bin/python3", bin.join("python3")).unwrap();
     let mut command = stack.workspace.command(&["requirements", "--chroot", "host", "--resolve"]);
     let ran = stack.workspace.outcome(command.env("PATH", bin.to_str().unwrap()));
-    ran.exits(40).says(&["`uv` is not installed", "dnf install uv", "pip install uv"]);
-    stack.requirements(&["--resolve"]).exits(3).says(&[
-        "plain-lib",
-        "rocmrpm index check",
-        "[index] outside",
-    ]);
+    ran.exits(40).says(["`uv` is not installed", "dnf install uv", "pip install uv"]);
+    stack.requirements(&["--resolve"]).exits(3).says(["plain-lib", "rocmrpm index check", "[index] outside"]);
     assert!(!stack.file("").exists());
     fs_err::remove_dir_all(stack.workspace.path("build/host/index")).unwrap();
-    stack.requirements(&[]).exits(2).says(&["there is no index in", "`rocmrpm index`"]);
+    stack.requirements(&[]).exits(2).says(["there is no index in", "`rocmrpm index`"]);
     assert!(!stack.file("").exists());
 }
 
@@ -319,7 +315,7 @@ fn the_closure_comes_from_the_index_that_pip_is_configured_with() {
         let theirs = certificates.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
         workspace.outcome(command.envs(theirs))
     };
-    run(&["index", "check", "--chroot", "host"]).exits(0).prints(&["no findings", "1 requirement checked"]);
+    run(&["index", "check", "--chroot", "host"]).exits(0).prints(["no findings", "1 requirement checked"]);
     run(&["requirements", "--chroot", "host", "--resolve"]).exits(0);
     let lock = workspace.read("build/host/requirements/requirements.lock");
     let pins: Vec<&str> =

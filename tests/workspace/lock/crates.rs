@@ -175,7 +175,7 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     let lock = commit_workspace(&crates, &upstream, &dependencies, "mini::seven() + gitty::none()");
     crates.pin(&upstream, "rust/Cargo.lock");
 
-    crates.run(&["lock"]).exits(0).says(&["Locked pins/stable.lock: 2 sources"]);
+    crates.run(&["lock"]).exits(0).says(["Locked pins/stable.lock: 2 sources"]);
     let text = lock_text(&crates.workspace);
     let table = format!(
         "\n[demo.sources.crates]\nversion = \"1\"\norigin = \"rust/Cargo.lock\"\nsha256 = \"{}\"\n\
@@ -206,7 +206,7 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     crates
         .run(&["build", "--until", "sources"])
         .exits(3)
-        .says(&["the lock is wrong about `demo-crates`", "the archive of the crates of `rust/Cargo.lock`"]);
+        .says(["the lock is wrong about `demo-crates`", "the archive of the crates of `rust/Cargo.lock`"]);
     crates.workspace.write("pins/stable.lock", &text);
     fs_err::remove_dir_all(&crates.cargo_home).unwrap();
     crates.workspace.run(&["build", "--until", "sources", "--offline"]).exits(0);
@@ -220,11 +220,11 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
         ),
         ("crates = 2".into(), "crates = 3".into(), "the number of crates"),
     ] {
-        crates.workspace.write("pins/stable.lock", &text.replace(&so, &lie));
+        crates.workspace.write("pins/stable.lock", text.replace(&so, &lie));
         crates
             .run(&["build", "--until", "sources"])
             .exits(3)
-            .says(&["the lock is wrong about `demo-crates`", told]);
+            .says(["the lock is wrong about `demo-crates`", told]);
     }
 }
 
@@ -274,7 +274,7 @@ fn what_cannot_be_vendored_says_why() {
         let _ = std::fs::remove_file(crates.workspace.path("pins/stable.lock"));
         let ran = crates.run(&build);
         ran.exits(code);
-        ran.says(&[&format!("{vendored}{reason}"), more]);
+        ran.says([&format!("{vendored}{reason}"), more]);
     };
     let lock = "rust/Cargo.lock";
     refused(
@@ -306,7 +306,7 @@ fn what_cannot_be_vendored_says_why() {
         "version = 4\n\n[[package]]\nname = \"q\"\nversion = \"9.0.0\"\nsource = \"registry+https://h\"\n";
     upstream.commit(&[(lock, &good), ("rust/demo/Cargo.lock", stray)], &[]);
     crates.pin(&upstream, "rust/demo/Cargo.lock");
-    crates.run(&build).exits(3).says(&["cargo uses `rust/Cargo.lock`, that of the workspace, instead"]);
+    crates.run(&build).exits(3).says(["cargo uses `rust/Cargo.lock`, that of the workspace, instead"]);
 
     // A registry that does not answer, for a cargo that has nothing cached.
     crates.mirror("registry = \"sparse+http://127.0.0.1:9/index/\"\n\n[net]\nretry = 0");
@@ -322,7 +322,7 @@ fn what_cannot_be_vendored_says_why() {
         .workspace
         .outcome(crates.workspace.command(&build).env("PATH", &bin))
         .exits(40)
-        .says(&["the program `cargo` is not installed", "`dnf install cargo`"]);
+        .says(["the program `cargo` is not installed", "`dnf install cargo`"]);
 
     upstream.git(&["rm", "--quiet", "rust/Cargo.toml"]);
     refused(&[("z", "")], 3, "there is no Cargo.toml beside it", "");
@@ -330,7 +330,7 @@ fn what_cannot_be_vendored_says_why() {
     refused(&[("z", "z")], 3, "there is no such file", "");
     let ran = crates.run(&["lock"]);
     ran.exits(3);
-    ran.says(&[
+    ran.says([
         "1 of 2 sources cannot be locked",
         &format!("demo.sources.crates: {vendored}there is no such file"),
     ]);
@@ -344,7 +344,7 @@ fn upstream_gets_nothing_of_this_machine_packed() {
     std::os::unix::fs::symlink("/etc/passwd", upstream.dir.join("Cargo.lock")).unwrap();
     upstream.commit(&[("y", "y")], &[]);
     crates.pin(&upstream, "Cargo.lock");
-    crates.run(&["lock"]).exits(3).says(&[
+    crates.run(&["lock"]).exits(3).says([
         "demo.sources.crates: `Cargo.lock` of `demo-1.tar.gz` is not read: it is a link that leads out",
     ]);
 
@@ -369,7 +369,7 @@ fn upstream_gets_nothing_of_this_machine_packed() {
         "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"Cargo.lock\"\n"
     );
     set_pins(&crates.workspace, &pins);
-    crates.run(&["lock"]).exits(3).says(&["it names a place on this machine, `git+file://[HOLDER]/ours#"]);
+    crates.run(&["lock"]).exits(3).says(["it names a place on this machine, `git+file://[HOLDER]/ours#"]);
 }
 
 /// cargo would take the lock file above the one that the pin names, and a URL of the named one
@@ -405,7 +405,7 @@ fn a_lock_file_above_the_named_one_has_no_say() {
             "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"rust/Cargo.lock\"\n"
         ),
     );
-    crates.run(&["lock"]).exits(3).says(&["cargo uses `Cargo.lock`, that of the workspace, instead"]);
+    crates.run(&["lock"]).exits(3).says(["cargo uses `Cargo.lock`, that of the workspace, instead"]);
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn what_changed_in_the_cache_does_not_get_into_an_archive() {
 
     // The archive itself, and which archive it is.
     fs_err::write(&archive, "another").unwrap();
-    crates.run(&build).exits(0).says(&["it is removed"]);
+    crates.run(&build).exits(0).says(["it is removed"]);
     assert_eq!(fs_err::read(&archive).unwrap(), bytes);
     let [wrong, right] =
         [&sources, &archive].map(|path| path.file_name().unwrap().to_string_lossy().into_owned());

@@ -14,7 +14,7 @@ fn an_unsatisfied_point_is_an_error_with_place_and_help() {
         ("docs/a.sh", "curl -O x\n"),
     ]);
     let ran = workspace.run(&["audit", "offline", "demo"]);
-    ran.exits(1).prints(&[
+    ran.exits(1).prints([
         "CMakeLists.txt:2: fetches https://example.org/cutlass (fetch-content)",
         "help: make it a source of the pin and set FETCHCONTENT_SOURCE_DIR_<NAME>",
         "demo 1.0: 1 download point in 2 build scripts, 1 not satisfied",
@@ -37,12 +37,12 @@ fn general_settings_satisfy() {
     workspace
         .run(&["audit", "offline", "demo"])
         .exits(1)
-        .prints(&["rust/Cargo.lock:1: fetches", "cargo-vendor"]);
+        .prints(["rust/Cargo.lock:1: fetches", "cargo-vendor"]);
     let config =
         "mkdir -p .cargo\nprintf 'replace-with = \"v\"\\ndirectory = \"vendor\"\\n' > .cargo/config.toml";
     spec(&workspace, &format!("{PREP}\n{config}"), "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON");
     // The spec changed: the source is prepared anew.
-    workspace.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints(&[
+    workspace.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints([
         "CMakeLists.txt:2: satisfied",
         "by setting: FETCHCONTENT_FULLY_DISCONNECTED=ON",
         "by file: .cargo/config.toml",
@@ -57,7 +57,7 @@ fn general_settings_satisfy() {
     workspace
         .run(&["audit", "offline", "demo", "--verbose"])
         .exits(0)
-        .prints(&["by file: ../.cargo/config.toml"]);
+        .prints(["by file: ../.cargo/config.toml"]);
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn declarations_are_verified() {
         entry("curl", "not-reached", "only on Windows"),
         entry("gone", "not-reached", "in 2.0").replace("by =", "versions = \">=2\"\nby ="),
     ];
-    workspace.write(TOML, &right.concat());
+    workspace.write(TOML, right.concat());
     spec(&workspace, PREP, "export NO_A='1'");
     let ran = workspace.run(&["audit", "offline", "demo", "-v"]);
     ran.exits(0);
-    ran.prints(&["by not-reached: only on Windows", "4 download points in 1 build script, all satisfied"]);
+    ran.prints(["by not-reached: only on Windows", "4 download points in 1 build script, all satisfied"]);
 
     let wrong = [
         entry("clone", "source", "others"),
@@ -90,17 +90,17 @@ fn declarations_are_verified() {
         entry("curl", "not-reached", "only on Windows"),
         entry("nothing", "not-reached", "it is not there"),
     ];
-    workspace.write(TOML, &wrong.concat());
-    workspace.run(&["audit", "offline", "demo"]).exits(1).prints(&[
+    workspace.write(TOML, wrong.concat());
+    workspace.run(&["audit", "offline", "demo"]).exits(1).prints([
         "component.toml:1: the pin has no further source `others`; it has more",
         "component.toml:6: `NO_B=1` does not stand in the spec's %build",
         "component.toml:11: the spec has no `BuildRequires: such-package`",
         "component.toml:21: no download point is in `*.py` with the text `nothing`",
         "3 not satisfied, 4 wrong [[offline]]",
     ]);
-    workspace.write(TOML, &entry("x", "magic", ""));
+    workspace.write(TOML, entry("x", "magic", ""));
     workspace
         .run(&["audit", "offline", "demo"])
         .exits(3)
-        .says(&["unknown kind `magic`", "`with` must not be empty"]);
+        .says(["unknown kind `magic`", "`with` must not be empty"]);
 }

@@ -31,7 +31,7 @@ pub fn spec(workspace: &Workspace, prep: &str, build: &str) {
 /// Makes an archive of `demo` with these files and pins it in a set.
 pub fn pin(workspace: &Workspace, set: &str, version: &str, files: &[(&str, &str)]) {
     let table = source(workspace, &format!("demo-{version}"), files);
-    workspace.write(&format!("pins/{set}.toml"), &format!("[demo]\nversion = \"{version}\"\n{table}"));
+    workspace.write(format!("pins/{set}.toml"), format!("[demo]\nversion = \"{version}\"\n{table}"));
 }
 
 /// Makes an archive with this top folder; returns what pins it.
@@ -51,7 +51,7 @@ pub fn patch(workspace: &Workspace, name: &str, versions: &str, diff: &str) {
          From: rocmrpm <rocmrpm@users.noreply.github.com>\nDate: Sat, 21 Nov 2026 12:00:00 +0000\n\
          Subject: [PATCH] Change it\n\nBecause.\n\nOrigin: own\nDrop-When: never\n{versions}---\n{diff}"
     );
-    workspace.write(&format!("specs-templates/demo/{name}"), &text);
+    workspace.write(format!("specs-templates/demo/{name}"), &text);
 }
 
 /// Returns lines `a 1` to `a N`, some of them replaced.

@@ -20,7 +20,7 @@ fn what_applies_exits_with_0() {
     );
     let ran = workspace.run(&["patch", "status"]);
     ran.exits(0);
-    ran.prints(&[
+    ran.prints([
         "demo 1.0",
         "0001-x.patch (<2) applies",
         "0002-y.patch applies",
@@ -36,7 +36,7 @@ fn what_applies_exits_with_0() {
     log.exits(0);
     assert!(
         workspace
-            .read(&format!("{}/f", log.stdout.trim().replace("[HOLDER]/workspace/", "")))
+            .read(format!("{}/f", log.stdout.trim().replace("[HOLDER]/workspace/", "")))
             .contains("\nx\n")
     );
 }
@@ -48,7 +48,7 @@ fn offsets_and_unused_patches_are_told() {
     patch(&workspace, "0002-later.patch", ">=2", PATCH);
     patch(&workspace, "0003-never.patch", "<1", PATCH);
     pin(&workspace, "next", "2.0", &[("f", "x\n")]);
-    workspace.run(&["patch", "status", "demo"]).exits(0).prints(&[
+    workspace.run(&["patch", "status", "demo"]).exits(0).prints([
         "0001-x.patch applies with an offset of up to 2 lines",
         "0002-later.patch (>=2) is for other versions",
         "0003-never.patch (<1) is for versions that no pin set has",
@@ -60,7 +60,7 @@ fn offsets_and_unused_patches_are_told() {
         serde_json::json!({"file": "f", "hunk": 1, "line": 10, "offset": 2})
     );
     fs_err::remove_file(workspace.path("specs-templates/demo/0001-x.patch")).unwrap();
-    workspace.run(&["patch", "refresh", "demo"]).exits(0).says(&["demo has no patch for 1.0"]);
+    workspace.run(&["patch", "refresh", "demo"]).exits(0).says(["demo has no patch for 1.0"]);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_misfit_shows_what_upstream_changed_between_the_sets() {
     pin(&workspace, "next", "1.1", &[("f", &changed), ("moved/to/gone", "a 1\n")]);
     workspace.run(&["patch", "status"]).exits(0);
     let ran = workspace.run(&["patch", "status", "--pins", "next"]);
-    ran.exits(1).prints(&[
+    ran.exits(1).prints([
         "0001-x.patch does not apply",
         "f, hunk 1 (@@ -8,5 +8,5 @@): its lines are not there",
         "upstream changed there, from 1.0 to 1.1:",
@@ -82,7 +82,7 @@ fn a_misfit_shows_what_upstream_changed_between_the_sets() {
         "1.0 has it, 1.1 has it no more",
     ]);
     assert!(!ran.stdout.contains("elsewhere"), "{}", ran.stdout);
-    ran.says(&["`rocmrpm patch refresh`"]);
+    ran.says(["`rocmrpm patch refresh`"]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_version_that_fitted_is_found_in_the_history() {
     workspace.run(&["patch", "status"]).exits(0);
     pin(&workspace, "stable", "1.1", &[("f", &lines(30, &[(10, "a ten\n")]))]);
     workspace.commit("Update");
-    workspace.run(&["patch", "status"]).exits(1).prints(&["from 1.0 to 1.1:", "+a ten"]);
+    workspace.run(&["patch", "status"]).exits(1).prints(["from 1.0 to 1.1:", "+a ten"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn without_an_older_version_the_nearest_place_is_shown() {
     let workspace =
         demo(&[("f", &format!("{}{}", lines(30, &[]).replace('a', "b"), lines(30, &[(10, "a ten\n")])))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
-    workspace.run(&["patch", "status"]).exits(1).prints(&[
+    workspace.run(&["patch", "status"]).exits(1).prints([
         "most like it is line 38; `-` is expected, `+` is there:",
         "| -a 10\n",
         "| +a ten\n",
@@ -118,7 +118,7 @@ fn edits_that_match_otherwise_are_told_with_near_lines() {
          [[edit]]\nfile = \"g\"\nfind = \"x\"\nreplace = \"y\"\nmatches = 1\nreason = \"c\"\n\
          [[edit]]\nfile = \"f\"\nfind = \"x\"\nreplace = \"y\"\nmatches = 1\nversions = \">=9\"\nreason = \"d\"\n",
     );
-    workspace.run(&["patch", "status"]).exits(1).prints(&[
+    workspace.run(&["patch", "status"]).exits(1).prints([
         "f: the text is there 2 times, not once",
         "line 2: other",
         "f: the text is there 0 times, not once",
@@ -136,7 +136,7 @@ fn what_upstream_took_is_told() {
     workspace
         .run(&["patch", "status"])
         .exits(1)
-        .prints(&["f, hunk 1", "what it does is in the source already"]);
+        .prints(["f, hunk 1", "what it does is in the source already"]);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn hostile_patches_change_nothing_outside() {
     patch(&workspace, "0003-binary.patch", "", binary);
     let ran = workspace.run(&["patch", "status"]);
     ran.exits(1);
-    ran.prints(&[
+    ran.prints([
         "which is outside of the source",
         "0002-ed.patch does not apply",
         "0003-binary.patch does not apply",
@@ -172,13 +172,13 @@ fn sources_out_of_reach_do_not_hide_the_others() {
     let digest = "0".repeat(64);
     workspace.write(
         "pins/stable.toml",
-        &format!(
+        format!(
             "{pins}[far]\nversion = \"1\"\nurl = \"file:///nonexistent/far.tar.gz\"\nsha256 = \"{digest}\"\n"
         ),
     );
     workspace
         .run(&["patch", "status"])
         .exits(30)
-        .prints(&["0001-x.patch applies"])
-        .says(&["`far` was not looked at"]);
+        .prints(["0001-x.patch applies"])
+        .says(["`far` was not looked at"]);
 }

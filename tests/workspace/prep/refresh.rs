@@ -24,15 +24,15 @@ fn an_offset_gets_new_line_numbers_and_the_header_stays() {
     workspace
         .run(&["patch", "refresh", "demo"])
         .exits(0)
-        .says(&["Refreshed 0001-x.patch (new line numbers)", "Unchanged 0002-y.patch"]);
+        .says(["Refreshed 0001-x.patch (new line numbers)", "Unchanged 0002-y.patch"]);
     assert_eq!(header(&workspace), before);
     assert!(workspace.read(FILE).contains("\n@@ -8,7 +8,7 @@"), "{}", workspace.read(FILE));
     assert!(workspace.read(FILE).ends_with("\n a 13\n"));
     assert_eq!(workspace.read("specs-templates/demo/0002-y.patch"), second);
-    workspace.run(&["patch", "status"]).exits(0).prints(&["0001-x.patch applies\n"]);
+    workspace.run(&["patch", "status"]).exits(0).prints(["0001-x.patch applies\n"]);
     // And once it is so, it stays so.
     let files = workspace.files();
-    workspace.run(&["patch", "refresh"]).exits(0).says(&["Unchanged 0001-x.patch"]);
+    workspace.run(&["patch", "refresh"]).exits(0).says(["Unchanged 0001-x.patch"]);
     assert_eq!(workspace.files(), files);
     workspace.run(&["prep", "demo"]).exits(0);
 }
@@ -48,10 +48,10 @@ fn what_upstream_changed_beside_it_is_merged() {
     workspace.run(&["patch", "status", "--pins", "next"]).exits(1);
     let refreshed = workspace.run(&["patch", "refresh", "--pins", "next"]);
     refreshed.exits(0);
-    refreshed.says(&["0001-x.patch (merged with upstream's changes since 1.0)"]);
+    refreshed.says(["0001-x.patch (merged with upstream's changes since 1.0)"]);
     assert_eq!(header(&workspace), before);
     assert!(workspace.read(FILE).contains(" twelve\n"));
-    workspace.run(&["patch", "status", "--pins", "next"]).exits(0).prints(&["0001-x.patch applies\n"]);
+    workspace.run(&["patch", "status", "--pins", "next"]).exits(0).prints(["0001-x.patch applies\n"]);
 }
 
 #[test]
@@ -70,15 +70,15 @@ fn conflicts_are_shown_and_nothing_is_written() {
     workspace
         .run(&["patch", "refresh", "--pins", "next"])
         .exits(1)
-        .prints(&["0002-y.patch conflicts", "<<<<<<<", "+ours", " theirs", ">>>>>>>"])
-        .says(&["was written"]);
+        .prints(["0002-y.patch conflicts", "<<<<<<<", "+ours", " theirs", ">>>>>>>"])
+        .says(["was written"]);
     assert_eq!(workspace.read(FILE), files);
     // What upstream took is not a conflict of lines.
     pin(&workspace, "next", "1.2", &[("f", &lines(30, &[(10, "ours\n")])), ("g", &lines(30, &[]))]);
     workspace
         .run(&["patch", "refresh", "--pins", "next"])
         .exits(1)
-        .prints(&["upstream has all of it", "remove the patch"]);
+        .prints(["upstream has all of it", "remove the patch"]);
     let json = workspace
         .run(&["patch", "refresh", "--pins", "next", "--json"])
         .exits(1)
@@ -91,8 +91,8 @@ fn conflicts_are_shown_and_nothing_is_written() {
 fn without_an_older_version_context_may_differ() {
     let workspace = demo(&[("f", &lines(30, &[(13, "thirteen\n")]))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
-    workspace.run(&["patch", "refresh"]).exits(0).says(&["its context differed: look at it"]);
-    workspace.run(&["patch", "status"]).exits(0).prints(&["0001-x.patch applies\n"]);
+    workspace.run(&["patch", "refresh"]).exits(0).says(["its context differed: look at it"]);
+    workspace.run(&["patch", "status"]).exits(0).prints(["0001-x.patch applies\n"]);
     pin(&workspace, "stable", "2.0", &[("f", "quite another\n")]);
-    workspace.run(&["patch", "refresh"]).exits(1).prints(&["no version that it applies to is at hand"]);
+    workspace.run(&["patch", "refresh"]).exits(1).prints(["no version that it applies to is at hand"]);
 }

@@ -17,19 +17,19 @@ fn sources_are_patched_and_edited_as_prep_does() {
     workspace.replace("pins/stable.toml", "[demo]", &format!("[demo.sources.more]\n{crates}[demo]"));
     spec(&workspace, &PREP.replace("-p1", "-p1 -a 1"), "exit 1");
     let ran = workspace.run(&["prep", "demo"]);
-    ran.exits(0).says(&["Prepared demo 1.0 (sources 2, patches 1, edits 1)"]);
+    ran.exits(0).says(["Prepared demo 1.0 (sources 2, patches 1, edits 1)"]);
     let folder = ran.stdout.trim().strip_prefix("[HOLDER]/workspace/").unwrap().to_owned();
     assert!(folder.starts_with("build/fedora-43/prep/demo/"), "{folder}");
-    assert_eq!(workspace.read(&format!("{folder}/dir/a b")), "it's 1.0 %{x} $y\n");
-    assert_eq!(workspace.read(&format!("{folder}/more-2/f")), "further\n");
+    assert_eq!(workspace.read(format!("{folder}/dir/a b")), "it's 1.0 %{x} $y\n");
+    assert_eq!(workspace.read(format!("{folder}/more-2/f")), "further\n");
 
     // The second run replaces the first.
-    workspace.write(&format!("{folder}/left"), "from the first run");
+    workspace.write(format!("{folder}/left"), "from the first run");
     let record = workspace.run(&["prep", "demo", "--json", "--offline"]).exits(0).document("rocmrpm/prep/1");
     assert_eq!(record["folder"], format!("[HOLDER]/workspace/{folder}"));
     assert_eq!(record["patches"].as_array().unwrap().len(), 1);
     assert_eq!(record["sources"][1]["file"], "more-2.tar.gz");
-    assert!(!workspace.path(&format!("{folder}/left")).exists());
+    assert!(!workspace.path(format!("{folder}/left")).exists());
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn macros_are_the_chroots() {
     );
     let folder = ran.exits(0).stdout.trim().replace("[HOLDER]/workspace/", "");
     assert!(
-        workspace.read(&format!("{folder}/macros")).starts_with("3.14 43 .fc43 /usr/lib"),
+        workspace.read(format!("{folder}/macros")).starts_with("3.14 43 .fc43 /usr/lib"),
         "{}",
-        workspace.read(&format!("{folder}/macros"))
+        workspace.read(format!("{folder}/macros"))
     );
-    assert!(!workspace.read(&format!("{folder}/environment")).contains("hidden"));
+    assert!(!workspace.read(format!("{folder}/environment")).contains("hidden"));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn failures_are_explained_and_leave_nothing_that_looks_whole() {
     let record = "build/fedora-43/prep/demo/prep.json";
     assert!(workspace.path(record).is_file());
     patch(&workspace, "0001-x.patch", "", &PATCH.replace("one", "ONE"));
-    workspace.run(&["prep", "demo"]).exits(10).says(&[
+    workspace.run(&["prep", "demo"]).exits(10).says([
         "`demo` failed in %prep: a patch does not apply",
         "`rocmrpm patch status` tells which hunk",
         "to try again: ",
@@ -75,7 +75,7 @@ fn failures_are_explained_and_leave_nothing_that_looks_whole() {
     // And an edit.
     fs_err::remove_file(workspace.path("specs-templates/demo/0001-x.patch")).unwrap();
     workspace.write("specs-templates/demo/component.toml", EDIT);
-    workspace.run(&["prep", "demo"]).exits(10).says(&[
+    workspace.run(&["prep", "demo"]).exits(10).says([
         "an edit of upstream's text does not match as often as declared",
         "dir/a b: expected 1 times, found 0 times: two",
     ]);
@@ -83,7 +83,7 @@ fn failures_are_explained_and_leave_nothing_that_looks_whole() {
     pin(&workspace, "stable", "1.1", &[("x", "y")]);
     fs_err::remove_file(workspace.holder().join("demo-1.1.tar.gz")).unwrap();
     workspace.run(&["prep", "demo"]).exits(30);
-    workspace.run(&["prep", "demos"]).exits(2).says(&["did you mean `demo`?"]);
+    workspace.run(&["prep", "demos"]).exits(2).says(["did you mean `demo`?"]);
 }
 
 #[test]
@@ -117,24 +117,24 @@ fn a_new_component_takes_patches_edits_and_further_sources() {
         [("lib", "CMakeLists.txt", "lib-rocm.spec.tera"), ("mod", "pyproject.toml", "python-mod.spec.tera")]
     {
         let workspace = Workspace::init();
-        workspace.write(&format!("src/{name}/{build_file}"), "[project]\nname = \"x\"\n# one\n# two\n");
+        workspace.write(format!("src/{name}/{build_file}"), "[project]\nname = \"x\"\n# one\n# two\n");
         workspace.write("src/extra/data", "more\n");
         let path = format!("src/{name}");
-        workspace.run(&["add", name, "--path", &path, "--version", "1.0"]).exits(0).says(&[spec]);
+        workspace.run(&["add", name, "--path", &path, "--version", "1.0"]).exits(0).says([spec]);
         let pins = workspace.read("pins/stable.toml");
         workspace.write(
             "pins/stable.toml",
-            &format!("{pins}\n[{name}.sources.extra]\nversion = \"1.0\"\npath = \"src/extra\"\n"),
+            format!("{pins}\n[{name}.sources.extra]\nversion = \"1.0\"\npath = \"src/extra\"\n"),
         );
         // Bytes that are no UTF-8, a name with blanks: a shell has to take them as they are.
-        let edited = workspace.path(&format!("src/{name}/a =b.txt"));
+        let edited = workspace.path(format!("src/{name}/a =b.txt"));
         fs_err::write(&edited, b"caf\xe9 one\none 'two' 100%\n").unwrap();
         let edit = "[[edit]]\nfile = \"a =b.txt\"\nfind = \"one\"\nreplace = \"it's 5% $HOME\"\nmatches = 2\n\
                     reason = \"x\"\n";
-        workspace.write(&format!("specs-templates/{name}/component.toml"), edit);
+        workspace.write(format!("specs-templates/{name}/component.toml"), edit);
         workspace.write(
-            &format!("specs-templates/{name}/0001-x.patch"),
-            &format!(
+            format!("specs-templates/{name}/0001-x.patch"),
+            format!(
                 "Subject: [PATCH] x\n\nOrigin: own\nDrop-When: never\n---\n--- a/{build_file}\n+++ b/{build_file}\n\
                  @@ -3,2 +3,2 @@\n-# one\n+# ours\n # two\n"
             ),
@@ -149,8 +149,8 @@ fn a_new_component_takes_patches_edits_and_further_sources() {
             b"caf\xe9 it's 5% $HOME\nit's 5% $HOME 'two' 100%\n"
         );
         assert!(fs_err::read_to_string(top.join(build_file)).unwrap().contains("# ours\n# two"));
-        let spec = workspace
-            .read(&format!("build/fedora-43/prep/{name}/sources/{}", spec.trim_end_matches(".tera")));
+        let spec =
+            workspace.read(format!("build/fedora-43/prep/{name}/sources/{}", spec.trim_end_matches(".tera")));
         assert!(spec.contains(&format!("\nSource1:        {name}-extra-1.0.tar.gz\n")), "{spec}");
     }
 }
