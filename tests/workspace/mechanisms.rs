@@ -70,6 +70,7 @@ const PATHS: &[(&str, &str)] = &[
     ("rocmrpm/cli/index_serve.rs", "no workspace: the folder of a served index"),
     ("rocmrpm/cli/inspect.rs", "only whether `MANIFEST` is there"),
     ("rocmrpm/cli/lock.rs", "the lock of a pin set, in pins"),
+    ("rocmrpm/cli/schemas.rs", "`.schemas`, after `check_inputs`"),
     ("rocmrpm-core/closure/earlier.rs", "the lock of a pin set, in pins"),
     ("rocmrpm-core/closure/generate/mod.rs", "specs-templates/generated"),
     ("rocmrpm-core/git/changes.rs", "what git lists; links are not followed"),

@@ -155,6 +155,7 @@ impl Series {
         self.a_patch_fails() || self.edits.iter().any(|edit| matches!(edit.state, State::Fails { .. }))
     }
 
+    /// Returns whether a patch does not apply, whatever the edits do.
     pub fn a_patch_fails(&self) -> bool {
         self.patches.iter().any(|patch| matches!(patch.state, State::Fails { .. }))
     }

@@ -97,6 +97,7 @@ impl<'a> Subject<'a> {
         Ok(Self { component, results, record })
     }
 
+    /// Returns the results that are compared with the new build.
     pub fn results(&self) -> &Results {
         &self.results
     }

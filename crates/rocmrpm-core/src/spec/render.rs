@@ -201,6 +201,7 @@ pub const TARGET_VARIABLES: &[&str] = &[
     "PYTORCH_ROCM_ARCH",
 ];
 
+/// Renders the spec of a component, with Release and changelog from the git history.
 pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Result<Rendered, SpecError> {
     let workspace = stack.workspace;
     let pin = workspace.pin(component);

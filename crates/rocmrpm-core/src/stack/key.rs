@@ -13,6 +13,7 @@ use crate::digest::Sha256;
 pub struct KeyInputs(BTreeMap<String, String>);
 
 impl KeyInputs {
+    /// Adds an input, or replaces the one of the same name.
     pub fn add(&mut self, name: impl Into<String>, value: impl ToString) {
         self.0.insert(name.into(), value.to_string());
     }

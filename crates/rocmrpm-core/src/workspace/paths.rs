@@ -12,7 +12,7 @@ use super::path_error::PathError;
 
 /// The folders that are read, beside [`MANIFEST`], [`UPSTREAMS`] and `Containerfile.*`. Sources in the workspace
 /// are checked where they are packed.
-const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
+const FOLDERS: &[&str] = &[".schemas", "copr", "mock-configs", "pins", "specs-templates"];
 
 /// The folders of `build/<chroot>` that have a folder for each component with unpacked sources in
 /// it, which may contain any links. Nothing below follows or writes through these.
