@@ -1,6 +1,5 @@
 //! Tests interrupted runs: COPR continues, and the next run finds its results.
 
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -54,8 +53,11 @@ fn a_run_that_was_killed_before_it_could_note_the_build_finds_it() {
     push.finish();
     // As if it had been killed a moment earlier.
     let _ = std::fs::remove_dir_all(stack.workspace.path("build/fedora-43/copr"));
+    let requests = stack.copr.requests();
+    let listed = |requests: &[String]| requests.iter().filter(|r| r.contains("/build/list")).count();
+    let before = listed(&requests);
     let push = stack.start(&["copr", "push", "other"]);
-    std::thread::sleep(Duration::from_secs(3));
+    wait_until("it lists the builds", || listed(&stack.copr.requests()) > before);
     stack.copr.control(&json!({}));
     assert_no_token(push.finish().exits(0));
     assert_eq!(stack.copr.uploads(), 1);
