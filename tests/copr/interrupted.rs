@@ -1,6 +1,5 @@
 //! Tests interrupted runs: COPR continues, and the next run finds its results.
 
-
 use serde_json::json;
 
 use crate::stack::{Stack, assert_no_token};
