@@ -43,7 +43,7 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         timeout: args.timeout,
     };
     if args.until <= Stage::Spec {
-        let rendered = render(&stack, &order, &progress)?;
+        let rendered = render(&stack, &order, &fetcher, &progress)?;
         drop(progress);
         return write_specs(&rendered, args.json, shell);
     }

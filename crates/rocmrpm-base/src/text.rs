@@ -70,6 +70,12 @@ pub fn percent_decode_lossy(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
+/// Returns the number of the line at an offset in bytes, from 1; the last line's if the offset is past
+/// the end or inside of a character.
+pub fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
 /// Returns the URL of an absolute path.
 pub fn file_url(path: &Path) -> String {
     format!("file://{}", percent_encode(path.as_os_str().as_bytes(), PATH))

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::build::{
-    BuildLock, BuilderName, MockOptions, Options, Prepared, Results, Run, Stage, check_locks, choose_builder,
-    prepare, result_rpms, run,
+    BuildLock, Builder, BuilderName, MockOptions, Options, Prepared, Results, Run, Stage, check_locks,
+    choose_builder, prepare, result_rpms, run,
 };
 use crate::container;
 use crate::error::{Error, IoError, Kind, Problems};
@@ -21,6 +21,7 @@ use crate::proof;
 use crate::rpms::name_of_file;
 use crate::sources::{Fetcher, pip_index};
 use crate::stack::{Stack, Verdict};
+use crate::style::count;
 use crate::workspace::{Component, IndexSource, Workspace, closure_not_written};
 
 /// What to build, how far, and with what.
@@ -87,21 +88,56 @@ pub fn selected<'w>(stack: &Stack<'w>, names: &[String], until: Stage) -> Result
 pub fn render<'s, 'w>(
     stack: &'s Stack<'w>,
     order: &Order,
+    fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<Prepared<'s, 'w>, Error> {
-    let selected = selected(stack, &order.components, order.until)?;
-    let (builder, warning) = choose_builder(stack, order.builder, order.until, MockOptions::default());
-    let prepared = prepare(stack, selected, builder.as_ref(), order.until)?;
-    warn(&prepared, warning, events);
-    Ok(prepared)
+    let chosen = choose(stack, order, fetcher)?;
+    prepare_order(stack, order, &chosen, events)
 }
 
-/// Sends the warnings about the workspace, and the one about the builder if that has work to do.
-fn warn(prepared: &Prepared<'_, '_>, about_builder: Option<String>, events: &dyn Events) {
-    let about_builder = about_builder.filter(|_| prepared.plan.stale() > 0);
-    for warning in prepared.warnings.iter().cloned().chain(about_builder) {
-        events.event(Event::Warning(warning));
+/// The components and the builder of an order.
+struct Chosen<'w> {
+    components: Vec<&'w Component>,
+    builder: Box<dyn Builder + 'w>,
+    /// A warning about the builder.
+    warning: Option<String>,
+}
+
+fn choose<'w>(stack: &Stack<'w>, order: &Order, fetcher: &Fetcher<'_>) -> Result<Chosen<'w>, Error> {
+    let components = selected(stack, &order.components, order.until)?;
+    let cache = fetcher.cache();
+    let options = MockOptions {
+        ccache: order.ccache.then(|| cache.dir().join("ccache").join(&stack.workspace.chroot.name)),
+        hermetic: order.hermetic.then(|| (cache.clone(), order.offline)),
+    };
+    let (builder, warning) = choose_builder(stack, order.builder, order.until, options);
+    for (option, asked) in [("--ccache", order.ccache), ("--hermetic", order.hermetic)] {
+        if asked && builder.name() != "mock" {
+            let message = format!("`{option}` is for mock, and `{}` builds here", builder.name());
+            return Err(Error::new(Kind::Usage, message));
+        }
     }
+    Ok(Chosen { components, builder, warning })
+}
+
+/// Renders and plans, and sends warnings about the workspace, and about the builder if that has work
+/// to do.
+fn prepare_order<'s, 'w>(
+    stack: &'s Stack<'w>,
+    order: &Order,
+    chosen: &Chosen<'w>,
+    events: &dyn Events,
+) -> Result<Prepared<'s, 'w>, Error> {
+    let prepared = prepare(stack, chosen.components.clone(), chosen.builder.as_ref(), order.until)?;
+    let about_builder = chosen.warning.iter().filter(|_| prepared.plan.stale() > 0);
+    for warning in prepared.warnings.iter().chain(about_builder) {
+        events.event(Event::Warning(warning.clone()));
+    }
+    if order.hermetic {
+        let stale = prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
+        check_locks(&stack.workspace.build_dir(), stale.map(|step| &step.component))?;
+    }
+    Ok(prepared)
 }
 
 /// Builds what an order names, from SRPMs on.
@@ -114,34 +150,16 @@ pub fn produce<'s, 'w>(
     fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<Production<'s, 'w>, Error> {
-    let workspace = stack.workspace;
-    let selected = selected(stack, &order.components, order.until)?;
-    let cache = fetcher.cache();
-    let options = MockOptions {
-        ccache: order.ccache.then(|| cache.dir().join("ccache").join(&workspace.chroot.name)),
-        hermetic: order.hermetic.then(|| (cache.clone(), order.offline)),
-    };
-    let (builder, warning) = choose_builder(stack, order.builder, order.until, options);
-    for (option, asked) in [("--ccache", order.ccache), ("--hermetic", order.hermetic)] {
-        if asked && builder.name() != "mock" {
-            let message = format!("`{option}` is for mock, and `{}` builds here", builder.name());
-            return Err(Error::new(Kind::Usage, message));
-        }
-    }
-    let lock = BuildLock::take(workspace)?;
-    let prepared = prepare(stack, selected, builder.as_ref(), order.until)?;
-    warn(&prepared, warning, events);
-    if order.hermetic {
-        let stale = prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
-        check_locks(&workspace.build_dir(), stale.map(|step| &step.component))?;
-    }
+    let chosen = choose(stack, order, fetcher)?;
+    let lock = BuildLock::take(stack.workspace)?;
+    let prepared = prepare_order(stack, order, &chosen, events)?;
     let options = Options {
         until: order.until,
         keep_going: order.keep_going,
         timeout: order.timeout,
         installable: proof::provided,
     };
-    let run = run(&lock, &prepared, builder.as_ref(), fetcher, options, events)?;
+    let run = run(&lock, &prepared, chosen.builder.as_ref(), fetcher, options, events)?;
     let outputs = match run.complete() {
         true => Some(make_outputs(&lock, stack, order.until, events)?),
         false => None,
@@ -184,8 +202,7 @@ pub fn write_index(
     let tracks = tracked_index(workspace)?;
     let written = index::write_tracking(wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
     if written.changed {
-        let number = written.distributions.len();
-        let detail = format!("{number} distribution{}", if number == 1 { "" } else { "s" });
+        let detail = count(written.distributions.len(), "distribution");
         events.event(Event::Step { word: "Indexed", detail });
     }
     Ok(written)

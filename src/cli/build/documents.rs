@@ -10,6 +10,7 @@ use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::Problem;
 use crate::names::ComponentName;
+use crate::text::line_of;
 use crate::workspace::Workspace;
 
 /// What `rocmrpm build --until spec --json` prints: the rendered specs.
@@ -195,11 +196,9 @@ impl ComponentReport {
 
 impl ProblemReport {
     fn of(problem: &Problem) -> Self {
-        let start = problem.span.as_ref().map(|span| span.start);
-        let before = start.and_then(|start| problem.text.get(..start));
         Self {
             file: problem.file.clone(),
-            line: before.map(|text| text.matches('\n').count() + 1),
+            line: problem.span.as_ref().map(|span| line_of(&problem.text, span.start)),
             message: problem.message.clone(),
             help: problem.help.clone(),
         }

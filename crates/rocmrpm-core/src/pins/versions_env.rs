@@ -8,6 +8,7 @@ use crate::error::{Problem, Problems};
 use crate::process::quote;
 use crate::sources::SourceError;
 use crate::spec::rocm_version;
+use crate::text::line_of;
 use crate::workspace::document::{At, File};
 use crate::workspace::{Pin, Source, Workspace};
 
@@ -183,7 +184,7 @@ fn parse(file: &File) -> Result<Vec<(String, At<String>)>, Vec<Problem>> {
             }
             Ok(value) => match found.iter().find(|(known, _)| known == name) {
                 Some((_, first)) => {
-                    let line = file.text[..first.span.start].matches('\n').count() + 1;
+                    let line = line_of(&file.text, first.span.start);
                     let message = format!("{name} is set twice");
                     let label = format!("it is `{}` in line {line}", first.value);
                     problems.push(file.problem(span, message, label));

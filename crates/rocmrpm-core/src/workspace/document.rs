@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{Kind, note_any, note_key};
 use crate::error::Problem;
 use crate::names::{is_plain, nearest};
-use crate::text::visible;
+use crate::text::{line_of, visible};
 
 /// What is said of text that does not parse.
 pub(super) const INVALID: &str = "this is not valid TOML";
@@ -128,8 +128,7 @@ impl<'d> Table<'d> {
 
     /// Returns the file and line of a place, such as `upstreams.toml:12`.
     pub fn place(&self, span: &Range<usize>) -> String {
-        let before = self.file.text.get(..span.start).unwrap_or_default();
-        format!("{}:{}", self.file.name, before.matches('\n').count() + 1)
+        format!("{}:{}", self.file.name, line_of(&self.file.text, span.start))
     }
 
     /// Notes a problem at a place in this file, with help if any is known.

@@ -12,6 +12,7 @@ use super::derive::for_reading;
 use super::upstream::{self, Oddity, Upstream};
 use crate::error::{Diagnose, Error, Kind, Problem};
 use crate::sources::{Fetcher, SourceError};
+use crate::text::line_of;
 use crate::workspace::{Pin, Workspace};
 
 /// How bad a finding is.
@@ -167,7 +168,7 @@ impl<'a> Check<'a> {
     ) {
         let file = &self.workspace.pins.file;
         let span = span_of(&file.text, component, keys);
-        let line = file.text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
+        let line = line_of(&file.text, span.start);
         self.findings.push(Finding {
             severity,
             rule,

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::{Place, Says, Statement, Weight, cmake, dockerfile, is_commit_like, public, repository};
 use crate::pins::requirements_file;
 use crate::style::count;
-use crate::text::visible;
+use crate::text::{line_of, visible};
 use crate::wheel::requirement;
 use crate::workspace::Upstreams;
 use crate::workspace::upstreams::{Fact, Locator, Matches, Reader, States, UpstreamFile};
@@ -63,11 +63,6 @@ fn dotted(text: &str) -> Option<String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number = text[..end].trim_matches('.');
     number.contains('.').then(|| number.to_owned())
-}
-
-/// Returns a line's number.
-fn line_of(text: &str, at: usize) -> usize {
-    text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }
 
 /// Returns the line around a place, without the spaces at its ends.
